@@ -14,14 +14,15 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lint test check demo bench clean
+.PHONY: help venv lint test check nightly demo bench clean
 
 help:
-	@echo 'make test   everything: lint, types, import contracts, all tests'
-	@echo 'make check  the quick everyday suite: the same without the slow tests'
-	@echo 'make demo   record and diagnose a training with a known bottleneck'
-	@echo 'make bench  accuracy and overhead, measured on this machine (long)'
-	@echo 'make clean  remove the virtual environment and all caches'
+	@echo 'make test     everything: lint, types, import contracts, all tests'
+	@echo 'make check    the quick everyday suite: the same without the slow tests'
+	@echo 'make nightly  damaged traces and recordings for an hour, and tests that take too long for every change'
+	@echo 'make demo     record and diagnose a training with a known bottleneck'
+	@echo 'make bench    accuracy and overhead, measured on this machine (long)'
+	@echo 'make clean    remove the virtual environment and all caches'
 
 venv: $(STAMP)
 
@@ -55,12 +56,18 @@ define tests
 endef
 
 test: lint
-	$(call tests,not slow,-n auto --dist worksteal)
-	$(call tests,slow and not alone,-n auto --dist worksteal --durations 20)
-	$(call tests,alone,--durations 20)
+	$(call tests,not slow and not nightly,-n auto --dist worksteal)
+	$(call tests,slow and not alone and not nightly,-n auto --dist worksteal --durations 20)
+	$(call tests,alone and not nightly,--durations 20)
 
 check: lint
-	$(call tests,not slow,-n auto --dist worksteal)
+	$(call tests,not slow and not nightly,-n auto --dist worksteal)
+
+# Other cases every night: the first seed is told, and whatever fails is printed as a line that makes it again.
+FUZZ_SECONDS ?= 3600
+nightly: $(STAMP)
+	$(call tests,nightly,--durations 20 --timeout 3600)
+	PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS) --start $$(( $$(date +%s) / 86400 * 1000000 ))
 
 demo: $(DEMO_STAMP)
 	$(BIN)/slowstep run examples/case_study/train.py --variant serial-loader

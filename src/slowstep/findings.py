@@ -31,7 +31,7 @@ class Measured:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
     """What the first fix would gain: a factor of throughput (1.8 is 1.8 times), its 90 % interval and its assumption. None is unknown;
-    a gain that is known and has no `high` is `low` or more.
+    a gain that is known and has no `high` is `low` or more. `unknown_because` is why nothing was predicted, where that can be said.
 
     The interval is that of another run, which may meet a faster or slower machine. `steady_low` is its lower end at the pace of this run.
     """
@@ -42,6 +42,7 @@ class Gain:
     assumes: str
     measured: Measured | None = None
     steady_low: float | None = None
+    unknown_because: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +116,8 @@ class NotJudged:
 
     `advisory` where it leaves no verdict in doubt: all that the rule could have found is advice (the engine says so, rules need not), or
     what it looks for is very unlikely. `lever` is the change that would tell, as `slowstep prove --levers` takes it, `change` one by hand.
-    `pressing` where it is to be read nevertheless, on the screen too: what was seen so far may soon end the training.
+    `pressing` where it is to be read nevertheless, on the screen too: what was seen so far may soon end the training. `by_fault` where
+    an error of slowstep's own is why.
     """
 
     rule: str
@@ -124,6 +126,7 @@ class NotJudged:
     lever: str | None = None
     change: str | None = None
     pressing: bool = False
+    by_fault: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,12 +75,21 @@ def format_ratio_interval(value: float, low: float, high: float | None) -> str:
 
     Without an upper end: "1.8x (1.6 or more)".
     """
+    factor, least, most = _ratio_ends(value, low, high)
+    return f"{factor}x ({least} or more)" if most is None else f"{factor}x ({least}-{most})"
+
+
+def format_ratio_between(value: float, low: float, high: float | None, *, level: str) -> str:
+    """The same in words: "1.8x (90 % interval 1.6 to 2.0)"."""
+    factor, least, most = _ratio_ends(value, low, high)
+    return f"{factor}x ({least} or more)" if most is None else f"{factor}x ({level} interval {least} to {most})"
+
+
+def _ratio_ends(value: float, low: float, high: float | None) -> tuple[str, str, str | None]:
     digits = _ratio_digits(value)
-    if high is None:
-        return f"{value:,.{digits}f}x ({low:,.{digits}f} or more)"
-    if digits == 1 and high - low < _NARROW:
+    if digits == 1 and high is not None and high - low < _NARROW:
         digits = 2
-    return f"{value:,.{digits}f}x ({low:,.{digits}f}-{high:,.{digits}f})"
+    return f"{value:,.{digits}f}", f"{low:,.{digits}f}", None if high is None else f"{high:,.{digits}f}"
 
 
 def _ratio_digits(value: float) -> int:

@@ -103,7 +103,7 @@ def test_a_crash_before_the_first_step_is_no_recording_and_no_second_crash(work:
     plain, recorded = work.both("train.py")
 
     assert_same(plain, recorded)
-    assert "no training was seen" in recorded.err
+    assert "no training step was recorded" in recorded.err
     assert recorded.err.count("Traceback") == 1
 
 

@@ -297,7 +297,7 @@ def test_a_model_that_is_no_module_is_not_blamed(work: Workplace) -> None:
     assert [finding["title"] for finding in report["findings"] if "predict" in finding["title"]] == []
     assert report["verdict"]["state"] == "undetermined"
     # It may as well make the input. Where other tests held the cores too long, what waiting for them took comes first.
-    assert re.search(r"predict \(train\.py:8\)|1\d% of the time could not be attributed", report["verdict"]["summary"])
+    assert re.search(r"predict \(train\.py:8\)|1\d % of the time could not be attributed", report["verdict"]["summary"])
     assert "slowstep.steps()" in report["verdict"]["summary"]
 
 

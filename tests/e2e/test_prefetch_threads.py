@@ -24,7 +24,7 @@ STEPS = 300
 data = random.Random(1).randbytes(work)
 
 def load_sample(index):
-    # Lets go of the interpreter's lock: else the training would wait for that, and the batches be ready.
+    # Lets go of the GIL: else the training would wait for that, and the batches be ready.
     value = len(zlib.compress(data, 9))
     return torch.full((64,), index / (value + 1))
 

@@ -284,7 +284,7 @@ def test_a_script_that_never_trains_says_so(place: Workplace, exit_code: int, co
     ended, report = proved(place, "never.py", str(exit_code))
 
     assert (ended.code, report) == (code, None)
-    assert "no training was seen" in ended.err
+    assert "no training step was recorded" in ended.err
     assert ("nothing to train" in ended.err) == bool(exit_code)
 
 
@@ -361,7 +361,7 @@ def test_what_belongs_to_the_command_is_left_to_it(place: Workplace) -> None:
     ended = place.run("never.py", "0", "--help", "--levers", "nonsense", act="prove")
 
     assert ended.code == 2
-    assert "no training was seen" in ended.err
+    assert "no training step was recorded" in ended.err
 
 
 CASES = [

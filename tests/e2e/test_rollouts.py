@@ -47,7 +47,7 @@ def test_episodes_that_get_longer_are_no_steps_that_grow(work: Workplace) -> Non
 
 PLAYS = """
 def play(state, action):
-    # An environment in Python: no stack is taken in it, it holds the interpreter's lock.
+    # An environment in Python: no stack is taken in it, it holds the GIL.
     return torch.tensor([(value * 3 + action) % 7 for value in state])
 
 state = [float(i) for i in range(64)]

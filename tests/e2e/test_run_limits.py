@@ -84,11 +84,11 @@ def test_a_time_ends_a_training_that_updates_its_parameters_by_hand(work: Workpl
     said = " ".join(ended.err.split())
     if builds:
         assert re.search(
-            r"no update was seen in \d+ s: 1 process\(es\) used PyTorch \(\d{2,} batches asked for, \d{2,} backward passes\)", said
+            r"no training step was recorded in \d+ s: 1 process used PyTorch \(\d{2,} batches requested, \d{2,} backward passes\)", said
         )
         assert "ended by --stop" in said
     else:
-        assert "the update is made by hand" in said
+        assert "end with its backward pass" in said
         assert work.updates() > 10
 
 

@@ -248,7 +248,7 @@ for act in (slowstep.stop, slowstep.start, slowstep.start, slowstep.stop, slowst
         "shown {}",
         "fine",
         "BadUsage No recording is under way in this process. Begin one: slowstep.start().",
-        "BadUsage level=7 cannot be meant: 0 records steps and waits, 1 causes, 2 everything.",
+        "BadUsage level=7 is not valid: 0 records steps and waits, 1 causes, 2 everything.",
     ]
 
 

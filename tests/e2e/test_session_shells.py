@@ -156,14 +156,41 @@ print("slowstep" in shell.magics_manager.magics["cell"])
 
     text = "\n".join(out)
     assert out[:3] == ["42", "the report", "(True, 'NoneType')"]
-    assert "BadUsage: %%slowstep: unrecognized arguments: --levle 2." in re.sub(r"\x1b\[[\d;]*m", "", text)
+    assert "(False, 'UsageError')" in out
     assert "not run\n" not in text.replace("print('not run')", "")
     assert text.count("division by zero") == 1
     assert "(False, 'ZeroDivisionError')" in out
+    # The report stands above what the cell raised.
+    assert out.index("the report", 3) < next(at for at, line in enumerate(out) if "division by zero" in line)
     assert "(False, 'SyntaxError')" in out
     assert out[-3:] == ["(True, 'NoneType') 42", "0 False", "False"]
     levels = [json.loads((folder / "launcher.jsonl").read_text().splitlines()[0])["level"] for folder in recordings(tmp_path)]
     assert levels == [2, 1, 1]
+
+
+def test_a_mistake_in_the_options_of_the_magic_is_a_line_and_its_help_is_shown(tmp_path: Path) -> None:
+    out = in_ipython(
+        tmp_path,
+        """
+sys.stderr = sys.stdout
+for options in ("--bogus", "'", "--help"):
+    print(run(f"%%slowstep {options}\\nprint('not run')"), "|")
+print(run("%slowstep"), "|")
+shell.run_line_magic("pinfo", "%slowstep")
+shell.run_line_magic("pinfo", "%%slowstep")
+""",
+    )
+
+    mistake, quotation, help_, *_ = "\n".join(out).split(" |")
+    assert mistake.startswith("UsageError: %%slowstep: unrecognized arguments: --bogus. usage: %%slowstep [--level N]")
+    assert mistake.endswith("(False, 'UsageError')")
+    assert len(mistake.splitlines()) == 2
+    assert "no closing quotation" in quotation
+    assert "--warmup N" in help_
+    assert not (tmp_path / "slowstep_runs").exists()
+    text = "\n".join(out)
+    assert "not run" not in text
+    assert text.count("Record this cell") == 4
 
 
 def test_a_traceback_in_ipython_shows_no_frame_of_ours(tmp_path: Path) -> None:

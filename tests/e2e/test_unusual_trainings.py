@@ -87,7 +87,7 @@ def named(report: dict[str, Any]) -> list[str]:
 def test_the_time_in_which_a_training_was_stopped_is_left_out_and_said(work: Workplace) -> None:
     ended, report = run(work, STOPPED)
 
-    assert "stood still once" in ended.err
+    assert "suspended once" in ended.err
     # Steps take some ten milliseconds: with the four seconds in one of them, their mean would be three times that.
     assert 1e3 / report["throughput"]["steps_per_s"] < 2 * report["throughput"]["step_ms"]["median"]
 
@@ -180,5 +180,5 @@ def test_a_loop_in_python_beside_a_compiled_model_is_not_called_healthy(work: Wo
 
     reasons = {row["rule"]: row["reason"] for row in report["not_judged"]}
     assert report["verdict"]["state"] != "healthy"
-    # Its caller, where the loop has kept the interpreter's lock to its end.
+    # Its caller, where the loop has kept the GIL to its end.
     assert re.search(r"most of them in (make_mask|fit_compiled) \(train\.py:\d+\)", reasons["python-between-operations"])

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from slowstep.analyses.trace.nesting import Nesting
 from slowstep.analyses.trace.unions import Union
 
-SPANS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(-3, 20)), max_size=15)
-ASKED = st.lists(st.tuples(st.integers(0, 3), st.integers(-10, 60), st.integers(0, 30)), min_size=1, max_size=10)
+# Numbers of devices, which a damaged file may say of anything.
+KEYS = st.sampled_from([-1, 0, 1, 2**62])
+SPANS = st.lists(st.tuples(KEYS, st.integers(0, 40), st.integers(-3, 20)), max_size=15)
+ASKED = st.lists(st.tuples(KEYS | st.just(7), st.integers(-10, 60), st.integers(0, 30)), min_size=1, max_size=10)
 
 
 def _columns(rows: list[tuple[int, int, int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

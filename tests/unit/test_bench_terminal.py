@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from slowstep.cli.bench import keep
 from slowstep.report.bench_document import faults
-from slowstep.report.bench_terminal import WORDS, render, show
+from slowstep.report.bench_terminal import KEPT, WORDS, render, show
 from slowstep.report.json import write
 
 REPORTS = Path(__file__).parents[1] / "data" / "reports"
@@ -174,3 +175,24 @@ def test_an_earlier_report_is_replaced_and_another_file_is_not(tmp_path):
     write(load("bench-compute"), target)
 
     assert json.loads(target.read_text())["bench"] == "compute"
+
+
+def test_a_report_is_kept_in_its_recording_and_says_where(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    report = load("bench-data")
+    report["run"]["recording"] = str(tmp_path)
+
+    keep(report)
+
+    assert json.loads((tmp_path / KEPT).read_text()) == report
+    assert render(report, width=80, color=False).splitlines()[-1] == f"Saved           {KEPT}"
+
+
+def test_of_a_report_that_could_not_be_kept_no_place_is_named(tmp_path):
+    report = load("bench-data")
+    report["run"]["recording"] = str(tmp_path / "removed")
+
+    keep(report)
+
+    assert report["run"]["recording"] is None
+    assert "Saved" not in render(report, width=80, color=False)

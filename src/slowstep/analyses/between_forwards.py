@@ -60,7 +60,7 @@ def find_between_forwards(timeline: Timeline, trainer: Trainer, steps: Steps, le
     together &= start[1:] > end[:-1]
     from_ns, to_ns = end[:-1][together], start[1:][together]
     between = min(rest, float((to_ns - from_ns).sum()))
-    # Stacks alone may count Python code that runs just before, as it holds the interpreter's lock; timed calls are those of the whole step.
+    # Stacks alone may count Python code that runs just before, as it holds the GIL; timed calls are those of the whole step.
     timed = ledger.total("compute", BACKWARD) * _gradients_by_calls(timeline, trainer)
     gradients = min(between * _gradients_by_stacks(trainer, stacks, from_ns, to_ns), timed)
     whole = float(ledger.ns.sum())

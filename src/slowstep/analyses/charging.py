@@ -106,7 +106,7 @@ def _name_gaps(
     stacks: Stacks,
     gaps: TimedGaps | TimedLines | None,
 ) -> tuple[GapParts, dict[Part, Floats]]:
-    """What ran where no span is open, as stacks and timed gaps tell, and its ns per step, without the garbage collected meanwhile.
+    """What ran where no span is open, as stacks and timed gaps tell, and its ns per step, without the garbage collection meanwhile.
 
     A gap is divided as a whole, by the division `without` collections: what ran before one in it and what ran after it are one.
     """

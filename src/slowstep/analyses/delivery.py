@@ -1,7 +1,7 @@
 """Handing a batch over, where the worker that made it makes the next one meanwhile.
 
 A batch is handed over by threads of its worker: one puts it into the queue, another gives out its shared memory when it is asked. Both
-need the interpreter's lock, which the worker's own thread has while it computes in Python. A wait for that is a wait for making batches: it
+need the GIL, which the worker's own thread has while it computes in Python. A wait for that is a wait for making batches: it
 would go with what the worker computes, and a worker that is always busy makes no batch sooner for handing over at once.
 """
 

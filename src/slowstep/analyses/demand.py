@@ -120,8 +120,8 @@ def _batches(trainer: Trainer, iterators: Sequence[int] | None, low: int, high: 
 
 
 def _idle_share(timeline: Timeline, processes: Sequence[int], low: int, high: int, workers: int) -> float | None:
-    """Share of the workers' time in the window that they waited to be told what to make; None without workers."""
-    if workers == 0:
+    """Share of the workers' time in the window that they waited to be told what to make; None without workers, or time."""
+    if workers == 0 or high <= low:
         return None
     idles = timeline.table("idles").filter(pl.col("process").is_in(list(processes)))
     idle = overlap_ns(idles["start_ns"].to_numpy(), idles["end_ns"].to_numpy(), np.int64(low), np.int64(high)).sum()  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 """What functions of the user's that ran in timed gaps are busy with: by that an advice fits what they do.
 
-Only timed calls tell it: a loop in Python holds the interpreter's lock and lets no stack be taken.
+Only timed calls tell it: a loop in Python holds the GIL and lets no stack be taken.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ARRAYS_BUILT_IN = re.compile(r"\b(torch|numpy)\b")
 PICTURES = re.compile(r"^(PIL|matplotlib|cv2|imageio|skimage|seaborn|plotly|torchvision[/\\]utils)([/\\]|\.py$)")
 PICTURES_BUILT_IN = re.compile(r"\bcv2\b|\b_imaging\b|ImagingEncoder")
 COMPRESSING = re.compile(r"\b(zlib|bz2|_bz2|lzma|_lzma)\b")
-# Python's own functions that compute, and methods of its own types: however long they take, they keep the interpreter's lock.
+# Python's own functions that compute, and methods of its own types: however long they take, they keep the GIL.
 INTERPRETER = re.compile(
     r"^built-in method builtins\.(sorted|sum|min|max|any|all|len|abs|round|divmod|pow|repr|format|hash|ord|chr|isinstance)$"
     r"|of '(list|dict|set|frozenset|tuple|str|bytes|bytearray|int|float|collections\.\w+)' objects$"

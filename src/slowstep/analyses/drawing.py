@@ -2,7 +2,7 @@
 
 A loader with workers asks its sampler for the next indices whenever a batch is received. Stacks tell it from receiving the batch. Without
 workers it is known to the instant how long drawing takes (producers.py), and calls that were timed in a few gaps tell whose it is: a
-sampler that holds the interpreter's lock lets no stack be taken.
+sampler that holds the GIL lets no stack be taken.
 """
 
 from __future__ import annotations

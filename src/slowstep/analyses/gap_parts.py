@@ -1,6 +1,6 @@
 """Gaps of the training thread, divided: first among functions that were timed in a few of them, the rest by stacks.
 
-A function may hold the interpreter's lock all the time, and then no stack was taken in it; the stacks of the others are right about
+A function may hold the GIL all the time, and then no stack was taken in it; the stacks of the others are right about
 the rest.
 """
 

@@ -98,7 +98,7 @@ def name_gaps(
 
 
 def _beside_wrappers(stacks: Stacks, taken: Ints, start_ns: Ints, end_ns: Ints) -> Ints:
-    """The stacks without those that long gaps have in the last of an update, beyond its span: there the interpreter's lock changes hands
+    """The stacks without those that long gaps have in the last of an update, beyond its span: there the GIL changes hands
     before Python code that keeps it. They stand for that code, whichever it is.
     """
     wrapping = [number for number, path in stacks.frames.items() if wraps_update(path)]

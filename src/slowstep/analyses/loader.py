@@ -50,6 +50,11 @@ class Loader:
         """Whether an experiment, in which the training itself tells by other steps which loader it waits for most, means this one too."""
         return self.waited_share >= SURELY_MOST
 
+    @property
+    def data_set(self) -> str | None:
+        """What it reads, in words."""
+        return None if self.dataset is None else f"data set {self.dataset}"
+
 
 def find_loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
     """The loader, with the facts of its last iterator; None where no torch DataLoader feeds the training."""

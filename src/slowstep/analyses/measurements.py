@@ -49,6 +49,7 @@ from slowstep.analyses.stops import Stops, find_stops
 from slowstep.analyses.threads_beside import ThreadsBeside, find_threads_beside
 from slowstep.analyses.trainer import Trainer, find_trainer
 from slowstep.analyses.work import Work, find_work
+from slowstep.faults import Attempts, Fault, MayLack
 from slowstep.frameworks._known import words_of_loop
 from slowstep.frameworks._words import Words
 from slowstep.stages import STAGES
@@ -56,8 +57,11 @@ from slowstep.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measurements:
-    """One training as measured: steps, ledger, producers, functions, load. Rules read this and nothing else."""
+class Measurements(MayLack):
+    """One training as measured: steps, ledger, producers, functions, load. Rules read this and nothing else.
+
+    Reading what an analysis of `faults` should have found raises `Faulty`: all other measurements stand.
+    """
 
     steps: Steps
     ledger: Ledger
@@ -102,6 +106,7 @@ class Measurements:
     prefetch_threads: PrefetchThreads | None  # of them those that make batches
     pace_spread: float  # of the machine, between eighths of the window: standard deviation of a logarithm
     capture: Capture | None = None  # of a few steps, by a profiler
+    faults: tuple[Fault, ...] = ()  # errors of slowstep's own in its analyses
 
     @property
     def words(self) -> Words:
@@ -115,81 +120,111 @@ class Measurements:
 
 
 def measure(timeline: Timeline, warmup: int | None = None, *, process: int | None = None) -> Measurements:
-    """Measure the training of one process, of that with most updates where none is named. Raises NothingRecorded where nothing trained."""
-    trainer = find_trainer(timeline, process)
-    stops = find_stops(timeline, trainer)
-    fetches = find_fetches(timeline, trainer, stops)
-    stacks = read_stacks(timeline, trainer.process, trainer.thread)
-    waits, drawing = _waits(timeline, trainer, fetches, stacks)
-    trainer = with_asked_samples(trainer, fetches, waits)
-    capture = find_capture(trainer)
-    steps = find_steps(trainer, timeline.table("totals"), stops, warmup, capture=capture)
-    work = find_work(timeline, trainer, steps, stacks)
-    threads_beside = find_threads_beside(timeline, trainer, steps)
-    gaps, device = work.gaps or work.gap_lines, _device(trainer)
-    ledger = build_ledger(timeline, trainer, steps, waits, stacks, gaps, device=device, beside_cores=threads_beside.cores)
-    even = at_usual_counts(ledger, trainer, steps)
-    made_by_loader = find_made_by_loader(timeline, trainer, waits, steps)
-    loader = find_loader(timeline, trainer)
-    producers = producers_of(timeline, trainer, fetches, loader)
-    fetch_function, timed_fetches = find_fetch_function(timeline, producers, trainer.process, made_by_loader)
-    asked, asked_ns = _asked(waits, steps)
-    filling = _filling(waits, steps)
-    trainer_cpu_ns = _cpu_per_step(timeline, trainer, steps, stops)
-    load = _load(timeline, steps, _cores(trainer), trainer_cpu_ns)
-    machine = find_machine(timeline, trainer, steps, stops, device)
-    demand = find_demand(timeline, trainer, fetches, steps, loader)
-    return Measurements(
+    """Measure the training of one process, of that with most updates where none is named. Raises NothingRecorded where nothing trained.
+
+    An analysis that fails by a fault of its own takes only what needs it with it.
+    """
+    attempt = Attempts()
+    trainer = attempt(find_trainer, timeline, process)
+    stops = attempt(find_stops, timeline, trainer)
+    fetches = attempt(find_fetches, timeline, trainer, stops)
+    stacks = attempt(_stacks, timeline, trainer)
+    waits = attempt(divide_waits, timeline, trainer, fetches)
+    waits, drawing = attempt.several(2, _drawing, timeline, trainer, fetches, waits, stacks)
+    trainer = attempt(with_asked_samples, trainer, fetches, waits)
+    capture = attempt(find_capture, trainer)
+    steps = attempt(find_steps, trainer, timeline.table("totals"), stops, warmup, capture=capture)
+    work = attempt(find_work, timeline, trainer, steps, stacks)
+    threads_beside = attempt(find_threads_beside, timeline, trainer, steps)
+    device = attempt(_device, trainer)
+    ledger = attempt(_ledger, timeline, trainer, steps, waits, stacks, work, threads_beside, device)
+    even = attempt(at_usual_counts, ledger, trainer, steps)
+    made_by_loader = attempt(find_made_by_loader, timeline, trainer, waits, steps)
+    loader = attempt(find_loader, timeline, trainer)
+    producers = attempt(producers_of, timeline, trainer, fetches, loader)
+    fetch_function, timed_fetches = attempt.several(2, _fetch_function, timeline, producers, trainer, made_by_loader)
+    asked, wait_ns = attempt.several(2, _asked, waits, steps)
+    filling = attempt(_filling, waits, steps)
+    trainer_cpu_ns = attempt(_cpu_per_step, timeline, trainer, steps, stops)
+    load = attempt(_load, timeline, steps, trainer, trainer_cpu_ns)
+    machine = attempt(find_machine, timeline, trainer, steps, stops, device)
+    demand = attempt(find_demand, timeline, trainer, fetches, steps, loader)
+    found = Measurements(
         steps=steps,
         ledger=ledger,
         loader=loader,
-        loader_changes=find_loader_changes(timeline, trainer, steps),
+        loader_changes=attempt(find_loader_changes, timeline, trainer, steps),
         demand=demand,
-        ready=waits.ready[asked],
-        wait_ns=asked_ns,
-        unmatched_share=float(asked_ns[~waits.matched[asked]].sum() / steps.length_ns),
+        ready=attempt(_ready, waits, asked),
+        wait_ns=wait_ns,
+        unmatched_share=attempt(_unmatched_share, waits, asked, wait_ns, steps),
         filling_ns=filling,
         made_by_loader=made_by_loader,
         fetch_function=fetch_function,
-        collate_function=find_collate_function(timeline, producers, loader),
+        collate_function=attempt(find_collate_function, timeline, producers, loader),
         timed_fetches=timed_fetches,
-        held_delivery_share=waits.held_ns / max(float(waits.parts.sum()), 1.0),
+        held_delivery_share=attempt(_held_delivery_share, waits),
         drawing=drawing,
-        saves=find_saves(trainer, steps, ledger),
-        fixed_cost=find_fixed_cost(trainer, steps, ledger, busy=load.busy),
+        saves=attempt(find_saves, trainer, steps, ledger),
+        fixed_cost=attempt(_fixed_cost, trainer, steps, ledger, load),
         load=load,
-        stopped=stops.within(int(trainer.update_end_ns[0]), int(trainer.update_end_ns[-1])),
+        stopped=attempt(_stopped, stops, trainer),
         trainer_cpu_ns=trainer_cpu_ns,
-        delay_ns=sum((ledger.of(stage, CORE) for stage in STAGES), np.zeros(steps.count)),
-        cores=cores_of_one(timeline, trainer, _cores(trainer), trainings_beside(timeline, trainer.process, *steps.bounds_ns)),
+        delay_ns=attempt(_delay_ns, ledger, steps),
+        cores=attempt(_cores_of_one, timeline, trainer, steps),
         device=device,
-        has_stacks=len(stacks.time_ns) > 0,
-        before_update=find_before_update(trainer, steps, stacks),
-        in_backward=find_in_backward(trainer, steps, stacks),
-        blocked=find_blocked(trainer, steps, ledger, stacks, demand, machine, load, trainer_cpu_ns),
-        loop_input=find_loop_input(timeline, trainer, ledger),
-        between_forwards=find_between_forwards(timeline, trainer, steps, ledger, stacks),
-        own_cost=find_own_cost(timeline, trainer, steps.total, capture),
+        has_stacks=attempt(_has_stacks, stacks),
+        before_update=attempt(find_before_update, trainer, steps, stacks),
+        in_backward=attempt(find_in_backward, trainer, steps, stacks),
+        blocked=attempt(find_blocked, trainer, steps, ledger, stacks, demand, machine, load, trainer_cpu_ns),
+        loop_input=attempt(find_loop_input, timeline, trainer, ledger),
+        between_forwards=attempt(find_between_forwards, timeline, trainer, steps, ledger, stacks),
+        own_cost=attempt(_own_cost, timeline, trainer, steps, capture),
         capture=capture,
-        over_time=find_over_time(timeline, trainer, steps, ledger, even, fetches, waits, stacks, filling),
+        over_time=attempt(find_over_time, timeline, trainer, steps, ledger, even, fetches, waits, stacks, filling),
         trainer=trainer,
-        machine=replace(machine, tree_cores=None) if load.tree_cores is None else machine,
-        input=find_input_facts(timeline, trainer, steps),
+        machine=attempt(_beside_load, machine, load),
+        input=attempt(find_input_facts, timeline, trainer, steps),
         work=work,
-        outgrown=find_outgrown(ledger, steps, trainer, work.gaps),
-        files=timed_files(work.gaps, trainer) | files_of(stacks, trainer.facts.script),
-        sharing=find_sharing(timeline, trainer, steps, ledger.of(SHARING), device=device),
-        garbage=find_garbage(timeline, trainer, steps, demand.collecting_ns or 0.0),
+        outgrown=attempt(_outgrown, ledger, steps, trainer, work),
+        files=attempt(_files, work, trainer, stacks),
+        sharing=attempt(_sharing, timeline, trainer, steps, ledger, device),
+        garbage=attempt(_garbage, timeline, trainer, steps, demand),
         threads_beside=threads_beside,
-        prefetch_threads=find_prefetch_threads(timeline, trainer, steps, threads_beside),
-        pace_spread=find_pace_spread(even, find_step_bytes(trainer, steps, fetches, waits)),
+        prefetch_threads=attempt(find_prefetch_threads, timeline, trainer, steps, threads_beside),
+        pace_spread=attempt(_pace_spread, even, trainer, steps, fetches, waits),
     )
+    return found.changed(faults=tuple(attempt.faults))
 
 
-def _waits(timeline: Timeline, trainer: Trainer, fetches: Fetches, stacks: Stacks) -> tuple[WaitParts, Drawing | None]:
+def _stacks(timeline: Timeline, trainer: Trainer) -> Stacks:
+    return read_stacks(timeline, trainer.process, trainer.thread)
+
+
+def _drawing(timeline: Timeline, trainer: Trainer, fetches: Fetches, waits: WaitParts, stacks: Stacks) -> tuple[WaitParts, Drawing | None]:
     """The division of the waits, and what the loader's sampler does in them."""
-    waits, drawing = divide_drawing(timeline, trainer.process, divide_waits(timeline, trainer, fetches), stacks)
+    waits, drawing = divide_drawing(timeline, trainer.process, waits, stacks)
     return with_held_deliveries(timeline, trainer.process, fetches, waits), drawing
+
+
+def _ledger(
+    timeline: Timeline,
+    trainer: Trainer,
+    steps: Steps,
+    waits: WaitParts,
+    stacks: Stacks,
+    work: Work,
+    beside: ThreadsBeside,
+    device: str,
+) -> Ledger:
+    gaps = work.gaps or work.gap_lines
+    return build_ledger(timeline, trainer, steps, waits, stacks, gaps, device=device, beside_cores=beside.cores)
+
+
+def _fetch_function(
+    timeline: Timeline, producers: list[int], trainer: Trainer, made: tuple[MadeByLoader, ...]
+) -> tuple[Function | None, int]:
+    return find_fetch_function(timeline, producers, trainer.process, made)
 
 
 def _asked(waits: WaitParts, steps: Steps) -> tuple[NDArray[np.bool_], Floats]:
@@ -199,10 +234,70 @@ def _asked(waits: WaitParts, steps: Steps) -> tuple[NDArray[np.bool_], Floats]:
     return asked, (waits.end_ns - waits.start_ns)[asked].astype(np.float64)
 
 
-def _load(timeline: Timeline, steps: Steps, cores: float | None, trainer_cpu_ns: float | None) -> Load:
+def _ready(waits: WaitParts, asked: NDArray[np.bool_]) -> Floats:
+    return waits.ready[asked]
+
+
+def _held_delivery_share(waits: WaitParts) -> float:
+    return waits.held_ns / max(float(waits.parts.sum()), 1.0)
+
+
+def _has_stacks(stacks: Stacks) -> bool:
+    return len(stacks.time_ns) > 0
+
+
+def _unmatched_share(waits: WaitParts, asked: NDArray[np.bool_], wait_ns: Floats, steps: Steps) -> float:
+    return float(wait_ns[~waits.matched[asked]].sum() / steps.length_ns)
+
+
+def _load(timeline: Timeline, steps: Steps, trainer: Trainer, trainer_cpu_ns: float | None) -> Load:
     trainer_cores = None if trainer_cpu_ns is None else trainer_cpu_ns * steps.count / steps.length_ns
-    load = load_beside_launchers(timeline, find_load(timeline.table("readings"), steps.edges_ns, cores))
+    load = load_beside_launchers(timeline, find_load(timeline.table("readings"), steps.edges_ns, _cores(trainer)))
     return without_strangers(load, trainer_cores)
+
+
+def _fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, load: Load) -> FixedCost:
+    return find_fixed_cost(trainer, steps, ledger, busy=load.busy)
+
+
+def _stopped(stops: Stops, trainer: Trainer) -> tuple[int, float]:
+    return stops.within(int(trainer.update_end_ns[0]), int(trainer.update_end_ns[-1]))
+
+
+def _delay_ns(ledger: Ledger, steps: Steps) -> Floats:
+    return sum((ledger.of(stage, CORE) for stage in STAGES), np.zeros(steps.count))
+
+
+def _cores_of_one(timeline: Timeline, trainer: Trainer, steps: Steps) -> float | None:
+    return cores_of_one(timeline, trainer, _cores(trainer), trainings_beside(timeline, trainer.process, *steps.bounds_ns))
+
+
+def _own_cost(timeline: Timeline, trainer: Trainer, steps: Steps, capture: Capture | None) -> OwnCost | None:
+    return find_own_cost(timeline, trainer, steps.total, capture)
+
+
+def _beside_load(machine: Machine, load: Load) -> Machine:
+    return replace(machine, tree_cores=None) if load.tree_cores is None else machine
+
+
+def _outgrown(ledger: Ledger, steps: Steps, trainer: Trainer, work: Work) -> frozenset[Part]:
+    return find_outgrown(ledger, steps, trainer, work.gaps)
+
+
+def _files(work: Work, trainer: Trainer, stacks: Stacks) -> Mapping[str, str]:
+    return timed_files(work.gaps, trainer) | files_of(stacks, trainer.facts.script)
+
+
+def _sharing(timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Ledger, device: str) -> Sharing:
+    return find_sharing(timeline, trainer, steps, ledger.of(SHARING), device=device)
+
+
+def _garbage(timeline: Timeline, trainer: Trainer, steps: Steps, demand: Demand) -> Garbage:
+    return find_garbage(timeline, trainer, steps, demand.collecting_ns or 0.0)
+
+
+def _pace_spread(even: Ledger, trainer: Trainer, steps: Steps, fetches: Fetches, waits: WaitParts) -> float:
+    return find_pace_spread(even, find_step_bytes(trainer, steps, fetches, waits))
 
 
 def _filling(waits: WaitParts, steps: Steps) -> Floats:

@@ -118,7 +118,7 @@ def compare(measured: Mapping[int, Measurements]) -> dict[int, Measurements]:
     slowest = max(ranks, key=lambda number: (float(ranks[number].sharing.own_ns.mean()), -number))
     slower = (slowest, float(ranks[slowest].sharing.own_ns.mean()))
     waiting = {number for number, m in ranks.items() if is_clearly_slower(ranks[slowest], m)}
-    return {number: replace(m, sharing=replace(m.sharing, slower=slower)) if number in waiting else m for number, m in measured.items()}
+    return {number: m.changed(sharing=replace(m.sharing, slower=slower)) if number in waiting else m for number, m in measured.items()}
 
 
 def is_clearly_slower(m: Measurements, than: Measurements) -> bool:

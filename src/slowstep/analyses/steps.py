@@ -111,6 +111,9 @@ def find_steps(trainer: Trainer, totals: pl.DataFrame, stops: Stops, warmup: int
     excluded = left_out[first:last]
     if excluded.all():
         raise NothingRecorded(f"of {len(edges) - 1} steps only those are left that were captured or just counted: record more.")
+    if edges[first] == edges[last]:
+        # By a clock that stood still, or in a damaged recording: of no time there are no shares.
+        raise NothingRecorded(f"all {last - first} steps after the warm-up took no time: the recording is damaged, record again.")
     size = batches.usual(first, last)
     eventful = np.zeros(len(edges) - 1, dtype=bool)
     for steps in events:

@@ -17,7 +17,7 @@ from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
-# Fifteen rounds of the sampler. Code that holds the interpreter's lock silences it too, but uses the processor meanwhile.
+# Fifteen rounds of the sampler. Code that holds the GIL silences it too, but uses the processor meanwhile.
 SILENT_NS = 2_000_000_000
 # Of a silence, the training thread must not have run or queued for this share.
 STILL_SHARE = 0.9

@@ -14,7 +14,7 @@ from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.timeline import Frame, Timeline
 
 HOOK = "threads_beside"
-# Of a core, all together: threads that hold the interpreter's lock less than that cost the training less than a verdict is about.
+# Of a core, all together: threads that hold the GIL less than that cost the training less than a verdict is about.
 BUSY_FROM = 0.10
 # Fewer stacks than this of a thread name nothing in it.
 FEWEST_STACKS = 5

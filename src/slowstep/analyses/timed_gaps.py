@@ -1,6 +1,6 @@
 """What ran in the gaps after updates, by calls that were timed in a few of them: exact where stacks are biased.
 
-A function that holds the interpreter's lock lets no stack be taken; its calls are timed all the same.
+A function that holds the GIL lets no stack be taken; its calls are timed all the same.
 """
 
 from __future__ import annotations

@@ -201,6 +201,9 @@ def _last_in_step(updates: pl.DataFrame, optimizer: int) -> tuple[int, bool]:
     called = updates.group_by("optimizer").agg(pl.len().alias("calls"), pl.col("start_ns", "end_ns").first())
     # Where the recording ended in the middle of a step, one of them has a call less. One that calls another ends after it.
     turns = called.filter(pl.col("calls") >= own.len() - 1, pl.col("start_ns") < own[1]).sort("end_ns")
+    if turns.is_empty():
+        # By a clock that did not go on between two calls of one optimizer nothing stands before another.
+        return optimizer, called.height == 1
     return int(turns["optimizer"][-1]), turns.height == called.height
 
 

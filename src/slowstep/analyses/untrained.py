@@ -17,8 +17,8 @@ _AROUND = "Record around the training itself: `with slowstep.record():`, or slow
 _LONGER = "Let it run until it trains (with --stop, give --for more)."
 _LONGER_INSIDE = "Record on until it trains."
 _BY_HAND = (
-    "Updates by hand are seen from the fourth backward pass on, where no torch.optim optimizer was built; a trace needs neither: "
-    "profile a few steps with torch.profiler, prof.step() after each, and give the file to slowstep analyze."
+    "Updates without a torch.optim optimizer are recorded from the fourth backward pass on. Or profile a few steps with torch.profiler, "
+    "prof.step() after each, and give the trace to slowstep analyze."
 )
 
 _STEP: Final = "A step is one update of a PyTorch model: a loop without PyTorch has none, and no report can be made of it."
@@ -53,27 +53,29 @@ def describe_untrained(timeline: Timeline) -> str:
     ending = _ending(run)
     if lost := sorted((row for row in timeline.health if row.severity in LOSSES), key=lambda row: row.name not in DAMAGE):
         # What was not called cannot be told from what was not kept, nor whether the command ended before or after it.
-        what = "no update can be read" if lost[0].name in DAMAGE else f"no update was kept{_duration(run)}"
+        what = "no training step could be read" + ("" if lost[0].name in DAMAGE else _duration(run))
         return " ".join(filter(None, (f"{what}: {lost[0].remedy.rstrip('.')}.", _failure(run, ""))))
     if not seen and _failed_at_once(run):
         # It did not come to any training, seen or not.
-        return f"no training was seen{_duration(run)}. {ending}"
+        return f"no training step was recorded{_duration(run)}. {ending}"
     if not seen and run.session:
-        return f"no training was seen{_duration(run)}: nothing in the recording called a loader, backward or an optimizer. {_AROUND}"
+        return f"no training step was recorded{_duration(run)}: nothing called a loader, backward or an optimizer. {_AROUND}"
     not_yet = _NOT_YET if run.killer is not None or run.stop_signals else ""
     if not seen and (elsewhere := _trains_elsewhere(run)):
         why, remedy = elsewhere
         return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {why}", ending, not_yet, remedy)))
     if not seen:
         called = "no process that PyTorch was imported in called a loader, backward or an optimizer."
-        return " ".join(filter(None, (f"no training was seen{_duration(run)}: {called}", ending, not_yet, _AUTO)))
+        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {called}", ending, not_yet, _AUTO)))
     batches = timeline.table("waits").height
     backwards = timeline.table("spans").filter(pl.col("kind") == "backward").height
+    requested = f"{format_count(batches, 'batch', 'batches')} requested"
     if not backwards and all(facts.torch is None for facts in timeline.processes if facts.role == "trainer"):
-        asked = f"{format_count(batches, 'batch', 'batches')} asked for through slowstep.steps(), and PyTorch was not imported"
+        asked = f"{requested} through slowstep.steps(), and PyTorch was not imported"
         return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {asked}. {_STEP}", ending)))
-    used = f"{seen} process(es) used PyTorch ({batches} batches asked for, {backwards} backward passes)"
-    what = f"no update was seen{_duration(run)}: {used}, but no torch.optim optimizer's step() was called."
+    who, made = format_count(seen, "process", "processes"), format_count(backwards, "backward pass", "backward passes")
+    used = f"{who} used PyTorch ({requested}, {made})"
+    what = f"no training step was recorded{_duration(run)}: {used}, but no step() of a torch.optim optimizer was called."
     if _failed(run) and backwards < _BACKWARDS_BY_HAND:
         # It did not come to training: that is why.
         return f"{what} {ending}"
@@ -116,7 +118,9 @@ def _duration(run: RunFacts) -> str:
     began_ns = run.session.from_ns if run.session else run.started_ns
     if began_ns is None or run.ended_ns is None or run.ended_ns <= began_ns:
         return ""
-    return f" in {(run.ended_ns - began_ns) / 1e9:.0f} s"
+    seconds = (run.ended_ns - began_ns) / 1e9
+    # In less, nobody expects one.
+    return f" in {seconds:.0f} s" if seconds >= 1 else ""
 
 
 def _ending(run: RunFacts) -> str:

@@ -6,19 +6,24 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
 from slowstep.analyses.trace.measure import Chosen
+from slowstep.cli.border import say
 from slowstep.cli.numbers import whole_number
 from slowstep.cli.progress import progress_on
 from slowstep.cli.user_command import check_json_target
+from slowstep.cli.verbose import Verbose
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.report.bench_document import SCHEMA as BENCH_SCHEMA
 from slowstep.report.bench_terminal import show as show_bench
+from slowstep.report.drawn_parts import raising
 from slowstep.report.json import dumps, show_and_write
+from slowstep.report.streams import print_line
 from slowstep.report.terminal import show
 from slowstep.sources._source import Reading
 from slowstep.workflow.analyze import analyze as analyze_paths
@@ -97,6 +102,7 @@ def analyze(
             f"TRACE{SUFFIX['parquet']} in the current folder.",
         ),
     ] = None,
+    verbose: Verbose = False,
 ) -> None:
     """Diagnose a recording or a trace: where the time goes, what the bottleneck is, what fixing it would gain.
 
@@ -107,38 +113,46 @@ def analyze(
     check_json_target(json)
     given = what_is_given(paths or [])
     if given.document is not None:
-        _show_document(given, json, changed=warmup is not None or rank is not None or asked != Asked() or kind is not None)
+        changed = warmup is not None or rank is not None or asked != Asked() or kind is not None
+        _show_document(given, json, changed=changed, verbose=verbose)
         return
     paths, rank = list(given.paths), given.rank if rank is None else rank
     with progress_on(sys.stderr) as progress:
         limit = _bytes(memory)
         how = Reading(memory_bytes=limit, most_events=events_within(limit), progress=progress)
         report = analyze_paths(paths, warmup=warmup, rank=rank, asked=asked, how=how)
-        place = export_trace(kind, paths, report, export_to, asked=asked, how=how) if kind is not None else None
     _say_which(report, () if given.chosen else given.paths)
     if json == "-":
         sys.stdout.write(dumps(report))
-        return
-    show_and_write(lambda: _show(report, place), report, json)
+    else:
+        show_and_write(lambda: show(report, sys.stdout, verbose=verbose), report, json)
+    if kind is not None:
+        # Last: what cannot be written costs nobody the report.
+        with progress_on(sys.stderr) as progress:
+            place = export_trace(kind, paths, report, export_to, asked=asked, how=replace(how, progress=progress))
+        if json != "-":
+            print_line(f"Written     {place}", sys.stdout)
 
 
-def _show(report: dict[str, Any], place: Path | None) -> None:
-    show(report, sys.stdout)
-    if place is not None:
-        print(f"Written     {place}")
-
-
-def _show_document(given: Given, json: str | None, *, changed: bool) -> None:
+def _show_document(given: Given, json: str | None, *, changed: bool, verbose: bool) -> None:
     """Show a report as it was written."""
     path, document = given.paths[0], given.document or {}
     if changed:
         raise BadUsage(f"{path} is a report, made already. Give the recording or the trace that it is of, with the same options.")
-    draw = show_bench if document["schema"] == BENCH_SCHEMA else show
+
+    def draw() -> None:
+        if document["schema"] == BENCH_SCHEMA:
+            show_bench(document, sys.stdout)
+        else:
+            show(document, sys.stdout, verbose=verbose)
+
     try:
         if json == "-":
             sys.stdout.write(dumps(document))
         else:
-            show_and_write(lambda: draw(document, sys.stdout), document, json)
+            # What somebody has changed is no fault of ours.
+            with raising():
+                show_and_write(draw, document, json)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise UnreadableInput(f"{path} is a report that lacks something, or was changed ({type(error).__name__}: {error}).") from error
 
@@ -148,7 +162,7 @@ def _say_which(report: dict[str, Any], asked: Sequence[Path]) -> None:
     recording = report["run"].get("recording")
     if recording is not None and Path(recording).resolve() not in {path.resolve() for path in asked}:
         shown = os.path.relpath(recording)
-        print(f"slowstep: the last run here is {recording if shown.startswith('.') else shown}", file=sys.stderr)
+        say(f"slowstep: the last run here is {recording if shown.startswith('.') else shown}")
 
 
 def _kind(text: str | None, place: Path | None) -> Kind | None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
+from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.prove_progress import tell_on
 from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.thrown_away import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
 from slowstep.cli.user_command import UserCommand, check_json_target
-from slowstep.errors import INTERRUPTED_CODE, BadUsage
-from slowstep.report.bench_terminal import show
-from slowstep.report.json import dumps, show_and_write
+from slowstep.errors import INTERRUPTED_CODE, BadUsage, UnwritableOutput
+from slowstep.report.bench_terminal import KEPT, show
+from slowstep.report.json import dumps, show_and_write, write
 from slowstep.workflow.bench import bench as bench_training
 from slowstep.workflow.bench_act import Asked, Measured, What
 from slowstep.workflow.bench_report import make_report
@@ -109,25 +111,36 @@ def _bench(asked: Asked, json: str | None) -> None:
         _report(measured, asked, json)
     except KeyboardInterrupt:
         # The recording has no steps as they are: only this report tells what was measured.
-        print("slowstep: the report was interrupted, and what was measured is lost. Measure again.", file=sys.stderr)
+        say("slowstep: the report was interrupted, and what was measured is lost. Measure again.")
         raise typer.Exit(INTERRUPTED_CODE) from None
     raise typer.Exit(measured.code)
 
 
 def _report(measured: Measured, asked: Asked, json: str | None) -> None:
     report = make_report(measured, asked)
+    keep(report)
     if json == "-":
         sys.stdout.write(dumps(report))
     else:
         show_and_write(lambda: show(report, sys.stdout), report, json)
 
 
+def keep(report: Any) -> None:
+    """Keep the report in its recording, whose own steps do not say what was measured. Where that fails, no place is named."""
+    folder = report["run"]["recording"]
+    try:
+        if folder is not None:
+            write(report, Path(folder) / KEPT)
+    except UnwritableOutput:
+        report["run"]["recording"] = None
+
+
 def _say_failure(measured: Measured) -> None:
     """What went wrong with the training itself, and the end of what it printed then."""
     ending = measured.ending
     if ending is not None and ending.exit_code:
-        print(f"slowstep: the command ended with exit code {ending.exit_code}. The end of its output:", file=sys.stderr)
+        say(f"slowstep: the command ended with exit code {ending.exit_code}. The end of its output:")
         for line in ending.output.splitlines():
-            print(f"    {line}", file=sys.stderr)
+            say(f"    {line}")
     if not measured.notes:
-        print(f"slowstep: {measured.reason or 'nothing was measured'}.", file=sys.stderr)
+        say(f"slowstep: {measured.reason or 'nothing was measured'}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Any, Final
@@ -11,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from slowstep import __version__
+from slowstep.cli.border import say
 from slowstep.cli.main import VERSION_OPTIONS
 from slowstep.cli.mistakes import Mistake, explained
 from slowstep.cli.offer import offered
@@ -110,7 +110,7 @@ def obey(words: list[str]) -> int:
     except typer.Abort:
         return INTERRUPTED_CODE
     except Mistake as mistake:
-        print(explained(mistake), file=sys.stderr)
+        say(explained(mistake))
         return int(mistake.exit_code)
     return code if isinstance(code, int) else 0
 

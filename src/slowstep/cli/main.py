@@ -7,7 +7,6 @@ import sys
 from typing import Final
 
 from slowstep import __version__
-from slowstep.errors import INTERRUPTED_CODE, SlowstepError
 
 VERSION_OPTIONS: Final = ("--version", "-V")
 
@@ -20,6 +19,7 @@ def main() -> None:
         print(f"slowstep {__version__}")
         return
     # Imported here for the same reason.
+    from slowstep.cli.border import ended_by, ignore_interrupts
     from slowstep.cli.closed_streams import detach_closed_streams
 
     _occupy_standard_streams()
@@ -27,12 +27,12 @@ def main() -> None:
         from slowstep.cli.commands import obey
 
         sys.exit(obey(words))
-    except SlowstepError as error:
-        print(f"slowstep: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED_CODE)
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the border: nobody is to read a traceback
+        sys.exit(ended_by(error, words))
     finally:
+        ignore_interrupts()
         detach_closed_streams()
 
 

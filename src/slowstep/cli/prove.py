@@ -9,6 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
+from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.prove_progress import tell_on
 from slowstep.cli.terminated import cleaning_up
@@ -79,7 +80,7 @@ def prove(
         _show(ended, json)
     except KeyboardInterrupt:
         if ended.report is not None:
-            print(f"slowstep: the report was interrupted. {kept_words(ended.report['run']['recording'])}", file=sys.stderr)
+            say(f"slowstep: the report was interrupted. {kept_words(ended.report['run']['recording'])}")
         raise typer.Exit(INTERRUPTED_CODE) from None
     raise typer.Exit(ended.code)
 
@@ -115,7 +116,7 @@ def _failure(ended: Ended) -> list[str]:
 
 def _show(ended: Ended, json: str | None) -> None:
     for line in _failure(ended):
-        print(line, file=sys.stderr)
+        say(line)
     if ended.report is None:
         return
     if json == "-":

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO
 
+from slowstep.harmless import harmless
+from slowstep.report.streams import print_line
 from slowstep.workflow.prove import Tell
 
 # Lines are for logs: so often that one sees it is alive, so seldom that it is no nuisance.
@@ -56,13 +58,13 @@ def _bar(stream: TextIO, clock: Callable[[], float]) -> Iterator[Tell]:
             now_s = clock()
             if now_s - drawn_s >= _DRAWN_EVERY_S:
                 drawn_s = now_s
-                bar.update(task, description=escape(name), completed=share, reached=escape(reached), refresh=True)
+                bar.update(task, description=escape(harmless(name)), completed=share, reached=escape(harmless(reached)), refresh=True)
 
-        yield Tell(say=lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True), phase=phase)
+        yield Tell(say=lambda text: console.print(harmless(text, lines=True), markup=False, highlight=False, soft_wrap=True), phase=phase)
 
 
 def _print(stream: TextIO, text: str) -> None:
     try:
-        print(text, file=stream, flush=True)
+        print_line(text, stream)
     except (OSError, ValueError):  # whoever listened has gone; the experiment is worth ending all the same
         pass

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
+from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.mistakes import WrongUse
 from slowstep.cli.numbers import whole_number
 from slowstep.cli.run_report import RunReport
 from slowstep.cli.user_command import Alone, UserCommand, check_json_target
+from slowstep.cli.verbose import Verbose
 from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
 from slowstep.experiments.known_levers import check, known_levers
 from slowstep.experiments.plan import parse_spec
@@ -107,6 +108,7 @@ def run(
             "--with", metavar="LEVER", help="Change the training, such as autocast=bf16: its results change too. May be repeated."
         ),
     ] = None,
+    verbose: Verbose = False,
 ) -> None:
     """Run a training command unchanged, record it, and say what makes it slow.
 
@@ -121,7 +123,7 @@ def run(
     if os.environ.get(contract.ENV_DISABLE):
         code = run_plainly(resolved, os.environ)
         if place is None or place.speaks:
-            _say(f"slowstep: {contract.ENV_DISABLE} is set, so nothing was recorded. Unset it to record.")
+            say(f"slowstep: {contract.ENV_DISABLE} is set, so nothing was recorded. Unset it to record.")
         raise typer.Exit(code)
     options = RunOptions(
         steps=steps,
@@ -136,7 +138,7 @@ def run(
         place=place,
         levers=levers,
     )
-    report = RunReport(warmup=warmup, json_target=json, quiet=place is not None and not place.speaks)
+    report = RunReport(warmup=warmup, json_target=json, verbose=verbose, quiet=place is not None and not place.speaks)
     outcome = launch(resolved, options, os.environ, on_recorded=report.show)
     if not outcome.reported:
         report.show(outcome.folder, seen=outcome.seen)
@@ -194,10 +196,3 @@ def _captured(text: str) -> tuple[int, int]:
     if match is None or not 1 <= int(match[1]) <= int(match[2]) < int(match[1]) + MOST_CAPTURED:
         raise CommandNotStarted(f"--capture={text}: give the first and the last step, at most {MOST_CAPTURED} of them, as {USUAL_CAPTURE}.")
     return int(match[1]), int(match[2])
-
-
-def _say(text: str) -> None:
-    try:
-        print(text, file=sys.stderr, flush=True)
-    except (OSError, ValueError):
-        pass

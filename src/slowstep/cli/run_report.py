@@ -7,7 +7,10 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from slowstep.cli.border import say
 from slowstep.errors import NothingRecorded, SlowstepError
+from slowstep.faults import is_fault
+from slowstep.harmless import harmless
 from slowstep.record.folder import kept_words
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ class RunReport:
     warmup: int | None
     json_target: str | None
     found_nothing: bool = False
+    verbose: bool = False
     quiet: bool = False  # another launcher of the same job speaks: only the files in the recording are written
 
     def show(self, folder: Path, seen: tuple[Seen, ...] = ()) -> None:
@@ -40,8 +44,13 @@ class RunReport:
             self._say(f"slowstep: the report was interrupted. {later}")
         except SlowstepError as error:
             self._say(f"slowstep: {error} {later}")
-        except Exception as error:  # noqa: BLE001 - the border: the user's exit code matters more than our report
-            self._say(f"slowstep: the diagnosis failed ({type(error).__name__}: {error}); please report it. {later}")
+        except BaseException as error:
+            if not is_fault(error):
+                raise
+            # The user's exit code matters more than our report.
+            from slowstep.report.fault_log import describe
+
+            self._say(f"slowstep: {describe(error, 'the diagnosis', folder)} {later}")
 
     def _show(self, folder: Path, seen: tuple[Seen, ...]) -> None:
         # Imported here, once the command has ended: these take a third of a second that a training would wait for.
@@ -74,20 +83,17 @@ class RunReport:
         if sys.stderr is not None:
             # What the script wrote last may be a progress bar that ends no line.
             sys.stderr.write("\n")
-            show(report, sys.stderr)
+            show(report, sys.stderr, verbose=self.verbose)
 
     def _say(self, text: str) -> None:
         if self.quiet:
             return
-        try:
-            print(text, file=sys.stderr, flush=True)
-        except (OSError, ValueError):
-            pass
+        say(text)
 
 
 def _describe(seen: tuple[Seen, ...]) -> str:
     lines = ["", "Processes seen:"] if seen else []
     for process in seen:
         why = f"   <- {process.unreachable}" if process.unreachable else ""
-        lines.append(f"  {'  ' * process.depth}{shlex.join(process.argv)}{why}")
+        lines.append(f"  {'  ' * process.depth}{harmless(shlex.join(process.argv))}{why}")
     return "\n".join(lines)

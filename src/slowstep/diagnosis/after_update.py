@@ -282,7 +282,8 @@ def call_seldom(
     finding = Finding(
         rule=rule,
         stage=max(entry.parts, key=lambda part: _total_ns(m, (part,)))[0],
-        title=f"{entry.name} ({entry.where}) {entry.says(does)} {what} after every step and {entry.says('take')} {share:.0%} of the time",
+        title=f"{entry.name} ({entry.where}) {entry.says(does)} {what} after every step and {entry.says('take')} "
+        f"{format_share(share)} of the time",
         share=share,
         share_low=low * entry.spread.low,
         share_high=min(high * entry.spread.high, 1.0),
@@ -310,9 +311,9 @@ def _evidence(m: Measurements, entry: Told, share: float, nature: Evidence, remo
         Evidence(name="after the update", value=share, unit="share of window", threshold=CLAIM),
         nature,
         *within(entry),
-        *(() if entry.calls is None else (Evidence(name="calls of it", value=round(entry.calls, 1), unit="per step"),)),
-        Evidence(name="timed in", value=m.work.gaps.gaps if m.work.gaps is not None else None, unit="gaps"),
-        Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+        *(() if entry.calls is None else (Evidence(name="calls", value=round(entry.calls, 1), unit="per step"),)),
+        Evidence(name="timed in", value=m.work.gaps.gaps if m.work.gaps is not None else None, unit="gaps between steps"),
+        Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
 
 
@@ -344,7 +345,7 @@ def shortened(
     gap = m.ledger.of("output") + m.ledger.of("store") - m.ledger.of("output", COLLECTING)
     most, delay = np.minimum(removed * spread.high, np.maximum(gap, removed)), queued
     if perhaps is not None:
-        assumes = f"{assumes}, and at best that all that is unattributed makes what it is given"
+        assumes = f"{assumes}; at best, all unattributed time prepares its input"
         delay, most = queued * float(most.sum() / (most + perhaps).sum()), most + perhaps
     return Counterfactual(
         assumes=assumes,

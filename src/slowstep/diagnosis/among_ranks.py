@@ -17,6 +17,7 @@ from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
 from slowstep.diagnosis.waited_collectives import not_judged, without_waiting
 from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.units import format_share
 
 BECAUSE: Final = "undetermined, because "
 NONE_LATER: Final = "no other rank is clearly later: try fewer, larger exchanges"
@@ -55,7 +56,7 @@ def pace(compared: Compared, rank: int | None = None) -> str | None:
     if compared.is_uneven and not compared.is_one:
         return f"{here}in each step another rank is the last, and the others wait for it{gain}"
     who = "this rank" if rank == compared.slowest else f"rank {compared.slowest}"
-    goes = f"the job goes at the pace of {who}" if compared.is_whole else f"{here}{who} is the last"
+    goes = f"{who} sets the pace of the job" if compared.is_whole else f"{here}{who} is the last"
     often = "" if compared.last_in in (None, compared.steps) else f" (the last in {compared.last_in} of {compared.steps} steps)"
     slowest, fastest = (_ms(compared.standings[number].own_ns) for number in (compared.slowest, compared.fastest))
     return f"{goes}{often}: its own work takes {slowest} per step, that of rank {compared.fastest} {fastest}{gain}"
@@ -99,7 +100,7 @@ def _verdict(
         return undetermined(f"{held_up}: {_advice(compared, rank)}")
     if verdict.state == "bottleneck" or (verdict.state == "undetermined" and unjudged):
         return undetermined(_without_bottleneck(findings, unjudged))
-    of_others = LATE_ONE_NOT_SEEN.replace("a late one", f"one of the {compared.missing} that left no trace here")
+    of_others = LATE_ONE_NOT_SEEN.replace("a late one", f"one of the {compared.missing} without a trace here")
     late = NONE_LATER if compared.is_whole else of_others
     return replace(verdict, summary=verdict.summary.replace(LATE_ONE_NOT_SEEN, late))
 
@@ -118,7 +119,8 @@ def _without_bottleneck(findings: list[Finding], unjudged: list[NotJudged]) -> s
         return f"{unjudged[0].rule} could not be judged: {unjudged[0].reason}"
     most = max((finding for finding in findings if finding.stage == STAGE), key=lambda finding: finding.share)
     return (
-        f"what this rank waits for later ones leaves {most.rule} {most.share:.0%} of the time, whose gain may be nothing; trace more steps"
+        f"what this rank waits for later ones leaves {most.rule} {format_share(most.share)} of the time, whose gain may be "
+        "none; trace more steps"
     )
 
 

@@ -100,7 +100,7 @@ def made_by_workers(side: Side, workers: int, spread: Spread = EXACT, receipts: 
         beside = factor * beside_ns(side, workers, spared_cpu_ns=-received)
         return Case(removed_ns=removed, beside_ns=beside, delay_share=share_queued(part * side.own_queued_ns, removed))
 
-    words = f"batches are made by {format_count(workers, 'worker')} beside the training; receiving one takes 1 ms"
+    words = f"{format_count(workers, 'worker')} made the batches in parallel to the training, and receiving one took 1 ms"
     worse, better = case(RECEIVE_HIGH_NS, SIDE_BY_SIDE, spread.low, WORSE_BESIDE), case(RECEIVE_LOW_NS, part=spread.high)
     return Counterfactual(assumes=words, expected=case(RECEIVE_NS), worse=worse, better=better)
 

@@ -2,36 +2,72 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.few_steps import is_provisional, provisional, why_provisional
 from slowstep.diagnosis.healthy import Doubt, more_blocked, not_healthy
-from slowstep.diagnosis.law import Diagnosis, Next, is_bottleneck, larger_unknown, rules, sort_answers, what_is_left
+from slowstep.diagnosis.law import (
+    Answers,
+    Diagnosis,
+    Next,
+    ask,
+    is_bottleneck,
+    larger_unknown,
+    open_by_fault,
+    rules,
+    sort_answers,
+    what_is_left,
+)
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.unnamed import how_to_name, name_by_hand
+from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 
 
 def diagnose(m: Measurements) -> Diagnosis:
     """Judge the measurements by every rule and draw the verdict."""
-    answers = sort_answers((rule, rule.judge(m)) for rule in rules().values() if rule.judge is not None)
-    if is_provisional(m):
+    attempt = Attempts()
+    answers = sort_answers(ask(attempt, ((rule, rule.judge) for rule in rules().values()), m))
+    if attempt.otherwise(False, is_provisional, m):
         answers = provisional(answers)
-    leading = answers.leading
-    first = next((judged.finding for judged in leading if is_bottleneck(judged.finding)), None)
-    doubt = _doubt(m, first) or (None if first is not None else not_healthy(m, answers))
-    if doubt is not None:
-        answers = answers.led_by(doubt.rule)
-        leading = answers.leading
+    concluded = attempt.outcome("the verdict", _conclude, m, answers)
+    if isinstance(concluded, Fault):
+        verdict = open_by_fault(attempt.otherwise("", _largest_stage, m) or None, concluded)
+        concluded = _Conclusion(answers, verdict, Doubt(concluded.reason, by_fault=True))
+    leading, doubt = concluded.answers.leading, concluded.doubt
+    following = attempt.otherwise(None, _next, m, leading[0]) if leading else None
     return Diagnosis(
-        findings=answers.findings,
+        findings=concluded.answers.findings,
         not_judged=tuple(answers.unjudged),
-        verdict=_verdict(m, first, doubt),
-        next=_next(m, leading[0]) if leading else None,
+        verdict=concluded.verdict,
+        next=following,
         telling=doubt.levers if doubt is not None else None,
         change=doubt.change if doubt is not None else None,
+        faults=tuple(attempt.faults),
+        by_fault=doubt is not None and doubt.by_fault,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Conclusion:
+    """The verdict, the doubt that leaves it open if one does, and the answers in the order that it gives them."""
+
+    answers: Answers
+    verdict: Verdict
+    doubt: Doubt | None
+
+
+def _conclude(m: Measurements, answers: Answers) -> _Conclusion:
+    first = next((judged.finding for judged in answers.leading if is_bottleneck(judged.finding)), None)
+    doubt = _doubt(m, first) or (None if first is not None else not_healthy(m, answers))
+    answers = answers if doubt is None else answers.led_by(doubt.rule)
+    verdict = _verdict(m, first, doubt)
+    if verdict.state == "healthy" and m.faults:
+        return _Conclusion(answers, open_by_fault(verdict.stage, m.faults[0]), Doubt(m.faults[0].reason, by_fault=True))
+    return _Conclusion(answers, verdict, doubt)
 
 
 def _verdict(m: Measurements, first: Finding | None, doubt: Doubt | None) -> Verdict:
@@ -41,15 +77,15 @@ def _verdict(m: Measurements, first: Finding | None, doubt: Doubt | None) -> Ver
     if first is not None:
         return Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, summary=first.title)
     share = m.ledger.share(largest)
-    summary = f"no rule found anything worth 10 %: {share:.0%} of the time is {largest}, the training's own work"
+    summary = f"no problem was found that costs 10 % or more: {format_share(share)} of the time is {largest}, the training's own work"
     return Verdict(state="healthy", stage=largest, healthy=True, rule=None, summary=summary)
 
 
 def _doubt(m: Measurements, first: Finding | None) -> Doubt | None:
     """Why nothing can be said for certain; `first` is the finding that would be the bottleneck."""
     if m.device != "cpu":
-        where = f"the model trains on {m.device}, whose work this version cannot see: it charges the training thread only"
-        return Doubt(f"{where}; look at the waits for input, which are right, and trace the rest with torch.profiler")
+        where = f"the model trains on {m.device}, whose work is not recorded: only the training thread is"
+        return Doubt(f"{where}; the waits for input are right; trace the rest with torch.profiler")
     if m.sharing.slower is not None:
         rank, own_ns = m.sharing.slower
         pace = f"{own_ns / 1e6:.1f} ms per step against {float(m.sharing.own_ns.mean()) / 1e6:.1f} here"

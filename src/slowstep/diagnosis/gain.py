@@ -65,7 +65,7 @@ def predict(m: Measurements, c: Counterfactual) -> Gain:
     t, r = (np.asarray([per_step.mean()]) for per_step in (m.step_ns, c.expected.removed_ns))
     expected = _factor(float(_shares_left(t, c.expected, r, c.samples_ratio)[0]))
     if math.isinf(expected):
-        return unknown_gain(f"{c.assumes} (gain not judged: nothing would be left of a step)")
+        return unknown_gain(c.assumes, because="nothing would be left of a step")
     drawn = _drawn(m)
     clocks = (clock for case in (c.expected, c.worse, c.better) for clock in _clocks(m, case))
     left = [_shares_left(drawn.means(step), case, drawn.means(case.removed_ns), c.samples_ratio) for step, case in clocks]
@@ -78,14 +78,14 @@ def predict(m: Measurements, c: Counterfactual) -> Gain:
         low=least,
         high=None if math.isinf(high) else max(high * differ, expected),
         # Why it may be called a bottleneck all the same.
-        assumes=f"{c.assumes} (at an even pace {steady:.2f}x or more)" if least < 1.0 < steady else c.assumes,
+        assumes=f"{c.assumes} (at a steady pace {steady:.2f}x or more)" if least < 1.0 < steady else c.assumes,
         steady_low=steady,
     )
 
 
-def unknown_gain(assumes: str) -> Gain:
-    """A gain that cannot be predicted, with the assumption that it rests on."""
-    return Gain(predicted=None, low=None, high=None, assumes=assumes)
+def unknown_gain(assumes: str, *, because: str | None = None) -> Gain:
+    """A gain that cannot be predicted, with the assumption that it rests on, and why it cannot."""
+    return Gain(predicted=None, low=None, high=None, assumes=assumes, unknown_because=because)
 
 
 def _clocks(m: Measurements, case: Case) -> list[tuple[Floats, Case]]:

@@ -133,7 +133,7 @@ def growth_evidence(m: Measurements, growth: Growth, share: float, appending: Ap
 
 def _beyond(growth: Growth, share: float, appending: Appending | None) -> tuple[Evidence, ...]:
     spared_ns = growth.above_ns if appending is None else appending.spared_ns
-    removed = Evidence(name="removed per step", value=float(spared_ns.mean()) / 1e6, unit="ms")
+    removed = Evidence(name="fix saves per step", value=float(spared_ns.mean()) / 1e6, unit="ms")
     if appending is None:
         return Evidence(name="beyond what it takes at first", value=share, unit="share of window", threshold=CLAIM), removed
     return (

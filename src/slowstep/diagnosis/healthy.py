@@ -30,12 +30,13 @@ from slowstep.diagnosis.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_
 from slowstep.findings import Finding, NotJudged
 from slowstep.frameworks._words import Change
 from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.units import format_share
 
 # No rule judges this stage without a trace, so the same share as of a stage whose rules could not judge.
 HEALTHY_SHARING = UNJUDGED_STAGE
 
 INPUT = ("read", "preprocess")
-MOST_OF_INPUT = f"slowstep prove --levers {MOCK_LOADER} tells the most that faster input can gain"
+MOST_OF_INPUT = f"slowstep prove --levers {MOCK_LOADER} measures the most that faster input can gain"
 # Measured of 128 samples of 64 numbers, on one core: 0.80 ms one by one and stacked, 0.16 ms at once.
 WHOLE_BATCHES = "whole batches of a TensorDataset (DataLoader(..., sampler=BatchSampler(...), batch_size=None)) may gain some of it"
 # It may be anything: an update by hand, sampling, what is played.
@@ -54,13 +55,14 @@ class Doubt:
     """Why it is not known whether a training is healthy, as a clause, and the levers that would tell (None: none would).
 
     `change` is what has to be done by hand before another run of the same command can tell more, `rule` that of the finding that leaves
-    the doubt, if one does.
+    the doubt, if one does, `by_fault` whether an error of slowstep's own does.
     """
 
     why: str
     levers: str | None = None
     change: str | None = None
     rule: str | None = None
+    by_fault: bool = False
 
 
 def by_hand(what: str, change: str) -> Doubt:
@@ -84,39 +86,49 @@ def _unseen(m: Measurements) -> Doubt | None:
     """Time of which it is not known what it is, or whether it is needed."""
     elsewhere = m.trainer.elsewhere
     if elsewhere is not None and elsewhere.share >= HEALTHY_UNATTRIBUTED:
-        what = f"{elsewhere.share:.0%} of the training time belongs to trainings with other optimizers, before or after this one"
+        what = f"{format_share(elsewhere.share)} of the training time belongs to trainings with other optimizers, before or after this one"
         return Doubt(f"{what}, which were not looked at: {RECORD_ALONE}", change=RECORD_ALONE)
     unattributed = m.ledger.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
-        return Doubt(f"{unattributed:.0%} of the time could not be attributed; {how_to_name(m)}", change=name_by_hand(m))
+        return Doubt(
+            f"{format_share(unattributed)} of the time could not be attributed to any stage; {how_to_name(m)}", change=name_by_hand(m)
+        )
     between = m.between_forwards
     if between.unknown_share >= HEALTHY_UNATTRIBUTED:
-        beside = f" beside torch.autograd.grad ({between.gradients_share:.0%})" if between.gradients_share >= CLAIM else ""
-        what = f"{between.unknown_share:.0%} of the time lies between a step's forwards{beside}, and what runs there is not known"
+        beside = f" beside torch.autograd.grad ({format_share(between.gradients_share)})" if between.gradients_share >= CLAIM else ""
+        what = (
+            f"{format_share(between.unknown_share)} of the time lies between a step's forwards{beside}, and it is not known what runs there"
+        )
         return by_hand(what, NAME_BETWEEN)
     rolled_out = [name for stage, name in m.ledger.parts if stage == "compute" and name.startswith(ROLL_OUT)]
     if _share(m, rolled_out) >= HEALTHY_UNATTRIBUTED:
-        what = f"{_share(m, rolled_out):.0%} of the time is {_largest(m, rolled_out)}"
-        return by_hand(f"{what}, where stacks do not tell its models from an environment in Python", NAME_ENVIRONMENT)
+        what = f"{format_share(_share(m, rolled_out))} of the time is {_largest(m, rolled_out)}"
+        return by_hand(f"{what}, where stack samples cannot tell its models from an environment in Python", NAME_ENVIRONMENT)
     if m.sharing.ranks > 1 and not m.sharing.seen:
-        return Doubt("what this rank waits for the others was not measured (the kernel shows no run-queue delay)")
+        return Doubt("how long this rank waits for the others was not measured (the kernel reports no run-queue delay)")
     shared = m.ledger.share("gradient_sharing")
     if shared >= HEALTHY_SHARING and m.sharing.apart:
         own = f"than {float(m.sharing.own_ns.mean()) / 1e6:.1f} ms per step, this one's"
-        what = f"{shared:.0%} of the time goes into sharing gradients and waiting for other ranks, which are recorded apart"
+        what = (
+            f"{format_share(shared)} of the time goes into sharing gradients and waiting for other ranks, which are in recordings "
+            "of their own"
+        )
         return Doubt(f"{what}: look in their reports for one whose own work takes longer {own}")
     if shared >= HEALTHY_SHARING:
-        what = f"{shared:.0%} of the time goes into sharing gradients and waiting for other ranks; what could be hidden is not known"
+        what = (
+            f"{format_share(shared)} of the time goes into sharing gradients and waiting for other ranks; how much of it could "
+            "overlap with compute is not known"
+        )
         return by_hand(what, f"try fewer, larger exchanges: accumulate gradients, {m.words.write({Change.ACCUMULATE: ...})}")
     before = m.before_update
     if before is not None and before.share >= HEALTHY_UNATTRIBUTED:
-        what = f"{before.name}, between backward and update, takes {before.share:.0%} of the time"
-        why = f"{what}, and whether the training needs it in every step is not known; try it every k steps"
+        what = f"{before.name}, between backward and update, takes {format_share(before.share)} of the time"
+        why = f"{what}, and it is not known whether every step needs it; try it every k steps"
         return Doubt(why, change=f"try {before.name} every k steps")
     hook = m.in_backward
     if hook is not None and hook.share >= HEALTHY_UNATTRIBUTED:
-        what = f"{hook.name}, a hook on gradients inside backward, takes {hook.share:.0%} of the time, by stacks"
-        why = f"{what}, and whether the training needs it in every step is not known; try it every k steps, or without"
+        what = f"{hook.name}, a hook on gradients inside backward, takes {format_share(hook.share)} of the time, by stacks"
+        why = f"{what}, and it is not known whether every step needs it; try it every k steps, or without"
         return Doubt(why, change=f"try {hook.name} every k steps, or without")
     return _of_lines_beside_backward(m) or _of_lines_by_stacks(m)
 
@@ -126,15 +138,15 @@ def _of_lines_beside_backward(m: Measurements) -> Doubt | None:
     unseen = [name for stage, name in m.ledger.parts if stage == "compute" and name.startswith(BEFORE_BACKWARD)]
     if _share(m, unseen) >= HEALTHY_UNATTRIBUTED:
         most = _largest(m, unseen).removeprefix(BEFORE_BACKWARD)
-        what = f"{_share(m, unseen):.0%} of the time is what the loop does before its backward, most of it in {most}"
-        return by_hand(f"{what}, and where its input ends and its forward begins is not known", NAME_IT)
+        what = f"{format_share(_share(m, unseen))} of the time is what the loop does before its backward, most of it in {most}"
+        return by_hand(f"{what}, and it is not known where its input ends and its forward begins", NAME_IT)
     names = [name for stage, name in m.ledger.parts if stage == "compute" and name.startswith(BESIDE_BACKWARD)]
     if _share(m, names) < HEALTHY_UNATTRIBUTED:
         return None
     most = _largest(m, names).removeprefix(BESIDE_BACKWARD)
-    what = f"{_share(m, names):.0%} of the time is what the loop itself does beside its backward, most of it in {most}"
+    what = f"{format_share(_share(m, names))} of the time is what the loop itself does beside its backward, most of it in {most}"
     advice = "make the update a function, or the step() of a torch.optim.Optimizer"
-    return by_hand(f"{what}, and how much of that is the update by hand is not known", advice)
+    return by_hand(f"{what}, and it is not known how much of that is the update by hand", advice)
 
 
 def _of_lines_by_stacks(m: Measurements) -> Doubt | None:
@@ -146,7 +158,7 @@ def _of_lines_by_stacks(m: Measurements) -> Doubt | None:
     if m.trainer.is_fed or _share(m, names) < HEALTHY_UNATTRIBUTED:
         return None
     most = _largest(m, names)
-    what = f"{_share(m, names):.0%} of the time is {most if most == FORWARD[1] else f'calls of torch by {most}, by stacks'}"
+    what = f"{format_share(_share(m, names))} of the time is {most if most == FORWARD[1] else f'calls of torch by {most}, by stacks'}"
     return by_hand(f"{what}, which may stand for Python code that ran just before", NAME_IT)
 
 
@@ -156,7 +168,9 @@ def _of_blocking(m: Measurements) -> Doubt | None:
     if blocked is None:
         return None
     where = "" if blocked.line is None else f", most of it in {blocked.line}"
-    what = f"for {blocked.share:.0%} of the time the training thread is blocked inside its steps{where}, and nobody computes for it"
+    what = (
+        f"for {format_share(blocked.share)} of the time the training thread is blocked inside its steps{where}, and nothing computes for it"
+    )
     look = f"look for a sleep, a lock, a server or a file {'inside the steps' if blocked.line is None else f'in {blocked.line}'}"
     return Doubt(f"{what}: look for a sleep, a lock, a server or a file there", change=look)
 
@@ -176,21 +190,24 @@ def _of_findings(m: Measurements, answers: Answers) -> Doubt | None:
     if together >= BOTTLENECK_PREDICTED:
         gain = leading[0].gain.predicted if leading else None
         if gain is not None and gain >= BOTTLENECK_PREDICTED:
-            why = f"the first finding's gain ({gain:.2f}x) may be nothing; record more steps, on a quieter machine"
+            why = f"the first finding's gain ({gain:.2f}x) may be none; record more steps, on a quieter machine"
             return Doubt(why, _levers(leading[:1]))
-        all_together = "leave nothing of a step" if math.isinf(together) else f"predict {together:.2f}x"
-        why = f"no finding alone reaches 10 %, but all together {all_together}; see the findings"
+        all_together = "would remove the whole step" if math.isinf(together) else f"predict {together:.2f}x"
+        why = f"no single finding would gain 10 %, but all together {all_together}; see the findings"
         return Doubt(why, _levers(leading))
     unknown = [finding for finding in leading if finding.gain.predicted is None and finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN]
     if unknown:
-        what = f"what fixing {unknown[0].rule} would gain is not known ({unknown[0].share:.0%} of the time)"
+        what = f"what fixing {unknown[0].rule} would gain is not known ({format_share(unknown[0].share)} of the time)"
         levers = _levers(unknown[:1])
         change = None if levers is not None else unknown[0].fixes[0].text
-        return Doubt(f"{what}; try what it advises", levers, change, unknown[0].rule)
+        return Doubt(f"{what}; try its fix", levers, change, unknown[0].rule)
     for doubtful in (judged.finding for judged in answers.uncertain):
         if (doubtful.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:
-            spread = f"{doubtful.share_low:.0%} to {doubtful.share_high:.0%} of the time"
-            return Doubt(f"{doubtful.rule} may concern {spread}; record more of it: several epochs or checkpoints", _levers([doubtful]))
+            spread = f"{format_share(doubtful.share_low)} to {format_share(doubtful.share_high)} of the time"
+            return Doubt(
+                f"{doubtful.rule} takes {spread}, which is too wide a range; record more, such as several epochs or checkpoints",
+                _levers([doubtful]),
+            )
     return None
 
 
@@ -205,11 +222,11 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
         if lever is None and unclaimed is not None and m.loader is not None and not unclaimed[1].startswith(ROLL_OUT):
             lever = MOCK_LOADER
         change = first.change if lever is None else None
-        return Doubt(f"{first.rule} could not be judged{_beside_others(m)}: {first.reason}", lever, change)
+        return Doubt(f"{first.rule} could not be judged{_beside_others(m)}: {first.reason}", lever, change, by_fault=first.by_fault)
     queued = _unclaimed_queue(m, judged)
     if unclaimed is not None and m.ledger.share(*unclaimed) >= queued:
         stage, name = unclaimed
-        what = f"{m.ledger.share(stage, name):.0%} of the time is {name} ({stage}), and no rule found a fix that gains"
+        what = f"{format_share(m.ledger.share(stage, name))} of the time is {name} ({stage}), and no fix is known that would gain"
         if name.startswith(ROLL_OUT):
             return by_hand(what, PLAY_LESS)
         return by_hand(what, NAME_IT) if m.loader is None else Doubt(f"{what}; {_faster_input(m, name)}", MOCK_LOADER)
@@ -230,11 +247,11 @@ def _beside_others(m: Measurements) -> str:
 def _of_queue(m: Measurements, queued: float) -> Doubt:
     """The share `queued` of the time was waited for a core, beside what the training itself runs."""
     beside = "its own workers" if _has_workers(m) else "its own other threads and processes"
-    what = f"{queued:.0%} of the time the training thread waits for a core beside {beside}, and no rule found a fix that gains"
+    what = f"{format_share(queued)} of the time the training thread waits for a core beside {beside}, and no fix is known that would gain"
     if _has_workers(m):
         return Doubt(f"{what}; {MOST_OF_INPUT}", MOCK_LOADER)
     if (m.machine.threads or 1) > 1:
-        return Doubt(f"{what}; slowstep prove --levers {threads(1)} tells more", threads(1))
+        return Doubt(f"{what}; slowstep prove --levers {threads(1)} measures it", threads(1))
     return by_hand(what, "look at what else the script runs")
 
 

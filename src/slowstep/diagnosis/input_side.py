@@ -14,6 +14,7 @@ from slowstep.analyses.prefetch_threads import PrefetchThreads
 from slowstep.analyses.producers import REMOVABLE, STARTUP
 from slowstep.analyses.steps import Floats
 from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.units import format_share
 
 # From this share of the window on, waiting for input is worth a finding: XProf's "moderately input-bound", and the Kineto plugin's.
 WAIT_SHARE = 0.05
@@ -46,7 +47,7 @@ ATTAINED = 0.85
 # Of the cores that workers would keep busy: with less than half of them left, most of their work displaces the training's own.
 ENOUGH_LEFT = 0.5
 
-UNRECORDED = "what the loader's workers did was not recorded"
+UNRECORDED = "the work of the loader's workers was not recorded"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +94,7 @@ def find_side(m: Measurements) -> Side | str:
     if m.demand.wall_ns is None or m.demand.cpu_ns is None:
         return UNRECORDED
     if m.unmatched_share >= WAIT_SHARE:
-        return f"{UNRECORDED}: for {m.unmatched_share:.0%} of the time it is unknown who made the batch waited for"
+        return f"{UNRECORDED}: for {format_share(m.unmatched_share)} of the time it is unknown who made the batch waited for"
     if m.cores is None:
         return "how many cores the training may use is unknown"
     removable = np.maximum(removable_waits(m) - m.filling_ns, 0.0)
@@ -279,4 +280,4 @@ def crowded(m: Measurements, side: Side, *, freed: float = 0.0, by_others: bool 
     if side.cores - (used - freed) - foreign >= ENOUGH_LEFT * wanted:
         return None
     others = f", and other processes {foreign:.1f}" if m.load.busy and by_others else ""
-    return f"workers find cores of their own: the training's {threads} threads use {used - freed:.1f} of {side.cores:g} already{others}"
+    return f"workers found free cores (the training's {threads} threads already use {used - freed:.1f} of {side.cores:g}{others})"

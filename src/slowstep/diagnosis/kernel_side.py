@@ -14,6 +14,7 @@ from slowstep.analyses.trace.parts import KERNELS, piece
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trace_side import per_step
 from slowstep.findings import Evidence, Finding
+from slowstep.timeline.shapes import read_shapes
 from slowstep.units import format_count
 
 UNKNOWN: Final = "unknown precision"
@@ -75,10 +76,7 @@ def within(where: str | None, module: str | None) -> str | None:
 
 def first_shapes(shapes: str | None) -> str | None:
     """The first tensors' shapes of a list as the trace writes it: many operators take dozens of inputs, and numbers among them."""
-    try:
-        sizes = [size for size in json.loads(shapes or "null") if size]
-    except (ValueError, TypeError):
-        return shapes
+    sizes = [shape for shape in read_shapes(shapes) or () if shape]
     more = ", ..." if len(sizes) > SHAPES_SHOWN else ""
     return f"[{', '.join(json.dumps(size) for size in sizes[:SHAPES_SHOWN])}{more}]" if sizes else None
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
+from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, Folded, NotJudged, Verdict
 from slowstep.registry import discover
+from slowstep.units import format_share
 
 BOTTLENECK_PREDICTED = 1.10
 BOTTLENECK_LOW = 1.03
@@ -15,6 +18,7 @@ HEALTHY_UNATTRIBUTED = 0.10
 # What could gain 10 % by its share is not called healthy because nobody knows whether it would.
 HEALTHY_SHARE_OF_UNKNOWN_GAIN = 0.10
 UNJUDGED_STAGE = 0.10
+M = TypeVar("M")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +39,8 @@ class Diagnosis:
     next: Next | None
     telling: str | None = None  # the lever that would tell what leaves the verdict undetermined
     change: str | None = None  # what has to be done by hand before another run of the same command can tell it
+    faults: tuple[Fault, ...] = ()  # errors of slowstep's own in judging
+    by_fault: bool = False  # whether an error of slowstep's own is why the verdict is open
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,6 +68,20 @@ def rules() -> dict[str, Rule]:
     """All rules, by name."""
     found = discover("slowstep.diagnosis.rules", "RULE")
     return {rule.name: rule for rule in found.values() if isinstance(rule, Rule)}
+
+
+def ask(attempt: Attempts, judges: Iterable[tuple[Rule, Callable[[M], Answer] | None]], m: M) -> Iterator[tuple[Rule, Answer]]:
+    """What every rule that judges such measurements answers. One that fails, or needs what failed, has not judged."""
+    for rule, judge in judges:
+        if judge is not None:
+            answer = attempt.outcome(f"the rule {rule.name}", judge, m)
+            yield rule, NotJudged(rule=rule.name, reason=answer.reason, by_fault=True) if isinstance(answer, Fault) else answer
+
+
+def open_by_fault(stage: str | None, fault: Fault) -> Verdict:
+    """The verdict where it is not known whether there is more to be found than was."""
+    why = f"undetermined, because of an {fault.reason}: what it hides may be what holds the training up"
+    return Verdict(state="undetermined", stage=stage, healthy=None, rule=None, summary=why)
 
 
 def sort_answers(answers: Iterable[tuple[Rule, Answer]]) -> Answers:
@@ -134,4 +154,7 @@ def larger_unknown(unattributed: float, first: Finding, stage: float) -> str | N
     found = max(first.share, stage)
     if unattributed < HEALTHY_UNATTRIBUTED or unattributed <= found:
         return None
-    return f"{unattributed:.0%} of the time could not be attributed, more than {first.stage} holds ({found:.0%})"
+    return (
+        f"{format_share(unattributed)} of the time could not be attributed to any stage, more than {first.stage} takes "
+        f"({format_share(found)})"
+    )

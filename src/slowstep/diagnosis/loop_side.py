@@ -7,7 +7,7 @@ from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.after_update import timed_spread
 from slowstep.diagnosis.input_side import removable_waits
-from slowstep.diagnosis.spread import EXACT, Spread, stack_spread
+from slowstep.diagnosis.spread import Spread, stack_spread
 from slowstep.findings import Evidence
 
 NAME_ENVIRONMENT = "name it: with slowstep.span('environment', stage='preprocess')"
@@ -32,11 +32,11 @@ def spread_of_loop_input(m: Measurements, made: LoopInput) -> Spread:
     if made.timed and made.name is not None:
         return timed_spread(m, ("preprocess", made.name))
     # What the script names with a span is known without any.
-    return stack_spread(made.stacks, made.of_stacks) if made.stacks else EXACT
+    return stack_spread(made.stacks, made.of_stacks)
 
 
 def known_by(made: LoopInput) -> Evidence:
     """By how many timed gaps, or stacks, it is known."""
     if made.timed:
-        return Evidence(name="timed in", value=made.timed, unit="gaps")
-    return Evidence(name="stacks in it", value=made.stacks, unit="stacks", where=f"of {made.of_stacks} outside the steps' bodies")
+        return Evidence(name="timed in", value=made.timed, unit="gaps between steps")
+    return Evidence(name="stack samples in it", value=made.stacks, unit="samples", where=f"of {made.of_stacks} outside the steps' bodies")

@@ -19,6 +19,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import HOST_SHARE, by_step, no_device, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.units import format_share
 
 MOST = 0.5
 # What the replay takes away besides is under a tenth of it.
@@ -60,17 +61,17 @@ CALLBACKS: Final = Named(
     scenario=NO_CALLBACKS,
     between_steps=False,
     alone="runs on the training thread beside the model and takes",
-    waited="holds the training thread inside the steps, and the device has nothing to do:",
-    assumes="what somebody has named beside the model takes no time on the training thread",
+    waited="holds the training thread inside the steps, and the device is idle:",
+    assumes="what somebody has named beside the model took no time on the training thread",
     fixes=_do_less,
 )
 WRITES: Final = Named(
     stage="store",
     scenario=NO_WRITES,
     between_steps=True,
-    alone="writes on the training thread, which stands still for",
-    waited="writes on the training thread, and the device has nothing to do:",
-    assumes="writing checkpoints takes no time on the training thread",
+    alone="writes on the training thread, which is blocked for",
+    waited="writes on the training thread, and the device is idle:",
+    assumes="writing checkpoints took no time on the training thread",
     fixes=_write_less,
 )
 
@@ -94,7 +95,7 @@ def judge_device_work(m: TraceMeasurements, name: str) -> Answer:
     finding = Finding(
         rule=name,
         stage="compute",
-        title=f"the device computes for {part} {share[0]:.0%} of the time",
+        title=f"the device computes for {part} {format_share(share[0])} of the time",
         share=share[0],
         share_low=share[1],
         share_high=share[2],
@@ -106,7 +107,7 @@ def judge_device_work(m: TraceMeasurements, name: str) -> Answer:
             _steps_with(held),
             steps_seen(m),
         ),
-        gain=unknown_gain(f"{part} is done less often"),
+        gain=unknown_gain(f"{part} ran less often"),
         fixes=(Fix(text=f"do {part} less often, or on fewer batches: slowstep run sees how often it comes, and what that costs"),),
         names_cause=True,
     )
@@ -126,8 +127,8 @@ def _without_device(m: TraceMeasurements, name: str, of: Named) -> Answer:
     if unseen is not None:
         # The device may compute meanwhile, or the range wait for it.
         return NotJudged(rule=name, reason=unseen)
-    title = f"{part} {of.alone} {share[0]:.0%} of the time"
-    gain = shortened(m, removed, f"{part} takes no time on the training thread")
+    title = f"{part} {of.alone} {format_share(share[0])} of the time"
+    gain = shortened(m, removed, f"{part} took no time on the training thread")
     evidence = (*_held(part, share[0], CLAIM, float(removed.mean()) / 1e6), _steps_with(removed), steps_seen(m))
     return _judged(name, of, part, (part,), share, evidence, title, gain)
 
@@ -144,7 +145,7 @@ def _beside_a_device(m: TraceMeasurements, name: str, of: Named) -> Answer:
     if share[0] < HOST_SHARE:
         return None
     part, parts = _largest(gaps), tuple(gaps["part"].unique(maintain_order=True).to_list())
-    title = f"{part} {of.waited} {share[0]:.0%} of the time"
+    title = f"{part} {of.waited} {format_share(share[0])} of the time"
     is_all = float(gaps["ns"].sum()) >= NEARLY_ALL * float(rows["ns"].sum())
     gain = replayed_gain(m, of.scenario, of.assumes) if is_all else unknown_gain(of.assumes)
     evidence = (*_held(part, share[0], HOST_SHARE, removed_ms(m, of.scenario)), _steps_with(held), steps_seen(m))
@@ -155,7 +156,7 @@ def _held(part: str, share: float, threshold: float, removed: float | None) -> t
     return (
         Evidence(name="range", value=part, unit=""),
         Evidence(name="beside the model", value=share, unit="share of window", threshold=threshold),
-        Evidence(name="removed per step", value=removed, unit="ms"),
+        Evidence(name="fix saves per step", value=removed, unit="ms"),
     )
 
 

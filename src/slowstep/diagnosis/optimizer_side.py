@@ -14,6 +14,7 @@ from slowstep.diagnosis.growing import growing
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Fix
 from slowstep.frameworks._words import Change, Words
+from slowstep.units import format_share
 
 # Of an optimizer's time what is left with fused=True. Measured on one and two shared cores (torch 2.13), of parameters of 0.1 to 30 million
 # elements in 1 to 60 tensors: 0.17 to 0.40 of Adam's and AdamW's, 0.21 to 0.56 of Adagrad's (median of all 0.28); in 20 to 1000 tensors of
@@ -55,7 +56,7 @@ def takes_most_of_fixed(m: Measurements) -> bool:
 def fuse(words: Words, kind: str, share: float) -> Fix:
     """The fix of an unfused optimizer that takes the share of the step."""
     how = fused(words, kind)
-    return Fix(text=f"{how}: one pass over parameters, of an optimizer that takes {share:.0%} of the step")
+    return Fix(text=f"{how}: one pass over parameters, of an optimizer that takes {format_share(share)} of the step")
 
 
 def fused(words: Words, kind: str) -> str:
@@ -75,7 +76,7 @@ def fused_counterfactual(m: Measurements, kind: str) -> Counterfactual:
         return Case(removed_ns=removed, beside_ns=beside, delay_share=delay_share(m, OPTIMIZER))
 
     return Counterfactual(
-        assumes=f"{kind} with fused=True takes {FUSED_LEFT:.0%} of its time",
+        assumes=f"{kind} with fused=True took {format_share(FUSED_LEFT)} of its time",
         expected=case(FUSED_LEFT),
         worse=case(FUSED_LEFT_AT_WORSE, WORSE_BESIDE),
         better=case(FUSED_LEFT_AT_BETTER),

@@ -28,6 +28,8 @@ def even(half: float) -> Spread:
 
 
 def stack_spread(stacks: int, of: int) -> Spread:
-    """That of a share of stacks, of which there is one at least."""
+    """That of a share of stacks. Of what no stack was taken in, something else than stacks tells how long it is."""
+    if not stacks:
+        return EXACT
     low, high = share_bounds(stacks, of)
     return Spread(low=low * of / stacks, high=high * of / stacks)

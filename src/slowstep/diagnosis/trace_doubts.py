@@ -10,7 +10,7 @@ from slowstep.analyses.trace.whole_steps import COPY_AGAIN, FEWER_STEPS
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.diagnosis.trace_side import to_mark_steps
 from slowstep.stages import UNATTRIBUTED
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 
 # A run needs 30 steps for its verdict; profilers are told to keep three to ten. Of two, one confirms the other.
 STEPS_AT_LEAST: Final = 2
@@ -35,9 +35,9 @@ def is_inference(m: TraceMeasurements) -> bool:
 
 def _no_training(m: TraceMeasurements) -> str:
     if not m.facts.complete:
-        return f"the file is cut off, and whether it trains is not seen: {COPY_AGAIN}"
+        return f"the file is cut off, so it cannot be told whether it trains: {COPY_AGAIN}"
     if not m.whole_steps:
-        return "the trace holds no whole step, and whether it trains is not seen: see what was left out, and why"
+        return "the trace holds no whole step, so it cannot be told whether it trains: see what was left out, and why"
     seen = "it is of an inference, or of a part of a training" if is_inference(m) else "whether it trains is not seen"
     return f"this trace shows no backward pass: {seen}"
 
@@ -65,6 +65,7 @@ def _no_launches(m: TraceMeasurements) -> str | None:
     if not m.has_device or launched is None or launched >= COVERED_AT_LEAST or unattributed < HEALTHY_UNATTRIBUTED:
         return None
     return (
-        f"{1 - launched:.0%} of the kernels have no launch in the trace: {unattributed:.0%} of the time has no known cause; "
+        f"{format_share(1 - launched)} of the kernels have no launch in the trace: {format_share(unattributed)} of the time has no "
+        "known cause; "
         "trace with activities=[CPU, CUDA]"
     )

@@ -15,8 +15,10 @@ from slowstep.diagnosis.law import (
     Answers,
     Diagnosis,
     Next,
+    ask,
     is_bottleneck,
     larger_unknown,
+    open_by_fault,
     rules,
     sort_answers,
     what_is_left,
@@ -24,8 +26,10 @@ from slowstep.diagnosis.law import (
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trace_doubts import doubt
 from slowstep.diagnosis.trace_side import ALL_STEPS, for_framework
+from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.units import format_share
 
 # The stage that is the model's own work, and the one that depends on other ranks.
 MODEL, SHARED = "compute", "gradient_sharing"
@@ -35,14 +39,22 @@ LATE_ONE_NOT_SEEN = "whether this rank waits for a late one is not seen: analyze
 
 def diagnose_trace(m: TraceMeasurements) -> Diagnosis:
     """Judge one rank's trace by every rule that judges traces."""
-    answers = sort_answers((rule, rule.judge_trace(m)) for rule in rules().values() if rule.judge_trace is not None)
+    attempt = Attempts()
+    answers = sort_answers(ask(attempt, ((rule, rule.judge_trace) for rule in rules().values()), m))
     gainless = [judged.finding for judged in answers.leading if not _gains(judged.finding)]
     answers.leading[:] = [judged for judged in answers.leading if _gains(judged.finding)]
+    verdict = attempt.outcome("the verdict", _verdict, m, answers)
+    by_fault = isinstance(verdict, Fault) or (verdict.state == "healthy" and bool(m.faults))
+    if isinstance(verdict, Fault) or by_fault:
+        fault = verdict if isinstance(verdict, Fault) else m.faults[0]
+        verdict = open_by_fault(attempt.otherwise(None, _largest, m), fault)
     return Diagnosis(
         findings=answers.findings,
-        not_judged=(*answers.unjudged, *_uneven(answers), *_by_recording(m, gainless)),
-        verdict=_verdict(m, answers),
-        next=_next(m, answers.leading[0].finding) if answers.leading else None,
+        not_judged=(*answers.unjudged, *_uneven(answers), *attempt.otherwise((), _by_recording, m, gainless)),
+        verdict=verdict,
+        next=attempt.otherwise(None, _next, m, answers.leading[0].finding) if answers.leading else None,
+        faults=tuple(attempt.faults),
+        by_fault=by_fault,
     )
 
 
@@ -50,18 +62,23 @@ def _uneven(answers: Answers) -> Iterator[NotJudged]:
     """Findings of a large share that differs so much from step to step that it may be nothing: they are not claimed, but said."""
     for finding in (judged.finding for judged in answers.uncertain):
         if finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN and _gains(finding):
-            spread = f"{finding.share_low:.0%} to {finding.share_high:.0%} of the time"
+            spread = f"{format_share(finding.share_low)} to {format_share(finding.share_high)} of the time"
             yield NotJudged(rule=finding.rule, reason=f"{finding.title}, but steps differ: it may be {spread}; trace more steps")
 
 
-def _by_recording(m: TraceMeasurements, gainless: list[Finding]) -> Iterator[NotJudged]:
+def _by_recording(m: TraceMeasurements, gainless: list[Finding]) -> tuple[NotJudged, ...]:
     """What would gain in the trace and nothing without a profiler, as far as its cost is known: it is not claimed, but said."""
     share = m.recording_share
+    unclaimed = []
     for finding in gainless:
         if share is not None and _at_better(finding) >= BOTTLENECK_PREDICTED:
-            cost = f"recording took some {share[0]:.0%} to {share[1]:.0%} of the host's time, and without it nothing would come of the fix"
+            cost = (
+                f"recording took some {format_share(share[0])} to {format_share(share[1])} of the host's time, and without it "
+                "nothing would come of the fix"
+            )
             remedy = "to see, trace again with record_shapes=False and with_stack=False"
-            yield NotJudged(rule=finding.rule, reason=f"{finding.title}, but {cost}; {remedy}")
+            unclaimed.append(NotJudged(rule=finding.rule, reason=f"{finding.title}, but {cost}; {remedy}"))
+    return tuple(unclaimed)
 
 
 def _at_better(finding: Finding) -> float:
@@ -106,9 +123,13 @@ def _verdict(m: TraceMeasurements, answers: Answers) -> Verdict:
     if why is not None:
         return undetermined(why, step)
     if step:
-        return undetermined(f"no rule found anything worth 10 % in it, which says nothing of the others: {ALL_STEPS}", step)
-    busy = "" if m.device_busy_share is None else f", the device is busy {m.device_busy_share:.0%} of it"
-    summary = f"no rule found anything worth 10 %: {m.share(largest or MODEL):.0%} of the time is {largest or MODEL}{busy}"
+        return undetermined(
+            f"no problem was found in it that costs 10 % or more, which says nothing about the other steps: {ALL_STEPS}", step
+        )
+    busy = "" if m.device_busy_share is None else f", the device is busy {format_share(m.device_busy_share)} of it"
+    summary = (
+        f"no problem was found that costs 10 % or more: {format_share(m.share(largest or MODEL))} of the time is {largest or MODEL}{busy}"
+    )
     return Verdict(state="healthy", stage=largest, healthy=True, rule=None, summary=summary)
 
 
@@ -131,18 +152,21 @@ def _not_healthy(m: TraceMeasurements, answers: Answers) -> str | None:
     """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
     unattributed = m.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
-        return f"{unattributed:.0%} of the time could not be attributed; {_shows_more(m)}"
+        return f"{format_share(unattributed)} of the time could not be attributed to any stage; {_shows_more(m)}"
     findings = [j.finding for j in answers.leading]
     unknown = next((f for f in findings if f.gain.predicted is None and f.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN), None)
     if unknown is not None:
-        return f"what fixing {unknown.rule} would gain is not known ({unknown.share:.0%} of the time); try its first fix"
+        return f"what fixing {unknown.rule} would gain is not known ({format_share(unknown.share)} of the time); try its first fix"
     together = combined_gain(answers.leading)
     if together >= BOTTLENECK_PREDICTED:
         if (findings[0].gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:
-            return f"the first finding's gain ({findings[0].gain.predicted:.2f}x) may be nothing; trace more steps"
-        return f"no finding alone reaches 10 %, but all together predict {together:.2f}x; see the findings"
+            return f"the first finding's gain ({findings[0].gain.predicted:.2f}x) may be none; trace more steps"
+        return f"no single finding would gain 10 %, but all together predict {together:.2f}x; see the findings"
     for doubtful in (j.finding for j in answers.uncertain if _may_gain(j.finding)):
-        return f"{doubtful.rule} may concern {doubtful.share_low:.0%} to {doubtful.share_high:.0%} of the time; trace more steps"
+        return (
+            f"{doubtful.rule} may concern {format_share(doubtful.share_low)} to {format_share(doubtful.share_high)} of the time; "
+            "trace more steps"
+        )
     for stage in STAGES:
         if stage != MODEL and m.share(stage) >= UNJUDGED_STAGE:
             return _beside_the_model(m, stage, any(f.stage == stage for f in findings))
@@ -173,12 +197,12 @@ def _shows_more(m: TraceMeasurements) -> str:
 
 def _beside_the_model(m: TraceMeasurements, stage: str, found: bool) -> str:
     """A stage that is no work of the model's, has much time, and of which no finding would take enough away."""
-    share = f"{m.share(stage):.0%} of the time is {stage}"
+    share = f"{format_share(m.share(stage))} of the time is {stage}"
     if stage == SHARED:
         return f"{share}, and {LATE_ONE_NOT_SEEN}"
     if found:
-        return f"{share}, and what is known to help (below) takes too little of it away"
-    return f"{share}, and no rule knows how to take it away; record the training: slowstep run"
+        return f"{share}, and the fixes below would save too little of it"
+    return f"{share}, and no fix for it is known; record the training: slowstep run"
 
 
 def combined_gain(leading: list[Judged]) -> float:

@@ -42,12 +42,12 @@ class _Replayed:
 def replayed_gain(m: TraceMeasurements, scenario: str, assumes: str) -> Gain:
     """The gain of a scenario of `scenarios.py`, as a factor of throughput.
 
-    `assumes` is the counterfactual in words. Predicted, low and high are None where the scenario is not judged; the reason then stands
-    at the end of `assumes`. Raises ValueError for a scenario that is not declared.
+    `assumes` is the counterfactual in words. Predicted, low and high are None where the scenario is not judged; `unknown_because` then says
+    why. Raises ValueError for a scenario that is not declared.
     """
     as_recorded = _replayed(m, scenario)
     if isinstance(as_recorded, str):
-        return Gain(predicted=None, low=None, high=None, assumes=f"{assumes} (gain not judged: {as_recorded})")
+        return Gain(predicted=None, low=None, high=None, assumes=assumes, unknown_because=as_recorded)
     without = {level: found for level in (LESS_USUAL_COST, LESS_MOST_COST) if isinstance(found := _replayed(m, scenario, level), _Replayed)}
     usual = without.get(LESS_USUAL_COST, as_recorded)
     predicted = _ratio(usual.unchanged, usual.expected, usual.weight)

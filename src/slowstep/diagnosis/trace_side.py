@@ -16,6 +16,7 @@ from slowstep.analyses.trace.parts import piece
 from slowstep.analyses.trace.user_places import is_function
 from slowstep.diagnosis.gain import RESAMPLES
 from slowstep.findings import Evidence
+from slowstep.units import format_share
 
 # Host time looks longer in a trace than it is: torch.profiler makes a small step's processor time 1.23 to 1.70 times as long
 # (measured). What is 5 % of such a step is the design's 3 % of one that nobody profiles. XProf's and the Kineto plugin's
@@ -119,7 +120,10 @@ def no_launches(m: TraceMeasurements, at_least: float) -> str | None:
     if "runtime" not in m.facts.recorded or share is None:
         return f"the trace has no calls of the device's runtime, so what the host did in a gap is unknown: {remedy}"
     if share < COVERED:
-        return f"only {share:.0%} of the kernels have their launch in the trace: {remedy}, over fewer steps so that no event is dropped"
+        return (
+            f"only {format_share(share)} of the kernels have their launch in the trace: {remedy}, over fewer steps so that no "
+            "event is dropped"
+        )
     return None
 
 

@@ -7,10 +7,12 @@ from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.units import format_share
 
-NAME_IT = "wrap the loop's input in slowstep.steps(), or name stretches by slowstep.span()"
-BETWEEN = "between updates and the requests for the next input"
-MORE_CORES = "record with more cores, or less beside it"
+NAME_IT = "wrap the loop's input in slowstep.steps(), or name parts of it by slowstep.span()"
+WRAP_IT = 'wrap what runs there: with slowstep.span("name")'
+BETWEEN = "between optimizer.step() and the next batch"
+MORE_CORES = "record with more cores, or with fewer other processes"
 # Of several trainings in one script.
 RECORD_ALONE = "record each alone, inside `with slowstep.record():`"
 
@@ -23,17 +25,17 @@ def how_to_name(m: Measurements) -> str:
     """
     if not m.trainer.is_fed:
         return NAME_IT
-    where, queued = f"it lies {BETWEEN}", _queued(m)
+    where, queued = f"it is {BETWEEN}", _queued(m)
     if queued >= HEALTHY_UNATTRIBUTED:
-        return f"{where}, and the training thread waited for a core for {queued:.0%} of the time: {MORE_CORES}"
-    return f"{where}: name what runs there by slowstep.span()"
+        return f"{where}, and the training thread waited for a core for {format_share(queued)} of the time: {MORE_CORES}"
+    return f"{where}: {WRAP_IT}"
 
 
 def name_by_hand(m: Measurements) -> str:
     """The same as something to do first, without why."""
     if not m.trainer.is_fed:
         return NAME_IT
-    return MORE_CORES if _queued(m) >= HEALTHY_UNATTRIBUTED else f"name by slowstep.span() what runs {BETWEEN}"
+    return MORE_CORES if _queued(m) >= HEALTHY_UNATTRIBUTED else f"{WRAP_IT}, {BETWEEN}"
 
 
 def _queued(m: Measurements) -> float:
@@ -47,4 +49,4 @@ def where_unnamed(m: Measurements) -> str:
     way = m.trainer.way_to_update
     # A framework's own loop calls its update where no line of the script says when.
     after = f" in {shown(way[-1].file, m.trainer.facts.script)}:{way[-1].line}" if way and not is_library(way[-1]) else ""
-    return f"what runs between the update{after} and the request for the next input"
+    return f"what runs between the update{after} and the request for the next batch"

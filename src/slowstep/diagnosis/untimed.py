@@ -5,6 +5,7 @@ from __future__ import annotations
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import HEALTHY_SHARE_OF_UNKNOWN_GAIN
 from slowstep.record.format import UNTIMED_COMPILED
+from slowstep.units import format_share
 
 BESIDE = {True: "compiled code", False: "the script's other threads"}
 REMEDY = {
@@ -22,8 +23,8 @@ def unseen_python(m: Measurements) -> str | None:
     if m.device != "cpu" or untimed is None or untimed.at_most < HEALTHY_SHARE_OF_UNKNOWN_GAIN:
         return None
     compiled = UNTIMED_COMPILED in untimed.why
-    # A loop in Python that keeps the interpreter's lock is over when a stack is taken: it stands in who called it then.
+    # A loop in Python that keeps the GIL is over when a stack is taken: it stands in who called it then.
     most = f", most of them in {untimed.most} or right behind a function that it calls" if untimed.most else ""
     seen = f"{untimed.stacks} of {untimed.of} stacks stand in the script's own code inside the steps{most}"
-    allowed = f"it may hold up to {untimed.at_most:.0%} of the time"
+    allowed = f"it may hold up to {format_share(untimed.at_most)} of the time"
     return f"beside {BESIDE[compiled]} no calls are timed; {seen}: {allowed}; {REMEDY[compiled]}"

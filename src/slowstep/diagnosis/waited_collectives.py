@@ -12,13 +12,13 @@ from slowstep.diagnosis.law import UNJUDGED_STAGE
 from slowstep.diagnosis.rule import CLAIM
 from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NOT_SEEN
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 
 # What the screen rounds to a percent.
 SAID_FROM: Final = 0.005
 # A finding of which waiting is less than this part is about the collectives themselves, however small it is.
 MOSTLY: Final = 0.5
-OTHERS_IN_TIME: Final = "no other rank becomes late"
+OTHERS_IN_TIME: Final = "no other rank became late"
 
 
 def without_waiting(finding: Finding, standing: Standing, compared: Compared) -> Finding | None:
@@ -34,9 +34,9 @@ def without_waiting(finding: Finding, standing: Standing, compared: Compared) ->
     row = Evidence(name="waiting for later ranks", value=part * standing.waited_ns / 1e6, unit="ms")
     low, high = max(finding.share_low - waited, 0.0), max(finding.share_high - waited, share)
     gain = _gain(finding.gain, low, share, high)
-    in_time = OTHERS_IN_TIME if compared.is_whole else f"{OTHERS_IN_TIME} ({compared.missing} of them not seen)"
+    in_time = OTHERS_IN_TIME if compared.is_whole else f"{OTHERS_IN_TIME} ({compared.missing} of them were not recorded)"
     gain = replace(gain, assumes=gain.assumes.replace(NOT_SEEN, in_time))
-    for_whom = f"; for {waited:.0%} of it this rank waits for later ones" if waited >= SAID_FROM else ""
+    for_whom = f"; for {format_share(waited)} of it this rank waits for later ones" if waited >= SAID_FROM else ""
     return replace(
         finding,
         title=f"{finding.title}{for_whom}",
@@ -54,9 +54,7 @@ def _fixes(finding: Finding, compared: Compared) -> tuple[Fix, ...]:
     others = tuple(fix for fix in finding.fixes if fix.text != COMPARE_RANKS)
     if compared.is_whole or len(others) == len(finding.fixes):
         return others or finding.fixes
-    rest = (
-        f"compare with the {format_count(compared.missing, 'rank')} that left no trace here; where one is late, its own cause comes first"
-    )
+    rest = f"compare with the {format_count(compared.missing, 'rank')} without a trace here; where one is late, its own cause comes first"
     return *others, Fix(text=rest)
 
 

@@ -80,6 +80,6 @@ def _counterfactual(side: Side, cores: CoreDemand, helpers_share: float, workers
         return core_bound_case(side, cores, cpu_ns, workers)
 
     return Counterfactual(
-        assumes="what the helping threads use is spinning: one thread per worker does the work in its own time",
+        assumes="the extra threads only spin, and one thread per worker did the work in the same time",
         expected=case(WASTED), worse=case(WASTED_AT_WORSE), better=case(WASTED, OWN_WASTED_AT_BETTER),
     )  # fmt: skip

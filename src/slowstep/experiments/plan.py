@@ -42,6 +42,13 @@ class Plan:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     process: int | None = None
 
+    def __post_init__(self) -> None:
+        """Raises ValueError for blocks of no arm, or without steps: of a file that is read, by whoever decodes it."""
+        if not all(0 <= arm < len(self.arms) for arm in self.blocks):
+            raise ValueError(f"a block of the plan is of none of its {len(self.arms)} arms")
+        if self.blocks and self.steps < 1:
+            raise ValueError(f"the plan's blocks have {self.steps} steps")
+
     def dumps(self) -> str:
         """The plan as JSON, the file `plan.json` of a recording."""
         return json.dumps(asdict(self))

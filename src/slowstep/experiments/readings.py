@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from slowstep.experiments import input_times
 from slowstep.record import format as fmt
 from slowstep.sources._recording.records import DTYPE, taken_apart
+from slowstep.sources._recording.sane import is_sane
 
 _KINDS = (fmt.ARM, fmt.STEP, *input_times.KINDS)
 
@@ -53,7 +54,7 @@ class StepReader:
         unfinished = np.flatnonzero(records["kind"] == 0)
         whole = records[: int(unfinished[0])] if len(unfinished) else records
         self._offset += len(whole) * fmt.RECORD_BYTES
-        used = whole[np.isin(whole["kind"], _KINDS)]
+        used = whole[np.isin(whole["kind"], _KINDS) & is_sane(whole)]
         if len(used):
             self._found.append(used)
         return _steps(np.concatenate(self._found)) if self._found else no_steps()

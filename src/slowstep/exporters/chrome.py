@@ -1,33 +1,21 @@
-"""A trace with what slowstep found in it, as Perfetto and chrome://tracing open it: host threads, streams, steps, stages, findings.
-
-The format is Chrome's trace event format (JSON object form, complete events): times in microseconds, a row per process and thread.
-"""
+"""A trace with what slowstep found in it, as Perfetto and chrome://tracing open it: host threads, streams, steps, stages, findings."""
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import polars as pl
 
 from slowstep.analyses.trace.stretches import find_stretches
-from slowstep.errors import UnwritableOutput
 from slowstep.exporters.finding_tracks import finding_track
+from slowstep.exporters.trace_events import OWN_PID, first_of_all, named, write_events
 from slowstep.timeline.timeline import Timeline
 
-# Rows of our own, above all others: no system gives a process such a number.
-OWN_PID = 2_000_000_000
 STEPS_TID, STAGES_TID, FIRST_FINDING_TID = 1, 2, 3
 # Devices are shown as processes after it.
 FIRST_DEVICE_PID = 2_000_000_001
-# What such a file begins with, so that it is told from a profiler's trace.
-MARK = b'{"slowstep"'
-# Lines that are written at once.
-SLICE = 200_000
 
 # By the number of their row: the rules of findings, and when what each is about happened.
 Tracks = Mapping[int, tuple[str, pl.DataFrame]]
@@ -41,32 +29,13 @@ def write_chrome(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataF
         for number, finding in enumerate(report["findings"])
     }
     shown = {tid: (rule, rows) for tid, (rule, rows) in tracks.items() if rows.height}
-    try:
-        with target.open("xb") as raw, _packed(raw) if target.name.endswith(".gz") else nullcontext(raw) as file:
-            file.write(MARK + b': "what was found stands beside the events", "displayTimeUnit": "ms", "traceEvents": [\n')
-            file.write(",\n".join(json.dumps(row) for row in _names(timeline, shown)).encode())
-            for line in _lines(timeline, tables["steps"], stretches, shown):
-                file.write(b",\n" + line)
-            file.write(b"\n]}\n")
-    except FileExistsError:
-        raise UnwritableOutput(f"{target} exists already, and is not written over. Give another place with --export-to.") from None
-    except OSError as error:
-        target.unlink(missing_ok=True)
-        raise UnwritableOutput(f"{target} cannot be written: {error.strerror or error}.") from error
-
-
-def _packed(raw: IO[bytes]) -> gzip.GzipFile:
-    return gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=3)
+    write_events(target, _names(timeline, shown), _events(timeline, tables["steps"], stretches, shown))
 
 
 def _names(timeline: Timeline, tracks: Tracks) -> Iterator[dict[str, Any]]:
     """What rows are called, and their order."""
-
-    def named(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
-        return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}}
-
     yield named("process_name", OWN_PID, 0, "slowstep")
-    yield {"ph": "M", "name": "process_sort_index", "pid": OWN_PID, "tid": 0, "args": {"sort_index": -1}}
+    yield first_of_all(OWN_PID)
     yield named("thread_name", OWN_PID, STEPS_TID, "steps")
     yield named("thread_name", OWN_PID, STAGES_TID, "stages")
     for tid, (rule, _) in tracks.items():
@@ -80,18 +49,18 @@ def _names(timeline: Timeline, tracks: Tracks) -> Iterator[dict[str, Any]]:
         yield named("thread_name", FIRST_DEVICE_PID + device, stream, f"stream {stream}")
 
 
-def _lines(timeline: Timeline, steps: pl.DataFrame, stretches: pl.DataFrame, tracks: Tracks) -> Iterator[bytes]:
-    yield from _written(_own(steps, pl.format("step {}", "number"), STEPS_TID, pl.lit("step")))
-    yield from _written(_own(stretches, pl.format("{}: {}", "stage", "part"), STAGES_TID, pl.col("stage")))
+def _events(timeline: Timeline, steps: pl.DataFrame, stretches: pl.DataFrame, tracks: Tracks) -> Iterator[pl.DataFrame]:
+    yield _own(steps, pl.format("step {}", "number"), STEPS_TID, pl.lit("step"))
+    yield _own(stretches, pl.format("{}: {}", "stage", "part"), STAGES_TID, pl.col("stage"))
     for tid, (rule, rows) in tracks.items():
-        yield from _written(_own(rows, pl.lit(rule), tid, pl.lit("finding")))
+        yield _own(rows, pl.lit(rule), tid, pl.lit("finding"))
     threads = timeline.table("trace_threads").select(
         "thread", pid=pl.col("pid").fill_null(0), tid=pl.coalesce("tid", pl.col("thread").cast(pl.Int64))
     )
     hosts = timeline.table("host_events").join(threads, on="thread", how="left")
-    yield from _written(_traced(hosts, pl.col("pid"), pl.col("tid")))
+    yield _traced(hosts, pl.col("pid"), pl.col("tid"))
     devices = timeline.table("device_events")
-    yield from _written(_traced(devices, pl.col("device").cast(pl.Int64) + FIRST_DEVICE_PID, pl.col("stream")))
+    yield _traced(devices, pl.col("device").cast(pl.Int64) + FIRST_DEVICE_PID, pl.col("stream"))
 
 
 def _own(rows: pl.DataFrame, name: pl.Expr, tid: int, category: pl.Expr) -> pl.DataFrame:
@@ -102,21 +71,3 @@ def _own(rows: pl.DataFrame, name: pl.Expr, tid: int, category: pl.Expr) -> pl.D
 def _traced(rows: pl.DataFrame, pid: pl.Expr, tid: pl.Expr) -> pl.DataFrame:
     """Events of the trace."""
     return rows.select("start_ns", "end_ns", name=pl.col("name").cast(pl.String), cat=pl.col("kind").cast(pl.String), pid=pid, tid=tid)
-
-
-def _written(events: pl.DataFrame) -> Iterator[bytes]:
-    """Complete events as lines of JSON, many at a time."""
-    for piece in events.iter_slices(SLICE):
-        lines = piece.select(
-            pl.struct(
-                ph=pl.lit("X"),
-                name="name",
-                cat="cat",
-                pid="pid",
-                tid="tid",
-                ts=pl.col("start_ns") / 1000,
-                dur=(pl.col("end_ns") - pl.col("start_ns")) / 1000,
-            ).struct.json_encode()
-        ).to_series()
-        if len(lines):
-            yield ",\n".join(lines.to_list()).encode()

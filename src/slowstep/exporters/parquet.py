@@ -1,4 +1,4 @@
-"""A trace's tables, as read and as measured, as Parquet files: for anybody's own questions."""
+"""Tables, as read and as measured, as Parquet files: for anybody's own questions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from slowstep.timeline.trace_tables import TRACE_TABLES
 
 
 def write_parquet(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataFrame]) -> None:
-    """Write a folder with a file for each table (docs/tables.md). Raises UnwritableOutput where it exists or cannot be written."""
+    """Write a trace's tables (docs/tables.md) and what was measured of it. Raises UnwritableOutput as `write_tables`."""
+    write_tables(target, {table.name: timeline.table(table.name) for table in TRACE_TABLES} | dict(tables))
+
+
+def write_tables(target: Path, tables: Mapping[str, pl.DataFrame]) -> None:
+    """Write a folder with a file for each table. Raises UnwritableOutput where it exists or cannot be written."""
     try:
         target.mkdir(parents=True)
-        for table in TRACE_TABLES:
-            timeline.table(table.name).write_parquet(target / f"{table.name}.parquet")
         for name, rows in tables.items():
             rows.write_parquet(target / f"{name}.parquet")
     except FileExistsError:

@@ -107,11 +107,16 @@ def kept_words(folder: str) -> str:
 
 def analyze_words(folder: str) -> str:
     """The command that shows a recording's report."""
+    return f"slowstep analyze {shlex.quote(as_typed(folder))}"
+
+
+def as_typed(path: str) -> str:
+    """A path as one would type it here: relative to the current folder where it is below that."""
     try:
-        relative = os.path.relpath(folder)
+        relative = os.path.relpath(path)
     except OSError:  # the current folder is gone
-        relative = folder
-    return f"slowstep analyze {shlex.quote(folder if relative.startswith('..') else relative)}"
+        return path
+    return path if relative.startswith("..") else relative
 
 
 def set_aside(folder: str) -> None:

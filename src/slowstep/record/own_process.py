@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slowstep.errors import CommandNotStarted, UnwritableOutput
+from slowstep.harmless import harmless
 from slowstep.record import _active, activation, inject, processes
 from slowstep.record import format as contract
 from slowstep.record.control import ControlPage
@@ -185,7 +186,8 @@ class OwnRecording:
             return
         self.end()
         try:
-            print(f"slowstep: the recording was still on. It is kept: slowstep analyze {os.path.relpath(self.folder)}", file=sys.stderr)
+            kept = f"slowstep: the recording was still on. It is kept: slowstep analyze {os.path.relpath(self.folder)}"
+            print(harmless(kept), file=sys.stderr)
         except (OSError, ValueError):
             pass
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from importlib import resources
-from typing import Any, Final, Literal, TypedDict, cast
+from typing import Any, Final, Literal, NotRequired, TypedDict, cast
 
 SCHEMA: Final = "slowstep/bench/1"
 
@@ -22,10 +22,13 @@ class FigureRow(TypedDict):
 
 
 class RunRow(TypedDict):
-    """What was run, where, and how it ended: `reason` says why something is missing. `foreign_share`: what others used of the cores."""
+    """What was run, where, and how it ended: `recording` is the folder, in which this report is kept as bench.json, and `reason` says why
+    something is missing. `foreign_share` is what other processes used of the cores.
+    """
 
     name: str
     command: list[str]
+    recording: NotRequired[str | None]
     started: str
     duration_s: float
     sandbox: str

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from slowstep.levers.workers import LEAST_ADDED
 from slowstep.report.canvas import ASCII, UNICODE, Canvas, fitting, printable
+from slowstep.report.drawn_parts import draw_part
+from slowstep.report.saved import draw_kept
 from slowstep.report.streams import takes_color, takes_unicode, width_of
 from slowstep.units import UNKNOWN, format_count, format_duration, format_number, format_share
 
@@ -29,6 +31,8 @@ _STAGES_SHOWN: Final = 9
 _NEXT_TO_NOTHING: Final = 0.1
 # A tenth of what a disk gives that seeks for every 4 KiB (a hundred times a second, 0.4 MB/s) keeps no loader waiting.
 _LEAST_MB_PER_S: Final = 0.04
+# The name of the report in its recording.
+KEPT: Final = "bench.json"
 WORDS: Final = {
     "cpu": "CPU-BOUND",
     "storage": "DISK-BOUND",
@@ -45,11 +49,9 @@ def render(report: Mapping[str, Any], *, width: int, color: bool, unicode: bool 
     glyphs = UNICODE if unicode else ASCII
     canvas = Canvas(width=fitting(width), glyphs=glyphs)
     document = cast("BenchReport", printable(dict(report), glyphs))
-    _draw_header(canvas, document)
-    _draw_stages(canvas, document)
-    _draw_sweep(canvas, document)
-    _draw_bound(canvas, document)
-    _draw_whole(canvas, document)
+    for draw in (_draw_header, _draw_stages, _draw_sweep, _draw_bound, _draw_whole):
+        draw_part(canvas, draw, document)
+    draw_kept(canvas, document["run"].get("recording"), KEPT, cells=_LABEL_CELLS)
     return canvas.text(color=color)
 
 

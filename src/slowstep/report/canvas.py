@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import unicodedata
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,13 +11,20 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from slowstep.harmless import harmless
+
 # A page is never narrower or wider than this: there is no reading it.
 _NARROWEST: Final = 40
 _WIDEST: Final = 120
+# A page on which there is no room for columns of words.
+NARROW: Final = 60
+_NARROW_HANG: Final = 2
 # Joins words that belong on one line.
 NBSP: Final = "\u00a0"
 # A number and its unit are one word: "42.1 ms" is never broken.
 _NUMBER_AND_UNIT: Final = re.compile(r"(?<=\d) (?=(?:ns|us|ms|s|min|h|%|x|B|[KMGTP]iB|cores?|steps?|samples?|batches|workers?)\b|%)")
+# A file with a line in it, at the end of a name: "save (train.py:10)". What was cut before it shows whether there was a folder.
+_PLACE: Final = re.compile(r"(?: ?\()?[^\s/()]+\.\w+:\d+\)?$")
 _ASCII_FOR: Final = str.maketrans(
     {"…": "...", "·": "-", "\N{MULTIPLICATION SIGN}": "x", "\N{EN DASH}": "-", "\N{EM DASH}": "-", "\N{RIGHT SINGLE QUOTATION MARK}": "'"}
     | {"→": "->", "±": "+-", "≥": ">=", "≤": "<=", "\N{MICRO SIGN}": "u"}
@@ -53,8 +59,10 @@ class Canvas:
     lines: list[Text] = field(default_factory=list)
 
     def line(self, *pieces: str | tuple[str, str]) -> None:
-        """Add a line of plain strings and (string, style) pairs, as it is."""
-        self.lines.append(Text.assemble(*pieces))
+        """Add a line of plain strings and (string, style) pairs, as it is but for what a terminal would obey."""
+        self.lines.append(
+            Text.assemble(*(harmless(piece) if isinstance(piece, str) else (harmless(piece[0]), piece[1]) for piece in pieces))
+        )
 
     def blank(self) -> None:
         """Add an empty line."""
@@ -63,9 +71,12 @@ class Canvas:
     def prose(
         self, text: str, *, label: str = "", label_style: str = "bold", style: str = "", indent: int = 0, hang: int | None = None
     ) -> None:
-        """Add wrapped text behind an optional label; further lines begin `hang` cells in, where the text began if None."""
+        """Add wrapped text behind an optional label; further lines begin `hang` cells in, where the text began if None (on a narrow page
+        a little in).
+        """
         first = " " * indent + (f"{label} " if label else "")
-        rest = " " * (cell_len(first) if hang is None else hang)
+        begins = min(indent + _NARROW_HANG, cell_len(first)) if self.width < NARROW else cell_len(first)
+        rest = " " * (begins if hang is None else hang)
         for number, row in enumerate(self._wrapped(text, cell_len(first), len(rest))):
             if number:
                 self.line(rest, (row, style))
@@ -94,12 +105,15 @@ class Canvas:
         self.line(*pieces, " " * (room + 2), *right)
 
     def cut(self, text: str, room: int) -> str:
-        """The text in at most `room` cells, its middle left out: of a path, the end says most."""
+        """The text in at most `room` cells, its middle left out: of a path the end says most, and a file with its line stays whole."""
         if cell_len(text) <= room:
             return text
         kept = room - cell_len(self.glyphs.ellipsis)
         if kept < 2:
             return text[: max(room, 0)]
+        place = _PLACE.search(text)
+        if place is not None and cell_len(place[0]) < kept:
+            return _first_cells(text, kept - cell_len(place[0])) + self.glyphs.ellipsis + place[0]
         head = kept // 3
         return _first_cells(text, head) + self.glyphs.ellipsis + _first_cells(text[::-1], kept - head)[::-1]
 
@@ -149,10 +163,12 @@ def fitting(width: int) -> int:
 
 
 def _pieces(word: str, room: int) -> list[str]:
-    """A word that is wider than a row, in pieces."""
+    """A word that is wider than a row, in pieces: a path behind its slashes."""
     pieces = []
     while word:
-        pieces.append(_first_cells(word, room))
+        piece = _first_cells(word, room)
+        slash = piece.rfind("/", 1) + 1
+        pieces.append(piece[:slash] if slash and len(piece) < len(word) else piece)
         word = word[len(pieces[-1]) :]
     return pieces
 
@@ -167,7 +183,7 @@ def _first_cells(text: str, room: int) -> str:
 
 
 def printable(value: Any, glyphs: Glyphs) -> Any:
-    """The document with every string safe to print: no control characters or lone surrogates, plain ASCII where asked for."""
+    """The document with every string safe to print: nothing that a terminal or a page obeys, plain ASCII where asked for."""
     if isinstance(value, str):
         return _printable_text(value, ascii_only=glyphs is ASCII)
     if isinstance(value, dict):
@@ -178,6 +194,5 @@ def printable(value: Any, glyphs: Glyphs) -> Any:
 
 
 def _printable_text(text: str, *, ascii_only: bool) -> str:
-    spaced = " ".join(text.split())
-    safe = "".join("?" if unicodedata.category(character) in ("Cc", "Cs") else character for character in spaced)
+    safe = harmless(" ".join(text.split()))
     return safe.translate(_ASCII_FOR).encode("ascii", "replace").decode() if ascii_only else safe

@@ -202,13 +202,16 @@ class MeasuredRow(TypedDict):
 
 
 class GainRow(TypedDict):
-    """A factor of throughput: 1.8 means 1.8 times. Where `predicted` is known and `high` is not, it is `low` or more."""
+    """A factor of throughput: 1.8 means 1.8 times. Where `predicted` is known and `high` is not, it is `low` or more.
+    `unknown_because` is why nothing was predicted.
+    """
 
     predicted: float | None
     low: float | None
     high: float | None
     assumes: str
     measured: MeasuredRow | None
+    unknown_because: NotRequired[str]
 
 
 class EvidenceRow(TypedDict):

@@ -2,61 +2,86 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
-from slowstep.report.canvas import NBSP
+from slowstep.report.canvas import NARROW
 from slowstep.report.ledger_chart import STAGE_STYLE, in_words
-from slowstep.units import UNKNOWN, format_bytes, format_duration, format_number, format_ratio, format_ratio_interval, format_share
+from slowstep.report.sentences import as_advice, as_title
+from slowstep.units import UNKNOWN, format_bytes, format_duration, format_number, format_ratio, format_ratio_between, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from slowstep.report.canvas import Canvas
     from slowstep.report.document import EvidenceRow, FindingRow, GainRow
+    from slowstep.report.left_out import LeftOut
 
 _IN_FULL: Final = 2
-_IN_ALL: Final = 6
-_EVIDENCE_ROWS: Final = (3, 1)
+# Of the first finding and of the second: what a reader needs who asks for no more.
+_EVIDENCE_ROWS: Final = (4, 0)
 _FIXES: Final = (2, 1)
 _INDENT: Final = 3
 _GAP: Final = 2
-_SHORTEST_PLACE: Final = 10
 _TEXT_SHARE: Final = 0.4
 _LABEL_CELLS: Final = 9
 _FORMATS: Final[dict[str, Callable[[float], str]]] = {"share": format_share, "bytes": format_bytes, "x": format_ratio}
 # Units that begin so are only words about the value: "of the first step", "per step, at least".
 _NO_UNITS: Final = ("of", "in", "per", "begun")
+# Shares are of the time that was looked at, which needs no name.
+_IN_WORDS: Final = {"of window": "of the time"}
+_HOW_SEEN: Final = ("timed in", "stack samples in it", "stack samples in the forward")
+# What a script sets by this name: "num_workers=0" says it shorter than a name, a number and a unit.
+_SETTING: Final = re.compile(r"[a-z]+(?:_[a-z]+)+")
+# Of `diagnosis/gain.py` and `experiments/intervals.py`.
+_PREDICTED_LEVEL: Final = "90 %"
+_MEASURED_LEVEL: Final = "95 %"
 _NS_PER: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
-def draw_findings(canvas: Canvas, findings: list[FindingRow], *, said: str, provisional: bool = False) -> None:
-    """Draw the findings in their order; how many are left out is said. A title that was `said` above is not repeated, and what lies outside
-    the script is in the notes. Those of too few steps for a verdict are `provisional`: nothing is said of a gain.
+def draw_findings(canvas: Canvas, findings: list[FindingRow], left_out: LeftOut, *, said: str, provisional: bool = False) -> None:
+    """Draw the first findings, or all where `left_out` is verbose. A title that was `said` above is not repeated, and what lies outside the
+    script is in the notes. Those of too few steps for a verdict are `provisional`: nothing is said of a gain.
     """
     findings = [finding for finding in findings if not finding.get("outside")]
-    for number, finding in enumerate(findings[:_IN_FULL]):
+    shown = len(findings) if left_out.verbose else _IN_FULL
+    for number, finding in enumerate(findings[:shown]):
         canvas.blank()
         _draw_title(canvas, number, finding, provisional)
         if finding["title"] != said:
-            canvas.prose(finding["title"], indent=_INDENT)
-        _draw_evidence(canvas, finding["evidence"], _EVIDENCE_ROWS[number])
-        if not provisional or finding["gain"]["measured"] is not None:
+            canvas.prose(as_title(finding["title"]), indent=_INDENT)
+        rows = _evidence_shown(finding["evidence"], number, left_out)
+        if rows:
+            _draw_evidence(canvas, rows, thresholds=left_out.verbose)
+        gain_is_known = not provisional or finding["gain"]["measured"] is not None
+        if gain_is_known and (left_out.verbose or number == 0):
             _draw_gain(canvas, finding["gain"])
-        _draw_fixes(canvas, finding, _FIXES[number])
-    if len(findings) > _IN_FULL:
-        canvas.blank()
-    for number, finding in enumerate(findings[_IN_FULL:_IN_ALL], start=_IN_FULL):
-        _draw_title(canvas, number, finding, provisional)
-    if len(findings) > _IN_ALL:
-        canvas.line((f"   and {len(findings) - _IN_ALL} more in report.json", "dim"))
+        _draw_fixes(canvas, finding, number, left_out)
+    left_out.count(len(findings[shown:]), "finding")
+
+
+def _evidence_shown(rows: list[EvidenceRow], number: int, left_out: LeftOut) -> list[EvidenceRow]:
+    if left_out.verbose:
+        return rows
+    # How something was seen matters less than what was seen.
+    by_weight = sorted(rows, key=lambda row: row["name"] in _HOW_SEEN)
+    shown = _EVIDENCE_ROWS[number]
+    left_out.count(len(rows[shown:]), "measured value")
+    return by_weight[:shown]
 
 
 def _draw_title(canvas: Canvas, number: int, finding: FindingRow, provisional: bool) -> None:
     style, gain = STAGE_STYLE.get(finding["stage"], ""), _gain_in_short(finding["gain"], provisional)
     label = f"{number + 1}.".ljust(_INDENT)
-    canvas.edges([(label, "bold"), (finding["rule"], f"bold {style}"), (f" in {in_words(finding['stage'])}", "")], [(gain, "bold")])
+    left = [(label, "bold"), (finding["rule"], f"bold {style}"), (f" in {in_words(finding['stage'])}", "")]
+    if sum(cell_len(text) for text, _ in left) + _GAP + cell_len(gain) <= canvas.width:
+        canvas.edges(left, [(gain, "bold")])
+    else:
+        # The names of a rule and a stage are never cut.
+        canvas.flow(*left)
+        canvas.line(" " * _INDENT, (gain, "bold"))
 
 
 def _gain_in_short(gain: GainRow, provisional: bool) -> str:
@@ -70,24 +95,49 @@ def _gain_in_short(gain: GainRow, provisional: bool) -> str:
     return "gain unknown" if predicted is None else f"gain {format_ratio(predicted)}"
 
 
-def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], limit: int) -> None:
-    shown, hidden = rows[:limit], len(rows[limit:])
+def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], *, thresholds: bool) -> None:
+    if canvas.width < NARROW:
+        for row in rows:
+            _draw_evidence_as_text(canvas, row, thresholds=thresholds)
+        return
     longest = round(_TEXT_SHARE * canvas.width)
-    # The name of a call may be longer than the page is wide. It widens no column: numbers with thresholds beside them stand there.
-    texts = [canvas.cut(_value(row), longest) if isinstance(row["value"], str) else _value(row) for row in shown]
-    values = max((cell_len(text) for row, text in zip(shown, texts, strict=True) if not isinstance(row["value"], str)), default=0)
-    names = min(max(cell_len(row["name"]) for row in shown), longest, canvas.width - values - _INDENT - _GAP)
-    for number, (row, text) in enumerate(zip(shown, texts, strict=True), start=1):
-        name = canvas.cut(row["name"], names)
+    # The name of a call may be longer than the page is wide. It widens no column: numbers with places beside them stand there.
+    texts = [canvas.cut(_value(row), longest) if isinstance(row["value"], str) else _value(row) for row in rows]
+    in_columns = [(row, text) for row, text in zip(rows, texts, strict=True) if not _is_setting(row)]
+    values = max((cell_len(text) for row, text in in_columns if not isinstance(row["value"], str)), default=0)
+    names = min(max((cell_len(row["name"]) for row, _ in in_columns), default=0), longest, canvas.width - values - _INDENT - _GAP)
+    for row, text in zip(rows, texts, strict=True):
+        name, value = canvas.cut(row["name"], names), text
         start = f"{' ' * _INDENT}{name}{' ' * (names - cell_len(name) + _GAP)}{' ' * (values - cell_len(text))}"
-        more = f"+{hidden} more" if hidden and number == limit else ""
-        _draw_evidence_row(canvas, row, start, text, more)
+        if _is_setting(row):
+            start, value = " " * _INDENT, _setting(row)
+        _draw_evidence_row(canvas, row, start, value, thresholds=thresholds)
 
 
-def _draw_evidence_row(canvas: Canvas, row: EvidenceRow, start: str, value: str, more: str) -> None:
-    room = canvas.width - cell_len(start + value) - _GAP
-    beside = _beside(canvas, row, more, room)
-    if cell_len(beside) <= room:
+def _beside(canvas: Canvas, row: EvidenceRow, *, thresholds: bool) -> str:
+    threshold = "" if row["threshold"] is None or not thresholds else f"threshold {_with_unit(row['threshold'], _unit_alone(row['unit']))}"
+    where = "" if _is_setting(row) else canvas.cut(row["where"] or "", canvas.width - _INDENT - _GAP)
+    return ", ".join(text for text in (where, threshold) if text)
+
+
+def _draw_evidence_as_text(canvas: Canvas, row: EvidenceRow, *, thresholds: bool) -> None:
+    text = _setting(row) if _is_setting(row) else f"{row['name']}: {_value(row)}"
+    canvas.prose(", ".join(filter(None, (text, _beside(canvas, row, thresholds=thresholds)))), indent=_INDENT)
+
+
+def _setting(row: EvidenceRow) -> str:
+    where = f" ({row['where']})" if row["where"] else ""
+    return f"{row['name']}={row['value']}{where}"
+
+
+def _is_setting(row: EvidenceRow) -> bool:
+    return isinstance(row["value"], int) and _SETTING.fullmatch(row["name"]) is not None
+
+
+def _draw_evidence_row(canvas: Canvas, row: EvidenceRow, start: str, value: str, *, thresholds: bool) -> None:
+    """A value, and beside it, or below it where the page is narrow, its place and the threshold that it was held against."""
+    beside = _beside(canvas, row, thresholds=thresholds)
+    if cell_len(start + value) + _GAP + cell_len(beside) <= canvas.width:
         canvas.line(start, (value, "bold"), " " * _GAP, (beside, "dim"))
     else:
         canvas.line(start, (value, "bold"))
@@ -110,7 +160,7 @@ def _with_unit(value: float | None, unit: str) -> str:
         text = _FORMATS[first](value)
     else:
         text = f"{format_number(int(value) if float(value).is_integer() else value)} {first}"
-    return f"{text} {rest}".strip()
+    return f"{text} {_IN_WORDS.get(rest, rest)}".strip()
 
 
 def _unit_alone(unit: str) -> str:
@@ -119,33 +169,29 @@ def _unit_alone(unit: str) -> str:
     return "" if first in _NO_UNITS else first
 
 
-def _beside(canvas: Canvas, row: EvidenceRow, more: str, room: int) -> str:
-    """The threshold, the place and the count of rows left out; only the place is shortened or dropped, never a number."""
-    threshold = "" if row["threshold"] is None else f"threshold {_with_unit(row['threshold'], _unit_alone(row['unit']))}"
-    taken = sum(cell_len(text) + 2 for text in (threshold, more) if text)
-    where = canvas.cut(row["where"] or "", room - taken) if room - taken >= _SHORTEST_PLACE else ""
-    return ", ".join(text for text in (threshold, where, more) if text)
-
-
 def _draw_gain(canvas: Canvas, gain: GainRow) -> None:
     predicted, low, high, measured = gain["predicted"], gain["low"], gain["high"], gain["measured"]
-    known = "" if measured is None else f"{format_ratio_interval(measured['value'], measured['low'], measured['high'])} measured; "
+    texts = []
+    if measured is not None:
+        texts.append(f"measured {format_ratio_between(measured['value'], measured['low'], measured['high'], level=_MEASURED_LEVEL)}")
     if predicted is not None and low is not None:
-        text = f"{known}{format_ratio_interval(predicted, low, high)} predicted, assuming {gain['assumes']}"
-    elif measured is not None:
-        text = f"{known}none was predicted"
-    else:
-        text = f"not known; assumes {gain['assumes']}"
-    canvas.prose(text, label="Gain".ljust(_LABEL_CELLS), indent=_INDENT)
+        texts.append(f"predicted {format_ratio_between(predicted, low, high, level=_PREDICTED_LEVEL)} if {gain['assumes']}")
+    elif because := gain.get("unknown_because"):
+        texts.append(f"not predicted: {because}")
+    if not texts:
+        # The title says that it is unknown.
+        return
+    canvas.prose("; ".join(texts), label="Gain".ljust(_LABEL_CELLS), indent=_INDENT)
 
 
-def _draw_fixes(canvas: Canvas, finding: FindingRow, limit: int) -> None:
+def _draw_fixes(canvas: Canvas, finding: FindingRow, number: int, left_out: LeftOut) -> None:
     fixes = finding["fixes"]
-    for number, fix in enumerate(fixes[:limit], start=1):
+    shown = len(fixes) if left_out.verbose else _FIXES[number]
+    for position, fix in enumerate(fixes[:shown]):
         warning = " (changes the numerics)" if fix["changes_numerics"] else ""
-        more = f" (+{len(fixes) - limit}{NBSP}more)" if number == limit < len(fixes) else ""
-        label, style = ("Fix", "bold") if number == 1 else ("or", "dim")
-        canvas.prose(fix["text"] + warning + more, label=label.ljust(_LABEL_CELLS), indent=_INDENT, label_style=style)
+        label, style = ("or", "dim") if position else ("Fix", "bold")
+        canvas.prose(as_advice(fix["text"]) + warning, label=label.ljust(_LABEL_CELLS), indent=_INDENT, label_style=style)
+    left_out.count(len(fixes[shown:]), "more fix", "more fixes")
     if finding["also"]:
         canvas.prose(_also(finding), label="Also".ljust(_LABEL_CELLS), indent=_INDENT, label_style="dim", style="dim")
 

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def render_block(report: Mapping[str, Any], *, width: int) -> str:
-    """A `<pre>` of `width` columns without style sheet or script. It takes the page's own background and text colour."""
-    return draw(report, width=width).html()
+def render_block(report: Mapping[str, Any], *, width: int, verbose: bool = False, prompt: str = "") -> str:
+    """A `<pre>` of `width` columns without style sheet or script. It takes the page's own background and text colour.
+
+    `verbose` and `prompt` are those of `draw`.
+    """
+    return draw(report, width=width, verbose=verbose, prompt=prompt).html()

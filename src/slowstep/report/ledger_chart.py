@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from slowstep.report.canvas import NBSP
 from slowstep.stages import UNATTRIBUTED
 from slowstep.units import UNKNOWN, format_share
 
@@ -22,9 +23,12 @@ STAGE_STYLE: Final = {
     "store": "red",
     UNATTRIBUTED: "bright_black",
 }
+_HEAD: Final = "where a step's time goes"
+_SHORT_HEAD: Final = "time of a step"
 _NAME_CELLS: Final = 17
 _SHARE_CELLS: Final = 7
 _TIME_CELLS: Final = 10
+_PART_INDENT: Final = 2
 _SMALL: Final = 0.005
 _PART_SHOWN: Final = 0.03
 
@@ -34,18 +38,19 @@ def in_words(stage: str) -> str:
     return f"{stage} time" if stage == UNATTRIBUTED else stage
 
 
-def draw_ledger(canvas: Canvas, ledger: list[LedgerRow], *, provisional: bool = False) -> None:
-    """Draw the shares of the window; stages of no or next to no time, and those not measured, are named below."""
+def draw_ledger(canvas: Canvas, ledger: list[LedgerRow], *, verbose: bool = True, provisional: bool = False) -> None:
+    """Draw the shares of the window; stages that were not measured are named below, and those of next to no time where `verbose`."""
     rows = [row for row in ledger if (row["share"] or 0.0) >= _SMALL]
     if rows:
-        title: list[tuple[str, str]] = [("where a step's time goes", "bold"), (" (provisional)", "yellow")]
+        head = _HEAD if canvas.width >= _NAME_CELLS + _SHARE_CELLS + _TIME_CELLS + len(_HEAD) else _SHORT_HEAD
+        title: list[tuple[str, str]] = [(head, "bold"), (" (provisional)", "yellow")]
         canvas.edges(title[: 1 + provisional], [("share".rjust(_SHARE_CELLS) + "ms/step".rjust(_TIME_CELLS), "dim")])
     whole = max((row["share"] or 0.0 for row in rows), default=1.0)
     digits = _digits(rows)
     for row in rows:
         _draw_row(canvas, row, max(whole, 0.5), digits)
-        _draw_parts(canvas, row)
-    _draw_folded(canvas, ledger)
+        _draw_parts(canvas, row, verbose=verbose)
+    _draw_folded(canvas, ledger, verbose=verbose)
 
 
 def _digits(rows: list[LedgerRow]) -> int:
@@ -75,25 +80,28 @@ def _bar(canvas: Canvas, fraction: float, room: int) -> str:
     return canvas.glyphs.bar * cells + (eighths[rest - 1] if rest else "")
 
 
-def _draw_parts(canvas: Canvas, row: LedgerRow) -> None:
+def _draw_parts(canvas: Canvas, row: LedgerRow, *, verbose: bool) -> None:
     shown = [part for part in row["parts"] if (part["share"] or 0.0) >= _PART_SHOWN]
     if not shown:
         return
-    room = canvas.width - _NAME_CELLS
-    texts = [f"{canvas.cut(part['name'], room - 8)} {format_share(part['share'])}" for part in sorted(shown, key=_smallest_last)]
-    hidden = len(row["parts"]) - len(shown)
-    texts += [f"{hidden} smaller"] if hidden else []
-    canvas.prose(", ".join(texts), indent=2, style="dim", hang=2)
+    room = canvas.width - _PART_INDENT - _SHARE_CELLS
+    texts = [f"{canvas.cut(part['name'], room)} {format_share(part['share'])}" for part in sorted(shown, key=_smallest_last)]
+    hidden = len(row["parts"]) - len(shown) if verbose else 0
+    texts += [f"{hidden}{NBSP}smaller"] if hidden else []
+    canvas.prose(", ".join(texts), indent=_PART_INDENT, style="dim", hang=_PART_INDENT)
 
 
 def _smallest_last(part: Part) -> float:
     return -(part["share"] or 0.0)
 
 
-def _draw_folded(canvas: Canvas, ledger: list[LedgerRow]) -> None:
+def _draw_folded(canvas: Canvas, ledger: list[LedgerRow], *, verbose: bool) -> None:
+    # What took no time is not the answer; what was not measured may be.
     folded = {
-        "under 0.5 %": [f"{row['stage']} {format_share(row['share'])}" for row in ledger if 0.0 < (row["share"] or 0.0) < _SMALL],
-        "0 %": [row["stage"] for row in ledger if row["share"] == 0.0],
+        "under 0.5 %": [
+            f"{row['stage']} {format_share(row['share'])}" for row in ledger if verbose and 0.0 < (row["share"] or 0.0) < _SMALL
+        ],
+        "0 %": [row["stage"] for row in ledger if verbose and row["share"] == 0.0],
         UNKNOWN: [row["stage"] for row in ledger if row["share"] is None],
     }
     texts = [f"{label}: {', '.join(names)}" for label, names in folded.items() if names]

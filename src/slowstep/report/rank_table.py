@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from slowstep.report.canvas import NARROW
 from slowstep.units import format_number, format_share
 
 if TYPE_CHECKING:
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
 
 # So that the report stays on one screen.
 _ROWS_SHOWN: Final = 8
-_NUMBER_CELLS, _PID_CELLS, _FIGURE_CELLS = 6, 8, 10
-_ALL_FIGURES_FROM: Final = 60
+_NUMBER_CELLS, _USUAL_CELLS = 6, 10
+_FIGURE_CELLS: Final = {"pid": 8}
 _UNKNOWN: Final = "-"
 
 
@@ -32,11 +33,11 @@ def draw_ranks(canvas: Canvas, run: Run) -> None:
         return
     canvas.blank()
     of_job = any(row["rank"] is not None for row in rows)
-    figures: tuple[str, ...] = ("samples/s", "ms/step", "own work") if of_job else ("samples/s", "ms/step")
-    if canvas.width < _ALL_FIGURES_FROM:
-        figures = figures[1:]
-    head = ("rank" if of_job else "run").ljust(_NUMBER_CELLS) + "pid".rjust(_PID_CELLS)
-    head += "".join(figure.rjust(_FIGURE_CELLS) for figure in figures)
+    figures: tuple[str, ...] = ("pid", "samples/s", "ms/step", "own work") if of_job else ("pid", "samples/s", "ms/step")
+    if canvas.width < NARROW:
+        figures = figures[-1:]
+    head = ("rank" if of_job else "run").ljust(_NUMBER_CELLS)
+    head += "".join(figure.rjust(_FIGURE_CELLS.get(figure, _USUAL_CELLS)) for figure in figures)
     canvas.line((f"{head}  {'verdict, largest stages'[: max(canvas.width - len(head) - 2, 0)]}".rstrip(), "dim"))
     for row in _chosen(rows, run):
         _draw_row(canvas, row, figures, is_shown=row["number"] == run.get("training"))
@@ -54,11 +55,17 @@ def _chosen(rows: list[RankRow], run: Run) -> list[RankRow]:
 
 
 def _draw_row(canvas: Canvas, row: RankRow, figures: tuple[str, ...], *, is_shown: bool) -> None:
-    values = {"samples/s": row["samples_per_s"], "ms/step": row["step_ms"], "own work": row["own_ms"]}
-    text = f"{'>' if is_shown else ' '} {row['number']}".ljust(_NUMBER_CELLS) + str(row["pid"]).rjust(_PID_CELLS)
+    values: dict[str, str | float | None] = {
+        "pid": str(row["pid"]),
+        "samples/s": row["samples_per_s"],
+        "ms/step": row["step_ms"],
+        "own work": row["own_ms"],
+    }
+    text = f"{'>' if is_shown else ' '} {row['number']}".ljust(_NUMBER_CELLS)
     for figure in figures:
         value = values[figure]
-        text += (_UNKNOWN if value is None else format_number(value)).rjust(_FIGURE_CELLS)
+        shown = value if isinstance(value, str) else _UNKNOWN if value is None else format_number(value)
+        text += shown.rjust(_FIGURE_CELLS.get(figure, _USUAL_CELLS))
     said = f"no report: {row['steps']} steps" if row["state"] is None else row["rule"] or row["state"]
     room = max(canvas.width - len(text) - 2, 0)
     for stage in row["stages"]:

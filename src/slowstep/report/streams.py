@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TextIO
 
+from slowstep.harmless import harmless
+
 
 def width_of(stream: TextIO) -> int:
     """Cells of a line; 80 where nobody says."""
@@ -29,3 +31,9 @@ def takes_color(stream: TextIO) -> bool:
 def takes_unicode(stream: TextIO) -> bool:
     """Whether it shows more than ASCII."""
     return (stream.encoding or "").lower().startswith("utf")
+
+
+def print_line(text: str, stream: TextIO) -> None:
+    """Print lines as the stream can take them: nothing that a terminal obeys, and escapes for what its encoding lacks."""
+    encoding = stream.encoding or "utf-8"
+    print(harmless(text, lines=True).encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)

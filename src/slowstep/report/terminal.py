@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, fitting, printable
+from slowstep.report.drawn_parts import draw_part
 from slowstep.report.experiment_table import draw_experiments, draw_proofs
 from slowstep.report.finding_blocks import draw_findings
 from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger, in_words
+from slowstep.report.left_out import LeftOut
 from slowstep.report.over_time_lines import over_time_lines
 from slowstep.report.rank_table import draw_ranks, rank_name
+from slowstep.report.saved import draw_saved
+from slowstep.report.sentences import as_title
 from slowstep.report.streams import takes_color, takes_unicode, width_of
 from slowstep.stages import UNATTRIBUTED
 from slowstep.units import UNKNOWN, format_duration, format_number, format_number_beside, format_rate, format_share
@@ -25,45 +29,53 @@ _HEALTH_SHOWN: Final = 3
 _ONCE_SHOWN_MS: Final = 1.0
 # Nor is what the timing of calls may have taken, where it is less.
 _TIMING_SHOWN: Final = 0.001
+# A cost below this changes nothing in the answer.
+_OVERHEAD_SHOWN: Final = 0.01
 _LABEL_CELLS: Final = 11
+_BECAUSE: Final = "undetermined, because "
 _STATE_STYLE: Final = {"bottleneck": "bold red", "healthy": "bold green", "undetermined": "bold yellow"}
 _SEVERITY_STYLE: Final = {"notice": "yellow", "data_loss": "bold yellow", "error": "bold red"}
 
 
-def render(report: Mapping[str, Any], *, width: int, color: bool, unicode: bool = True) -> str:
-    """The report as text, `width` cells wide (40 to 120), with ANSI colours or none, in plain ASCII where `unicode` is False."""
-    return draw(report, width=width, unicode=unicode).text(color=color)
+def render(report: Mapping[str, Any], *, width: int, color: bool, unicode: bool = True, verbose: bool = False, prompt: str = "") -> str:
+    """The report as text, `width` cells wide (40 to 120), with ANSI colours or none, in plain ASCII where `unicode` is False.
+
+    `verbose` shows all that was measured; without it what does not change the answer is left out, and how much is said.
+    """
+    return draw(report, width=width, unicode=unicode, verbose=verbose, prompt=prompt).text(color=color)
 
 
-def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True) -> Canvas:
-    """The report on a page `width` cells wide (40 to 120)."""
+def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True, verbose: bool = False, prompt: str = "") -> Canvas:
+    """The report on a page `width` cells wide (40 to 120). `prompt` is what a command is typed behind: `!` in a notebook."""
     glyphs = UNICODE if unicode else ASCII
     canvas = Canvas(width=fitting(width), glyphs=glyphs)
     document = cast("Report", printable(dict(report), glyphs))
-    _draw_header(canvas, document)
+    left_out = LeftOut(verbose=verbose)
+    draw_part(canvas, _draw_header, document, verbose=verbose)
     canvas.blank()
     provisional = document["run"].get("provisional", False)
-    draw_ledger(canvas, document["ledger"], provisional=provisional)
+    draw_part(canvas, draw_ledger, document["ledger"], verbose=verbose, provisional=provisional)
     canvas.blank()
-    _draw_verdict(canvas, document)
-    draw_proofs(canvas, document)
-    draw_findings(canvas, document["findings"], said=document["verdict"]["summary"], provisional=provisional)
-    draw_ranks(canvas, document["run"])
-    draw_experiments(canvas, document)
+    draw_part(canvas, _draw_verdict, document)
+    draw_part(canvas, draw_proofs, document)
+    draw_part(canvas, draw_findings, document["findings"], left_out, said=document["verdict"]["summary"], provisional=provisional)
+    draw_part(canvas, draw_ranks, document["run"])
+    draw_part(canvas, draw_experiments, document)
     canvas.blank()
-    _draw_footer(canvas, document)
+    draw_part(canvas, _draw_footer, document, left_out, prompt)
     return canvas
 
 
-def show(report: Mapping[str, Any], stream: TextIO) -> None:
+def show(report: Mapping[str, Any], stream: TextIO, *, verbose: bool = False) -> None:
     """Print the report to a stream as it can take it: its width, colours (NO_COLOR and FORCE_COLOR count) and encoding."""
-    stream.write(text_for(report, stream))
+    stream.write(text_for(report, stream, verbose=verbose))
     stream.flush()
 
 
-def text_for(report: Mapping[str, Any], stream: TextIO) -> str:
+def text_for(report: Mapping[str, Any], stream: TextIO, *, verbose: bool = False, prompt: str = "") -> str:
     """The report as a stream can take it."""
-    return render(report, width=width_of(stream), color=takes_color(stream), unicode=takes_unicode(stream))
+    width, color, unicode = width_of(stream), takes_color(stream), takes_unicode(stream)
+    return render(report, width=width, color=color, unicode=unicode, verbose=verbose, prompt=prompt)
 
 
 def verdict_line(report: Mapping[str, Any], stream: TextIO) -> str:
@@ -74,13 +86,13 @@ def verdict_line(report: Mapping[str, Any], stream: TextIO) -> str:
     return f"slowstep: {said}"
 
 
-def _draw_header(canvas: Canvas, report: Report) -> None:
+def _draw_header(canvas: Canvas, report: Report, *, verbose: bool) -> None:
     run, separator = report["run"], canvas.glyphs.separator
     size, sizes = run["batch_size"], run.get("batch_sizes")
     batch = f"batch size {UNKNOWN if size is None else format_number(int(size) if float(size).is_integer() else size)}"
     if sizes:
         batch = f"batch size {format_number(sizes[0])} to {format_number(sizes[1])}"
-    if size is not None and run["batch_size_from"]:
+    if verbose and size is not None and run["batch_size_from"]:
         batch += f" ({run['batch_size_from']})"
     several = run.get("batches_per_step") or 1
     if several > 1:
@@ -89,7 +101,7 @@ def _draw_header(canvas: Canvas, report: Report) -> None:
     ranks = f" on {run['ranks']} ranks" if run["ranks"] > 1 else ""
     if run.get("rank_rows"):
         ranks = f", {rank_name(run)}"
-    duration = "" if run["duration_s"] is None else f"{separator}{format_duration(run['duration_s'] * 1e9)} in all".replace(" ", NBSP)
+    duration = "" if run["duration_s"] is None else f"{separator}{format_duration(run['duration_s'] * 1e9)} in total".replace(" ", NBSP)
     facts = [
         f"{framework}{ranks}, {run['device'] or 'device unknown'}",
         batch,
@@ -138,7 +150,12 @@ def _draw_verdict(canvas: Canvas, report: Report) -> None:
     if rule is not None:
         pieces += [(":", "bold"), (f" {rule}", "bold")]
     canvas.flow(*pieces)
-    canvas.prose(verdict["summary"])
+    canvas.prose(_without_state(verdict["summary"]))
+
+
+def _without_state(summary: str) -> str:
+    """The sentence of a verdict below its state, which it need not say again."""
+    return as_title(summary.removeprefix(_BECAUSE))
 
 
 def _mostly_unattributed(report: Report) -> bool:
@@ -146,50 +163,74 @@ def _mostly_unattributed(report: Report) -> bool:
     return shares.get(UNATTRIBUTED, 0.0) > max(share for stage, share in shares.items() if stage != UNATTRIBUTED)
 
 
-def _draw_footer(canvas: Canvas, report: Report) -> None:
+def _draw_footer(canvas: Canvas, report: Report, left_out: LeftOut, prompt: str) -> None:
     following = report["next"]
     if following is not None and following["stage"] is not None and report["findings"]:
-        _labelled(canvas, "Then", f"what binds is {following['predicted'] or following['stage']}")
-    # Advice that could not be given leaves no doubt in the answer: unless it is pressing it stands in report.json only.
-    unjudged = [row for row in report["not_judged"] if not row.get("advisory") or row.get("pressing")]
-    # Of many reasons the last are cut.
-    unjudged.sort(key=lambda row: not row.get("pressing", False))
-    if unjudged:
-        _labelled(canvas, "Not judged", _not_judged(unjudged))
-    _draw_health(canvas, report["health"])
-    # What a profiler cost is in its trace's times; the trace's note says how much that may be.
-    if "trace" not in report["run"]:
-        _labelled(canvas, "Overhead", _overhead(report))
+        stage = following["stage"]
+        demand = (following["predicted"] or "").removeprefix(stage).removeprefix(", ")
+        canvas.prose(f"After the first fix, {stage} is the limit{f': {demand}' if demand else ''}", hang=2)
+    _draw_not_judged(canvas, report, left_out)
+    _draw_health(canvas, report["health"], left_out)
+    _draw_overhead(canvas, report, left_out)
     command, before = _next_command(report), report["run"].get("before_next")
     if before:
         _labelled(canvas, "Next" if command is None else "First", before, "bold")
     if command is not None:
-        canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (command, "bold cyan"))
+        typed = prompt + command if command.startswith("slowstep ") else command
+        canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (typed, "bold cyan"))
+    draw_saved(canvas, report["run"], left_out, prompt)
+
+
+def _draw_not_judged(canvas: Canvas, report: Report, left_out: LeftOut) -> None:
+    """The rules that could not judge: all of them where they may be why there is no answer, or where all is asked for."""
+    rows = report["not_judged"]
+    # Advice that could not be given leaves no doubt in the answer.
+    doubts = [row for row in rows if not row.get("advisory")] if report["verdict"]["state"] == "undetermined" else []
+    if not left_out.verbose:
+        # A reason that is the answer's stands there.
+        rows = [row for row in rows if row["reason"] not in report["verdict"]["summary"]]
+    shown = rows if left_out.verbose else [row for row in rows if row in doubts or row.get("pressing")]
+    left_out.count(len(rows) - len(shown), "rule not judged", "rules not judged")
+    if shown:
+        # Of many reasons the last are cut.
+        _labelled(canvas, "Not judged", _not_judged(sorted(shown, key=lambda row: not row.get("pressing", False)), left_out))
+
+
+def _draw_overhead(canvas: Canvas, report: Report, left_out: LeftOut) -> None:
+    # What a profiler cost is in its trace's times; the trace's note says how much that may be.
+    if "trace" in report["run"]:
+        return
+    cost = report["overhead"]
+    if left_out.verbose or cost.get("held") is False or (cost["share"] or 0.0) >= _OVERHEAD_SHOWN:
+        _labelled(canvas, "Overhead", _overhead(report))
+    else:
+        left_out.name("overhead")
 
 
 def _labelled(canvas: Canvas, label: str, text: str, style: str = "dim") -> None:
     canvas.prose(text, label=label.ljust(_LABEL_CELLS), label_style=style)
 
 
-def _not_judged(rows: list[NotJudgedRow]) -> str:
+def _not_judged(rows: list[NotJudgedRow], left_out: LeftOut) -> str:
     """The rules by their reasons: rules that share one are named together."""
     rules_of: dict[str, list[str]] = {}
     for row in rows:
         rules_of.setdefault(row["reason"], []).append(row["rule"])
-    texts = [f"{', '.join(rules)} ({reason})" for reason, rules in list(rules_of.items())[:_REASONS_SHOWN]]
-    hidden = sum(len(rules) for rules in list(rules_of.values())[_REASONS_SHOWN:])
-    return "; ".join(texts) + (f"; and {hidden} more in report.json" if hidden else "")
+    shown = len(rules_of) if left_out.verbose else _REASONS_SHOWN
+    texts = [f"{', '.join(rules)} ({reason})" for reason, rules in list(rules_of.items())[:shown]]
+    left_out.count(sum(len(rules) for rules in list(rules_of.values())[shown:]), "rule not judged", "rules not judged")
+    return "; ".join(texts)
 
 
-def _draw_health(canvas: Canvas, rows: list[HealthRow]) -> None:
+def _draw_health(canvas: Canvas, rows: list[HealthRow], left_out: LeftOut) -> None:
     order = {severity: rank for rank, severity in enumerate(("error", "data_loss", "notice"))}
     doubts = sorted((row for row in rows if row["severity"] in order), key=lambda row: order[row["severity"]])
-    for row in doubts[:_HEALTH_SHOWN]:
+    shown = len(doubts) if left_out.verbose else _HEALTH_SHOWN
+    for row in doubts[:shown]:
         label = row["severity"].replace("_", " ").capitalize()
         times = f" x{row['count']:,}" if row["count"] > 1 else ""
         _labelled(canvas, label, f"{row['name']}{times}: {row['remedy']}", _SEVERITY_STYLE[row["severity"]])
-    if len(doubts) > _HEALTH_SHOWN:
-        _labelled(canvas, "", f"and {len(doubts) - _HEALTH_SHOWN} more doubts in report.json")
+    left_out.count(len(doubts[shown:]), "doubt")
 
 
 def _overhead(report: Report) -> str:

@@ -15,6 +15,8 @@ from slowstep.timeline.schema import TABLE
 # 2001 to 2096, ns since 1970. Clocks that count from a machine's start are years away from it.
 EARLIEST_NS: Final = 10**18
 LATEST_NS: Final = 4 * 10**18
+# A year. No profiler records for as long.
+LONGEST_NS: Final = 31_557_600 * 10**9
 
 
 def filled(name: str, frame: pl.DataFrame) -> pl.DataFrame:
@@ -27,11 +29,13 @@ def filled(name: str, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def timed(frame: pl.DataFrame, least_ns: int = 1) -> tuple[pl.DataFrame, int]:
-    """The rows that begin at `least_ns` or later and do not end before that, and how many others there were.
+    """The rows that begin at `least_ns` or later, do not end before that, nor years after it; and how many others there were.
 
     A profiler whose clock began long before the recording writes 0 where a time was not measured.
     """
-    sane = frame.filter((pl.col("start_ns") >= least_ns) & (pl.col("end_ns") >= pl.col("start_ns")))
+    # Both ends lie within 63 bits, and `end_ns` first: the difference of others could overflow.
+    ends = (pl.col("end_ns") >= pl.col("start_ns")) & (pl.col("end_ns") - pl.col("start_ns") <= LONGEST_NS)
+    sane = frame.filter((pl.col("start_ns") >= least_ns) & ends)
     return sane, len(frame) - len(sane)
 
 
@@ -45,7 +49,7 @@ def time_doubts(count: int) -> list[Health]:
     """What is said of rows that `timed` left out."""
     if not count:
         return []
-    remedy = "their times are missing or end before they begin; they are left out: record again if there are many"
+    remedy = "their times are missing, end before they begin or years after it; they are left out: record again if there are many"
     return [Health(name="events-without-times", severity="data_loss", count=count, remedy=remedy)]
 
 

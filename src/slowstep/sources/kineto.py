@@ -143,7 +143,7 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
 
 def _nothing(path: Path, reader: EventReader, unpacked: Unpacked, counts: Counter[str]) -> str:
     if not unpacked.unpacked_bytes:
-        why = f"holds nothing that can be unpacked: {unpacked.damage}" if unpacked.damage else "is empty"
+        why = f"cannot be unpacked: {unpacked.damage}" if unpacked.damage else "is empty"
     elif not reader.found and reader.complete:
         why = "holds no list of trace events (`traceEvents`)"
     elif unpacked.is_cut_off or not reader.complete:
@@ -151,9 +151,10 @@ def _nothing(path: Path, reader: EventReader, unpacked: Unpacked, counts: Counte
     elif unpacked.damage:
         why = f"holds no event that can be read: {unpacked.damage}"
     elif counts["malformed"]:
-        why = f"holds no event that can be read: {counts['malformed']:,} are malformed"
+        are = "is" if counts["malformed"] == 1 else "are"
+        why = f"has no event that can be read: {counts['malformed']:,} {are} malformed"
     else:
-        return f"{path} holds no event with a begin and a duration: nothing was profiled. {_SCHEDULE}"
+        return f"{path} has no event with a start and a duration: nothing was profiled. {_SCHEDULE}"
     return f"{path} {why}. Record it again with torch.profiler, and let `export_chrome_trace` finish."
 
 

@@ -26,6 +26,7 @@ from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.timeline.trace import TraceFacts
+from slowstep.units import format_share
 
 MAGIC: Final = b"SQLite format 3\x00"
 REPORT_ENDINGS: Final = (".nsys-rep", ".qdrep")
@@ -129,7 +130,7 @@ def _require_exported(path: Path, head: bytes) -> None:
             f"{path} is a report of Nsight Systems, which only its own tools can read. Analyze an export of it: {_command(path)}"
         )
     if head != MAGIC:
-        raise UnreadableInput(f"{path} is no SQLite file, so no export of Nsight Systems. {_command(path)}")
+        raise UnreadableInput(f"{path} is not an SQLite file, so not an export of Nsight Systems. {_command(path)}")
 
 
 def _command(path: Path) -> str:
@@ -139,7 +140,7 @@ def _command(path: Path) -> str:
 def _require_events(path: Path, database: Database) -> None:
     if not any(name in database.columns for name in OWN_TABLES):
         tables = ", ".join(sorted(database.columns)[:5]) or "no table"
-        raise UnreadableInput(f"{path} is an SQLite file, but no export of Nsight Systems: it holds {tables}.")
+        raise UnreadableInput(f"{path} is an SQLite file, but not an export of Nsight Systems: it holds {tables}.")
     if not any(database.has(table, "start") and database.rows(table) for table in EVENT_TABLES):
         raise UnreadableInput(
             f"{path} holds neither CUDA nor NVTX events. Record with them: nsys profile --trace=cuda,nvtx,osrt python train.py"
@@ -252,7 +253,8 @@ def _helpers(running: Sequence[Process]) -> list[Health]:
     named = ", ".join(f"{process.pid} ({process.kernels:,})" for process in others[:PROCESSES_SHOWN])
     more = f" and {len(others) - PROCESSES_SHOWN} more" if len(others) > PROCESSES_SHOWN else ""
     remedy = (
-        f"left out, for they ran under {RANK_FROM:.0%} of the kernels of process {running[0].pid} ({running[0].kernels:,}): {named}{more}"
+        f"left out, for they ran under {format_share(RANK_FROM)} of the kernels of process {running[0].pid} "
+        f"({running[0].kernels:,}): {named}{more}"
     )
     return [Health(name="other-processes", severity="notice", count=len(others), remedy=remedy)]
 

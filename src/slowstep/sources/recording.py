@@ -53,7 +53,7 @@ def read(path: Path, how: Reading = PLAIN) -> Timeline:
             f"{path} cannot be read: {error.strerror or error}. Check that it exists and that you may read it."
         ) from error
     if not parts:
-        raise UnreadableInput(f"{path} holds no recording: a folder made by `slowstep run` has .jsonl and .rec files in it.")
+        raise UnreadableInput(f"{path} is not a recording: a folder made by `slowstep run` has .jsonl and .rec files in it.")
     parts.sort(key=lambda part: part.notes.started_ns)
     launchers = [part for part in parts if part.notes.role == "launcher"]
     recorded = [part for part in parts if part.notes.role != "launcher"]

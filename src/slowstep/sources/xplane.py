@@ -25,6 +25,7 @@ from slowstep.sources._xplane.rows import Rows
 from slowstep.sources._xplane.wire import hostnames, is_whole, planes
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.timeline.trace import TraceFacts
+from slowstep.units import format_count
 
 JAX, TENSORFLOW = "jax", "tensorflow"
 # Lines without a thread id of the operating system have a number that was drawn at random.
@@ -70,7 +71,7 @@ def _timeline(found: Found, mapped: mmap.mmap, how: Reading, stack: ExitStack) -
         read.counts["broken"] += not raw.whole
         how.progress(raw.end / len(data))
     if not read.counts["planes"]:
-        raise UnreadableInput(f"{found.file} is no XPlane file, or damaged from its begin: no plane can be read in it. Profile again.")
+        raise UnreadableInput(f"{found.file} is not an XPlane file, or its beginning is damaged: nothing in it can be read. Profile again.")
     complete = not read.counts["broken"] and is_whole(data)
     if not read.counts["events"]:
         raise UnreadableInput(_nothing(found, read.counts["planes"], complete=complete))
@@ -89,7 +90,7 @@ def _nothing(found: Found, count: int, *, complete: bool) -> str:
             f"{found.file} is damaged or was cut off before the first event of a host thread or a device. Copy it again, or profile again "
             "and let the profiler stop before the process ends."
         )
-    return f"{found.file} holds {count} plane(s), but no event of a host thread or a device. Profile again."
+    return f"{found.file} holds {format_count(count, 'plane')}, but no event of a host thread or a device. Profile again."
 
 
 def _give_back(mapped: mmap.mmap) -> None:

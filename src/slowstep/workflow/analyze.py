@@ -20,7 +20,7 @@ def analyze(
 ) -> dict[str, Any]:
     """The report of a recording, or of the rank to be shown first of all traces at the paths.
 
-    Raises UnreadableInput where nothing can be read, NothingRecorded where nothing trained, BadUsage for options that cannot be meant.
+    Raises UnreadableInput where nothing can be read, NothingRecorded where nothing trained, BadUsage for options that do not fit.
     """
     found, skipped = find(paths)
     if not any(each.source.name == RECORDING for each in found):

@@ -34,6 +34,7 @@ def bench(asked: Asked, environ: Mapping[str, str], *, say: Callable[[str], None
             for warning in sandbox.warnings:
                 say(warning)
             measured = Measured(place.command, place={"kind": sandbox.kind, "claims": sandbox.claims, "warnings": list(sandbox.warnings)})
+            measured.place["folder"] = str(place.folder)
             executor = LiveExecutor(place.command, place.folder, sandbox, environ, limit_s=whole_s)
             return Bench(executor, asked, measured, phase, limits).run()
     finally:

@@ -48,6 +48,7 @@ def run_row(measured: Measured, cores: float | None) -> RunRow:
     return {
         "name": measured.command.stem,
         "command": words_of(measured),
+        "recording": None if measured.left_nothing else measured.place.get("folder"),
         "started": began.isoformat(timespec="seconds"),
         "duration_s": measured.duration_s,
         "sandbox": measured.place["kind"],

@@ -12,9 +12,10 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.errors import SlowstepError
+from slowstep.faults import Attempts
 from slowstep.report.document import EvidenceRow, HealthRow
 from slowstep.sources._source import PLAIN
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 from slowstep.workflow.document import finding_row
 from slowstep.workflow.find import known
 
@@ -23,8 +24,11 @@ UNSEEN_BY_HOOKS = ("compute", "h2d", "d2h", "gradient_sharing")
 NULL_WITHOUT = ("h2d", "d2h", "gradient_sharing")
 
 
-def add_capture(report: dict[str, Any], folder: Path, capture: Capture) -> None:
-    """Complete a report by what the capture in the recording's folder shows, or by why there is none. Raises nothing that it can say."""
+def add_capture(report: dict[str, Any], folder: Path, capture: Capture, attempt: Attempts) -> None:
+    """Complete a report by what the capture in the recording's folder shows, or by why there is none.
+
+    The faults of what is done with it go to `attempt`.
+    """
     if capture.file is None:
         report["health"].append(_health("no-capture", "notice", capture.reason or "why is not known"))
         return
@@ -33,25 +37,31 @@ def add_capture(report: dict[str, Any], folder: Path, capture: Capture) -> None:
         found = known(path)
         if found is None:
             raise SlowstepError("it is no trace")
-        m = measure_trace(found.source.read(path, PLAIN))
-        diagnosis = diagnose_trace(m)
-    except Exception as error:  # noqa: BLE001 - the border: the report of the recording does not depend on its capture
+        timeline = found.source.read(path, PLAIN)
+    except (SlowstepError, OSError) as error:
         report["health"].append(_health("capture-unreadable", "data_loss", str(error) or type(error).__name__))
         return
+    m = measure_trace(timeline)
+    diagnosis = diagnose_trace(m)
+    attempt.faults += [*m.faults, *diagnosis.faults]
     steps = f"{capture.first}-{capture.last}"
     report["run"]["capture"] = {"file": str(path), "steps": steps, "extra_ms": None if capture.extra_ns is None else capture.extra_ns / 1e6}
     report["run"]["notes"] = [*report["run"].get("notes", []), _note(path, steps, m)]
     _add_findings(report, diagnosis, steps)
     if m.has_device and m.window_ns:
         _fill_ledger(report, m)
-        _take_verdict(report, diagnosis, steps)
+        if diagnosis.verdict.state != "healthy" or not attempt.faults:
+            _take_verdict(report, diagnosis, steps)
     if capture.lasts:
-        slower = f"steps are {(capture.slowdown or 1) - 1:.0%} longer since the capture of steps {steps}: figures after it are too high"
+        slower = (
+            f"steps are {format_share((capture.slowdown or 1) - 1)} longer since the capture of steps {steps}: figures after it "
+            "are too high"
+        )
         report["health"].append(_health("capture-slowed", "notice", slower))
 
 
 def _note(path: Path, steps: str, m: TraceMeasurements) -> str:
-    busy = "" if m.device_busy_share is None else f", the device busy {m.device_busy_share:.0%} of the time"
+    busy = "" if m.device_busy_share is None else f", the device busy {format_share(m.device_busy_share)} of the time"
     seen = format_count(m.facts.events, "event")
     return f"steps {steps} were captured by torch.profiler ({seen}{busy}): slowstep analyze {shlex.quote(str(path))}"
 

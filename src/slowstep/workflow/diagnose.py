@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from slowstep.analyses.captures import Capture
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.analyses.ranks import Roll, call_roll, compare, first_shown
 from slowstep.analyses.untrained import with_failure
 from slowstep.diagnosis.engine import diagnose
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
+from slowstep.faults import Attempts
 from slowstep.record.format import EXPERIMENT_FILE
 from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE as RECORDING
@@ -18,6 +21,7 @@ from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_count
 from slowstep.workflow.document import fill
 from slowstep.workflow.find import EXPECTED
+from slowstep.workflow.internal_errors import add_faults, all_completed, completed
 from slowstep.workflow.rank_rows import add_ranks
 
 REPORT = "report.json"
@@ -49,23 +53,37 @@ def diagnose_all(folder: Path, *, warmup: int | None = None) -> Diagnosed:
     timeline = RECORDING.read(folder, PLAIN)
     roll = call_roll(timeline)
     measured, unmeasured = _measure_all(timeline, roll, timeline.run.warmup if warmup is None else warmup)
-    measured = compare(measured)
-    first = first_shown(measured)
-    reports = {number: dict(fill(folder, timeline, m, diagnose(m))) for number, m in measured.items()}
+    attempt = Attempts()
+    measured = attempt.otherwise(measured, compare, measured)
+    first = attempt.otherwise(min(measured), first_shown, measured)
+    own = {number: Attempts() for number in measured}
+    reports = {number: _report(folder, timeline, m, own[number]) for number, m in measured.items()}
     for number, m in measured.items():
-        if m.capture is not None:
+        if (capture := _capture(m)) is not None:
             # Imported here: most recordings have no capture, and reading traces takes libraries of its own.
             from slowstep.workflow.captured import add_capture
 
-            add_capture(reports[number], folder, m.capture)
+            reports[number] = completed(own[number], reports[number], add_capture, folder, capture, own[number])
     files = {number: file_name(number, first) for number in reports}
-    add_ranks(reports, measured, roll, timeline=timeline, folder=folder, files=files, unmeasured=unmeasured)
+    tell = partial(add_ranks, measured=measured, roll=roll, timeline=timeline, folder=folder, files=files, unmeasured=unmeasured)
+    reports = all_completed(attempt, reports, tell, add_ranks.__name__)
     if (folder / EXPERIMENT_FILE).exists():
         # Imported here for the same reason.
         from slowstep.workflow.experiments import add_experiments
 
-        add_experiments(reports[first], folder)
+        reports[first] = completed(attempt, reports[first], add_experiments, folder)
+    add_faults(reports, {number: [*own[number].faults, *attempt.faults] for number in reports}, folder)
     return Diagnosed(first=first, reports=reports)
+
+
+def _report(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -> dict[str, Any]:
+    diagnosis = diagnose(m)
+    attempt.faults += [*m.faults, *diagnosis.faults]
+    return dict(fill(folder, timeline, m, diagnosis, attempt))
+
+
+def _capture(m: Measurements) -> Capture | None:
+    return Attempts().otherwise(None, lambda: m.capture)
 
 
 def diagnose_recording(folder: Path, *, warmup: int | None = None, rank: int | None = None) -> dict[str, Any]:

@@ -17,6 +17,8 @@ _CODE: Final = """\
 import json, sys
 from pathlib import Path
 from slowstep.errors import NothingRecorded, SlowstepError
+from slowstep.faults import is_fault
+from slowstep.report.fault_log import describe
 from slowstep.report.json import dumps, write
 from slowstep.workflow.diagnose import diagnose_recording
 folder, warmup = Path(sys.argv[2]), json.loads(sys.argv[3])
@@ -25,6 +27,10 @@ try:
     write(report, folder / "report.json")
 except SlowstepError as error:
     print(json.dumps({"error": str(error), "nothing": isinstance(error, NothingRecorded)}))
+except BaseException as error:
+    if not is_fault(error):
+        raise
+    print(json.dumps({"error": describe(error, "the diagnosis", folder), "nothing": False}))
 else:
     print(dumps(report))
 """

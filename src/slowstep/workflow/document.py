@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from slowstep.analyses.own_cost import MOST_SHARE, OwnCost
 from slowstep.diagnosis.few_steps import is_provisional
 from slowstep.diagnosis.gain import speed_interval
 from slowstep.diagnosis.law import Diagnosis
+from slowstep.faults import Attempts
 from slowstep.findings import Finding, NotJudged
 from slowstep.frameworks._known import plain
 from slowstep.frameworks._words import Words
@@ -39,6 +40,7 @@ from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.units import format_duration
 from slowstep.workflow.doubts import find_doubts
 from slowstep.workflow.ending import ending_note
+from slowstep.workflow.internal_errors import see_fault
 from slowstep.workflow.lever_notes import lever_notes
 from slowstep.workflow.run_next import next_after_run
 
@@ -46,42 +48,54 @@ from slowstep.workflow.run_next import next_after_run
 SMALLEST_SHARE = 1e-6
 # Of such a loader every other step at most has a batch.
 _IN_TURNS = 1.5
+NO_THROUGHPUT: Final[Throughput] = {"samples_per_s": None, "steps_per_s": None, "step_ms": {"median": None, "p05": None, "p95": None}}
 # `slowstep bench` posts plans, and writes no file of an experiment.
 _BENCHED = (
-    "slowstep bench held this training, read its loader and fed it cached batches: only the steps before that are looked at here; "
+    "slowstep bench stopped this training, read its loader and fed it cached batches: this report is of the steps before that; "
     "slowstep run records the training as it is"
 )
 
 
-def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Report:
-    """The report of one training."""
-    row, following = _run(folder, timeline, m), next_after_run(folder, timeline, m, diagnosis)
-    if outside := [f"{finding.title} ({finding.fixes[0].text})" for finding in diagnosis.findings if finding.outside]:
-        row["notes"] = [*outside, *row.get("notes", [])]
-    if urgent := [finding.title for finding in diagnosis.findings if finding.urgent]:
-        row["notes"] = [*(f"out of memory within the hour at this rate: {title}" for title in urgent), *row.get("notes", [])]
-    if following.command is not None:
-        row["next_command"] = following.command
-    if following.first is not None:
-        row["before_next"] = following.first
+def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis, attempt: Attempts | None = None) -> Report:
+    """The report of one training. What of it cannot be made is left out, and is one of the faults of `attempt`."""
+    attempt = attempt or Attempts()
+    row = attempt.otherwise(_bare_run(folder, timeline), _run, folder, timeline, m, attempt)
+    attempt(_say_what_next, row, folder, timeline, m, diagnosis)
     return {
         "schema": SCHEMA,
         "run": row,
-        "throughput": _throughput(m),
-        "ledger": _ledger(m.ledger, _unseen(m)),
+        "throughput": attempt.otherwise(NO_THROUGHPUT, _throughput, m, attempt),
+        "ledger": attempt.otherwise(_ledger(None, ()), _seen_ledger, m),
         "verdict": cast(Any, asdict(diagnosis.verdict)),
         "findings": [finding_row(finding) for finding in diagnosis.findings],
         "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
         "not_judged": [not_judged_row(row) for row in diagnosis.not_judged],
-        "health": [health_row(row) for row in (*timeline.health, *find_doubts(m))],
-        "overhead": _overhead(m.own_cost),
+        "health": [health_row(row) for row in (*timeline.health, *attempt.otherwise([], find_doubts, m))],
+        "overhead": attempt.otherwise(_overhead(None), lambda: _overhead(m.own_cost)),
         "experiments": [],
     }
 
 
+def _say_what_next(row: Run, folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> None:
+    """Put what the reader is to do next, and before it, into the row of the run, and what is pressing among its notes."""
+    if outside := [f"{finding.title} ({finding.fixes[0].text})" for finding in diagnosis.findings if finding.outside]:
+        row["notes"] = [*outside, *row.get("notes", [])]
+    if urgent := [finding.title for finding in diagnosis.findings if finding.urgent]:
+        row["notes"] = [*(f"out of memory within the hour at this rate: {title}" for title in urgent), *row.get("notes", [])]
+    if diagnosis.by_fault:
+        # The same training again would meet the same fault.
+        row["next_command"] = see_fault(folder)
+        return
+    following = next_after_run(folder, timeline, m, diagnosis)
+    if following.command is not None:
+        row["next_command"] = following.command
+    if following.first is not None:
+        row["before_next"] = following.first
+
+
 def _by_hand(m: Measurements) -> str | None:
     """How steps are told in a script without an optimizer."""
-    return "no torch.optim optimizer was seen: a step ends with its backward, the update is made by hand" if m.trainer.by_hand else None
+    return "no torch.optim optimizer was used, so a step is taken to end with its backward pass" if m.trainer.by_hand else None
 
 
 def _name(run: RunFacts, script: str | None) -> str:
@@ -90,10 +104,22 @@ def _name(run: RunFacts, script: str | None) -> str:
     return Path(script).stem if is_programs and script is not None else run.name
 
 
-def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
+def _bare_run(folder: Path, timeline: Timeline) -> Run:
+    """What is known of a run of which nothing was measured."""
+    run = timeline.run
+    row = dict.fromkeys(
+        ("framework", "step_boundary", "batch_size", "batch_size_from", "device", "duration_s", "startup_s", "warmup_steps")
+    )
+    known = {"name": run.name, "command": list(run.command), "ranks": 1, "steps": 0, "started": run.started, "recording": str(folder)}
+    return cast(Run, row | known | {"exit_code": run.exit_code})
+
+
+def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -> Run:
     run, facts, steps = timeline.run, m.trainer.facts, m.steps
     first = int(m.trainer.update_end_ns[0])
-    notes = [note for note in (_by_hand(m), _stopped(m), ending_note(timeline), _session(timeline, m)) if note]
+    said = [attempt.otherwise(None, note, m) for note in (_by_hand, _stopped)]
+    said += [attempt.otherwise(None, ending_note, timeline), attempt.otherwise(None, _session, timeline, m)]
+    notes = [note for note in said if note]
     if run.experiment_ns is not None and not (folder / EXPERIMENT_FILE).exists():
         notes.append(_BENCHED)
     notes += lever_notes(run.levers, facts.notes.get("levers", ()))
@@ -102,13 +128,13 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
         "name": _name(run, facts.script),
         "command": list(run.command),
         "framework": _framework(facts.torch, m.words),
-        "ranks": m.sharing.ranks,
+        "ranks": attempt.otherwise(1, lambda: m.sharing.ranks),
         "steps": steps.count,
         "step_boundary": steps.boundary,
         "batch_size": steps.batch_size,
         "batch_size_from": steps.batch_size_from,
         "batches_per_step": steps.batches_per_step,
-        "device": m.device,
+        "device": attempt.otherwise(None, lambda: m.device),
         "started": run.started,
         "duration_s": (run.ended_ns - began_ns) / 1e9 if run.ended_ns and began_ns else None,
         "startup_s": (first - run.started_ns) / 1e9 if run.started_ns else None,
@@ -118,12 +144,12 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
         "recorded_steps": steps.total,
         "whole_periods": steps.whole_periods,
         "period_steps": steps.period,
-        "cores": m.load.cores,
+        "cores": attempt.otherwise(None, lambda: m.load.cores),
         "threads": facts.threads,
-        "num_workers": m.loader.num_workers if m.loader else None,
+        "num_workers": attempt.otherwise(None, lambda: m.loader.num_workers if m.loader else None),
         "exit_code": run.exit_code,
-        "startup": _startup(m),
-        "periodic": _periodic(m),
+        "startup": attempt.otherwise(None, _startup, m),
+        "periodic": attempt.otherwise([], _periodic, m),
     }
     if notes:
         row["notes"] = notes
@@ -146,7 +172,10 @@ def _stopped(m: Measurements) -> str | None:
     if not times:
         return None
     how_often = "once" if times == 1 else f"{times} times"
-    return f"the training stood still {how_often}, {format_duration(seconds * 1e9)} in all (stopped, or the machine asleep): left out"
+    return (
+        f"the training was suspended {how_often}, {format_duration(seconds * 1e9)} in total (stopped, or the machine was asleep); "
+        "that time is left out"
+    )
 
 
 def _session(timeline: Timeline, m: Measurements) -> str | None:
@@ -154,7 +183,7 @@ def _session(timeline: Timeline, m: Measurements) -> str | None:
     session = timeline.run.session
     if session is None:
         return None
-    text = f"recorded from within {session.kind} that was running already: its start-up is not in the report"
+    text = f"recorded from within {session.kind} that was running already: its start-up is not part of the report"
     if not m.trainer.other_cells:
         return text
     here, others = len(m.trainer.update_end_ns), m.trainer.other_cells
@@ -176,19 +205,21 @@ def _periodic(m: Measurements) -> list[Periodic]:
     return sorted(rows, key=lambda row: -row["share"])
 
 
-def _throughput(m: Measurements) -> Throughput:
+def _throughput(m: Measurements, attempt: Attempts) -> Throughput:
     usual = m.step_ns[~m.steps.eventful]
     usual = usual if len(usual) else m.step_ns
     seconds = float(m.step_ns.sum()) / 1e9
     samples = float(m.steps.samples.sum())
     p05, median, p95 = np.percentile(usual, [5, 50, 95]) / 1e6
-    fastest_ns, slowest_ns = speed_interval(m)
-    return {
+    speed: Throughput = {
         "samples_per_s": samples / seconds if math.isfinite(samples) and samples > 0 else None,
         "steps_per_s": m.steps.count / seconds,
-        "steps_per_s_interval": {"low": 1e9 / slowest_ns, "high": 1e9 / fastest_ns},
         "step_ms": {"median": float(median), "p05": float(p05), "p95": float(p95)},
     }
+    if (ends := attempt.otherwise(None, speed_interval, m)) is not None:
+        fastest_ns, slowest_ns = ends
+        speed["steps_per_s_interval"] = {"low": 1e9 / slowest_ns, "high": 1e9 / fastest_ns}
+    return speed
 
 
 def _unseen(m: Measurements) -> tuple[str, ...]:
@@ -198,12 +229,17 @@ def _unseen(m: Measurements) -> tuple[str, ...]:
     return (*copies, "gradient_sharing") if unseen else copies
 
 
-def _ledger(ledger: Ledger, unseen: tuple[str, ...]) -> list[LedgerRow]:
-    whole = ledger.whole
-    steps = ledger.ns.shape[1]
+def _seen_ledger(m: Measurements) -> list[LedgerRow]:
+    return _ledger(m.ledger, _unseen(m))
+
+
+def _ledger(ledger: Ledger | None, unseen: tuple[str, ...]) -> list[LedgerRow]:
+    """The account of every stage: null of those that are unseen, and of all without a ledger."""
+    whole = ledger.whole if ledger is not None else 0.0
+    steps = ledger.ns.shape[1] if ledger is not None else 0
     rows: list[LedgerRow] = []
     for stage in (*STAGES, UNATTRIBUTED):
-        if stage in unseen:
+        if ledger is None or stage in unseen:
             rows.append({"stage": stage, "share": None, "ms_per_step": None, "parts": []})
             continue
         ns = ledger.total(stage)
@@ -225,6 +261,8 @@ def finding_row(finding: Finding) -> FindingRow:
     if not finding.outside:
         del row["outside"]
     del row["gain"]["steady_low"]
+    if finding.gain.unknown_because is None:
+        del row["gain"]["unknown_because"]
     for name in ("claims", "also", "folded", "evidence", "fixes"):
         row[name] = list(row[name])
     for other in row["folded"]:

@@ -13,7 +13,7 @@ from slowstep.analyses.trainer import Trainer
 from slowstep.diagnosis.gain import PACE_DEVIATIONS
 from slowstep.diagnosis.unnamed import RECORD_ALONE
 from slowstep.health import Health
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 
 # Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
 UNEVEN = 0.20
@@ -26,12 +26,15 @@ def find_doubts(m: Measurements) -> list[Health]:
     rows = []
     if not m.has_stacks:
         rows.append(
-            Health(name="no-stacks", severity="notice", count=1, remedy="functions cannot be named: record longer, at --level 1 or more")
+            Health(
+                name="no-stacks",
+                severity="notice",
+                count=1,
+                remedy="no stack samples were taken, so functions cannot be named: record longer, at --level 1 or more",
+            )
         )
     if (differ := math.exp(PACE_DEVIATIONS * m.pace_spread) - 1) >= UNEVEN and not m.load.busy:
-        remedy = (
-            f"compute was now faster, now slower, as on a shared machine: another run may differ by {differ:.0%} (slowstep prove: in pairs)"
-        )
+        remedy = f"timings varied by {format_share(differ)} during the run, as on a shared machine; for a reliable figure: slowstep prove"
         rows.append(Health(name="uneven-pace", severity="notice", count=1, remedy=remedy))
     if m.steps.size_changes:
         rows.append(Health(name="batch-size-changed", severity="notice", count=len(m.steps.size_changes), remedy=_of_sizes(m.steps)))
@@ -47,7 +50,7 @@ def find_doubts(m: Measurements) -> list[Health]:
                 name="one-period",
                 severity="info",
                 count=1,
-                remedy="fewer than two whole periods (epochs, checkpoints) were recorded: record longer for a sharper gain",
+                remedy="fewer than two whole periods (epochs, checkpoints) were recorded: record longer for a narrower interval",
             )
         )
     if m.steps.only_counted:
@@ -65,7 +68,7 @@ def find_doubts(m: Measurements) -> list[Health]:
 def _of_sizes(steps: Steps) -> str:
     """Where the batch size changed, and whether that is in the steps that are looked at."""
     told = _first_few([f"from {change.before} to {change.after} at step {change.step:,}" for change in steps.size_changes])
-    looked_at = "figures per step are means over steps of several sizes" if steps.batch_sizes else "the steps looked at are of one size"
+    looked_at = "values per step are means over steps of several sizes" if steps.batch_sizes else "the steps looked at are of one size"
     return f"the batch size changed {told}: {looked_at}"
 
 
@@ -73,7 +76,7 @@ def _of_loaders(changes: tuple[LoaderChange, ...]) -> str:
     """Where the training went on with another loader, and whether that is in the steps that are looked at."""
     told = _first_few([f"at step {change.step:,} from {change.before} to {change.after}" for change in changes])
     inside = any(change.inside for change in changes)
-    looked_at = "figures per step are means over all of them" if inside else "the steps looked at are of one of them"
+    looked_at = "values per step are means over all of them" if inside else "the steps looked at are of one of them"
     return f"the training went on with another loader {told}: {looked_at}"
 
 
@@ -84,7 +87,7 @@ def _of_others(trainer: Trainer, others: Elsewhere) -> str:
     more = f" and {len(places) - CHANGES_TOLD} more" if len(places) > CHANGES_TOLD else ""
     where = f" ({', '.join(places[:CHANGES_TOLD])}{more})" if places else ""
     made = f"{format_count(others.updates, 'update')} of other optimizers before or after these{where}"
-    return f"{made}, {others.share:.0%} of the training time, are not looked at: {RECORD_ALONE}"
+    return f"{made}, {format_share(others.share)} of the training time, are not looked at: {RECORD_ALONE}"
 
 
 def _first_few(told: list[str]) -> str:

@@ -34,11 +34,11 @@ def first_after_error(timeline: Timeline) -> str:
     """What is to be done first after such an end."""
     ranks, name = _ranks(timeline), _name(timeline.run)
     if len(ranks) < 2:
-        return f"mend the script's own error: it ended with {name}"
+        return f"fix the script's own error: it ended with {name}"
     # The exit code is that of what started the ranks, whether one of them failed or was killed.
     left = sorted((facts.left_ns, facts.rank, facts.raised) for facts in ranks if facts.left_ns is not None and facts.rank is not None)
     if len(left) == len(ranks) and left[0][2] is not None:
-        return f"mend the script's own error: {left[0][2]} in rank {left[0][1]} ended the job, with {name}"
+        return f"fix the script's own error: {left[0][2]} in rank {left[0][1]} ended the job, with {name}"
     raised = [f"rank {rank} raised {kind}" for _, rank, kind in left if kind is not None]
     seen = f" ({', '.join(raised)}; another one may have been killed before)" if raised else ""
     return f"find out what ended the job with {name}{seen}"
@@ -63,7 +63,7 @@ def _interrupted_by(timeline: Timeline) -> str | None:
 
 def _stopped(sent: tuple[str, ...]) -> str:
     if sent[-1].upper().endswith("KILL"):
-        return f"the training was ended by --stop and did not heed it: after {', '.join(sent)} its own clean-up may not have run"
+        return f"the training did not end at the first signal of --stop: after {', '.join(sent)} its own clean-up may not have run"
     return f"the training was ended by --stop with {', '.join(sent)}, as by Ctrl-C: the script's own clean-up ran"
 
 

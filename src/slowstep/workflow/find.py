@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slowstep.errors import UnreadableInput
-from slowstep.exporters.chrome import MARK
+from slowstep.exporters.trace_events import MARK
 from slowstep.registry import discover
 from slowstep.sources._gzip import peek
 from slowstep.sources._source import Source

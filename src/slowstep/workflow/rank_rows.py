@@ -18,7 +18,7 @@ from slowstep.timeline.timeline import Timeline
 STAGES_SHOWN = 2
 # Smaller stages say nothing about what is different between ranks (the design's law on what may be claimed).
 STAGE_FROM = 0.03
-JUDGED_SINGLY = "each rank is judged by itself: gains assume that no other rank is slower than this one after the fix"
+JUDGED_SINGLY = "each rank is judged alone: gains assume that no other rank is slower than this one after the fix"
 # As `record/place.py` names them, in a folder of the job's own.
 LAUNCHER_FOLDER = re.compile(r"-rank(\d+)-\d+\Z")
 
@@ -105,8 +105,8 @@ def _notes(measured: Mapping[int, Measurements], roll: Roll) -> list[str]:
     if waiting:
         fastest = min(waiting, key=lambda number: waiting[number])
         slowest, own_ns = measured[fastest].sharing.slower or (0, 0.0)
-        others = f"its own work takes {own_ns / 1e6:.1f} ms per step, that of rank {fastest} {waiting[fastest] / 1e6:.1f} ms"
-        notes.append(f"the job goes at the pace of rank {slowest}: {others}")
+        others = f"its own work takes {own_ns / 1e6:.1f} ms per step, that of rank {fastest} only {waiting[fastest] / 1e6:.1f} ms"
+        notes.append(f"rank {slowest} sets the pace of the job: {others}")
     if roll.world_size > 1:
         notes.append(JUDGED_SINGLY)
     return notes

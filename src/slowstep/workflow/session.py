@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from slowstep.errors import BadUsage
 from slowstep.record import active
@@ -20,17 +20,24 @@ _current: Final[list[Recording]] = []
 
 
 def start(
-    *, level: int = 1, steps: int | None = None, seconds: float | None = None, out: str | None = None, warmup: int | None = None
+    *,
+    level: int = 1,
+    steps: int | None = None,
+    seconds: float | None = None,
+    out: str | None = None,
+    warmup: int | None = None,
+    verbose: bool = False,
 ) -> Recording:
     """Record this process from now on, until `stop()`, for `steps` updates or `seconds` after the first one.
 
     `level` is how much is recorded (0 to 2), `out` the folder for recordings, `warmup` the steps that the report leaves out (found if
-    None). Raises BadUsage where a recording is under way, and UnwritableOutput where the folder cannot be made.
+    None), and `verbose` has the report show all that was measured. Raises BadUsage where a recording is under way, and UnwritableOutput
+    where the folder cannot be made.
     """
     _check(level=level, steps=steps, seconds=seconds, out=out, warmup=warmup)
     if _started() is not None:
         raise BadUsage("A recording is under way already. End it first: slowstep.stop().")
-    recording = Recording(level=int(level), steps=_plain(steps), seconds=seconds, out=out, warmup=_plain(warmup))
+    recording = Recording(level=int(level), steps=_plain(steps), seconds=seconds, out=out, warmup=_plain(warmup), verbose=bool(verbose))
     _current[:] = [recording]
     return recording
 
@@ -52,19 +59,27 @@ def stop() -> SessionReport:
 
 
 def record(
-    *, level: int = 1, steps: int | None = None, seconds: float | None = None, out: str | None = None, warmup: int | None = None
+    *,
+    level: int = 1,
+    steps: int | None = None,
+    seconds: float | None = None,
+    out: str | None = None,
+    warmup: int | None = None,
+    verbose: bool = False,
 ) -> Block:
     """Record what runs inside `with slowstep.record() as recording:`, and show the report at its end; options as for `start()`."""
-    return Block(level=level, steps=steps, seconds=seconds, out=out, warmup=warmup)
+    return Block(level=level, steps=steps, seconds=seconds, out=out, warmup=warmup, verbose=verbose)
 
 
 class Recording:
     """A recording of this process: `folder` is where it is (None where nothing is recorded), `report` is None until it has ended."""
 
-    def __init__(self, *, level: int, steps: int | None, seconds: float | None, out: str | None, warmup: int | None) -> None:
+    def __init__(
+        self, *, level: int, steps: int | None, seconds: float | None, out: str | None, warmup: int | None, verbose: bool = False
+    ) -> None:
         self.place = find_place()
         self.report: SessionReport | None = None
-        self._warmup = warmup
+        self._warmup, self._verbose = warmup, verbose
         self._own: OwnRecording | None = None
         self._why_not = _why_not()
         if self._why_not is None:
@@ -95,7 +110,7 @@ class Recording:
                 self.report = SessionReport(message=f"slowstep: nothing was recorded: {self._why_not}.", place=self.place)
             else:
                 self._own.end()
-                self.report = SessionReport.of(self._own.folder, warmup=self._warmup, place=self.place)
+                self.report = SessionReport.of(self._own.folder, warmup=self._warmup, place=self.place, verbose=self._verbose)
         return self.report
 
     def __repr__(self) -> str:
@@ -109,8 +124,8 @@ class Recording:
 class Block:
     """What `slowstep.record()` returns; entering it begins the recording."""
 
-    def __init__(self, *, level: int, steps: int | None, seconds: float | None, out: str | None, warmup: int | None) -> None:
-        self._level, self._steps, self._seconds, self._out, self._warmup = level, steps, seconds, out, warmup
+    def __init__(self, **options: Any) -> None:
+        self._options = options
         self._recording: Recording | None = None
 
     @property
@@ -124,7 +139,7 @@ class Block:
         return None if self._recording is None else self._recording.report
 
     def __enter__(self) -> Self:
-        self._recording = start(level=self._level, steps=self._steps, seconds=self._seconds, out=self._out, warmup=self._warmup)
+        self._recording = start(**self._options)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
@@ -150,16 +165,16 @@ def _why_not() -> str | None:
 def _check(*, level: int, steps: int | None, seconds: float | None, out: str | None, warmup: int | None) -> None:
     """Raises BadUsage for what cannot be meant, whatever its type: callers need not be typed."""
     if not _is_a(Integral, level) or level not in (0, 1, 2):
-        raise BadUsage(f"level={level!r} cannot be meant: 0 records steps and waits, 1 causes, 2 everything.")
+        raise BadUsage(f"level={level!r} is not valid: 0 records steps and waits, 1 causes, 2 everything.")
     for name, value, least in (("steps", steps, 1), ("warmup", warmup, 0)):
         if value is not None and not (_is_a(Integral, value) and value >= least):
-            raise BadUsage(f"{name}={value!r} cannot be meant: expected a whole number, {least} or more.")
+            raise BadUsage(f"{name}={value!r} is not valid: expected a whole number, {least} or more.")
     if steps is not None and warmup is not None and warmup >= steps:
         raise BadUsage(f"steps={steps!r} and warmup={warmup!r} leave no step to look at: record more of them, or leave out fewer.")
     if seconds is not None and not (_is_a(Real, seconds) and seconds > 0):
-        raise BadUsage(f"seconds={seconds!r} cannot be meant: expected a number above zero.")
+        raise BadUsage(f"seconds={seconds!r} is not valid: expected a number above zero.")
     if out is not None and not isinstance(out, (str, os.PathLike)):
-        raise BadUsage(f"out={out!r} cannot be meant: expected the path of a folder.")
+        raise BadUsage(f"out={out!r} is not valid: expected the path of a folder.")
 
 
 def _is_a(kind: type, value: object) -> bool:

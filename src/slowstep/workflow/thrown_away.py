@@ -9,6 +9,7 @@ from pathlib import Path
 
 from slowstep.errors import BadUsage, CommandNotStarted
 from slowstep.experiments.sandbox import Sandbox, open_sandbox
+from slowstep.faults import of_recording
 from slowstep.record.command import Command, resolve_command
 from slowstep.record.folder import create_folder, remove_folder
 
@@ -45,7 +46,7 @@ def thrown_away(
     try:
         command = resolve_command(words, environ)
         folder = Path(create_folder(parent=out, stem=command.stem))
-        with _opened_or_removed(folder, opened) as sandbox:
+        with _opened_or_removed(folder, opened) as sandbox, of_recording(str(folder)):
             yield ThrownAway(command=command, folder=folder, sandbox=sandbox, opened=opened)
     except CommandNotStarted as error:
         # Only of `run` the exit code is the command's.

@@ -14,26 +14,30 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_doubts import is_inference
 from slowstep.diagnosis.unseen_stages import unseen_stages
+from slowstep.faults import Attempts
 from slowstep.health import Health
 from slowstep.report.document import SCHEMA, LedgerRow, Part, Report, Run, Throughput
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count, format_share
-from slowstep.workflow.document import SMALLEST_SHARE, finding_row, health_row, not_judged_row
+from slowstep.workflow.document import NO_THROUGHPUT, SMALLEST_SHARE, finding_row, health_row, not_judged_row
+from slowstep.workflow.internal_errors import see_fault
 from slowstep.workflow.trace_next import next_after_trace
 
 # Of parts of a stage, those beyond these many are too small to be read.
 PARTS_KEPT = 12
 # What two runs of one training differ by anyway need not be said.
 RECORDING_MATTERS = 0.05
+_NOTHING: tuple[str, ...] = ()
 
 
-def fill_trace(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, health: Iterable[Health]) -> Report:
-    """The report of one rank's trace."""
+def fill_trace(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, health: Iterable[Health], attempt: Attempts | None = None) -> Report:
+    """The report of one rank's trace. What of it cannot be made is left out, and is one of the faults of `attempt`."""
+    attempt = attempt or Attempts()
     report: dict[str, Any] = {
         "schema": SCHEMA,
-        "run": _run(path, m, diagnosis),
-        "throughput": _throughput(m),
-        "ledger": _ledger(m),
+        "run": attempt.otherwise(_bare_run(path, m), _run, path, m, diagnosis, attempt),
+        "throughput": attempt.otherwise(NO_THROUGHPUT, _throughput, m),
+        "ledger": attempt.otherwise([_unknown(stage) for stage in (*STAGES, UNATTRIBUTED)], _ledger, m),
         **_judged(diagnosis),
         "health": [health_row(row) for row in health],
         # What the profiler cost is in the trace's times, and nobody knows how much.
@@ -60,7 +64,22 @@ def _judged(diagnosis: Diagnosis) -> dict[str, Any]:
     }
 
 
-def _run(path: Path, m: TraceMeasurements, diagnosis: Diagnosis) -> Run:
+def _bare_run(path: Path, m: TraceMeasurements) -> Run:
+    """What is known of a trace of which nothing was measured."""
+    unknown = ("step_boundary", "batch_size", "batch_size_from", "device", "started", "duration_s", "startup_s", "warmup_steps")
+    known = {
+        "name": path.name,
+        "command": [],
+        "framework": " · ".join(text for text in (m.facts.framework, m.facts.format) if text),
+        "ranks": m.facts.world_size or 1,
+        "steps": 0,
+        "recording": str(path),
+        "next_command": see_fault(path),
+    }
+    return cast(Run, dict.fromkeys(unknown) | known)
+
+
+def _run(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, attempt: Attempts) -> Run:
     steps = m.table("steps")
     mark = steps["mark"][0] if steps.height else None
     row: dict[str, Any] = {
@@ -70,19 +89,28 @@ def _run(path: Path, m: TraceMeasurements, diagnosis: Diagnosis) -> Run:
         "ranks": m.facts.world_size or 1,
         "steps": steps.height,
         "step_boundary": mark,
-        "batch_size": m.batch_size,
-        "batch_size_from": m.batch_size_from,
-        "device": _device(m),
+        "batch_size": attempt.otherwise(None, lambda: m.batch_size),
+        "batch_size_from": attempt.otherwise(None, lambda: m.batch_size_from),
+        "device": attempt.otherwise(None, _device, m),
         "started": None,
         "duration_s": m.window_ns / 1e9,
         "startup_s": None,
         "warmup_steps": None,
         "recording": str(path),
-        "trace": {"format": m.facts.format, "events": m.facts.events, "bytes": m.facts.bytes, "coverage": asdict(m.coverage)},
-        "notes": [_coverage(m), *m.notes],
+        "trace": {
+            "format": m.facts.format,
+            "events": m.facts.events,
+            "bytes": m.facts.bytes,
+            "coverage": attempt.otherwise(None, lambda: asdict(m.coverage)),
+        },
+        "notes": [*attempt.otherwise(_NOTHING, lambda: (_coverage(m),)), *attempt.otherwise(_NOTHING, lambda: m.notes)],
     }
-    command = next_after_trace(diagnosis, m.facts, path, is_inference=is_inference(m), is_chosen=m.is_chosen)
+    command = see_fault(path) if diagnosis.by_fault else attempt.otherwise(None, _next_command, path, m, diagnosis)
     return cast(Run, row if command is None else row | {"next_command": command})
+
+
+def _next_command(path: Path, m: TraceMeasurements, diagnosis: Diagnosis) -> str | None:
+    return next_after_trace(diagnosis, m.facts, path, is_inference=is_inference(m), is_chosen=m.is_chosen)
 
 
 def _device(m: TraceMeasurements) -> str:
@@ -103,7 +131,7 @@ def _coverage(m: TraceMeasurements) -> str:
         said.append(f"{format_share(coverage.kernels_with_launch)} of the kernels with their launch")
     if coverage.inside_steps is not None:
         said.append(f"{format_share(coverage.inside_steps)} of the trace's time {'in the window' if m.is_window else 'inside steps'}")
-    shown = "the trace shows " + ", ".join(said) + ("" if m.facts.complete else "; it is cut off")
+    shown = "the trace shows " + ", ".join(said) + ("" if m.facts.complete else "; the file was cut off")
     return shown + _recording(m)
 
 
@@ -112,17 +140,18 @@ def _recording(m: TraceMeasurements) -> str:
     share = m.recording_share
     if share is None or share[0] < RECORDING_MATTERS:
         return ""
-    return f"; recording it took some {share[0]:.0%} to {share[1]:.0%} of the host's time, which gains leave out"
+    return f"; recording it took some {format_share(share[0])} to {format_share(share[1])} of the host's time, which gains leave out"
 
 
 def _throughput(m: TraceMeasurements) -> Throughput:
     lengths = np.array(m.step_ns, dtype=np.float64) / 1e6
     seconds = m.window_ns / 1e9
     if not len(lengths) or seconds <= 0:
-        return {"samples_per_s": None, "steps_per_s": None, "step_ms": {"median": None, "p05": None, "p95": None}}
+        return NO_THROUGHPUT
     p05, median, p95 = (float(value) for value in np.percentile(lengths, [5, 50, 95]))
+    size = Attempts().otherwise(None, lambda: m.batch_size)
     return {
-        "samples_per_s": m.batch_size * len(lengths) / seconds if m.batch_size and not m.is_window else None,
+        "samples_per_s": size * len(lengths) / seconds if size and not m.is_window else None,
         "steps_per_s": len(lengths) / seconds if not m.is_window else None,
         "step_ms": {"median": median, "p05": p05, "p95": p95},
     }

@@ -38,7 +38,7 @@ def clocks_apart(job: Sequence[Rank]) -> list[HealthRow]:
         return []
     remedy = (
         f"by their clocks these traces begin {format_duration(by_ns)} apart; they tell different ranks of {job[0].facts.world_size} and "
-        "mark the same steps, and are taken for one job whose machines' clocks differ: if they are of two runs, give one of them alone"
+        "mark the same steps, and are taken for one job whose machines' clocks differ: if they are from two runs, analyze one of them alone"
     )
     return [{"name": "clocks-of-ranks-differ", "severity": "notice", "count": len(job), "remedy": remedy}]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from slowstep.analyses.trace.ranks import Pace
 from slowstep.diagnosis.law import Diagnosis
+from slowstep.faults import Fault
 from slowstep.report.document import HealthRow, RankRow
 from slowstep.timeline.trace import TraceFacts
 
@@ -33,6 +34,7 @@ class Rank:
     pid: int  # of the training process; 0 where the trace does not say
     marked: frozenset[int] = frozenset()  # the numbers of the steps that it marks
     is_one_of_several: bool = False  # whether its file holds other ranks, too
+    faults: Sequence[Fault] = ()  # errors of slowstep's own with this trace
 
     @property
     def name(self) -> str:
@@ -127,7 +129,7 @@ def _absences(ranks: Mapping[int, Rank], size: int) -> list[HealthRow]:
     """What of the job is not known."""
     rows: list[HealthRow] = []
     if size > len(ranks):
-        remedy = f"of {size} ranks {len(ranks)} left a trace here: what the others did is not known"
+        remedy = f"only {len(ranks)} of {size} ranks have a trace here: what the others did is not known"
         rows.append({"name": "missing-ranks", "severity": "notice", "count": size - len(ranks), "remedy": remedy})
     unnamed = [rank for rank in ranks.values() if not rank.told]
     if len(ranks) > 1 and unnamed:

@@ -17,10 +17,12 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.ranks import pace_of
 from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.errors import BadUsage, UnreadableInput
+from slowstep.faults import Attempts, Fault
 from slowstep.health import Health
 from slowstep.sources._source import Reading
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.find import Found, Skipped, each_process
+from slowstep.workflow.internal_errors import Reports, add_faults, all_completed
 from slowstep.workflow.trace_among_ranks import compare_ranks, first_shown, judge_among_ranks
 from slowstep.workflow.trace_cache import read_cached
 from slowstep.workflow.trace_captures import one_of_each_process
@@ -50,6 +52,7 @@ def diagnose_traces(
 
     Raises UnreadableInput where none can be read, BadUsage for a wrong rank.
     """
+    attempt = Attempts()
     read: list[Rank] = []
     refused: list[str] = []
     single, copies = without_copies(found)
@@ -57,7 +60,10 @@ def diagnose_traces(
     for index, each in enumerate(traces):
         share = _part(how, index, len(traces))
         try:
-            read.append(_diagnose(each, asked, share))
+            # What fails in the only trace is told by whoever asked for it.
+            one = _diagnose(each, asked, share) if len(traces) == 1 else attempt.outcome(each.path.name, _diagnose, each, asked, share)
+            refused += [f"{each.path.name}: {one.reason}"] if isinstance(one, Fault) else []
+            read += [] if isinstance(one, Fault) else [one]
         except UnreadableInput as error:
             if len(traces) == 1:
                 raise
@@ -67,15 +73,21 @@ def diagnose_traces(
     processes, captures = one_of_each_process(read)
     job, *others = jobs(processes)
     ranks, doubles = _numbered(job)
-    compared = compare_ranks(ranks)
-    number = first_shown(ranks, compared) if rank is None else rank
+    compared = attempt.otherwise(None, compare_ranks, ranks)
+    number = attempt.otherwise(min(ranks), first_shown, ranks, compared) if rank is None else rank
     if number not in ranks:
         raise BadUsage(f"--rank {number}: these traces are of rank {', '.join(map(str, sorted(ranks)))}.")
-    judge_among_ranks(ranks, compared, given)
     unrelated = [rank for other in others for rank in other]
     beside = left_out(refused=refused, skipped=skipped, copies=copies, captures=captures, doubles=doubles, unrelated=unrelated)
-    add_trace_ranks(ranks, [*clocks_apart(job), *beside])
-    return ranks[number].report
+
+    def tell_of_others(reports: Reports) -> None:
+        own = {number: replace(one, report=reports[number]) for number, one in ranks.items()}
+        judge_among_ranks(own, compared, given)
+        add_trace_ranks(own, [*clocks_apart(job), *beside])
+
+    reports = all_completed(attempt, {each: one.report for each, one in ranks.items()}, tell_of_others, judge_among_ranks.__name__)
+    add_faults(reports, {each: [*one.faults, *attempt.faults] for each, one in ranks.items()}, None)
+    return reports[number]
 
 
 def _numbered(read: Sequence[Rank]) -> tuple[dict[int, Rank], list[Preferred]]:
@@ -99,20 +111,23 @@ def _diagnose(found: Found, asked: Asked, how: Reading) -> Rank:
     timeline = read_cached(found, how)
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
     told = m.facts.rank if m.facts.rank is not None else found.rank_in_name
-    doubts = (*timeline.health, *find_mark_doubts(timeline.table("marked_steps")), *find_doubts(timeline), *exceeded(how.memory_bytes))
+    attempt = Attempts()
     diagnosis = diagnose_trace(m)
-    report = fill_trace(found.path, m, diagnosis, _health(doubts, m))
+    attempt.faults += [*m.faults, *diagnosis.faults]
+    health = (*timeline.health, *attempt.otherwise((), _doubts, timeline, m), *exceeded(how.memory_bytes))
+    report = fill_trace(found.path, m, diagnosis, health, attempt)
     return Rank(
         number=0 if told is None else told,
         told=told is not None,
         facts=m.facts,
         report=dict(report),
         diagnosis=diagnosis,
-        pace=pace_of(m),
+        pace=attempt.otherwise(None, pace_of, m),
         path=found.path,
-        pid=found.pid or _pid(timeline, m),
+        pid=found.pid or attempt.otherwise(0, _pid, timeline, m),
         is_one_of_several=found.pid is not None,
         marked=frozenset(timeline.table("marked_steps")["number"].drop_nulls().to_list()),
+        faults=attempt.faults,
     )
 
 
@@ -124,9 +139,9 @@ def _pid(timeline: Timeline, m: TraceMeasurements) -> int:
     return int(known[0]) if len(known) else 0
 
 
-def _health(read: tuple[Health, ...], m: TraceMeasurements) -> tuple[Health, ...]:
+def _doubts(timeline: Timeline, m: TraceMeasurements) -> tuple[Health, ...]:
     """What is doubtful about the trace, and how much of what happened it shows."""
-    rows, seen = list(read), m.coverage
+    rows, seen = [*find_mark_doubts(timeline.table("marked_steps")), *find_doubts(timeline)], m.coverage
     for name, known, share, remedy in (
         ("kernels-without-launch", seen.kernels, seen.kernels_with_launch, "their launches are not in the trace: trace the host too"),
         ("launches-without-kernel", seen.launches, seen.launches_with_kernel, "their kernels were dropped, or ran after the trace ended"),

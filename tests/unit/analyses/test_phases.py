@@ -89,7 +89,7 @@ def test_what_is_not_looked_at_is_said_and_leaves_no_training_healthy(tmp_path):
 
     m = measure(events.timeline())
 
-    assert "36% of the training time" in diagnose(m).verdict.summary
+    assert "36 % of the training time" in diagnose(m).verdict.summary
     (row,) = (row for row in find_doubts(m) if row.name == "other-trainings")
     assert row.count == 1
     assert "100 updates of other optimizers before or after these (pretrain (train.py:22))" in row.remedy

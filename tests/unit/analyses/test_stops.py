@@ -41,7 +41,7 @@ def test_a_stop_is_left_out_of_the_ledger_and_said(tmp_path, stopped_at):
 
     assert report["throughput"]["step_ms"]["median"] == pytest.approx(12, rel=0.01)
     assert report["throughput"]["steps_per_s"] == pytest.approx(1000 / 12, rel=0.01)
-    assert "stood still once, 10.0 min in all" in report["run"]["notes"][0]
+    assert "was suspended once, 10.0 min in total" in report["run"]["notes"][0]
 
 
 @pytest.mark.parametrize(("silent", "cpu_share"), [(False, 0.0), (True, 1.0)], ids=["others ran", "it computed"])

@@ -28,7 +28,7 @@ def test_a_line_above_the_forward_is_input_and_has_the_name_of_what_it_calls(tmp
     assert found[MAKE] == pytest.approx(11 / 12 * whole_of(found), rel=0.02)
     finding = next(each for each in report["findings"] if each["rule"] == "serial-loader")
     assert "make (train.py:60)" in finding["title"]
-    known_by = {each["name"]: each["value"] for each in finding["evidence"] if each["name"] in ("timed in", "stacks in it")}
+    known_by = {each["name"]: each["value"] for each in finding["evidence"] if each["name"] in ("timed in", "stack samples in it")}
     assert known_by == {"timed in": 3}
 
 

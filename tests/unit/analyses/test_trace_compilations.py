@@ -78,10 +78,10 @@ def test_it_costs_what_the_device_lacks_meanwhile_and_is_cut_at_the_steps():
 def test_of_several_parts_the_one_with_most_of_it_is_named():
     timeline = made_trace(hosts=[host(COMPILES, 0, 100)], devices=[device("k", 100, 110)])
 
-    found = find_compilations(timeline, steps((0, 110)), gaps((0, 30, LAUNCH), (30, 100, "run dry after cudaFree")))
+    found = find_compilations(timeline, steps((0, 110)), gaps((0, 30, LAUNCH), (30, 100, "device idle after cudaFree")))
 
     assert found["exposed_ns"].to_list() == [100_000]
-    assert found["part"].to_list() == ["run dry after cudaFree"]
+    assert found["part"].to_list() == ["device idle after cudaFree"]
 
 
 def test_without_a_device_all_of_it_counts():

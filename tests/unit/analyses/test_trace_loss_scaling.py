@@ -7,7 +7,7 @@ from slowstep.analyses.trace.tables import GAPS, LOSS_SCALING
 
 CHECK = "aten::_amp_foreach_non_finite_check_and_unscale_"
 SYNC = "cudaStreamSynchronize"
-PART = "run dry after cudaStreamSynchronize"
+PART = "device idle after cudaStreamSynchronize"
 
 
 def scaled_step(at, *, clips=False, fused=False):

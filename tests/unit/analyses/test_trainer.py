@@ -25,7 +25,7 @@ def test_batches_without_an_update_say_that_no_optimizer_was_called(tmp_path):
     events = Events(tmp_path)
     events.wait(0, 1)
 
-    with pytest.raises(NothingRecorded, match=r"1 batches asked for.*step\(\)"):
+    with pytest.raises(NothingRecorded, match=r"1 batch requested.*step\(\)"):
         find_trainer(events.timeline())
 
 

@@ -32,8 +32,8 @@ def events(tmp_path) -> Events:
 def test_what_was_seen_instead_of_updates_is_counted(events):
     text = describe(events)
 
-    assert "no update was seen in 40 s" in text
-    assert "3 batches asked for, 3 backward passes" in text
+    assert "no training step was recorded in 40 s" in text
+    assert "3 batches requested, 3 backward passes" in text
     assert "The command" not in text
 
 
@@ -53,7 +53,7 @@ def test_a_command_that_failed_after_many_backward_passes_says_so_before_any_oth
     text = describe(events, code=3)
 
     assert "failed before any update (exit code 3)" in text
-    assert text.index("exit code 3") < text.index("Updates by hand")
+    assert text.index("exit code 3") < text.index("Updates without a torch.optim optimizer")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def in_a_session(events: Events) -> Events:
 def test_a_block_around_no_training_is_to_stand_around_it(tmp_path):
     text = without_training(in_a_session(Events(tmp_path)), ended_ms=3_000, code=0)
 
-    assert text.startswith("no training was seen in 2 s: nothing in the recording called a loader, backward or an optimizer.")
+    assert text.startswith("no training step was recorded in 2 s: nothing called a loader, backward or an optimizer.")
     assert "`with slowstep.record():`" in text
     assert "import slowstep.auto" not in text
     assert "the command" not in text
@@ -143,7 +143,7 @@ def without_training(events: Events, *, ended_ms: float, code: int) -> str:
 def test_a_command_that_failed_before_pytorch_was_imported_says_so_too(tmp_path):
     text = without_pytorch(tmp_path, ended_ms=40_000, code=1)
 
-    assert "no training was seen in 40 s" in text
+    assert "no training step was recorded in 40 s" in text
     assert text.index("exit code 1") < text.index("import slowstep.auto")
 
 
@@ -157,7 +157,7 @@ def test_a_command_that_was_ended_from_outside_may_not_have_come_to_its_first_up
 def test_of_a_command_that_failed_at_once_the_failure_is_all_there_is_to_say(tmp_path):
     failed, ended = (without_pytorch(tmp_path / str(code), ended_ms=400, code=code) for code in (2, 0))
 
-    assert failed.startswith("no training was seen in 0 s. The command failed before any update (exit code 2)")
+    assert failed.startswith("no training step was recorded. The command failed before any update (exit code 2)")
     assert "import" not in failed
     assert "import slowstep.auto" in ended
 
@@ -202,7 +202,7 @@ def test_batches_of_a_loop_without_pytorch_are_counted_and_promise_no_report(tmp
 
     text = describe_untrained(events.timeline())
 
-    assert "3 batches asked for through slowstep.steps()" in text
+    assert "3 batches requested through slowstep.steps()" in text
     assert "PyTorch was not imported" in text
     assert "slowstep.steps()" not in with_torch
 
@@ -217,4 +217,4 @@ def test_of_what_was_lost_it_is_not_said_that_it_was_not_called(events):
 
     text = describe(events)
 
-    assert text == f"no update was kept in 40 s: {remedy}."
+    assert text == f"no training step could be read in 40 s: {remedy}."

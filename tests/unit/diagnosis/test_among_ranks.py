@@ -84,16 +84,16 @@ def test_a_late_rank_is_not_healthy_and_says_what_evening_out_would_gain() -> No
     after = judged(diagnosis(state="healthy"), LATE, 1)
 
     assert (after.verdict.state, after.verdict.healthy) == ("undetermined", None)
-    assert "at the pace of this rank: its own work takes 58.1 ms per step, that of rank 0 36.5 ms" in after.verdict.summary
+    assert "this rank sets the pace of the job: its own work takes 58.1 ms per step, that of rank 0 36.5 ms" in after.verdict.summary
     assert "would gain 1.56x at most" in after.verdict.summary
     assert look_at(LATE, 1) is None
 
 
 def test_a_late_rank_of_which_something_else_is_not_known_says_both() -> None:
-    after = judged(diagnosis(state="undetermined", summary="undetermined, because 12% could not be attributed; name them"), LATE, 1)
+    after = judged(diagnosis(state="undetermined", summary="undetermined, because 12 % could not be attributed; name them"), LATE, 1)
 
-    assert "at the pace of this rank" in after.verdict.summary
-    assert after.verdict.summary.endswith("; and 12% could not be attributed; name them")
+    assert "this rank sets the pace of the job" in after.verdict.summary
+    assert after.verdict.summary.endswith("; and 12 % could not be attributed; name them")
 
 
 def test_a_late_rank_keeps_the_bottleneck_that_makes_it_late() -> None:
@@ -107,7 +107,7 @@ def test_a_rank_beside_a_late_one_is_not_healthy_either() -> None:
 
     summary = judged(diagnosis(state="healthy"), three, 2).verdict.summary
 
-    assert "at the pace of rank 1" in summary
+    assert "rank 1 sets the pace of the job" in summary
     assert summary.endswith("look at the report of that one")
 
 
@@ -121,7 +121,7 @@ def test_collectives_count_for_what_remains_beside_the_waiting() -> None:
     assert round(found.share, 2) == 0.18
     assert found.gain.predicted is not None
     assert round(found.gain.predicted, 3) == round(1 / (1 - 0.18), 3)
-    assert "for 12% of it this rank waits" in after.verdict.summary
+    assert "for 12 % of it this rank waits" in after.verdict.summary
     assert found.evidence[-1].value == 12.0
 
 
@@ -145,7 +145,7 @@ def test_a_finding_that_is_smaller_than_what_nothing_explains_does_not_take_the_
 
     after = among_ranks(before, uneven, 0, shares={"compute": 0.4, "preprocess": 0.12, "unattributed": 0.28})
 
-    assert "28% of the time could not be attributed" in after.verdict.summary
+    assert "28 % of the time could not be attributed" in after.verdict.summary
 
 
 def test_ranks_that_are_late_in_turn_are_said_and_none_is_named() -> None:
@@ -176,27 +176,27 @@ def test_two_of_many_ranks_prove_nothing_about_the_others() -> None:
 
     found = judged(before, few, 1).findings[0]
 
-    assert found.gain.assumes.endswith("no other rank becomes late (126 of them not seen)")
+    assert found.gain.assumes.endswith("no other rank became late (126 of them were not recorded)")
     assert [fix.text for fix in found.fixes][1:] == [
-        "compare with the 126 ranks that left no trace here; where one is late, its own cause comes first"
+        "compare with the 126 ranks without a trace here; where one is late, its own cause comes first"
     ]
     late = ranks(standing(36.5, 23.6, 21.6, waits=True), standing(58.1, 2.0), gain=1.56, size=128)
     assert "of the 2 of 128 ranks here this rank is the last: its own work" in judged(diagnosis(state="healthy"), late, 1).verdict.summary
 
 
 def test_where_all_ranks_were_looked_at_nobody_is_sent_to_look_at_all_ranks() -> None:
-    before = diagnosis(state="undetermined", summary=f"12% of the time is gradient_sharing, and {LATE_ONE_NOT_SEEN}")
+    before = diagnosis(state="undetermined", summary=f"12 % of the time is gradient_sharing, and {LATE_ONE_NOT_SEEN}")
 
     even, few = ranks(standing(70, 10), standing(70, 10)), ranks(standing(70, 10), standing(70, 10), size=128)
 
     assert "no other rank is clearly later" in judged(before, even, 0).verdict.summary
-    assert "waits for one of the 126 that left no trace here is not seen: analyze" in judged(before, few, 0).verdict.summary
+    assert "waits for one of the 126 without a trace here is not seen: analyze" in judged(before, few, 0).verdict.summary
 
 
 def test_a_rank_that_is_the_last_in_some_steps_only_is_said_to_be_so() -> None:
     often = ranks(standing(36.5, 23.6, 21.6, waits=True), standing(58.1, 2.0), gain=1.56, last_in=3)
 
-    assert "rank 1 (the last in 3 of 5 steps): its own work" in (pace(often) or "")
+    assert "rank 1 sets the pace of the job (the last in 3 of 5 steps): its own work" in (pace(often) or "")
 
 
 def test_a_little_waiting_takes_little_off_a_finding_and_leaves_it_where_it_is() -> None:

@@ -38,11 +38,11 @@ def test_a_function_of_the_users_there_is_named_and_not_called_the_trainings_own
     verdict = _verdict(tmp_path, 10, METRICS)
 
     assert verdict["state"] == "undetermined"
-    assert "collect_metrics (train.py:60), between backward and update, takes 33% of the time" in verdict["summary"]
+    assert "collect_metrics (train.py:60), between backward and update, takes 33 % of the time" in verdict["summary"]
 
 
 def test_a_comprehension_of_the_loop_is_named_by_its_line(tmp_path):
-    assert "line 29 (train.py), between backward and update, takes 33% of the time" in _verdict(tmp_path, 10, NORMS)["summary"]
+    assert "line 29 (train.py), between backward and update, takes 33 % of the time" in _verdict(tmp_path, 10, NORMS)["summary"]
 
 
 def test_the_update_itself_is_not_between_where_backward_runs_in_a_closure_of_it(tmp_path):

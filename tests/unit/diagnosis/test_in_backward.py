@@ -45,7 +45,7 @@ def test_a_hook_on_gradients_that_holds_a_tenth_of_the_time_is_named(tmp_path, c
     verdict = _verdict(tmp_path, *called, tenths=5)
 
     assert verdict["state"] == "undetermined"
-    assert "History.log_stats (train.py:60), a hook on gradients inside backward, takes 28% of the time" in verdict["summary"]
+    assert "History.log_stats (train.py:60), a hook on gradients inside backward, takes 28 % of the time" in verdict["summary"]
 
 
 def test_a_hook_that_holds_less_is_not(tmp_path):

@@ -101,7 +101,8 @@ FIRING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "reopened-files of a container": (FILES | {"producer_lines": (ZIPPED,)}, {"stage": "preprocess", "in title": "ZipFile"}),
     "network-input-capped": (
         NET | {"producer_lines": (BODY,), "blocked_together": True},
-        {"stage": "read", "in title": "of making a batch in receiving: the network's rate is the limit, not the number of workers"},
+        {"stage": "read", "in title": "of the time to make a batch on receiving data: the network's rate is the limit, not the "
+                                      "number of workers"},
     ),
     "network-input-capped by one limit or by one for each": (
         NET | {"producer_lines": (BODY,), "epoch_steps": None},

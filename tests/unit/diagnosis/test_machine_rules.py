@@ -48,7 +48,7 @@ MANY = {"cores": 16, "threads": 1, "workers": 1}
 
 FIRING: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     # Rule, machine, training, and evidence (name: value) that must stand in it.
-    "foreign load": ("foreign-load", {"pressure": 0.6}, {"foreign_cores": 2.0, "delay_ms": 2}, {"busy cores of others": 2.0}),
+    "foreign load": ("foreign-load", {"pressure": 0.6}, {"foreign_cores": 2.0, "delay_ms": 2}, {"cores used by others": 2.0}),
     "memory that grows": ("memory-growth", {"resident": leak(GIB), **PLENTY}, {}, {}),
     "memory that grows beside workers that end": ("memory-growth", {"resident": rising_sawtooth, **PLENTY}, {}, {}),
     "memory that grows and no limit known": ("memory-growth", {"resident": leak(GIB)}, {}, {}),
@@ -67,7 +67,12 @@ FIRING: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = 
         {"cores": 2, "threads": 1, "loader": False, "workers": 0},
         {"threads for one operation": 1},
     ),
-    "more threads than cores": ("thread-contention", {"queueing": 3.0}, {"threads": 16, "delay_ms": 3}, {"threads in the queue": 3.0}),
+    "more threads than cores": (
+        "thread-contention",
+        {"queueing": 3.0},
+        {"threads": 16, "delay_ms": 3},
+        {"threads that wait for a core": 3.0},
+    ),
     "a quota smaller than the threads": (
         "thread-contention",
         {"quota": 2.0, "throttled": 0.6},

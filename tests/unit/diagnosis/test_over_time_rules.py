@@ -293,7 +293,7 @@ def test_to_detach_is_advised_only_where_a_graph_is_kept(tmp_path, case, advised
     finding = report_of(tmp_path, FIRING[f"growing-step-time{case}"][0])["findings"][0]
 
     assert ("detach()" in finding["fixes"][0]["text"]) is advised
-    assert ("of them made by earlier steps" in {row["name"] for row in finding["evidence"]}) is ("function" not in case)
+    assert ("of them from earlier steps" in {row["name"] for row in finding["evidence"]}) is ("function" not in case)
 
 
 UNNAMED = {"after_ms": 1, "after_growth_ms": 20, "after_unseen": True, "after": "", "getitem_ms": 2, "stack_period_ms": 1e9}
@@ -302,7 +302,7 @@ UNNAMED = {"after_ms": 1, "after_growth_ms": 20, "after_unseen": True, "after": 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({}, "what runs between the update in train.py:30 and the request for the next input"),
+        ({}, "what runs between the update in train.py:30 and the request for the next batch"),
         ({"loader": False}, "what runs beside forward, backward and update and could not be named"),
     ],
     ids=["a loader", "no loader"],
@@ -328,7 +328,7 @@ def test_growth_is_not_blamed_on_the_last_of_the_update_where_the_interpreters_l
 
     finding = report["findings"][0]
     assert (finding["rule"], finding["stage"]) == ("growing-step-time", "unattributed")
-    assert "what runs between the update in train.py:30 and the request for the next input" in finding["title"]
+    assert "what runs between the update in train.py:30 and the request for the next batch" in finding["title"]
 
 
 @pytest.mark.parametrize(("stacks", "blamed"), [(4, False), (5, True)])
@@ -342,7 +342,7 @@ def test_growth_does_not_stand_on_a_few_stacks(tmp_path, stacks, blamed):
     assert [isinstance(answer, Judged) for answer in answers] == [blamed, not blamed]
     if not blamed:
         assert isinstance(answers[0], NotJudged)
-        assert "only 4 stacks tell" in answers[0].reason
+        assert "only 4 stack samples" in answers[0].reason
 
 
 def test_the_page_calls_unattributed_time_no_stage(tmp_path):

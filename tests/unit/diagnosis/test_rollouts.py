@@ -33,7 +33,7 @@ def test_time_between_the_forwards_of_a_roll_out_is_not_called_the_models_own_wo
     found = verdict(tmp_path, forwards=5, apart_ms=4)
 
     assert found["state"] == "undetermined"
-    assert "between a step's forwards, and what runs there is not known" in found["summary"]
+    assert "between a step's forwards, and it is not known what runs there" in found["summary"]
     # It may be anything.
     assert "slowstep.span(NAME, stage='compute')" in found["summary"]
 

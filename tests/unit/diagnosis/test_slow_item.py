@@ -39,7 +39,7 @@ def test_a_loop_is_named_with_what_faster_code_gains_where_workers_find_no_cores
 
     assert found["verdict"]["rule"] == "slow-transform", found["verdict"]
     finding = found["findings"][0]
-    assert finding["title"].startswith("__getitem__ (data.py:20) takes 100% of the time in which samples are made")
+    assert finding["title"].startswith("__getitem__ (data.py:20) takes 100 % of the time in which samples are made")
     assert finding["also"] == ["serial-loader"]
     assert {row["name"]: row["value"] for row in finding["evidence"]}["a loop in Python"] == pytest.approx(0.9)
     assert finding["fixes"][0]["text"].startswith("vectorise __getitem__")
@@ -189,7 +189,7 @@ def test_a_small_operation_that_workers_hide_at_no_profit_is_not_blamed(tmp_path
 
     assert "slow-transform" not in named(operation) + named(unseen)
     reasons = {row["rule"]: row["reason"] for row in unseen["not_judged"]}
-    assert reasons["slow-transform"].startswith("whether augment (data.py:40), 80% of making samples, is a loop in Python was not seen")
+    assert reasons["slow-transform"].startswith("whether augment (data.py:40), 80 % of making samples, is a loop in Python was not seen")
     assert "slow-transform" not in {row["rule"] for row in operation["not_judged"]}
 
 

@@ -119,7 +119,7 @@ def rules(found: dict[str, Any]) -> list[str]:
 
 
 def test_without_workers_what_comes_before_the_fetch_is_drawing_though_no_stack_stands_in_it(tmp_path):
-    """A sampler that sorts in Python for 2 ms gives the interpreter's lock away later: stacks stand in the data set."""
+    """A sampler that sorts in Python for 2 ms gives the GIL away later: stacks stand in the data set."""
     found = serial(tmp_path, request((NEXT, 2, [(5, 2)]), (BATCHES[:3], 2, [(6, 2)]), (SAMPLER[:3], 2, []), drawn_ms=2))
 
     assert parts(found)["drawing indices"] == pytest.approx(2, rel=0.1)

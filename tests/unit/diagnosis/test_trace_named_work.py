@@ -23,7 +23,7 @@ def test_a_validation_that_fills_a_step_is_named_and_the_training_is_not_healthy
 
     found, verdict = finding(NAME, m), diagnose_trace(m).verdict
 
-    assert found.title == "the device computes for validation 38% of the time"
+    assert found.title == "the device computes for validation 38 % of the time"
     assert found.claims == ("kernels: validation",)
     assert found.gain.predicted is None
     assert verdict.state == "undetermined"
@@ -34,7 +34,7 @@ def test_the_name_that_holds_most_is_told():
     rows = validating(50.0, steps=(1, 2))["named_work"]
     rows += [{"step": 1, "stage": "output", "part": "metrics", "kernels": 1, "ns": 60_000_000}]
 
-    assert "validation 10%" in finding(NAME, made_measured(tables={"named_work": rows})).title
+    assert "validation 10 %" in finding(NAME, made_measured(tables={"named_work": rows})).title
 
 
 @pytest.mark.parametrize("tables", [{}, validating(20.0)], ids=["none", "under 3 %"])

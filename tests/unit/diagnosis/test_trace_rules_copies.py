@@ -49,7 +49,7 @@ def test_the_wait_for_a_copy_counts_with_it_and_is_claimed():
 
     assert found.share == pytest.approx(0.06)
     assert found.claims == (TO_DEVICE, f"{RUN_DRY}{SYNC} in f (train.py:30)")
-    assert evidence(found, "of it, while they ran").value == pytest.approx(0.01)
+    assert evidence(found, "of it, while copying").value == pytest.approx(0.01)
     assert evidence(found, "the host waits for").value == pytest.approx(1.0)
 
 

@@ -86,7 +86,7 @@ def test_float32_beside_the_tensor_cores_is_found_with_its_operator_and_its_gain
     assert found.share == pytest.approx(0.6)
     assert found.claims == (piece(KERNELS, "matmul, float32"),)
     assert found.gain.predicted == pytest.approx(100 / 60)
-    assert value(found, "removed per step") == pytest.approx(40.0)
+    assert value(found, "fix saves per step") == pytest.approx(40.0)
     assert "autocast('cuda', dtype=torch.bfloat16)" in found.fixes[0].text
     assert "set_float32_matmul_precision('high')" in found.fixes[1].text
     assert all(fix.changes_numerics for fix in found.fixes)
@@ -97,7 +97,7 @@ def test_the_share_is_of_the_window_and_not_of_the_kernels():
 
     assert found.share == pytest.approx(0.3)
     assert found.gain.predicted is None
-    assert "no step was replayed" in found.gain.assumes
+    assert found.gain.unknown_because == "no step was replayed"
 
 
 def test_collectives_do_not_dilute_the_kernels_share():
@@ -174,7 +174,7 @@ def test_kernels_that_read_less_than_16_bytes_at_once_are_found_by_their_name():
 
     assert found.share == pytest.approx(0.2)
     assert found.gain.predicted is None
-    assert "is not known" in found.gain.assumes
+    assert "is not known" in found.gain.unknown_because
 
 
 @pytest.mark.parametrize(
@@ -191,8 +191,8 @@ def test_beside_products_with_vectors_the_replays_gain_is_not_that_of_padding():
     found = finding("tensor_core_misaligned_shapes", busy(misaligned(200.0), vector, replay={ALIGNED_SHAPES: 70.0}))
 
     assert found.gain.predicted is None
-    assert "no padding helps" in found.gain.assumes
-    assert value(found, "removed per step") is None
+    assert "no padding helps" in found.gain.unknown_because
+    assert value(found, "fix saves per step") is None
 
 
 def test_products_with_vectors_and_aligned_sizes_are_no_finding():
@@ -305,7 +305,7 @@ def test_a_dominant_operation_is_advice_with_its_line():
     assert found.advisory
     assert found.claims == ()
     assert found.gain.predicted is None
-    assert found.title == "aten::mm [[64, 512], [512, 512]] in f (model.py:31) holds 25% of the time"
+    assert found.title == "aten::mm [[64, 512], [512, 512]] in f (model.py:31) holds 25 % of the time"
     assert found.names_cause
 
 
@@ -324,7 +324,7 @@ def test_without_a_device_the_hosts_time_counts():
 def test_where_a_trace_has_no_operators_the_kernels_stand_for_them():
     m = made_measured(recorded={"device"}, tables={"kernels": [kernel("loop_add_fusion", "elementwise", 600.0, operator=None, where=None)]})
 
-    assert finding("dominant_operation", m).title == "loop_add_fusion holds 60% of the time"
+    assert finding("dominant_operation", m).title == "loop_add_fusion holds 60 % of the time"
 
 
 def test_a_host_that_was_not_recorded_is_not_judged():
@@ -395,7 +395,7 @@ def test_on_a_cpu_many_short_operators_are_not_called_free_of_fixed_cost(each_us
     assert isinstance(answer, NotJudged) == unknown
     if unknown:
         assert "slowstep run" in answer.reason
-        assert f"{share:.0%}" in answer.reason
+        assert f"{share * 100:.0f} %" in answer.reason
 
 
 def test_gaps_of_less_than_half_of_the_step_are_launch_bounds_alone():
@@ -419,5 +419,5 @@ def test_without_runtime_calls_small_batches_are_not_judged():
 
 def test_a_claim_on_a_piece_leads_back_to_its_part():
     assert whole(piece(KERNELS, "matmul, float32")) == KERNELS
-    assert whole("run dry after cudaFree in f (train.py:3): loss scaling") == "run dry after cudaFree in f (train.py:3)"
+    assert whole("device idle after cudaFree in f (train.py:3): loss scaling") == "device idle after cudaFree in f (train.py:3)"
     assert whole("callback: on_train_batch_end") == "callback: on_train_batch_end"

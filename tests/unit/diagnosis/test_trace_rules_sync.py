@@ -194,7 +194,7 @@ def test_a_read_back_that_keeps_the_host_from_running_ahead_is_the_cause_of_the_
     assert (found.stage, found.claims) == ("compute", (f"{RUN_DRY}{SYNC} in f (train.py:41)", LAUNCH))
     assert found.share == pytest.approx(0.16)
     assert "the host then cannot launch ahead of the device" in found.title
-    assert evidence(found, "of it, run dry right after").value == pytest.approx(0.01)
+    assert evidence(found, "of it, idle right after").value == pytest.approx(0.01)
     diagnosis = diagnose_trace(late(84.0))
     assert [(one.rule, one.also) for one in diagnosis.findings] == [("readback-every-step", ("launch-bound",))]
 
@@ -278,5 +278,5 @@ def test_without_calls_of_the_runtime_nothing_is_known_of_waits(rule):
     idle = {share: gaps_of(share, stage=UNATTRIBUTED, part=NO_LAUNCH) for share in (2.9, 3.1)}
 
     assert "runtime" in reason(rule, made_measured(tables={"gaps": idle[3.1]}, **unseen))
-    assert "80%" in reason(rule, made_measured(tables={"gaps": idle[3.1]}, coverage={"kernels_with_launch": 0.8}))
+    assert "80 %" in reason(rule, made_measured(tables={"gaps": idle[3.1]}, coverage={"kernels_with_launch": 0.8}))
     assert judged(rule, made_measured(tables={"gaps": idle[2.9]}, **unseen)) is None

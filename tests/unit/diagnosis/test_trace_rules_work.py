@@ -21,8 +21,8 @@ from slowstep.diagnosis.engine import rules
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged
 from slowstep.findings import Finding, NotJudged
 
-SYNC = "run dry after cudaStreamSynchronize in f (train.py:55)"
-FREE = "run dry after cudaFree"
+SYNC = "device idle after cudaStreamSynchronize in f (train.py:55)"
+FREE = "device idle after cudaFree"
 TORCH = {"framework": "torch"}
 
 
@@ -142,7 +142,7 @@ def test_unknown_places_are_not_judged():
 
 
 def test_kernels_without_launches_leave_the_host_unknown():
-    assert "83%" in reason("operation-on-host", on_host(1.0, coverage={"kernels_with_launch": 0.83}))
+    assert "83 %" in reason("operation-on-host", on_host(1.0, coverage={"kernels_with_launch": 0.83}))
     assert judge("operation-on-host", made_measured(coverage={"kernels_with_launch": 0.83})) is None
 
 
@@ -184,7 +184,7 @@ def test_compiling_in_the_steps_is_found():
 
 def test_compiling_stands_in_the_stage_that_was_charged():
     m = made_measured(
-        ledger={("d2h", "run dry after cudaFree"): 45.0}, tables={"compilations": compiled(40.0, part="run dry after cudaFree")}
+        ledger={("d2h", "device idle after cudaFree"): 45.0}, tables={"compilations": compiled(40.0, part="device idle after cudaFree")}
     )
 
     assert finding("recompilation", m).stage == "d2h"

@@ -70,8 +70,8 @@ def test_nothing_found_is_healthy(answering):
     [
         ({"training": False}, "no backward"),
         ({"steps": 1}, "1 whole step"),
-        ({"ledger": {("unattributed", NO_LAUNCH): 20.0}}, "20% of the time"),
-        ({"ledger": {("unattributed", NO_LAUNCH): 20.0}, "coverage": {"kernels_with_launch": 0.5}}, "50% of the kernels"),
+        ({"ledger": {("unattributed", NO_LAUNCH): 20.0}}, "20 % of the time"),
+        ({"ledger": {("unattributed", NO_LAUNCH): 20.0}, "coverage": {"kernels_with_launch": 0.5}}, "50 % of the kernels"),
     ],
     ids=["inference", "one step", "unattributed", "without launches"],
 )
@@ -122,7 +122,7 @@ def test_what_takes_much_time_in_some_steps_only_is_not_judged_and_says_so(answe
     # Of what gains little at most nothing is left open; of what nobody knows, all.
     assert (diagnosis.verdict.state == "undetermined") == (predicted is None)
     assert [skipped.rule for skipped in diagnosis.not_judged] == ["now-and-then"]
-    assert "0% to 99% of the time" in diagnosis.not_judged[0].reason
+    assert "0 % to 99 % of the time" in diagnosis.not_judged[0].reason
     assert "trace more steps" in diagnosis.not_judged[0].reason
 
 
@@ -143,7 +143,7 @@ def test_what_only_its_profiler_makes_slow_is_said_and_not_claimed(answering, re
     assert diagnosis.findings == ()
     assert diagnosis.verdict.state == "healthy"
     assert [row.rule for row in diagnosis.not_judged] == ["launch-bound"] * said
-    assert all("30% to 60% of the host's time" in row.reason for row in diagnosis.not_judged)
+    assert all("30 % to 60 % of the host's time" in row.reason for row in diagnosis.not_judged)
 
 
 def test_small_gains_that_are_large_together_are_not_healthy(answering):
@@ -161,14 +161,14 @@ def test_much_time_beside_the_model_is_not_healthy_though_no_finding_gains_enoug
     verdict = diagnose_trace(made_measured(ledger={(stage, part): 30.0})).verdict
 
     assert verdict.state == "undetermined"
-    assert f"30% of the time is {stage}" in verdict.summary
+    assert f"30 % of the time is {stage}" in verdict.summary
     assert said in verdict.summary
 
 
 def test_much_time_beside_the_model_is_not_healthy_without_any_finding(answering):
     answering(None)
 
-    assert "no rule knows" in diagnose_trace(made_measured(ledger={("store", "checkpoint"): 30.0})).verdict.summary
+    assert "no fix for it is known" in diagnose_trace(made_measured(ledger={("store", "checkpoint"): 30.0})).verdict.summary
 
 
 def test_findings_of_an_inference_are_still_listed_and_where_there_are_none_none_are_spoken_of(answering):
@@ -184,8 +184,8 @@ def test_findings_of_an_inference_are_still_listed_and_where_there_are_none_none
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"facts": {"complete": False}}, "the file is cut off, and whether it trains is not seen: copy the file again"),
-        ({"steps": 0}, "the trace holds no whole step, and whether it trains is not seen"),
+        ({"facts": {"complete": False}}, "the file is cut off, so it cannot be told whether it trains: copy the file again"),
+        ({"steps": 0}, "the trace holds no whole step, so it cannot be told whether it trains"),
     ],
     ids=["cut off", "no step"],
 )
@@ -222,7 +222,7 @@ def test_a_step_that_was_chosen_may_have_a_bottleneck_of_its_own_and_is_never_he
     answering()
     verdict = diagnose_trace(chosen()).verdict
     assert (verdict.state, verdict.healthy) == ("undetermined", None)
-    assert verdict.summary.startswith("undetermined in the one step that you chose (5, of 4), because no rule")
+    assert verdict.summary.startswith("undetermined in the one step that you chose (5, of 4), because ")
     assert "analyze the trace without --step" in verdict.summary
 
 

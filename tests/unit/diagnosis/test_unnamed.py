@@ -9,7 +9,7 @@ import pytest
 from judged_recordings import report_of
 
 UNNAMED: dict[str, Any] = {"after_ms": 15, "drop_training_frame": True, "steps": 200}
-SPAN = "name what runs there by slowstep.span()"
+SPAN = "wrap what runs there: with slowstep.span("
 CORES = "the training thread waited for a core for"
 
 

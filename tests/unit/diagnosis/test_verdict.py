@@ -62,7 +62,7 @@ def _judged(
         share_low=share_low,
         share_high=0.4,
         claims=claims or (rule,),
-        evidence=(Evidence(name="removed per step", value=1.0, unit="ms"),),
+        evidence=(Evidence(name="fix saves per step", value=1.0, unit="ms"),),
         gain=Gain(predicted=predicted, low=low, high=predicted * 1.1, assumes="it is gone"),
         fixes=(Fix(text="remove it"),),
         names_cause=names_cause,
@@ -168,7 +168,7 @@ def test_what_may_claim_less_than_3_percent_is_no_finding_and_forbids_a_healthy_
     assert one.findings == other.findings == ()
     assert one.verdict.state == "healthy"
     assert other.verdict.state == "undetermined"
-    assert "2% to 40%" in other.verdict.summary
+    assert "2 % to 40 %" in other.verdict.summary
 
 
 @pytest.mark.parametrize(("stages", "state"), [(("compute",), "undetermined"), (("store", "output"), "healthy")])
@@ -305,7 +305,7 @@ def test_a_gain_is_unknown_where_nothing_would_be_left_of_a_step(healthy, share)
     gain = predict(healthy, _counterfactual(Case(removed_ns=healthy.step_ns * share)))
 
     assert (gain.predicted, gain.low, gain.high) == (None, None, None)
-    assert "nothing would be left" in gain.assumes
+    assert gain.unknown_because == "nothing would be left of a step"
 
 
 def test_beside_others_a_time_without_delay_that_cannot_be_ends_no_interval(healthy):
@@ -417,7 +417,7 @@ def test_an_uneven_machine_widens_the_gain_of_another_run_and_leaves_the_verdict
     assert (even.predicted, even.steady_low) == (uneven.predicted, uneven.steady_low)
     assert (uneven.low or 0.0) < 1.0 < 1.03 < (even.low or 0.0)
     assert even.assumes == "it is gone"
-    assert uneven.assumes == f"it is gone (at an even pace {even.steady_low:.2f}x or more)"
+    assert uneven.assumes == f"it is gone (at a steady pace {even.steady_low:.2f}x or more)"
     assert (uneven.high or 0.0) / (even.high or 1.0) == pytest.approx(np.exp(1.645 * np.sqrt(2) * 0.1 - 0.04))
     assert _diagnose(monkeypatch, healthy, replace(judged, finding=replace(judged.finding, gain=uneven))).verdict.state == "bottleneck"
     assert _diagnose(monkeypatch, healthy, _judged(healthy, "slow-something", 1.25, uneven.low)).verdict.state != "bottleneck"
@@ -462,7 +462,7 @@ def test_a_roll_out_is_not_called_the_models_work(monkeypatch, healthy):
 
     verdict = _diagnose(monkeypatch, m, None).verdict
     assert verdict.state == "undetermined"
-    assert "roll-out: lines 5-9 (train.py), where stacks do not tell its models from an environment" in verdict.summary
+    assert "roll-out: lines 5-9 (train.py), where stack samples cannot tell its models from an environment" in verdict.summary
     assert "slowstep.span('environment', stage='preprocess')" in verdict.summary
 
 

@@ -350,7 +350,7 @@ def test_a_line_that_makes_the_update_too_is_not_to_be_run_more_seldom(tmp_path,
 
     finding = report["findings"][0]
     assert finding["fixes"][0]["text"].startswith("move what line 30 does besides the update" if apart else "run line 34 every k steps")
-    assert finding["gain"]["assumes"].startswith("what line 30 does besides the update takes" if apart else "line 34 takes")
+    assert finding["gain"]["assumes"].startswith("what line 30 does besides the update took" if apart else "line 34 took")
 
 
 def test_of_a_model_that_is_called_the_class_is_named(tmp_path):
@@ -472,7 +472,7 @@ def test_what_a_framework_names_by_its_instance_is_known_by_its_place(tmp_path, 
 SORTED: Function = ("<built-in>", "built-in method builtins.sorted", 0)
 MATRIX: Function = ("<built-in>", "built-in method torch.matmul", 0)
 COMPRESS: Function = ("<built-in>", "built-in method zlib.compress", 0)
-KEPT_LOCK = "background process (a thread would keep the interpreter's lock)"
+KEPT_LOCK = "background process (a thread would hold the GIL)"
 EITHER = "background thread or process"
 
 
@@ -552,7 +552,7 @@ def test_a_callback_that_calls_nothing_may_be_a_loop_in_python(tmp_path):
     report = report_of(tmp_path, note, after_ms=10, after="after_step")
 
     seldom, less = [fix["text"] for fix in report["findings"][0]["fixes"]]
-    assert "background process (a thread would keep the interpreter's lock, where it is a loop in Python)" in seldom
+    assert "background process (a thread would hold the GIL if it is a loop in Python)" in seldom
     assert less == "do less in confusion_counts: where it is a loop in Python, operations on whole tensors or arrays"
 
 
@@ -601,7 +601,7 @@ def test_a_training_whose_loop_calls_its_model_again_after_every_update_is_not_h
 
 @pytest.mark.parametrize(("called", "rule"), [(LOGGING, "chatty-logging"), (SKLEARN, "per-step-metrics")], ids=str)
 def test_what_the_loop_itself_calls_is_named_where_no_stack_stands_for_its_line(tmp_path, called, rule):
-    # A handler in Python holds the interpreter's lock.
+    # A handler in Python holds the GIL.
     report = report_of(tmp_path, calls("gap", 30, (called, 27, 27, [])), after_ms=10, after_unseen=True)
 
     finding = report["findings"][0]
@@ -628,7 +628,7 @@ def test_making_what_the_loop_prints_may_take_longer_than_printing_it(tmp_path, 
     assert (finding["rule"], finding["also"]) == (rule, ["slow-callback"])
     truth = report_of(tmp_path / "truth", after_ms=10 / 50)["throughput"]["steps_per_s"] / report["throughput"]["steps_per_s"]
     assert finding["gain"]["predicted"] < truth <= finding["gain"]["high"]
-    assert "all that is unattributed" in finding["gain"]["assumes"]
+    assert "all unattributed time" in finding["gain"]["assumes"]
     assert finding["fixes"][1]["text"].startswith(advised)
 
 
@@ -702,7 +702,7 @@ def test_log_lines_of_every_tenth_step_are_not_said_to_be_of_every_step(tmp_path
 
     (finding,) = [finding for finding in report["findings"] if "line 34" in finding["title"]]
     assert finding["rule"] == "slow-callback"
-    assert "more seldom than every 10 steps" in json.dumps(finding["fixes"])
+    assert "less often than every 10 steps" in json.dumps(finding["fixes"])
 
 
 def test_functions_of_one_library_count_together(tmp_path):

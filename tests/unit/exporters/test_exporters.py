@@ -10,8 +10,9 @@ import pytest
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.trace.tables import GAPS, STEPS, TRACE_MEASUREMENT_TABLES
 from slowstep.errors import UnwritableOutput
-from slowstep.exporters.chrome import OWN_PID, write_chrome
+from slowstep.exporters.chrome import write_chrome
 from slowstep.exporters.parquet import write_parquet
+from slowstep.exporters.trace_events import OWN_PID
 
 REPORT = {"findings": [{"rule": "input-wait", "stage": "preprocess", "claims": ["waiting for input"]}]}
 

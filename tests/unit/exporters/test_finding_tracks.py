@@ -16,8 +16,9 @@ from made_traces import device, host, made_trace, step
 from slowstep.analyses.trace.measure import measure_trace
 from slowstep.analyses.trace.stretches import find_stretches
 from slowstep.diagnosis.trace_engine import diagnose_trace
-from slowstep.exporters.chrome import FIRST_FINDING_TID, OWN_PID, STAGES_TID, write_chrome
+from slowstep.exporters.chrome import FIRST_FINDING_TID, STAGES_TID, write_chrome
 from slowstep.exporters.finding_tracks import finding_track
+from slowstep.exporters.trace_events import OWN_PID
 from slowstep.sources.kineto import SOURCE
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.document import finding_row

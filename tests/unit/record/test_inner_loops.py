@@ -71,7 +71,7 @@ def train(batch, log):
 
 
 def test_blocks_with_an_open_file_are_one_as_loops_are():
-    """Their rows hold the interpreter's lock, and the file is written and closed in the line that opened it."""
+    """Their rows hold the GIL, and the file is written and closed in the line that opened it."""
     assert inner_loops(code_of(WRITING), 3) == [[4, 9], [13, 17]]
 
 

@@ -65,7 +65,7 @@ def test_that_only_the_steps_before_a_bench_are_looked_at_is_said(folder, by):
         save(Experiment(choices=(), untried=(), precision=0.05, budget_s=60.0, place=place, until_ns=CUT_NS), folder)
 
     notes = diagnose_recording(folder)["run"].get("notes", [])
-    assert any("slowstep bench held this training" in note for note in notes) == (by == "bench")
+    assert any("slowstep bench stopped this training" in note for note in notes) == (by == "bench")
 
 
 def test_processes_that_began_in_the_experiment_are_left_out(folder):

@@ -201,6 +201,24 @@ def test_an_event_whose_time_or_arguments_are_odd_is_counted_for_what_it_lacks(t
     }
 
 
+def test_shapes_of_another_type_are_unknown_and_counted(tmp_path: Path) -> None:
+    of = [[[8, 2], [[2], [3]]], [[8, "2"]], "8", [[2**63]], None]
+    made = [event(f"op{at}", at, 1, args={"Input Dims": shapes, "Input type": ["float", 5]}) for at, shapes in enumerate(of, 1)]
+    timeline = read(written(tmp_path, made))
+
+    assert rows(timeline, "host_events", "shapes", "types") == [("[[8,2],[[2],[3]]]", None), *[(None, None)] * 4]
+    assert lost(timeline) == {"shapes-that-are-no-shapes": 3 + len(of)}
+
+
+def test_devices_and_ranks_whose_numbers_no_table_holds_are_unknown(tmp_path: Path) -> None:
+    properties = [{"id": 2**31, "name": "none"}, {"id": 0, "name": "A100", "numSms": 2**40, "computeMajor": 8, "computeMinor": 10**400}]
+    timeline = read(written(tmp_path, [kernel(10, 5, 1)], deviceProperties=properties, distributedInfo={"rank": -1, "world_size": 2**31}))
+
+    assert rows(timeline, "trace_devices", "device", "name", "multiprocessors", "compute_capability") == [(0, "A100", None, None)]
+    assert timeline.trace is not None
+    assert (timeline.trace.rank, timeline.trace.world_size) == (None, None)
+
+
 def without(row: dict[str, Any], *fields: str) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in fields}
 

@@ -138,7 +138,7 @@ def test_a_report_is_answered_with_the_export_command(tmp_path):
 @pytest.mark.parametrize(
     ("tables", "said"),
     [
-        ({"users": [{"id": 1}]}, "no export of Nsight Systems: it holds users"),
+        ({"users": [{"id": 1}]}, "not an export of Nsight Systems: it holds users"),
         ({"StringIds": NAMES}, "neither CUDA nor NVTX events"),
         ({KERNELS: [{"deviceId": 0}]}, "neither CUDA nor NVTX events"),
     ],

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 
 import pytest
 
 from made_events import Events
 from made_recordings import Training, make_recording
-from slowstep.errors import SlowstepError, UnreadableInput
+from slowstep.errors import UnreadableInput
 from slowstep.record import format as fmt
 from slowstep.report.document import faults
 from slowstep.sources.recording import SOURCE, read
@@ -34,15 +33,6 @@ def _edit(file: Path, number: int, **fields: int) -> None:
     values = dict(zip(fmt.FIELDS, fmt.RECORD.unpack_from(raw, number * RECORD), strict=True)) | fields
     fmt.RECORD.pack_into(raw, number * RECORD, *values.values())
     file.write_bytes(bytes(raw))
-
-
-def _faults_of_the_answer(folder: Path) -> list[str]:
-    """What is wrong with the report of a recording that may be damaged; a refusal is an answer too. Anything else is raised."""
-    try:
-        report = diagnose_recording(folder)
-    except SlowstepError:
-        return []
-    return faults(report)
 
 
 def _append(file: Path, *lines: object) -> None:
@@ -99,6 +89,36 @@ def test_a_record_that_ends_before_it_begins_is_left_out_and_counted(folder):
 
     assert _health(timeline) == {"malformed-records": 2}
     assert next(row.severity for row in timeline.health) == "data_loss"
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (fmt.READING_MEMORY, (0, 0, 0)),
+        (fmt.READING_GROUP_MEMORY, (5, 0, 0)),
+        (fmt.READING_CPU, (2**62, 0, 0)),
+        (fmt.READING_RSS, (-2, 0, 0)),
+    ],
+    ids=["a machine without memory", "a limit of nothing", "a counter that no sum can hold", "less than unknown"],
+)
+def test_a_record_of_what_cannot_be_is_left_out_and_counted(folder, kind, values):
+    with (folder / "launcher.rec").open("r+b") as file:
+        kept = file.read().rstrip(b"\0")
+        file.seek(-(-len(kept) // RECORD) * RECORD)
+        file.write(fmt.RECORD.pack(10**9, 10**9, *values, 0, 0, 0, kind))
+
+    assert _health(read(folder)) == {"malformed-records": 1}
+
+
+def test_the_clock_of_the_day_is_nothing_that_cannot_be(folder):
+    today_ns = 1_795_795_804_376_181_783
+    _append(folder / "100-1.jsonl", {"kind": "process", "realtime_ns": today_ns})
+    with (folder / "launcher.rec").open("r+b") as file:
+        kept = file.read().rstrip(b"\0")
+        file.seek(-(-len(kept) // RECORD) * RECORD)
+        file.write(fmt.RECORD.pack(10**9, 10**9, today_ns, 0, 0, 0, 0, 0, fmt.CLOCK))
+
+    assert _health(read(folder)) == {}
 
 
 def _combine_steps(file: Path) -> int:
@@ -203,6 +223,16 @@ MALFORMED = [
     '{"kind": "loops", "functions": []}',
     '{"kind": "loops", "optimizer": 1, "functions": [["train.py", "fit", 1, [[2]]]]}',
     '{"kind": "loops", "optimizer": 1, "functions": [["train.py", "fit", 1, [["2", "5"]]]]}',
+    '{"kind": "training_frame", "optimizer": "x", "file": "a", "function": "b", "first_line": 1, "line": 2}',
+    '{"kind": "batch", "tensors": 1, "bytes": 5, "spare_bytes": 0, "types": {}, "array_bytes": "many"}',
+    f'{{"kind": "lines", "of": "body", "lines": [], "counting_ns": {2**63}}}',
+    '{"kind": "lines", "of": ["body"], "lines": []}',
+    '{"kind": "hook", "name": {"a": 1}, "state": "off"}',
+    '{"kind": "cost", "event_ns": NaN, "events": 5}',
+    '{"kind": "graph", "nodes": true}',
+    '{"kind": "process", "env": {"RANK": ["0"]}}',
+    f'{{"kind": "facts", "accelerators": {{"cuda": {2**64}}}}}',
+    "[" * 100_000,
     '{"kind": "loops_around", "optimizer": 1, "functions": [["train.py", "fit", 1, [[2]]]]}',
 ]
 
@@ -217,6 +247,22 @@ def test_a_torn_or_malformed_line_is_counted_and_the_rest_is_read(folder, line, 
 
     assert [(row.name, row.count, row.severity) for row in timeline.health] == [(name, 1, severity)]
     assert timeline.processes[0].torch == "2.13.0"
+
+
+def test_a_value_that_is_null_is_not_known(folder):
+    place = {"file": "train.py", "function": "main", "first_line": 1, "line": 2}
+    _append(
+        folder / "100-1.jsonl",
+        {"kind": "process", "format": None},
+        {"kind": "training_frame", "optimizer": None, **place},
+        {"kind": "calls", "of": "body", "stretches": 1, "functions": [], "began_ns": None},
+        {"kind": "lines", "of": None, "lines": [], "functions": []},
+    )
+
+    timeline = read(folder)
+
+    assert _health(timeline) == {}
+    assert timeline.processes[0].training_frames[0].file == "train.py"
 
 
 def test_a_newer_format_is_said_with_the_remedy(folder):
@@ -244,7 +290,7 @@ def test_records_whose_notes_are_lost_do_not_stop_the_reading(folder):
 
 
 def test_a_folder_of_notes_alone_is_told_apart_from_none(tmp_path):
-    with pytest.raises(UnreadableInput, match="holds no recording"):
+    with pytest.raises(UnreadableInput, match="is not a recording"):
         read(tmp_path)
 
 
@@ -292,44 +338,6 @@ def test_readings_taken_twice_or_at_one_instant_break_nothing(tmp_path):
         events.mark(210, 1, 1)
 
     assert faults(diagnose_recording(events.close())) == []
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_a_damaged_recording_is_diagnosed_or_refused_but_never_a_crash(folder, seed):
-    rng = random.Random(seed)
-    file = rng.choice(sorted(file for file in folder.iterdir() if file.is_file()))
-    raw = bytearray(file.read_bytes())
-    damage = rng.choice(["bytes", "kinds", "cut", "garbage", "gone"])
-    if damage == "bytes":
-        for _ in range(rng.choice([1, 10, 100])):
-            raw[rng.randrange(len(raw))] = rng.randrange(256)
-    elif damage == "kinds" and file.suffix == ".rec":
-        for _ in range(rng.choice([1, 10, 100])):
-            raw[rng.randrange(len(raw) // RECORD) * RECORD + RECORD - 1] = rng.randrange(40)
-    elif damage == "cut":
-        del raw[rng.randrange(len(raw)) :]
-    elif damage == "garbage":
-        raw = bytearray(rng.randbytes(rng.randrange(3000)))
-    file.write_bytes(bytes(raw))
-    if damage == "gone":
-        file.unlink()
-
-    assert _faults_of_the_answer(folder) == []
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_a_note_with_a_wrong_or_missing_value_is_never_a_crash(folder, seed):
-    rng = random.Random(seed)
-    file = rng.choice(sorted(folder.glob("*.jsonl")))
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    line = rng.choice(lines)
-    key = rng.choice(sorted(line))
-    line[key] = rng.choice([None, "text", -5, [], {"a": 1}, 2**70, 1.5, True])
-    if rng.random() < 0.3:
-        del line[key]
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-    assert _faults_of_the_answer(folder) == []
 
 
 def test_the_source_takes_folders_only(folder):

@@ -238,7 +238,7 @@ def test_folders_and_files_that_are_none_are_refused(tmp_path):
 
     assert not xplane.sniff(b"", tmp_path / "logs")
     assert not xplane.sniff(b'{"traceEvents": []}', Path("trace.json"))
-    for path, said in ((empty, "is empty"), (text, "no XPlane file"), (planeless, "no event"), (tmp_path / "absent", "cannot be read")):
+    for path, said in ((empty, "is empty"), (text, "not an XPlane file"), (planeless, "no event"), (tmp_path / "absent", "cannot be read")):
         with pytest.raises(UnreadableInput, match=said):
             xplane.read(path)
     (tmp_path / "logs").mkdir()

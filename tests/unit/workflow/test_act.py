@@ -412,7 +412,7 @@ def test_of_a_script_that_fails_before_it_trains_the_empty_standard_input_is_sai
     ended = act.run()
 
     assert (ended.report, ended.exit_code) == (None, exit_code)
-    assert "no training was seen" in ended.reason
+    assert "no training step was recorded" in ended.reason
     assert ("Its standard input is empty here." in ended.reason) is is_said
 
 

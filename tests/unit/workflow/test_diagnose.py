@@ -57,7 +57,7 @@ def test_a_folder_with_only_the_launchers_files_says_that_no_training_was_seen(t
     for file in folder.glob("100-1.*"):
         file.unlink()
 
-    with pytest.raises(NothingRecorded, match=r"no training was seen.*import slowstep\.auto"):
+    with pytest.raises(NothingRecorded, match=r"no training step was recorded.*import slowstep\.auto"):
         diagnose_recording(folder)
 
 
@@ -104,7 +104,7 @@ def test_a_batch_size_that_grows_is_a_range_and_the_steps_at_which_it_does_are_n
     assert run["batch_sizes"][0] < per_step < run["batch_sizes"][1]
     (note,) = [row for row in report["health"] if row["name"] == "batch-size-changed"]
     assert note["count"] == 3
-    assert "from 8 to 16 at step 51, from 16 to 32 at step 101, from 32 to 64 at step 151: figures per step are means" in note["remedy"]
+    assert "from 8 to 16 at step 51, from 16 to 32 at step 101, from 32 to 64 at step 151: values per step are means" in note["remedy"]
     (unjudged,) = [row for row in report["not_judged"] if row["rule"] == "small-batch"]
     assert "steps held 16 to 32 samples" in unjudged["reason"]
     assert "lever" not in unjudged

@@ -63,7 +63,7 @@ def test_what_failed_is_to_be_mended_before_it_is_run_again(tmp_path, code, fail
     run = _run_after(tmp_path, [], code, "script", Training(steps=24, nodes=500, loader=False))
 
     told = run.get("before_next", "")
-    assert told.endswith(f"mend the script's own error: it ended with exit code {fails}") if fails else "error" not in told
+    assert told.endswith(f"fix the script's own error: it ended with exit code {fails}") if fails else "error" not in told
 
 
 def _add(folder: Path, name: str, *notes: dict[str, Any]) -> None:
@@ -85,7 +85,7 @@ def test_who_catches_an_interrupt_and_leaves_as_after_an_error_has_none_to_mend(
     run = diagnose_recording(recording)["run"]
 
     assert any("was interrupted" in note for note in run["notes"]) == interrupted
-    assert ("mend the script's own error" in run.get("before_next", "")) != interrupted
+    assert ("fix the script's own error" in run.get("before_next", "")) != interrupted
 
 
 def _exit(ns: int, raised: str | None) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _exit(ns: int, raised: str | None) -> dict[str, Any]:
     [
         (
             [_exit(9, "RuntimeError"), _exit(5, "ValueError")],
-            "mend the script's own error: ValueError in rank 1 ended the job, with exit code 1",
+            "fix the script's own error: ValueError in rank 1 ended the job, with exit code 1",
         ),
         ([_exit(9, "RuntimeError"), None], "find out what ended the job with exit code 1 (rank 0 raised RuntimeError; another one may"),
         ([None, None], "find out what ended the job with exit code 1"),

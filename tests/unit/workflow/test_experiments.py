@@ -98,7 +98,7 @@ def test_a_healthy_training_with_a_proved_gain_is_not_said_to_have_nothing_worth
     verdict = report["verdict"]
     assert (verdict["state"], verdict["healthy"]) == ("healthy", True)
     assert (verdict["summary"] == "no gain of 10 % was predicted, but the experiment proved one for idle-cores") == is_said
-    assert verdict["summary"].startswith("no rule found anything worth 10 %") != is_said
+    assert verdict["summary"].startswith("no problem was found that costs 10 % or more") != is_said
 
 
 def test_a_lever_that_failed_before_it_changed_anything_has_failed(tmp_path):
@@ -254,7 +254,7 @@ def test_a_script_that_ended_before_a_lever_was_tried_says_what_to_do_first(tmp_
     report = reported(tmp_path / "r", (choice("prefetch=4"),), {}, rounds=0, asked={"ended_by": "script ended", "exit_code": exit_code})
 
     assert report["run"]["before_next"] == expected
-    assert drawn(report).endswith(f"First {expected} Next slowstep {'prove train.py' if exit_code else 'explain slow-callback'}")
+    assert f"First {expected} Next slowstep {'prove train.py' if exit_code else 'explain slow-callback'}" in drawn(report)
 
 
 @pytest.mark.parametrize(

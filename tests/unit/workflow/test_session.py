@@ -1,4 +1,4 @@
-"""Options of a session that cannot be meant."""
+"""Options of a session that is not valid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_what_cannot_be_meant_is_said_by_name_whatever_its_type(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     (name,) = options
 
-    with pytest.raises(BadUsage, match=rf"^{name}=.* cannot be meant"):
+    with pytest.raises(BadUsage, match=rf"^{name}=.* is not valid"):
         start(**options)
 
     assert not list(tmp_path.iterdir())

@@ -66,3 +66,23 @@ def test_without_a_report_the_reason_is_not_said_twice(capsys):
     assert capsys.readouterr().err == f"{report.message}\n"
     assert str(report) == "slowstep: there is no report (.message says why)"
     assert repr(report) == report.message
+
+
+def test_all_of_it_is_shown_where_it_is_asked_for_later(tmp_path, capsys):
+    report = session_report(tmp_path)
+
+    report.show()
+    short = capsys.readouterr().err
+    report.show(verbose=True)
+
+    assert ("Own cost" in short, "Own cost" in capsys.readouterr().err) == (False, True)
+
+
+def test_commands_of_a_shell_have_its_prompt_in_ipython(tmp_path):
+    place = Place()
+    place.shell = object()
+    document = json.loads((REPORTS / "bottleneck.json").read_text())
+
+    shown = SessionReport(place=place, document=document, folder=tmp_path)._repr_mimebundle_()
+
+    assert "Next        !slowstep explain serial-loader" in shown["text/plain"]

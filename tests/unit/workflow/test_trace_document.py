@@ -45,4 +45,4 @@ def test_a_trace_without_steps_is_said_to_lie_in_the_window():
 @pytest.mark.parametrize(("recording", "said"), [((0.12, 0.24), True), ((0.02, 0.04), False), (None, False)])
 def test_what_recording_took_is_said_where_it_matters(recording, said):
     (note, *_) = report(recording=recording)["run"]["notes"]
-    assert ("some 12% to 24% of the host's time" in note) == said
+    assert ("some 12 % to 24 % of the host's time" in note) == said

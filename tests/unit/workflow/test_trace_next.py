@@ -61,7 +61,7 @@ def test_a_captures_trace_is_followed_by_the_report_of_its_recording(tmp_path: P
 
 
 def test_one_rank_whose_verdict_needs_the_others_is_followed_by_all_of_them() -> None:
-    found = diagnosis(summary=f"undetermined, because 30% of the time is gradient_sharing, and {LATE_ONE_NOT_SEEN}")
+    found = diagnosis(summary=f"undetermined, because 30 % of the time is gradient_sharing, and {LATE_ONE_NOT_SEEN}")
 
     assert following(found) == "slowstep analyze FOLDER_OF_ALL_RANKS"
 

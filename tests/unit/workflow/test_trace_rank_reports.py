@@ -110,7 +110,7 @@ def test_a_rank_that_waits_for_a_late_one_is_not_blamed_for_its_collectives(tmp_
     assert "exposed-communication" not in {row["rule"] for row in report["findings"]}
     assert report["run"]["next_command"] == f"slowstep analyze {tmp_path} --rank 1"
     assert [row["state"] for row in report["run"]["rank_rows"]] == ["undetermined", "undetermined"]
-    assert "the job goes at the pace of rank 1" in " ".join(render(report, width=80, color=False).split())
+    assert "rank 1 sets the pace of the job" in " ".join(render(report, width=80, color=False).split())
 
 
 def test_equal_ranks_are_blamed_for_the_collectives_that_all_of_them_wait_for(tmp_path: Path) -> None:

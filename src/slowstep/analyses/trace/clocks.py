@@ -20,6 +20,7 @@ from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.device_work import busiest_device
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
+from slowstep.units import format_share
 
 # Profilers lay the device's clock over the host's with some microseconds' error; what is this little early is taken to be in time.
 CLOCKS_NS: Final = 5_000
@@ -81,7 +82,9 @@ def _behind(before_launch: Ints) -> str | None:
     # The quickest launches show most of the difference; one in a hundred may be led back to a wrong call.
     by = _ms(float(np.percentile(early, 99)))
     share = len(early) / len(before_launch)
-    return f"{share:.0%} of the device's work begins before its launch: the device's clock is behind the host's by {by} ms or more"
+    return (
+        f"{format_share(share)} of the device's work begins before its launch: the device's clock is behind the host's by {by} ms or more"
+    )
 
 
 def _ahead(by_ns: float, what: str) -> str:

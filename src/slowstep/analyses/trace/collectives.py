@@ -6,8 +6,6 @@ against the link's speed whatever the number of ranks. The time holds the waitin
 
 from __future__ import annotations
 
-import json
-import math
 from typing import Final
 
 import numpy as np
@@ -23,6 +21,7 @@ from slowstep.analyses.trace.unions import Union
 from slowstep.analyses.trace.window import in_window
 from slowstep.timeline.element_types import element_bytes
 from slowstep.timeline.intervals import Ints
+from slowstep.timeline.shapes import elements_of, read_shapes, read_types
 from slowstep.timeline.timeline import Timeline
 
 # Of PyTorch's names (`nccl:_all_gather_base`), of NCCL's kernels (`ncclDevKernel_AllGather_RING_LL`) and of XLA's (`all-gather`). DeepEP
@@ -37,6 +36,8 @@ OPERATIONS: Final = (
     ("barrier", r"(?i)barrier"),
 )
 COLUMNS: Final = ("device", "start_ns", "end_ns", "kind", "name", "collective", "bytes", "group_size")
+# Of a thousand terabytes no step hands over more; what says so is damaged, and sums of it would not fit into 64 bits.
+MOST_BYTES: Final = 2**50
 RANGE: Final = r"(?i)^(nccl|rccl|gloo|mpi|ucc):"
 LIBRARIES: Final = (
     ("gloo", r"(?i)^gloo"),
@@ -151,13 +152,12 @@ def _on_other_threads(operators: pl.DataFrame, rows: pl.DataFrame) -> Ints:
 
 def input_bytes(shapes: str | None, types: str | None) -> int | None:
     """Bytes of all inputs of a range, from their shapes and element types as in the trace; None where these do not tell."""
-    try:
-        pairs = list(zip(json.loads(shapes or ""), json.loads(types or ""), strict=True))
-        sizes = [(math.prod(shape), element_bytes(str(kind))) for shape, kind in pairs if shape]
-    except (ValueError, TypeError):
+    sides, kinds = read_shapes(shapes), read_types(types)
+    if sides is None or kinds is None or len(sides) != len(kinds):
         return None
-    known = [elements * size for elements, size in sizes if size is not None]
-    return sum(known) if sizes and len(known) == len(sizes) else None
+    tensors = [(elements_of(shape), element_bytes(kind)) for shape, kind in zip(sides, kinds, strict=True) if shape]
+    known = [elements * size for elements, size in tensors if elements is not None and size is not None]
+    return sum(known) if tensors and len(known) == len(tensors) and sum(known) <= MOST_BYTES else None
 
 
 def _factor() -> pl.Expr:

@@ -30,6 +30,7 @@ from slowstep.analyses.trace.training import batch_size as batch_size_of
 from slowstep.analyses.trace.training import is_training
 from slowstep.analyses.trace.trains_with import find_words
 from slowstep.errors import BadUsage
+from slowstep.faults import Attempts, Results
 from slowstep.timeline.timeline import Timeline
 
 Chosen = int | Literal["slowest", "median"] | None
@@ -38,55 +39,75 @@ Chosen = int | Literal["slowest", "median"] | None
 def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Chosen = None) -> TraceMeasurements:
     """Measure one rank's trace; of one step only where one is chosen, by its number in the trace or by its length.
 
-    Raises BadUsage for a step that is not in the trace, ValueError for a timeline that is of no trace.
+    An analysis that fails by a fault of its own takes only what needs it with it. Raises BadUsage for a step that is not in the trace,
+    ValueError for a timeline that is of no trace.
     """
     if timeline.trace is None:
         raise ValueError("the timeline is of a recording, not of a trace")
-    whole, notes = find_steps(timeline)
-    steps = _chosen(whole, step)
-    if steps.height < whole.height:
-        which = "" if isinstance(step, int) else f", the {step} one"
-        notes += (f"of {whole.height} whole steps you chose step {steps['number'][0]}{which}: all that is said here is of it alone",)
+    attempt = Attempts()
+    whole, notes = attempt.several(2, find_steps, timeline)
+    steps = attempt(_chosen, whole, step)
     # Who called what is looked up by nearly all of them.
     callers = Callers(timeline)
-    ledger, gaps = build_ledger(timeline, steps, callers)
-    tables = {
+    ledger, gaps = attempt.several(2, build_ledger, timeline, steps, callers)
+    tables: dict[str, pl.DataFrame] = {
         "steps": steps,
         "ledger": ledger,
         "gaps": gaps,
-        "kernels": find_kernels(timeline, steps, callers),
-        "operators": find_operators(timeline, steps, callers),
-        "launches": find_launches(timeline, steps, gaps, callers),
-        "copies": find_copies(timeline, steps, callers),
-        "synchronizations": find_synchronizations(timeline, steps, gaps, callers),
-        "collectives": find_collectives(timeline, steps, callers),
-        "memory": find_memory(timeline, steps),
-        "loader": find_loader(timeline, steps, gaps),
-        "placement": find_placement(timeline, steps, callers),
-        "compilations": find_compilations(timeline, steps, gaps, callers),
-        "named_work": find_named_work(timeline, steps),
-        "loss_scaling": find_loss_scaling(timeline, steps, gaps, callers),
+        "kernels": attempt(find_kernels, timeline, steps, callers),
+        "operators": attempt(find_operators, timeline, steps, callers),
+        "launches": attempt(find_launches, timeline, steps, gaps, callers),
+        "copies": attempt(find_copies, timeline, steps, callers),
+        "synchronizations": attempt(find_synchronizations, timeline, steps, gaps, callers),
+        "collectives": attempt(find_collectives, timeline, steps, callers),
+        "memory": attempt(find_memory, timeline, steps),
+        "loader": attempt(find_loader, timeline, steps, gaps),
+        "placement": attempt(find_placement, timeline, steps, callers),
+        "compilations": attempt(find_compilations, timeline, steps, gaps, callers),
+        "named_work": attempt(find_named_work, timeline, steps),
+        "loss_scaling": attempt(find_loss_scaling, timeline, steps, gaps, callers),
     }
-    clocks = find_clocks(timeline, callers)
-    tables["replay"] = find_replay(timeline, steps, tables, callers, clocks)
-    found_size = None if batch_size else batch_size_of(timeline, steps)
-    device = _judged_device(timeline)
-    window_ns = int((steps["end_ns"] - steps["start_ns"]).sum())
-    return TraceMeasurements(
+    clocks = attempt(find_clocks, timeline, callers)
+    tables["replay"] = attempt(find_replay, timeline, steps, Results(tables), callers, clocks)
+    size, size_from = attempt.several(2, _batch_size, timeline, steps, batch_size)
+    device = attempt(_judged_device, timeline)
+    found = TraceMeasurements(
         facts=timeline.trace,
-        coverage=find_coverage(timeline, whole, clocks),
-        tables=tables,
-        training=is_training(timeline),
-        batch_size=batch_size or found_size,
-        batch_size_from="given by --batch-size" if batch_size else "first dimension of the input" if found_size else None,
-        device_name=device.get("name"),
-        compute_capability=device.get("compute_capability"),
-        device_busy_share=1 - int((gaps["end_ns"] - gaps["start_ns"]).sum()) / window_ns if device and window_ns else None,
-        has_device=bool(device),
-        chosen_of=None if step is None else whole.height,
-        words=find_words(timeline),
-        notes=notes,
+        coverage=attempt(find_coverage, timeline, whole, clocks),
+        tables=Results(tables),
+        training=attempt(is_training, timeline),
+        batch_size=size,
+        batch_size_from=size_from,
+        device_name=attempt.named("device_name", lambda: device.get("name")),
+        compute_capability=attempt.named("compute_capability", lambda: device.get("compute_capability")),
+        device_busy_share=attempt(_busy_share, device, steps, gaps),
+        has_device=attempt(bool, device),
+        chosen_of=None if step is None else attempt(len, whole),
+        words=attempt(find_words, timeline),
+        notes=attempt(_notes, notes, whole, steps, step),
     )
+    return found.changed(faults=tuple(attempt.faults))
+
+
+def _batch_size(timeline: Timeline, steps: pl.DataFrame, given: int | None) -> tuple[int | None, str | None]:
+    """Samples in a step, and by what that is known."""
+    if given:
+        return given, "given by --batch-size"
+    found = batch_size_of(timeline, steps)
+    return found, "first dimension of the input" if found else None
+
+
+def _busy_share(device: dict[str, Any], steps: pl.DataFrame, gaps: pl.DataFrame) -> float | None:
+    window_ns = int((steps["end_ns"] - steps["start_ns"]).sum())
+    return 1 - int((gaps["end_ns"] - gaps["start_ns"]).sum()) / window_ns if device and window_ns else None
+
+
+def _notes(notes: tuple[str, ...], whole: pl.DataFrame, steps: pl.DataFrame, step: Chosen) -> tuple[str, ...]:
+    """What is to be read of the steps, and which of them was chosen."""
+    if steps.height == whole.height:
+        return notes
+    which = "" if isinstance(step, int) else f", the {step} one"
+    return (*notes, f"of {whole.height} whole steps you chose step {steps['number'][0]}{which}: all that is said here is of it alone")
 
 
 def _chosen(steps: pl.DataFrame, step: Chosen) -> pl.DataFrame:

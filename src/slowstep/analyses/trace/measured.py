@@ -10,6 +10,7 @@ import polars as pl
 
 from slowstep.analyses.trace.recording_cost import LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.trace.scenarios import UNCHANGED
+from slowstep.faults import Fault, MayLack
 from slowstep.frameworks._known import plain
 from slowstep.frameworks._words import Words
 from slowstep.timeline.trace import TraceFacts
@@ -33,12 +34,12 @@ class Coverage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TraceMeasurements:
+class TraceMeasurements(MayLack):
     """One rank's trace as measured. `tables` are by the names in `tables.py`, all of them there, empty where nothing was seen.
 
     `training` is False where there is no backward pass: inference, or a part of a training that shows none. `batch_size` is what the
     user said, else what the input's shapes tell, else None. `chosen_of` is the number of the trace's whole steps where the user chose one
-    of them: all tables then are of that one.
+    of them: all tables then are of that one. Reading what an analysis of `faults` should have found raises `Faulty`.
     """
 
     facts: TraceFacts
@@ -54,6 +55,7 @@ class TraceMeasurements:
     chosen_of: int | None = None
     words: Words = field(default_factory=plain)  # of the framework that trains
     notes: tuple[str, ...] = ()  # sentences that the reader must see, e.g. how the steps were made out
+    faults: tuple[Fault, ...] = ()  # errors of slowstep's own in its analyses
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name. Raises KeyError for one that is not declared."""

@@ -20,7 +20,7 @@ COLLECTIVES: Final = "exposed collectives"
 # h2d and d2h, with a copy running and nothing of higher rank
 COPIES: Final = "exposed copies"
 # d2h, with the device idle: the whole part is RUN_DRY followed by the call and, where known, the function it is in
-RUN_DRY: Final = "run dry after "
+RUN_DRY: Final = "device idle after "
 # preprocess: a trace of the training process cannot tell what the producer of the batch did
 INPUT_WAIT: Final = "waiting for input"
 # output, store: the part is the name of the range; these where it has none

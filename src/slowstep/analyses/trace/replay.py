@@ -32,6 +32,7 @@ from slowstep.analyses.trace.scenarios import SCENARIOS, UNCHANGED
 from slowstep.analyses.trace.stage_ranges import stage_ranges
 from slowstep.analyses.trace.tables import REPLAY
 from slowstep.timeline.timeline import Timeline
+from slowstep.units import format_share
 
 STEPS_AT_MOST: Final = 5
 # Calls and device work of all replayed steps together. Three passes over 565,000 took 5.0 s, 3 us each (on an AMD EPYC), and one step of
@@ -117,7 +118,7 @@ def _replayed(trace: Trace, launched: Launched, steps: pl.DataFrame, step: int) 
     observed, residual = int(steps["end_ns"][step] - steps["start_ns"][step]), residual_ns(graph)
     if residual > RESIDUAL_AT_MOST * observed:
         return _unjudged(
-            steps, step, f"{residual / observed:.0%} of the step are delays that no dependency in the trace explains", residual
+            steps, step, f"{format_share(residual / observed)} of the step are delays that no dependency in the trace explains", residual
         )
     scene = Scene(trace, graph, begin, end, whole_trace=steps["mark"][step] == WINDOW)
     clocks = {} if trace.recording is None else trace.recording.clocks(begin, end)

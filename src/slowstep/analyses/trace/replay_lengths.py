@@ -20,6 +20,7 @@ from slowstep.analyses.trace.replay_clock import Variant, explaining, step_lengt
 from slowstep.analyses.trace.replay_graph import MAYBE_RETURN
 from slowstep.analyses.trace.replay_scenarios import change
 from slowstep.analyses.trace.replay_scene import Changed, Scene
+from slowstep.units import format_share
 
 # Nodes times variants; each takes some 60 bytes in a variant's own arrays and in those of the pass.
 VALUES_AT_ONCE: Final = 1 << 20
@@ -102,4 +103,4 @@ def _answers(waiting: Waiting, lengths: list[float], wholes: list[float], why: s
 
 
 def _reason(unknown: float, why: str) -> str | None:
-    return f"{unknown:.0%} of what the step would then take are {why}" if unknown > RESIDUAL_AT_MOST else None
+    return f"{format_share(unknown)} of what the step would then take are {why}" if unknown > RESIDUAL_AT_MOST else None

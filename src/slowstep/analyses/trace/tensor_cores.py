@@ -7,12 +7,13 @@ Convolutional Layers User's Guide). Newer libraries use the cores for other size
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
+
+from slowstep.timeline.shapes import elements_of, read_shapes
 
 FULL_PRECISION: Final = "float32 without TF32"
 NO_TF32: Final = "float32, which the Tensor Cores of this device do not take"
@@ -57,8 +58,8 @@ def has_tensor_cores(vendor: str | None, name: str | None, capability: float | N
 
 def sizes_of(operator: str, shapes: str | None) -> dict[str, int] | None:
     """The sizes that matter: `M`, `K`, `N` of a product, `in` and `out` channels of a convolution. None where they are not known."""
+    inputs: list[Any] = [shape if elements_of(shape) is not None else [] for shape in read_shapes(shapes) or ()]
     try:
-        inputs = json.loads(shapes or "")
         if operator in FACTORS:
             left, right = (inputs[index] for index in FACTORS[operator])
             return {"M": left[-2] if len(left) > 1 else 1, "K": left[-1], "N": right[-1] if len(right) > 1 else 1}
@@ -67,7 +68,7 @@ def sizes_of(operator: str, shapes: str | None) -> dict[str, int] | None:
         if operator == CONVOLUTION_BACKWARD or CONVOLUTION.match(operator):
             weight = inputs[2 if operator == CONVOLUTION_BACKWARD else 1]
             return {"in": weight[1], "out": weight[0]}
-    except (ValueError, IndexError, TypeError):
+    except IndexError:
         return None
     return None
 

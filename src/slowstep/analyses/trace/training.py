@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections import Counter
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
 from slowstep.analyses.trace.training_thread import OPTIMIZER_RANGE, training_thread
+from slowstep.timeline.shapes import read_shapes
 from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace_tables import NOT_PYTHON
 
@@ -89,10 +89,8 @@ def _of_step(calls: pl.DataFrame) -> int | None:
 
 def _leading(shapes: str, which: int, dimensions: int | None) -> int | None:
     """First dimension of one of an operator's inputs; None where it has not so many dimensions (None: at least two)."""
-    try:
-        shape: Any = json.loads(shapes)[which]
-    except (ValueError, IndexError, TypeError, KeyError):
+    inputs = read_shapes(shapes) or []
+    shape = inputs[which] if which < len(inputs) else []
+    if len(shape) < 2 if dimensions is None else len(shape) != dimensions:
         return None
-    if not isinstance(shape, list) or (len(shape) < 2 if dimensions is None else len(shape) != dimensions):
-        return None
-    return shape[0] if type(shape[0]) is int and shape[0] > 0 else None
+    return shape[0] if isinstance(shape[0], int) and shape[0] > 0 else None

@@ -16,12 +16,14 @@ def merged(rows: pl.DataFrame) -> tuple[Ints, Ints]:
 class Union:
     """The union of intervals, each of one device (or thread): an instant that several cover counts once.
 
-    `keys`, `start_ns`, `end_ns`: shape (n,) each, in any order; keys are small whole numbers from 0 on. Sums are whole nanoseconds.
+    `keys`, `start_ns`, `end_ns`: shape (n,) each, in any order; keys are any whole numbers. Sums are whole nanoseconds.
     """
 
     def __init__(self, keys: Ints, start_ns: Ints, end_ns: Ints) -> None:
         longer = end_ns > start_ns
-        keys, start, end = keys[longer].astype(np.int64), start_ns[longer], end_ns[longer]
+        start, end = start_ns[longer], end_ns[longer]
+        self._keys = np.unique(keys[longer].astype(np.int64))
+        keys = np.searchsorted(self._keys, keys[longer])
         self._low = int(start.min()) if len(start) else 0
         self._span = int(end.max()) - self._low + 1 if len(end) else 1
         start, end = self._axis(keys, start), self._axis(keys, end)
@@ -34,15 +36,16 @@ class Union:
 
     def inside(self, keys: Ints, start_ns: Ints, end_ns: Ints) -> Ints:
         """How much of each interval, shape (m,), the union covers."""
-        keys = keys.astype(np.int64)
-        return np.asarray(self._until(keys, np.maximum(end_ns, start_ns)) - self._until(keys, start_ns))
+        if not len(self._keys):
+            return np.zeros(len(keys), dtype=np.int64)
+        numbers = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        covered = self._until(numbers, np.maximum(end_ns, start_ns)) - self._until(numbers, start_ns)
+        return np.where(self._keys[numbers] == keys, covered, 0)
 
     def _until(self, keys: Ints, times_ns: Ints) -> Ints:
         at = self._axis(keys, np.clip(times_ns, self._low, self._low + self._span - 1))
         found = np.searchsorted(self.starts, at, side="right")
         last = np.maximum(found - 1, 0)
-        if not len(self.starts):
-            return np.zeros(len(at), dtype=np.int64)
         part = np.minimum(at, self.ends[last]) - self.starts[last]
         return np.asarray(np.where(found > 0, self._before[last] + part, 0))
 

@@ -39,6 +39,7 @@ from slowstep.diagnosis.trace_side import (
     with_stacks,
 )
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "allocator-churn"
 STAGES = ("compute", "d2h")
@@ -70,7 +71,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=largest_stage(gaps),
-        title=f"device memory is allocated and freed inside the steps ({worst}), and the device waits: {share:.0%} of the time",
+        title=f"device memory is allocated and freed inside the steps ({worst}) while the device waits: {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -85,9 +86,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="host time in them", value=_host_ms(memory, steps), unit="ms per step"),
             Evidence(name="most memory held", value=_held_gb(memory), unit="GB"),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, NO_ALLOCATOR_CALLS), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, NO_ALLOCATOR_CALLS), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_ALLOCATOR_CALLS, "the allocator's cache serves every step"),
+        gain=replayed_gain(m, NO_ALLOCATOR_CALLS, "the allocator's cache served every step"),
         fixes=_fixes(m, bool(gaps["call"].str.contains(FREES).any()), with_stacks(m, sites["where"].to_list())),
         names_cause=True,
     )

@@ -62,7 +62,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="tensors per batch", value=forms.tensors, unit="tensors", threshold=TENSORS),
         Evidence(name="size of a batch", value=forms.size_bytes / 1e6, unit="MB", threshold=SIZE_BYTES / 1e6),
         Evidence(name="receiving", value=float(received.mean()) / 1e6, unit="ms per step", threshold=RECEIVE_NS / 1e6),
-        Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
@@ -93,7 +93,7 @@ def _counterfactual(received: Floats, forms: Forms, beside: float) -> Counterfac
     explained = forms.tensors * TENSOR_NS + forms.size_bytes * BYTE_NS
     removed = np.minimum(np.maximum(received - RECEIVE_NS, 0.0), explained)
     return Counterfactual(
-        assumes="a batch is one or two tensors of moderate size, received in a millisecond",
+        assumes="a batch were one or two tensors of moderate size, received in 1 ms",
         expected=Case(removed_ns=removed, beside_ns=beside),
         worse=Case(removed_ns=removed / 2, beside_ns=beside),
         better=Case(removed_ns=np.minimum(np.maximum(received - RECEIVE_LOW_NS, 0.0), explained), beside_ns=beside),

@@ -41,11 +41,12 @@ from slowstep.diagnosis.trainer_side import WORSE_BESIDE, body_rest, delay_share
 from slowstep.diagnosis.untimed import unseen_python
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.stages import TRANSFORM
+from slowstep.units import format_share
 
 NAME = "beside-the-model"
 # Of a hook that runs every few steps, or reads nothing back: the same assumption as python-between-operations'.
 LEFT_AT_WORSE = 0.20
-UNKNOWN = "it is done beside the training, or less often"
+UNKNOWN = "it ran in parallel to the training, or less often"
 
 
 def judge(m: Measurements) -> Answer:
@@ -68,15 +69,15 @@ def _judge_transform(m: Measurements) -> Judged | None:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{named.shown} makes input on the training thread in every step and takes {share:.0%} of the time",
+        title=f"{named.shown} prepares input on the training thread in every step and takes {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
         claims=tuple(part for _, part in named.parts),
         evidence=(
             Evidence(name="function", value=named.name, unit="", where=named.where),
-            Evidence(name="its time", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="takes per step", value=float(held.mean()) / 1e6, unit="ms"),
+            Evidence(name="time in it", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="time per step", value=float(held.mean()) / 1e6, unit="ms"),
         ),
         gain=unknown_gain(UNKNOWN),
         fixes=(
@@ -104,17 +105,17 @@ def _judge_function(m: Measurements) -> Judged | None:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{_shown(beside, where)} {_what(beside)} and takes {share * beside.share:.0%} of the time",
+        title=f"{_shown(beside, where)} {_what(beside)} and takes {format_share(share * beside.share)} of the time",
         share=share * beside.share,
         share_low=low * beside.low,
         share_high=min(high * beside.high, 1.0),
         claims=(FORWARD,),
         evidence=(
             Evidence(name="line" if _is_top(beside) else "function", value=_name(beside).removeprefix("line "), unit="", where=where),
-            Evidence(name="its time", value=share * beside.share, unit="share of window", threshold=CLAIM),
+            Evidence(name="time in it", value=share * beside.share, unit="share of window", threshold=CLAIM),
             Evidence(name="calls", value=round(beside.calls, 1), unit="per step"),
             Evidence(name="timed in", value=beside.bodies, unit="steps"),
-            Evidence(name="takes per step", value=float(body.mean()) * beside.share / 1e6, unit="ms"),
+            Evidence(name="time per step", value=float(body.mean()) * beside.share / 1e6, unit="ms"),
         ),
         gain=unknown_gain(UNKNOWN) if counterfactual is None else predict(m, counterfactual),
         fixes=_fixes(m, beside),
@@ -161,7 +162,7 @@ def _counterfactual(m: Measurements, beside: Beside, body: Floats) -> Counterfac
     blocked = producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
     expected = Case(removed_ns=removed, beside_ns=blocked, delay_share=delay_share(m, ("compute", FORWARD)))
     return Counterfactual(
-        assumes=f"{_name(beside)} does nothing",
+        assumes=f"{_name(beside)} did nothing",
         expected=expected,
         worse=replace(expected, removed_ns=body * beside.low * (1 - LEFT_AT_WORSE), beside_ns=WORSE_BESIDE * blocked),
         better=replace(expected, removed_ns=body * beside.high),

@@ -35,6 +35,7 @@ from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._known import plain
 from slowstep.frameworks._words import Change, Words
 from slowstep.stages import CHECKPOINT
+from slowstep.units import format_share
 
 NAME = "blocking-checkpoint"
 
@@ -57,7 +58,7 @@ def judge(m: Measurements) -> Answer:
     relief = SIDE_BY_SIDE * (m.step_ns - removed).clip(min=0.0)
     better = replace(case, removed_ns=removed + relief)
     counterfactual = Counterfactual(
-        assumes="writing checkpoints takes no time on the training thread", expected=case, worse=worse, better=better
+        assumes="writing checkpoints took no time on the training thread", expected=case, worse=worse, better=better
     )
     each = float(removed.sum()) / max(m.saves.count, 1)
     evidence = (
@@ -67,12 +68,12 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="files of one", value=m.saves.writes_each, unit="writes"),
         Evidence(name="size of one", value=None if m.saves.bytes_each is None else m.saves.bytes_each / 1e6, unit="MB"),
         Evidence(name="writing", value=share, unit="share of window", threshold=CLAIM),
-        Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
         stage="store",
-        title=f"the training stands still for {each / 1e6:.0f} ms at each of {m.saves.count} checkpoints, {share:.0%} of the time",
+        title=f"the training stops for {each / 1e6:.0f} ms at each of {m.saves.count} checkpoints, {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,

@@ -54,13 +54,13 @@ def judge(m: Measurements) -> Answer:
     evidence = (
         Evidence(name="from storage, first pass", value=first.storage_bytes_per_sample / 1e3, unit="KB per sample"),
         Evidence(name="from storage, later", value=stored / 1e3, unit="KB per sample"),
-        Evidence(name="longer blocked in the first pass", value=longer_blocked, unit="of making a sample", threshold=SLOWER_BY),
+        Evidence(name="longer blocked in first pass", value=longer_blocked, unit="of making a sample", threshold=SLOWER_BY),
         Evidence(name="making a sample, first pass", value=first.making_ns_per_sample / 1e6, unit="ms"),
         Evidence(name="making a sample, later", value=later.making_ns_per_sample / 1e6, unit="ms"),
     )
     title = f"the first pass over the data came from storage and took {ratio:.1f} times as long per sample as the next ones, from memory"
     fix = fix_of_its_loader(m, "read the files once before training; judge a run by its later passes", WARM_CACHE)
-    return advice(NAME, "read", title, evidence, "later passes are served by memory as they are now", (fix,))
+    return advice(NAME, "read", title, evidence, "later passes are read from memory, as they are now", (fix,))
 
 
 def _kept_waiting(m: Measurements, ratio: float) -> bool:

@@ -54,7 +54,7 @@ def _judged(m: Measurements, modes: dict[str, float], *, share: float, low: floa
         share_high=high,
         claims=() if advisory else tuple(name for stage, name in m.ledger.parts if stage == "compute"),
         evidence=tuple(Evidence(name=name, value=on, unit=f"share of {m.work.looks} looks") for name, on in modes.items()),
-        gain=unknown_gain("it is off"),
+        gain=unknown_gain("it were off"),
         fixes=tuple(Fix(text=_fix(m, name)) for name in sorted(modes, key=lambda name: -modes[name])),
         advisory=advisory,
     )

@@ -20,6 +20,7 @@ from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._words import Change
+from slowstep.units import format_share
 
 NAME = "device-not-used"
 
@@ -39,7 +40,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"the model trains on the processor, {share:.0%} of the time, and an accelerator is here ({names})",
+        title=f"the model trains on the CPU for {format_share(share)} of the time, and this machine has an accelerator ({names})",
         share=share,
         share_low=low,
         share_high=high,
@@ -49,7 +50,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="parameters on", value=m.device, unit=""),
             Evidence(name="torch built for it", value={True: "yes", False: "no", None: None}[built], unit=""),
         ),
-        gain=unknown_gain("the training runs on it"),
+        gain=unknown_gain("the training ran on it"),
         fixes=(*((Fix(text=install),) if built is False else ()), Fix(text=move)),
     )
     return Judged(finding=finding, counterfactual=None)

@@ -22,6 +22,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, NotJudged
+from slowstep.units import format_share
 
 NAME = "device-throttled"
 # One odd reading of ten is a change of load; five readings are five seconds.
@@ -45,9 +46,14 @@ def judge(m: Measurements) -> Answer:
     for device in seen:
         reason = _reason(device)
         if reason is not None:
-            title = f"device {device.device} runs below its speed while it works: {reason}"
-            fixes = ("nvidia-smi -q -d PERFORMANCE,CLOCK,POWER says more: cooling for heat, an administrator for limits and clocks",)
-            return advice(NAME, "compute", title, _evidence(device), "kernels follow the clock", fixes, outside=True)
+            title = f"device {device.device} runs below its full clock speed while it works: {reason}"
+            fixes = (
+                (
+                    "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER says more: better cooling if it is heat, an administrator if it is a limit "
+                    "or a fixed clock"
+                ),
+            )
+            return advice(NAME, "compute", title, _evidence(device), "kernels were faster in proportion to the clock", fixes, outside=True)
     return None
 
 
@@ -56,7 +62,7 @@ def _reason(device: DeviceUse) -> str | None:
         return f"performance state P{device.state}"
     for reason, share in sorted(device.lowered.items(), key=lambda item: -item[1]):
         if share >= LOWERED_SHARE and _is_fault(device, reason):
-            return f"{reason}, in {share:.0%} of the readings"
+            return f"{reason}, in {format_share(share)} of the readings"
     return None
 
 
@@ -73,11 +79,11 @@ def _evidence(device: DeviceUse) -> tuple[Evidence, ...]:
     state = None if device.state is None else f"P{device.state}"
     return (
         Evidence(name="performance state", value=state, unit="", where=device.name),
-        Evidence(name="clock of the multiprocessors", value=device.sm_mhz, unit="MHz", threshold=device.most_sm_mhz),
+        Evidence(name="clock", value=device.sm_mhz, unit="MHz", threshold=device.most_sm_mhz),
         *(Evidence(name=f"lowered: {reason}", value=share, unit="share of readings") for reason, share in device.lowered.items()),
         Evidence(name="power", value=device.power_w, unit="W", threshold=device.power_limit_w),
         Evidence(name="highest temperature", value=device.temperature_c, unit="degrees C"),
-        Evidence(name="readings while it worked", value=device.working, unit="readings"),
+        Evidence(name="readings while busy", value=device.working, unit="readings"),
     )
 
 

@@ -29,7 +29,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, per_step, place, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 
 NAME = "device-to-device-copies"
 KINDS = ("d2d", "p2p")
@@ -49,7 +49,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"the device copies within its own memory for {share:.0%} of the time{f' ({worst})' if worst else ''}",
+        title=f"the device copies within its own memory for {format_share(share)} of the time{f' ({worst})' if worst else ''}",
         share=share,
         share_low=low,
         share_high=high,
@@ -59,9 +59,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *(_row(sites, row) for row in sites.head(3).iter_rows(named=True)),
             *traffic(m, sites),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, NO_DEVICE_COPIES), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, NO_DEVICE_COPIES), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_DEVICE_COPIES, "none of these copies is needed"),
+        gain=replayed_gain(m, NO_DEVICE_COPIES, "none of these copies were needed"),
         fixes=_fixes(m, with_stacks(m, sites["where"].to_list())),
         names_cause=worst is not None,
     )

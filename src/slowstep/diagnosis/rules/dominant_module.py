@@ -9,7 +9,7 @@ How the gain is predicted:
     It is not: what the line could take instead is unknown. The finding is advice.
 When it is wrong:
     Only the forward is seen: on the processor the backward of a line runs in another thread without a stack of Python. Stacks are taken
-    where the interpreter's lock is given away, which long operations do and short ones hardly.
+    where the GIL is given away, which long operations do and short ones hardly.
 What to try:
     A cheaper layer, a smaller input to it, channels_last for convolutions, torch.compile, or bfloat16 for that part.
 """
@@ -21,6 +21,7 @@ from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
 from slowstep.frameworks._words import Change
+from slowstep.units import format_share
 
 NAME = "dominant-module"
 DOMINATES = 0.5
@@ -39,11 +40,11 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="line", value=line.where, unit="", where=line.function),
         Evidence(name="its share of the forward", value=line.share, unit="share of forward", threshold=DOMINATES),
         Evidence(name="its share of the time", value=share, unit="share of window", threshold=WORTH),
-        Evidence(name="stacks in the forward", value=line.stacks, unit="stacks"),
+        Evidence(name="stack samples in the forward", value=line.stacks, unit="samples"),
     )
-    title = f"{what} in {line.function} holds {line.share:.0%} of the forward"
+    title = f"{what} in {line.function} holds {format_share(line.share)} of the forward"
     fix = f"look at {what} first: a cheaper layer, a smaller input to it, channels_last, or {m.words.write({Change.COMPILE: True})}"
-    return advice(NAME, "compute", title, evidence, "that line takes less", (fix,), share=share)
+    return advice(NAME, "compute", title, evidence, "that line took less time", (fix,), share=share)
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge)

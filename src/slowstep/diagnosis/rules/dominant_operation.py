@@ -26,6 +26,7 @@ from slowstep.diagnosis.kernel_side import compute_kernels, first_shapes, whose,
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_side import for_framework, has_stacks, no_device, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.units import format_share
 
 NAME = "dominant-operation"
 # As dominant-module: below a quarter of the time, halving it gains less than 1.14.
@@ -57,7 +58,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{named} holds {share:.0%} of the time",
+        title=f"{named} holds {format_share(share)} of the time",
         share=share,
         share_low=0.0,
         share_high=1.0,
@@ -71,7 +72,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="each", value=worst[own] / max(worst["count"], 1) / 1e6, unit="ms"),
             steps_seen(m),
         ),
-        gain=Gain(predicted=None, low=None, high=None, assumes="that operation takes less"),
+        gain=Gain(predicted=None, low=None, high=None, assumes="that operation took less time"),
         fixes=_fixes(m, worst, named),
         names_cause=True,
         advisory=True,

@@ -38,6 +38,7 @@ from slowstep.diagnosis.trace_side import no_device, per_step, steps_seen
 from slowstep.diagnosis.trace_side import share_interval as trace_share_interval
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "double-precision"
 MOSTLY = 0.5
@@ -68,7 +69,8 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{double:.0%} of the parameters are float64: the model computes with twice the bytes, {share:.0%} of the time",
+        title=f"{format_share(double)} of the parameters are float64: the model computes with twice the bytes, {format_share(share)} "
+        "of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -77,7 +79,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="float64", value=double, unit="share of parameters", threshold=MOSTLY),
             Evidence(name="compute", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="convolutions", value=m.work.convolutions, unit="share of forward"),
-            Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+            Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=FIXES,
@@ -101,7 +103,7 @@ def _counterfactual(m: Measurements) -> Counterfactual:
         )
 
     return Counterfactual(
-        assumes="float32 takes what it took in slowstep's benchmark, against float64",
+        assumes="float32 were as much faster than float64 as in slowstep's benchmark",
         expected=case(0, 1.0),
         worse=case(1, WORSE_BESIDE),
         better=case(2, 1.0),
@@ -121,7 +123,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{what} compute in float64 for {share:.0%} of the time",
+        title=f"{what} compute in float64 for {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -130,9 +132,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name=f"float64 {what}", value=share, unit="share of window", threshold=CLAIM),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, SINGLE_PRECISION), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, SINGLE_PRECISION), unit="ms"),
         ),
-        gain=replayed_gain(m, SINGLE_PRECISION, "the same work in float32"),
+        gain=replayed_gain(m, SINGLE_PRECISION, "the same work were done in float32"),
         fixes=FIXES,
     )
     return unless_beside(finding)
@@ -151,7 +153,7 @@ def _unknown(m: TraceMeasurements) -> Answer:
     # Names of float64 kernels nearly always tell it (dgemm, <double>): a few that tell nothing are no reason for doubt.
     if share < MOSTLY:
         return None
-    why = f"the precision of what takes {share:.0%} of the time is not in the trace"
+    why = f"the precision of what takes {format_share(share)} of the time is not in the trace"
     # Nothing is in float64 that was not asked for: not to know it leaves no verdict in doubt.
     return NotJudged(rule=NAME, reason=f"{why}: record with record_shapes=True, which writes the inputs' types", advisory=True)
 

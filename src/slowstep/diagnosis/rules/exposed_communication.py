@@ -30,11 +30,12 @@ from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.units import format_share
 
 NAME = "exposed-communication"
 # The Kineto TensorBoard plugin's mark for communication.
 SHARE = 0.10
-NOT_SEEN = "no other rank is late (not seen)"
+NOT_SEEN = "no other rank is late (which was not recorded)"
 COMPARE_RANKS = "compare the ranks: slowstep analyze on the folder of all ranks' traces; where one is late, its own cause comes first"
 # Exchanges that stand between the layers: accumulation and buckets of gradients do nothing for them.
 BETWEEN_LAYERS = {
@@ -57,7 +58,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="gradient_sharing",
-        title=f"collectives run for {share:.0%} of the time while nothing is computed{_mostly(collectives)}",
+        title=f"collectives run for {format_share(share)} of the time while nothing is computed{_mostly(collectives)}",
         share=share,
         share_low=low,
         share_high=high,
@@ -68,12 +69,12 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *_rows(m, collectives),
             Evidence(name="ranks", value=ranks if isinstance(ranks, int) else None, unit="ranks"),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, COMMUNICATION_OVERLAPPED), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, COMMUNICATION_OVERLAPPED), unit="ms"),
         ),
         gain=replayed_gain(
             m,
             COMMUNICATION_OVERLAPPED,
-            f"the collectives run beside the backward as far as it reaches, and {NOT_SEEN}",
+            f"the collectives ran during the backward pass as far as it reaches, and {NOT_SEEN}",
         ),
         fixes=_fixes(m, collectives["operation"][0] if collectives.height else None),
     )

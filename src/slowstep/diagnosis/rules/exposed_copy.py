@@ -30,6 +30,7 @@ from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.units import format_share
 
 NAME = "exposed-copy"
 PARAMETERS_STAY = "copy less: keep parameters and states on the device instead of offloading them, or offload a part of them only"
@@ -47,22 +48,22 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="h2d",
-        title=f"copies to the device that nothing hides take {share:.0%} of the time ({site_name(found)})",
+        title=f"copies to the device that nothing hides take {format_share(share)} of the time ({site_name(found)})",
         share=share,
         share_low=low,
         share_high=high,
         claims=found.claims,
         evidence=(
-            Evidence(name="copies and waits for them", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="of it, while they ran", value=float(found.exposed_ns.sum()) / max(m.window_ns, 1), unit="share of window"),
+            Evidence(name="copying, and waiting for copies", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="of it, while copying", value=float(found.exposed_ns.sum()) / max(m.window_ns, 1), unit="share of window"),
             *site_rows(m, found),
             *traffic(m, found.copies),
             Evidence(name="the host waits for", value=_blocking(found), unit="share of copies"),
             Evidence(name="copies take", value=_times_kernels(m, found), unit="of the kernels' time", threshold=1.0),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, COPIES_OVERLAPPED), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, COPIES_OVERLAPPED), unit="ms"),
         ),
-        gain=replayed_gain(m, COPIES_OVERLAPPED, "copies run beside the kernels before them"),
+        gain=replayed_gain(m, COPIES_OVERLAPPED, "copies overlapped with the kernels before them"),
         fixes=_fixes(m, found),
     )
     # That copies are exposed is what happens, not why: a rule that knows why (pageable, repeated) leads where it claims the same.

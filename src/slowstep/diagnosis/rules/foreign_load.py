@@ -34,15 +34,15 @@ def judge(m: Measurements) -> Answer:
         return None
     queued = float(m.delay_ns.sum() / m.step_ns.sum())
     evidence = (
-        Evidence(name="busy cores of others", value=m.load.foreign_cores, unit="cores", where=f"of {m.load.cores:g} allowed"),
+        Evidence(name="cores used by others", value=m.load.foreign_cores, unit="cores", where=f"of {m.load.cores:g} allowed"),
         Evidence(name="their share of the cores", value=m.load.foreign_share, unit="share", threshold=BUSY_FROM),
         Evidence(name="taken by the hypervisor", value=m.load.stolen_cores, unit="cores"),
-        Evidence(name="training thread in the queue for a core", value=queued, unit="share of window"),
-        Evidence(name="some task of the machine waited for a core", value=m.machine.pressure.get("cpu"), unit="share of time"),
+        Evidence(name="training thread waits for a core", value=queued, unit="share of window"),
+        Evidence(name="any task waited for a core", value=m.machine.pressure.get("cpu"), unit="share of time"),
     )
     title = f"busy machine: {others_use(m.load)}; times may be off"
-    fixes = ("record again on a quieter machine, or with cores of its own",)
-    return advice(NAME, "compute", title, evidence, "the others are gone", fixes, share=queued, outside=True)
+    fixes = ("record again on a quieter machine, or on cores of its own",)
+    return advice(NAME, "compute", title, evidence, "nothing else ran on the machine", fixes, share=queued, outside=True)
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)

@@ -39,7 +39,7 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change, Words
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 
 NAME = "frequent-validation"
 FEWEST = 3
@@ -75,12 +75,12 @@ def judge(m: Measurements) -> Answer:
     case = Case(removed_ns=removed, beside_ns=beside, delay_share=delay_share(m, event.part))
     worse = replace(case, beside_ns=WORSE_BESIDE * beside)
     every = round(event.every_steps)
-    words = f"validation every {2 * every} steps, each as long as now"
+    words = f"there were a validation every {2 * every} steps, each as long as now"
     counterfactual = Counterfactual(assumes=words, expected=case, worse=worse, better=case)
     finding = Finding(
         rule=NAME,
         stage="output",
-        title=f"validation every {every} steps takes {event.each_ns / 1e6:.0f} ms each, {share:.0%} of the time{_mostly_in(m)}",
+        title=f"validation every {every} steps takes {event.each_ns / 1e6:.0f} ms each, {format_share(share)} of the time{_mostly_in(m)}",
         share=share,
         share_low=low,
         share_high=high,
@@ -92,7 +92,7 @@ def judge(m: Measurements) -> Answer:
             *_batches(m),
             Evidence(name="one validation", value=event.each_ns / 1e6, unit="ms"),
             Evidence(name="validating", value=share, unit="share of window", threshold=threshold),
-            Evidence(name="removed per step", value=float(event.ns.mean()) / 2e6, unit="ms"),
+            Evidence(name="fix saves per step", value=float(event.ns.mean()) / 2e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(
@@ -158,8 +158,13 @@ def _is_most_of_short_passes(m: Measurements) -> bool:
 
 
 def _not_judged(share: float) -> NotJudged:
-    usual = f"once in a pass over the training data that is no more than usual (under {SHARE_ONCE_AN_EPOCH:.0%}), more often it is too much"
-    reason = f"validation takes {share:.0%} of the time, and without a loader it is not known where a pass ends: {usual}; count it"
+    usual = (
+        f"once in a pass over the training data that is no more than usual (under {format_share(SHARE_ONCE_AN_EPOCH)}), more "
+        "often it is too much"
+    )
+    reason = (
+        f"validation takes {format_share(share)} of the time, and without a loader it is not known where a pass ends: {usual}; count it"
+    )
     return NotJudged(rule=NAME, reason=reason, lever=seldom(VALIDATION_OFF, 2))
 
 

@@ -29,6 +29,7 @@ from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.units import format_share
 
 NAME = "full-precision-matmul"
 # XProf's overview recommends 16 bit where the share of device time in it is below this (its "16-bit operations" line).
@@ -64,9 +65,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="kernels in 16 bit", value=in_sixteen_bit, unit="share of kernel time", threshold=XPROF_SIXTEEN_BIT),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, HALF_PRECISION), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, HALF_PRECISION), unit="ms"),
         ),
-        gain=replayed_gain(m, HALF_PRECISION, "these kernels take what they take in 16 bit on Tensor Cores"),
+        gain=replayed_gain(m, HALF_PRECISION, "these kernels took the time that they take in 16 bit on Tensor Cores"),
         fixes=_fixes(m, whose(worst["operator"], worst["where"], None) if (in_sixteen_bit or 0.0) >= XPROF_SIXTEEN_BIT else None),
         names_cause=worst["operator"] is not None,
     )
@@ -89,14 +90,14 @@ def _unknown(m: TraceMeasurements, products: pl.DataFrame, ordinary: pl.DataFram
         tensorflow="name the precision by tf.keras.mixed_precision.global_policy().name",
         jax="name the precision by jax.config.jax_default_matmul_precision",
     )
-    return NotJudged(rule=NAME, reason=f"the precision of kernels that take {share:.0%} of the time is not in their names: {ask}")
+    return NotJudged(rule=NAME, reason=f"the precision of kernels that take {format_share(share)} of the time is not in their names: {ask}")
 
 
 def _title(share: float, in_sixteen_bit: float | None, operator: str | None, where: str | None) -> str:
     if (in_sixteen_bit or 0.0) >= XPROF_SIXTEEN_BIT:
         named = whose(operator, where, None) or "some operators"
-        return f"{named} fell back to float32, beside the Tensor Cores: {share:.0%} of the time"
-    return f"matrix multiplications and convolutions run in float32, beside the Tensor Cores: {share:.0%} of the time"
+        return f"{named} fell back to float32, beside the Tensor Cores: {format_share(share)} of the time"
+    return f"matrix multiplications and convolutions run in float32, beside the Tensor Cores: {format_share(share)} of the time"
 
 
 def _fixes(m: TraceMeasurements, fell_back: str | None) -> tuple[Fix, ...]:

@@ -47,6 +47,7 @@ from slowstep.diagnosis.trace_side import (
     steps_seen,
 )
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "gaps-between-steps"
 STAGES_BETWEEN = ("compute", "output", "store")
@@ -78,19 +79,19 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=parts["stage"][0],
-        title=f"between two steps the device has nothing to do, {share:.0%} of the time: {what or 'host work without a name'}",
+        title=f"between two steps the device is idle, {format_share(share)} of the time: {what or 'host work without a name'}",
         share=share,
         share_low=low,
         share_high=high,
         claims=_claims(m, gaps),
         evidence=(
             Evidence(name="gaps between steps", value=share, unit="share of window", threshold=HOST_SHARE),
-            Evidence(name="such a gap, median", value=each_ms, unit="ms"),
+            Evidence(name="median gap", value=each_ms, unit="ms"),
             *(_row(m, row) for row in causes.head(3).iter_rows(named=True)),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, NO_WORK_BETWEEN_STEPS), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, NO_WORK_BETWEEN_STEPS), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_WORK_BETWEEN_STEPS, "the host does nothing between steps but ask for input and wait"),
+        gain=replayed_gain(m, NO_WORK_BETWEEN_STEPS, "between steps the host only asked for input and waited"),
         fixes=_fixes(m, what),
         names_cause=what is not None and not _said_better(m, worst),
     )

@@ -12,7 +12,7 @@ How the gain is predicted:
     circles. Of a script that asks for most of it, r is what those calls take but for one in 500 steps. B is what the loader's workers need
     per step.
 When it is wrong:
-    Shorter collections are charged to what they interrupt, and those on other threads, which hold the interpreter's lock meanwhile, to
+    Shorter collections are charged to what they interrupt, and those on other threads, which hold the GIL meanwhile, to
     what waits for it. With the collector off, objects that refer to each other in a circle stay until gc.collect() is called: watch the
     memory. Keeping fewer objects gains more than the collections, because making them takes time too.
 What to try:
@@ -29,6 +29,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interva
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "garbage-collection"
 PART = ("output", COLLECTING)
@@ -43,7 +44,7 @@ def judge(m: Measurements) -> Answer:
     """Whether the training thread spends its time on collecting garbage."""
     garbage = m.garbage
     if not garbage.recorded:
-        return NotJudged(rule=NAME, reason="collections of garbage were not recorded", advisory=True)
+        return NotJudged(rule=NAME, reason="garbage collections were not recorded", advisory=True)
     if not garbage.kinds:
         return None
     share, low, high = share_interval(m, with_core_delay(m, PART))
@@ -83,7 +84,7 @@ def _counterfactual(m: Measurements, garbage: Garbage, *, asked: bool) -> Counte
         return Case(removed_ns=removed, beside_ns=beside, delay_share=delay_share(m, PART))
 
     return Counterfactual(
-        assumes=f"one full collection in {EVERY} steps" + (" is asked for" if asked else ", and no other"),
+        assumes=f"there were one full collection in {EVERY} steps" + (" on request" if asked else ", and no other"),
         expected=case(EVERY),
         worse=case(EVERY_AT_WORSE, WORSE_BESIDE),
         better=case(None),
@@ -99,10 +100,10 @@ def _full(garbage: Garbage, *, asked: bool) -> Collected:
 def _title(m: Measurements, garbage: Garbage, share: float, *, asked: bool) -> str:
     if asked:
         where = f" ({garbage.asked_at})" if garbage.asked_at else ""
-        return f"the script asks for collections of garbage{where}: {share:.0%} of the time"
+        return f"the script calls the garbage collector itself{where}: {format_share(share)} of the time"
     mean_ms = sum(kind.total_ns for kind in garbage.kinds) / garbage.count / 1e6
     often = f"{_per_100(m, garbage.count):.3g} times in 100 steps"
-    return f"Python's garbage collector stops the training {often}, {mean_ms:.3g} ms each: {share:.0%} of the time"
+    return f"Python's garbage collector stops the training {often}, {mean_ms:.3g} ms each: {format_share(share)} of the time"
 
 
 def _per_100(m: Measurements, count: int) -> float:
@@ -114,9 +115,9 @@ def _evidence(m: Measurements, garbage: Garbage, share: float, counterfactual: C
     return (
         Evidence(name="collecting garbage", value=share, unit="share of window", threshold=CLAIM),
         *(row for kind in garbage.kinds for row in _of_kind(m, garbage, kind)),
-        Evidence(name="objects let go", value=round(garbage.let_go / garbage.count), unit="per collection"),
+        Evidence(name="objects freed", value=round(garbage.let_go / garbage.count), unit="per collection"),
         *((Evidence(name="workers collect", value=workers_ms, unit="ms per step"),) if workers_ms else ()),
-        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
     )
 
 

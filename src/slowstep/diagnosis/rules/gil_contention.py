@@ -1,4 +1,4 @@
-"""Another Python thread of the script computes while the training thread needs the interpreter's lock.
+"""Another Python thread of the script computes while the training thread needs the GIL.
 
 What it sees:
     Python threads of the training process, other than the one that trains, use at least a tenth of a core; and in the bodies of the steps
@@ -7,7 +7,7 @@ Why it costs:
     Only one thread of a process runs Python at a time. A thread that asks for the lock gets it after 5 ms (sys.getswitchinterval()), or
     when the other calls something that lets go of it; a training thread asks again after every operator.
 How the gain is predicted:
-    It is not: how much of that is the interpreter's lock, and how much operators that wait for their own threads while the other thread
+    It is not: how much of that is the GIL, and how much operators that wait for their own threads while the other thread
     takes a core from them, cannot be told. The evidence has the most that it can be: T / (T - r), with r what bodies were blocked, and
     never more than what the threads computed meanwhile.
 When it is wrong:
@@ -29,9 +29,10 @@ from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.units import format_share
 
 NAME = "gil-contention"
-UNKNOWN = "what the other threads compute is done in other processes"
+UNKNOWN = "what the other threads compute ran in other processes"
 # Threads that are listed, the busiest first.
 LISTED = 3
 
@@ -40,7 +41,7 @@ def judge(m: Measurements) -> Answer:
     """Whether such threads may hold up the training."""
     beside = m.threads_beside
     if not beside.looked_at:
-        return NotJudged(rule=NAME, reason="what other Python threads use was not recorded", advisory=True)
+        return NotJudged(rule=NAME, reason="the CPU time of other Python threads was not recorded", advisory=True)
     if not beside.cores:
         return None
     if m.device != "cpu" or m.sharing.ranks > 1:
@@ -54,17 +55,18 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{_work(m, busiest)} uses {busiest.cores:.2g} cores{_others(beside.threads)}; steps are blocked for {share:.0%} of the time",
+        title=f"{_work(m, busiest)} uses {busiest.cores:.2g} cores{_others(beside.threads)}; steps are blocked for "
+        f"{format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
         claims=(HELD_UP,),
         evidence=(
-            Evidence(name="Python threads beside it", value=beside.cores, unit="cores", threshold=BUSY_FROM),
+            Evidence(name="other Python threads", value=beside.cores, unit="cores", threshold=BUSY_FROM),
             *(Evidence(name=f"thread {each.name}", value=each.cores, unit="cores") for each in beside.threads[:LISTED]),
-            Evidence(name="steps blocked", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="steps blocked by them", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="blocked per step", value=float(held.mean()) / 1e6, unit="ms"),
-            Evidence(name="gain at most", value=step_ns / max(step_ns - float(held.mean()), 1.0), unit="times the throughput"),
+            Evidence(name="gain at most", value=step_ns / max(step_ns - float(held.mean()), 1.0), unit="x"),
         ),
         gain=unknown_gain(UNKNOWN),
         fixes=(

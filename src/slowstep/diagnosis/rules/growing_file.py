@@ -91,7 +91,7 @@ def _checkpoints(m: Measurements) -> Judged | None:
     beside = producers_beside_ns(m, spared_cpu_ns=float(above.mean()))
     case = Case(removed_ns=above, beside_ns=beside, delay_share=delay_share(m, *(("store", part) for part in saves.parts)))
     worse = replace(case, beside_ns=WORSE_BESIDE * beside)
-    counterfactual = Counterfactual(assumes="checkpoints stay as small as the first", expected=case, worse=worse, better=case)
+    counterfactual = Counterfactual(assumes="checkpoints stayed as small as the first", expected=case, worse=worse, better=case)
     sizes = f"{saves.first_bytes / 1e6:.1f} to {saves.last_bytes / 1e6:.1f} MB"
     finding = Finding(
         rule=NAME,
@@ -105,8 +105,8 @@ def _checkpoints(m: Measurements) -> Judged | None:
             Evidence(name="checkpoints", value=saves.count, unit="checkpoints", where=m.saves.where),
             Evidence(name="first", value=saves.first_bytes / 1e6, unit="MB"),
             Evidence(name="last", value=saves.last_bytes / 1e6, unit="MB"),
-            Evidence(name="beyond the first one's time", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="removed per step", value=float(above.mean()) / 1e6, unit="ms"),
+            Evidence(name="time beyond the first one's", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="fix saves per step", value=float(above.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(

@@ -18,7 +18,7 @@ When it is wrong:
     (gradual unfreezing, layers that are added), where they grow with these, not while these stay the same. A step that makes ever more
     operations (longer unrolling) is not told from a history that is walked: this is not judged, unless operations of earlier steps are
     found among them, which is a graph that is kept. What the loop itself runs between its update and the request for the next input may
-    hold the interpreter's lock all the time: then no stack names its line, and only where it runs is said. What fewer than five stacks name
+    hold the GIL all the time: then no stack names its line, and only where it runs is said. What fewer than five stacks name
     is not blamed. That an optimizer which alone grows on a processor meets denormal numbers is a guess: they are not counted.
 What to try:
     torch.set_flush_denormal(True) where it is the optimizer. Keep running sums instead of all values, detach() what is kept, append to
@@ -51,7 +51,9 @@ def judge(m: Measurements) -> Answer:
     if (doubt := does_more(m, growth, NAME)) is not None:
         return doubt
     if (stacks := stacks_too_few(m, growth)) is not None:
-        reason = f"steps grow by {grown(m, growth)} as only {stacks} stacks tell, too few to blame it; slowstep.span() around it tells"
+        reason = (
+            f"steps grow by {grown(m, growth)}, according to only {stacks} stack samples, too few to be sure; put slowstep.span() around it"
+        )
         return NotJudged(rule=NAME, reason=reason)
     share, low, high = share_interval(m, growth.above_ns)
     if share < CLAIM:
@@ -81,9 +83,9 @@ def _graph_evidence(m: Measurements, growth: Growth) -> tuple[Evidence, ...]:
         return ()
     kept = (None, None) if graph.kept is None else graph.kept
     return (
-        Evidence(name="operations of a step's graph at first", value=graph.nodes[0], unit="nodes"),
-        Evidence(name="operations of a step's graph at the end", value=graph.nodes[1], unit="nodes"),
-        Evidence(name="of them made by earlier steps", value=kept[1], unit="nodes"),
+        Evidence(name="operations in a step's autograd graph at first", value=graph.nodes[0], unit="nodes"),
+        Evidence(name="operations in a step's autograd graph at the end", value=graph.nodes[1], unit="nodes"),
+        Evidence(name="of them from earlier steps", value=kept[1], unit="nodes"),
     )
 
 
@@ -106,7 +108,7 @@ def _fix(m: Measurements, growth: Growth) -> Fix:
             "keep sums; slowstep.span() around what may be it tells what it takes"
         )
     verbs = "walk, copy or write" if lines_named(growth.part[1]) == "lines" else "walks, copies or writes"
-    return Fix(text=f"look for what {name} {verbs} anew in each step: keep sums instead of all values, append to files")
+    return Fix(text=f"look for what {name} {verbs} again in each step: keep sums instead of all values, append to files")
 
 
 RULE = Rule(name=NAME, stages=STAGES, judge=judge)

@@ -27,7 +27,7 @@ from slowstep.diagnosis.run_dry import RunDry, in_every_step, run_dries, togethe
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 
 NAME = "host-sync"
 
@@ -47,19 +47,19 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="d2h",
-        title=f"{worst.named}{others} waits for the device, which then has nothing to do for {share:.0%} of the time",
+        title=f"{worst.named}{others} waits for the device, which is then idle for {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
         claims=tuple(one.part for one in found),
         evidence=(
-            Evidence(name="run dry after such calls", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="device idle after such calls", value=share, unit="share of window", threshold=CLAIM),
             *(_row(m, one) for one in found[:3]),
             Evidence(name="host time inside them", value=sum(one.wait_ns for one in found) / 1e6, unit="ms in all"),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, NO_SYNCHRONIZATION), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, NO_SYNCHRONIZATION), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_SYNCHRONIZATION, "the host launches on without waiting for the device"),
+        gain=replayed_gain(m, NO_SYNCHRONIZATION, "the host went on without waiting for the device"),
         fixes=_fixes(m, found),
         names_cause=True,
     )
@@ -87,8 +87,8 @@ def _fixes(m: TraceMeasurements, found: list[RunDry]) -> tuple[Fix, ...]:
     )
     second = for_framework(
         m,
-        torch="do without sizes that only the device knows: torch.where in place of x[mask], nonzero() and unique()",
-        tensorflow="do without shapes that only the device knows: tf.where with three arguments in place of tf.boolean_mask",
+        torch="avoid sizes that only the device knows: torch.where in place of x[mask], nonzero() and unique()",
+        tensorflow="avoid shapes that only the device knows: tf.where with three arguments in place of tf.boolean_mask",
         jax="keep branches on the device: jax.lax.cond in place of if",
     )
     return Fix(text=first + unknown), Fix(text=second)

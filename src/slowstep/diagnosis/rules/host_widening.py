@@ -22,6 +22,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, NotJudged
+from slowstep.units import format_share
 
 NAME = "host-widening"
 SPARE_SHARE = 0.5
@@ -50,12 +51,15 @@ def judge(m: Measurements) -> Answer:
         return None
     evidence = (
         Evidence(name="batch", value=forms.size_bytes / 1e6, unit="MB", where=forms.types),
-        Evidence(name="bytes saved by 8 bits", value=spare, unit="share of the batch", threshold=SPARE_SHARE),
+        Evidence(name="bytes that 8 bits save", value=spare, unit="share of the batch", threshold=SPARE_SHARE),
         Evidence(name="a copy of these bytes", value=saved, unit="share of a step", threshold=STEP_SHARE),
     )
-    title = f"batches of {forms.size_bytes / 1e6:.0f} MB ({forms.types}) hold 8-bit values: {spare:.0%} of the bytes say nothing"
+    title = (
+        f"batches of {forms.size_bytes / 1e6:.0f} MB ({forms.types}) hold 8-bit values: {format_share(spare)} of the bytes carry "
+        "no information"
+    )
     fix = "return uint8 from the dataset, and convert the batch after receipt, on the device where there is one"
-    return advice(NAME, "preprocess", title, evidence, "batches travel as 8 bits and are converted after receipt", (fix,))
+    return advice(NAME, "preprocess", title, evidence, "batches were sent as 8 bits and converted after receipt", (fix,))
 
 
 RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

@@ -23,6 +23,7 @@ from slowstep.diagnosis.lever_specs import threads as threads_lever
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.diagnosis.trainer_side import blocked_inside
 from slowstep.findings import Evidence, Fix
+from slowstep.units import format_count
 
 NAME = "idle-cores"
 COMPUTE_SHARE = 0.5
@@ -60,10 +61,10 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="compute", value=compute, unit="share of window", threshold=COMPUTE_SHARE),
         Evidence(name="compute per operation", value=per_operation / 1e6, unit="ms", threshold=OPERATION_NS / 1e6),
     )
-    title = f"{idle:.1f} of {cores:g} cores stand idle while the model computes on {threads} thread(s)"
+    title = f"{idle:.1f} of {cores:g} cores stand idle while the model computes on {format_count(threads, 'thread')}"
     text = f"try OMP_NUM_THREADS={proposed} (or torch.set_num_threads({proposed})) and compare: small operations do not gain"
     fixes = (Fix(text=text, lever=threads_lever(proposed)),)
-    return advice(NAME, "compute", title, evidence, "operations divide among more threads", fixes, share=compute)
+    return advice(NAME, "compute", title, evidence, "operations used more threads", fixes, share=compute)
 
 
 def _idle(m: Measurements, cores: float, compute: float) -> float:

@@ -33,6 +33,7 @@ from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_launches, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.units import format_share
 
 NAME = "input-wait"
 # The lower mark of XProf and the Kineto plugin's only one. Their readings are of requests; here only the part that nothing hides counts.
@@ -59,20 +60,21 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"the training waits for its next batch in {share:.0%} of the time{' and makes it itself' if makes_them else ''}",
+        title=f"the training spends {format_share(share)} of the time waiting for its next "
+        f"batch{', which it makes itself' if makes_them else ''}",
         share=share,
         share_low=low,
         share_high=high,
         claims=(INPUT_WAIT,),
         evidence=(
             Evidence(name="waiting for input", value=share, unit="share of window", threshold=SHARE, where=name),
-            Evidence(name="requests that wait", value=late.height, unit=f"of {requests.height}"),
+            Evidence(name="requests that waited", value=late.height, unit=f"of {requests.height}"),
             Evidence(name="each of them", value=each_ns / 1e6, unit="ms", threshold=None if makes_them else RECEIVE_NS / 1e6),
             Evidence(name="longest request", value=_longest_ms(requests), unit="ms"),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, NO_INPUT_WAIT), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, NO_INPUT_WAIT), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_INPUT_WAIT, "every batch is ready when it is asked for"),
+        gain=replayed_gain(m, NO_INPUT_WAIT, "every batch were ready when it is asked for"),
         fixes=_fixes(m, makes_them),
     )
     return Judged(finding=finding, counterfactual=None)

@@ -33,6 +33,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copying_after_forks, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._words import Change, Words
+from slowstep.units import format_share
 
 NAME = "iterator-recreated"
 FEWEST = 10
@@ -81,18 +82,19 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{who} makes a new iterator of its loader for every {_batches(restarts.batches_each or 0.0)}: {share:.0%} of the time",
+        title=f"{who} creates a new iterator of its loader for every {_batches(restarts.batches_each or 0.0)}: {format_share(share)} of "
+        "the time",
         share=share,
         share_low=low,
         share_high=high,
         claims=(*ends, *(() if serial else claims(m)), *_garbage_claimed(m)),
         evidence=(
-            Evidence(name="iterators made", value=restarts.count, unit="iterators", threshold=FEWEST, where=m.loader.dataset),
+            Evidence(name="iterators created", value=restarts.count, unit="iterators", threshold=FEWEST, where=m.loader.data_set),
             Evidence(name="batches taken of each", value=restarts.batches_each, unit="batches", threshold=MOST_BATCHES),
             Evidence(name="read to their end", value=restarts.used_up, unit="iterators"),
-            Evidence(name="making them and their first batch", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="garbage collected meanwhile", value=float(collected.mean()) / 1e6, unit="ms per step"),
-            Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+            Evidence(name="creating them and their first batch", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="garbage collection meanwhile", value=float(collected.mean()) / 1e6, unit="ms per step"),
+            Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m.words, in_lightning=in_lightning, serial=serial, used_up=used_up),
@@ -113,14 +115,14 @@ def _garbage_claimed(m: Measurements) -> tuple[str, ...]:
 
 def _assumes(*, in_lightning: bool, serial: bool, used_up: bool) -> str:
     if used_up:
-        return "one epoch goes on for the whole training"
-    return "the loader's workers outlive the epoch" if in_lightning and not serial else "one iterator is read to its end"
+        return "one epoch lasted for the whole training"
+    return "the loader's workers were kept between epochs" if in_lightning and not serial else "one iterator was read to its end"
 
 
 def _fixes(words: Words, *, in_lightning: bool, serial: bool, used_up: bool) -> tuple[Fix, ...]:
     if not (in_lightning or used_up):
-        return (Fix(text="make iter(loader) once before the loop and anew only when it is exhausted: for batch in loader"),)
-    longer = Fix(text="longer epochs: a sampler that goes over the data set several times")
+        return (Fix(text="call iter(loader) once before the loop, and again only when it is exhausted: for batch in loader"),)
+    longer = Fix(text="longer epochs: a sampler that passes over the data set several times")
     if serial:
         return (longer,)
     made_once = f": {words.write({Change.KEEP_LOADER: 0})}" if in_lightning else ""

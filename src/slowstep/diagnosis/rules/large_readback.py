@@ -28,6 +28,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "large-readback"
 
@@ -45,7 +46,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="d2h",
-        title=f"copies of {_each_mb(found):,.1f} MB to the host hold the step for {share:.0%} of the time ({site_name(found)})",
+        title=f"copies of {_each_mb(found):,.1f} MB to the host hold the step for {format_share(share)} of the time ({site_name(found)})",
         share=share,
         share_low=low,
         share_high=high,
@@ -57,9 +58,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *traffic(m, found.copies),
             Evidence(name="into pageable memory", value=_pageable(found), unit="share of copies"),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, NO_READBACKS), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, NO_READBACKS), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_READBACKS, "nothing is copied to the host in the step"),
+        gain=replayed_gain(m, NO_READBACKS, "nothing were copied to the host in the step"),
         fixes=_fixes(m, with_stacks(m, found.sites["where"].to_list())),
         names_cause=True,
     )

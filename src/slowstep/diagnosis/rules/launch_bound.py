@@ -46,6 +46,7 @@ from slowstep.diagnosis.trace_side import (
 )
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.units import format_share
 
 NAME = "launch-bound"
 # The time until a launched kernel begins, at most (seed 002): a kernel that is shorter may end before the next one is there.
@@ -81,11 +82,11 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         evidence=(
             Evidence(name="idle before a launch", value=share, unit="share of window", threshold=HOST_SHARE),
             Evidence(name="most of it before", value=worst, unit=""),
-            Evidence(name="of it in stretches of 1 ms and more", value=long_share, unit="share", threshold=OWN_WORK),
+            Evidence(name="of it in gaps of 1 ms and more", value=long_share, unit="share", threshold=OWN_WORK),
             *_launches(m),
             *_readbacks(m),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, LAUNCHES_FREE) if long_share < OWN_WORK else None, unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, LAUNCHES_FREE) if long_share < OWN_WORK else None, unit="ms"),
         ),
         gain=_gain(m, long_share),
         fixes=_fixes(m, long_share >= OWN_WORK, worst),
@@ -94,11 +95,11 @@ def judge_trace(m: TraceMeasurements) -> Answer:
 
 
 def _gain(m: TraceMeasurements, long_share: float) -> Gain:
-    assumes = "all kernels of a step are launched at once"
+    assumes = "all kernels of a step were launched at once"
     if long_share < OWN_WORK:
         return replayed_gain(m, LAUNCHES_FREE, assumes)
-    why = "gain not judged: most of the gaps are host work of 1 ms and more, which a graph does not take away"
-    return Gain(predicted=None, low=None, high=None, assumes=f"{assumes} ({why})")
+    why = "most of the gaps are host work of 1 ms and more, which a graph does not take away"
+    return Gain(predicted=None, low=None, high=None, assumes=assumes, unknown_because=why)
 
 
 def _worst(gaps: pl.DataFrame) -> str | None:
@@ -113,10 +114,12 @@ def _worst(gaps: pl.DataFrame) -> str | None:
 
 def _title(m: TraceMeasurements, share: float, long_share: float, worst: str | None) -> str:
     if long_share >= OWN_WORK:
-        return f"the device waits in {share:.0%} of the time for the host's own work between launches ({worst or 'not named'})"
+        return (
+            f"the device spends {format_share(share)} of the time waiting for the host's own work between launches ({worst or 'not named'})"
+        )
     kernels = m.table("launches")["kernels"].median()
     many = f" of {kernels:,.0f} kernels{'' if m.is_window else ' a step'}" if isinstance(kernels, int | float) else ""
-    return f"the device waits in {share:.0%} of the time for the launches{many}"
+    return f"the device spends {format_share(share)} of the time waiting for launches{many}"
 
 
 def _launches(m: TraceMeasurements) -> tuple[Evidence, ...]:
@@ -128,7 +131,7 @@ def _launches(m: TraceMeasurements) -> tuple[Evidence, ...]:
         Evidence(name="kernels", value=round(total / launches.height), unit="per step"),
         Evidence(name="median kernel", value=_us(launches["median_kernel_ns"]), unit="us", threshold=LAUNCH_US),
         Evidence(name="kernels shorter than their launch", value=_short(launches), unit="share of kernels"),
-        Evidence(name="nothing in the queue", value=_mean(launches["queue_empty_share"]), unit="share of step"),
+        Evidence(name="queue empty", value=_mean(launches["queue_empty_share"]), unit="share of step"),
         Evidence(name="launches of whole graphs", value=int(launches["graph_launches"].sum()), unit="calls"),
     )
 

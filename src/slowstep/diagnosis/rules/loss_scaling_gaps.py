@@ -28,6 +28,7 @@ from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import by_step, claim_of, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.units import format_share
 
 NAME = "loss-scaling-gaps"
 # Scaling is for float16: a trace in which hardly any kernel computes in it has none (XProf's mark for 16 bit).
@@ -53,20 +54,21 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="d2h",
-        title=f"the gradient scaler's check for overflow is read back by the host{f' ({where})' if where else ''}: {share:.0%} of the time",
+        title=f"the gradient scaler's check for overflow is read back by the host{f' ({where})' if where else ''}: "
+        f"{format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
         claims=_claims(m, reads),
         evidence=(
-            Evidence(name="run dry after the scaler's read-back", value=share, unit="share of window", threshold=CLAIM, where=where),
+            Evidence(name="device idle after the scaler's read-back", value=share, unit="share of window", threshold=CLAIM, where=where),
             Evidence(name="read-backs", value=reads.height / max(m.table("steps").height, 1), unit="per step"),
             Evidence(name="steps with it", value=steps, unit="steps"),
             Evidence(name="host waits in it", value=_wait_ms(m, reads), unit="ms per step"),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, NO_LOSS_SCALING), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, NO_LOSS_SCALING), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_LOSS_SCALING, "the optimizer is launched without waiting for the scaler's answer"),
+        gain=replayed_gain(m, NO_LOSS_SCALING, "the optimizer were launched without waiting for the scaler's answer"),
         fixes=_fixes(m, with_stacks(m, [where])),
         names_cause=True,
     )

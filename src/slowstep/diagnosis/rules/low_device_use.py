@@ -19,6 +19,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, NotJudged
+from slowstep.units import format_share
 
 NAME = "low-device-use"
 # The Kineto TensorBoard plugin's and Nsight's.
@@ -44,9 +45,9 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="link while it worked", value=link, unit=""),
         Evidence(name="readings", value=device.readings, unit="readings"),
     )
-    title = f"device {device.device} has nothing to do in {1 - busy:.0%} of the time: it waits for the training thread"
-    fixes = ("see the other findings for what it waits for: input, copies, read-backs (.item(), .cpu()), or many small kernels",)
-    return advice(NAME, "compute", title, evidence, "the device always has work", fixes, share=1 - busy)
+    title = f"device {device.device} is idle for {format_share(1 - busy)} of the time: it waits for the training thread"
+    fixes = ("the other findings say what it waits for: input, copies, read-backs (.item(), .cpu()), or many small kernels",)
+    return advice(NAME, "compute", title, evidence, "the device always had work", fixes, share=1 - busy)
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)

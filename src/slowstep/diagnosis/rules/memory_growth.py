@@ -85,11 +85,14 @@ def _told(m: Measurements, growth: Growth, limit: Limit | None, left_s: float | 
     pace, unless = (", steadily", "") if surely else (" so far", ", unless it settles (the window is too short to tell)")
     title = f"memory grows by {format_number(per_step / MIB)} MiB a step{pace}{_when(left_s)}{unless}"
     fixes = (
-        "look for what is kept from step to step: losses appended without .item() or .detach(), outputs in lists, caches without a limit",
+        (
+            "look for what is kept from step to step: losses appended without .item() or .detach(), outputs collected in lists, caches "
+            "without a limit"
+        ),
         "if it is a cache that fills in the first epoch, check that it fits: record over two epochs",
     )
     urgent = left_s is not None and left_s < URGENT_S
-    return advice(NAME, "compute", title, evidence, "the training goes on as in the window", fixes, urgent=urgent)
+    return advice(NAME, "compute", title, evidence, "the training goes on as recorded", fixes, urgent=urgent)
 
 
 def _steady(growth: Growth) -> bool:

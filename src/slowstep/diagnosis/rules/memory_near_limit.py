@@ -63,7 +63,7 @@ def judge(m: Measurements) -> Answer:
         f"{fewer_batches}; keep the dataset in arrays or mapped files, not in Python lists",
         "a smaller batch, or a larger limit",
     )
-    return advice(NAME, "compute", title, evidence, "memory is not short", fixes)
+    return advice(NAME, "compute", title, evidence, "there were enough memory", fixes)
 
 
 def _near(limit: Limit) -> bool:

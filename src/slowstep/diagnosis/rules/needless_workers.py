@@ -42,7 +42,7 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import AFTER_FORK, AFTER_FORK_HIGH, copying_after_forks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
-from slowstep.units import format_duration
+from slowstep.units import format_duration, format_share
 
 NAME = "needless-workers"
 # Of the training thread's own work: the rest is there without workers, too.
@@ -83,10 +83,13 @@ def judge(m: Measurements) -> Answer:
     if share < WAIT_SHARE:
         return _may_gain(m, side, waits)
     if m.load.busy:
-        reason = f"a step may be {share:.0%} shorter without workers, but receiving takes longer on a busy machine, whoever made the batch"
+        reason = (
+            f"a step may be {format_share(share)} shorter without workers, but receiving takes longer on a busy machine, whoever "
+            "made the batch"
+        )
         return NotJudged(rule=NAME, reason=reason)
     counterfactual = Counterfactual(
-        assumes="the training thread makes a batch as fast as a worker, torch's own collating four times as fast",
+        assumes="the training thread made a batch as fast as a worker, and torch's own collating were four times as fast",
         expected=_case(m, side, waits, EXPECTED),
         worse=_case(m, side, waits, WORSE),
         better=_case(m, side, waits, BETTER),
@@ -94,10 +97,10 @@ def judge(m: Measurements) -> Answer:
     waited_ns, made_ns = float(waits.mean()), _made_here_ns(m, side, EXPECTED)
     evidence = (
         Evidence(name="waiting for a batch", value=waited_ns / 1e6, unit="ms per step", threshold=made_ns / 1e6),
-        Evidence(name="making it without workers", value=made_ns / 1e6, unit="ms per step", where=m.loader.dataset),
+        Evidence(name="making it without workers", value=made_ns / 1e6, unit="ms per step", where=m.loader.data_set),
         Evidence(name="making it in a worker", value=side.wall_ns / 1e6, unit="ms per step"),
         Evidence(name="num_workers", value=m.loader.num_workers, unit="workers"),
-        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
@@ -125,7 +128,10 @@ def _may_gain(m: Measurements, side: Side, waits: Floats) -> NotJudged | None:
     if better < MAY_MATTER or m.load.busy:
         return None
     without = f"{m.words.name_of(Change.WORKERS)}=0"
-    reason = f"{without} may gain, try it: without workers a step may be {better:.0%} shorter, or {max(-worse, 0.0):.0%} longer"
+    reason = (
+        f"{without} may gain, try it: without workers a step may be {format_share(better)} shorter, or "
+        f"{format_share(max(-worse, 0.0))} longer"
+    )
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, workers_lever(0)))
 
 

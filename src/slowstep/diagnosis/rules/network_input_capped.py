@@ -35,6 +35,7 @@ from slowstep.diagnosis.lever_specs import MOCK_LOADER, fix_of_its_loader, of_it
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._words import Change
+from slowstep.units import format_share
 
 NAME = "network-input-capped"
 # Of what is received, waiting for the first byte of an answer: from a half on it is latency, which more workers hide.
@@ -64,7 +65,7 @@ def judge(m: Measurements) -> Answer:
     number = workers_needed(side, m.demand.workers)
     if blocked < WAIT_SHARE or (together is False and workers_save(m, side, number)):
         return None
-    assumes = "the data are on this machine, and nothing else about making batches changes"
+    assumes = "the data were on this machine, and nothing else about making batches changed"
     spared = Spared(expected=received, worse=(1 - LEFT_AT_WORSE) * received, better=received)
     counterfactual = sparing(m, side, spared, assumes, is_cpu=False)
     around = m.input.around(received)
@@ -75,14 +76,14 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="waiting for first bytes", value=first_byte, unit="share of making a batch", threshold=LATENCY_SHARE * received),
         Evidence(name="workers idle", value=m.demand.idle_share, unit="share of their time", threshold=IDLE_AT_MOST),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
-        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         *_rate(m),
         *_together(m),
     )
     finding = Finding(
         rule=NAME,
         stage="read",
-        title=f"{who} spends {received:.0%} of making a batch in receiving: {LIMITS[together]}",
+        title=f"{who} spends {format_share(received)} of the time to make a batch on receiving data: {LIMITS[together]}",
         share=share,
         share_low=low,
         share_high=high,

@@ -42,6 +42,7 @@ from slowstep.diagnosis.trace_side import (
     with_stacks,
 )
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "operation-on-host"
 STAGES = ("compute", "d2h")
@@ -62,7 +63,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=largest_stage(gaps),
-        title=f"{worst} computes on the host, and the device waits for it: {share:.0%} of the time",
+        title=f"{worst} computes on the host, and the device waits for it: {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -72,9 +73,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *(_row(m, site) for site in sites.head(3).iter_rows(named=True)),
             Evidence(name="operators on the host", value=_share_of_operators(m), unit="share of operators"),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, HOST_OPERATIONS_ON_DEVICE), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, HOST_OPERATIONS_ON_DEVICE), unit="ms"),
         ),
-        gain=replayed_gain(m, HOST_OPERATIONS_ON_DEVICE, "these operators run on the device"),
+        gain=replayed_gain(m, HOST_OPERATIONS_ON_DEVICE, "these operators ran on the device"),
         fixes=_fixes(m, worst, with_stacks(m, sites["where"].to_list())),
         names_cause=True,
     )

@@ -27,6 +27,7 @@ from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.units import format_share
 
 NAME = "pageable-copy"
 
@@ -44,19 +45,19 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="h2d",
-        title=f"copies from pageable memory hold the step for {share:.0%} of the time ({site_name(found)})",
+        title=f"copies from pageable memory hold the step for {format_share(share)} of the time ({site_name(found)})",
         share=share,
         share_low=low,
         share_high=high,
         claims=found.claims,
         evidence=(
-            Evidence(name="pageable copies and waits for them", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="pageable copying, and waiting for copies", value=share, unit="share of window", threshold=CLAIM),
             *site_rows(m, found),
             *traffic(m, found.copies),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, COPIES_PINNED), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, COPIES_PINNED), unit="ms"),
         ),
-        gain=replayed_gain(m, COPIES_PINNED, "the copies come from pinned memory, at the link's speed, and the host does not wait"),
+        gain=replayed_gain(m, COPIES_PINNED, "the copies came from pinned memory, at the link's speed, and the host did not wait"),
         fixes=_fixes(m, with_stacks(m, found.sites["where"].to_list())),
         names_cause=True,
     )

@@ -29,6 +29,7 @@ from slowstep.diagnosis.spread import EXACT
 from slowstep.diagnosis.trainer_side import delay_share
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.stages import METRICS
+from slowstep.units import format_share
 
 NAME = "per-step-metrics"
 
@@ -68,12 +69,12 @@ def _judge_logged(m: Measurements) -> Judged | None:
     share, low, high = share_interval(m, removed)
     if share < CLAIM:
         return None
-    assumes = f"metrics are logged once in {EVERY} steps"
+    assumes = f"metrics were logged once in {EVERY} steps"
     counterfactual = shortened(m, removed, EXACT, queued=delay_share(m, *named.parts), assumes=assumes)
     finding = Finding(
         rule=NAME,
         stage="output",
-        title=f"{named.shown} hands over metrics in every step and takes {share:.0%} of the time",
+        title=f"{named.shown} hands over metrics in every step and takes {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -81,7 +82,7 @@ def _judge_logged(m: Measurements) -> Judged | None:
         evidence=(
             Evidence(name="function", value=named.name, unit="", where=named.where),
             Evidence(name="on the training thread", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+            Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(

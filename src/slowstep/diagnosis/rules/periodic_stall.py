@@ -53,7 +53,7 @@ def judge(m: Measurements) -> Answer:
     beside = producers_beside_ns(m, spared_cpu_ns=float(event.ns.mean()))
     case = Case(removed_ns=event.ns, beside_ns=beside)
     worse = Case(removed_ns=event.ns, beside_ns=WORSE_BESIDE * beside)
-    counterfactual = Counterfactual(assumes="those steps are as long as the others", expected=case, worse=worse, better=case)
+    counterfactual = Counterfactual(assumes="those steps were as long as the others", expected=case, worse=worse, better=case)
     finding = Finding(
         rule=NAME,
         stage=event.part[0],
@@ -68,7 +68,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="longer by", value=event.each_ns / 1e6, unit="ms"),
             Evidence(name="part that grows most then", value=event.part[1], unit="", where=event.part[0]),
             Evidence(name="stalls", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="removed per step", value=float(event.ns.mean()) / 1e6, unit="ms"),
+            Evidence(name="fix saves per step", value=float(event.ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(Fix(text=f"look for what the loop does every {every} steps; name it with slowstep.span() and record again"),),

@@ -60,7 +60,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="preprocessing", value=side.cpu_ns / 1e6, unit="ms of CPU time per step"),
         Evidence(name="workers", value=m.loader.num_workers, unit="workers", threshold=int(side.cores)),
         Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
-        Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
         *_heaviest(m),
     )
     finding = Finding(
@@ -89,7 +89,7 @@ def _full(cores: float) -> str:
 
 
 def _counterfactual(m: Measurements, side: Side, cores: CoreDemand, workers: int) -> Counterfactual:
-    words = "preprocessing takes half of its CPU time"
+    words = "preprocessing took half of its CPU time"
     if not workers:
         return sparing(m, side, Spared(expected=1 - LEFT, worse=1 - LEFT_AT_WORSE, better=1.0), words)
 

@@ -44,6 +44,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, body_rest, delay_share, producers_beside_ns, with_core_delay
 from slowstep.diagnosis.untimed import unseen_python
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "python-between-operations"
 # What is left after the fix: the same assumption as slow-transform's.
@@ -83,19 +84,19 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{_line(loop, where)} at least {loop.runs} times a step in Python and {what} {held:.0%} of the time",
+        title=f"{_line(loop, where)} at least {loop.runs} times a step in Python and {what} {format_share(held)} of the time",
         share=held,
         share_low=low * loop.low,
         share_high=min(max(high * loop.high, held_high), 1.0),
         claims=(FORWARD,),
         evidence=(
             _named_as(loop, where),
-            Evidence(name="its time", value=share * loop.share, unit="share of window", threshold=CLAIM),
+            Evidence(name="time in it", value=share * loop.share, unit="share of window", threshold=CLAIM),
             Evidence(name="runs of that line", value=loop.runs, unit="per step, at least", threshold=OFTEN),
             Evidence(name="each time", value=loop.line_ns / 1e3, unit="us", threshold=LONGEST_NS / 1e3),
             Evidence(name="timed in", value=loop.bodies, unit="steps"),
             Evidence(name="its share of autograd's nodes", value=loop.nodes_share, unit="share of nodes"),
-            Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+            Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(
@@ -152,7 +153,7 @@ def _counterfactual(m: Measurements, loop: HotLoop, *, low_ns: Floats, removed_n
     beside = producers_beside_ns(m, spared_cpu_ns=float(removed_ns.mean()))
     expected = Case(removed_ns=removed_ns, beside_ns=beside, delay_share=delay_share(m, ("compute", FORWARD)))
     return Counterfactual(
-        assumes=f"{_name(loop)} takes a twentieth of its time",
+        assumes=f"{_name(loop)} took a twentieth of its time",
         expected=expected,
         worse=replace(expected, removed_ns=low_ns, beside_ns=WORSE_BESIDE * beside),
         better=replace(expected, removed_ns=high_ns),

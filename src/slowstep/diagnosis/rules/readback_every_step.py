@@ -29,6 +29,7 @@ from slowstep.diagnosis.run_dry import EVERY_STEP, RunDry, in_every_step, run_dr
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import claim_of, for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "readback-every-step"
 # As chatty-logging's advice: a curve with a point in 50 steps still shows the training.
@@ -62,9 +63,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="steps with it", value=worst.steps / m.table("steps").height, unit="share of steps", threshold=EVERY_STEP),
             Evidence(name="bytes each", value=worst.bytes_each, unit="bytes"),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, NO_READBACKS), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, NO_READBACKS), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_READBACKS, "results stay on the device; reading them once in many steps costs next to nothing"),
+        gain=replayed_gain(m, NO_READBACKS, "results stayed on the device, and reading them once in many steps costs next to nothing"),
         fixes=_fixes(m, with_stacks(m, [one.where for one in found])),
         names_cause=True,
     )
@@ -74,18 +75,18 @@ def judge_trace(m: TraceMeasurements) -> Answer:
 def _title(found: list[RunDry], share: float, *, ahead: bool) -> str:
     others = sum(one.places for one in found) - 1
     reads = f" and {others} more read values" if others else " reads a value"
-    costs = "the host then cannot launch ahead of the device" if ahead else "the device then has nothing to do"
-    return f"{found[0].named}{reads} back in every step, and {costs}: {share:.0%} of the time"
+    costs = "the host then cannot launch ahead of the device" if ahead else "the device is then idle"
+    return f"{found[0].named}{reads} back in every step, and {costs}: {format_share(share)} of the time"
 
 
 def _costs(m: TraceMeasurements, dry: Floats, late: Floats) -> tuple[Evidence, ...]:
     """What was charged to the read-backs, and what to launching because of them."""
     both = share_interval(m, dry + late)[0]
     if not late.any():
-        return (Evidence(name="run dry after read-backs", value=both, unit="share of window", threshold=CLAIM),)
+        return (Evidence(name="device idle after read-backs", value=both, unit="share of window", threshold=CLAIM),)
     return (
-        Evidence(name="run dry, and launches too late", value=both, unit="share of window", threshold=CLAIM),
-        Evidence(name="of it, run dry right after them", value=share_interval(m, dry)[0], unit="share of window"),
+        Evidence(name="device idle, and late launches", value=both, unit="share of window", threshold=CLAIM),
+        Evidence(name="of it, idle right after them", value=share_interval(m, dry)[0], unit="share of window"),
     )
 
 

@@ -41,6 +41,7 @@ from slowstep.diagnosis.trace_side import (
     with_stacks,
 )
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "recompilation"
 WHAT = "compiling"
@@ -68,7 +69,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=_stage(m, found),
-        title=f"{share:.0%} of the time is compiling, in {steps} of {m.table('steps').height} steps ({worst})",
+        title=f"{format_share(share)} of the time is compiling, in {steps} of {m.table('steps').height} steps ({worst})",
         share=share,
         share_low=low,
         share_high=high,
@@ -78,9 +79,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *(_row(m, site) for site in sites.head(3).iter_rows(named=True)),
             Evidence(name="steps in which something is compiled", value=steps, unit="steps"),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, NO_COMPILATION), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, NO_COMPILATION), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_COMPILATION, "everything was compiled before the first of these steps"),
+        gain=replayed_gain(m, NO_COMPILATION, "everything had been compiled before the first of these steps"),
         fixes=_fixes(m, with_stacks(m, found["where"].to_list())),
         names_cause=True,
     )

@@ -27,6 +27,7 @@ from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side, w
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.units import format_share
 
 NAME = "reopened-files"
 # Of a container's opening, at worse: the first use of what was read at opening is paid for later.
@@ -53,7 +54,7 @@ def judge(m: Measurements) -> Answer:
         ),
         Evidence(name="opening and reading them", value=cost.share, unit="share of making a batch", threshold=CAUSE_SHARE),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
-        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
     ]
     if around is not None:
         evidence.insert(0, Evidence(name="function", value=around.name, unit="", where=place(m, around)))
@@ -77,8 +78,8 @@ def _title(m: Measurements, cost: FileCost) -> str:
     around = m.input.around(cost.share)
     who = "every sample" if around is None else f"{around.name} ({place(m, around)})"
     if cost.container is not None:
-        return f"{who} opens a container anew for each sample ({cost.container.name}): {cost.share:.0%} of making a batch"
-    return f"{who} opens {cost.opens_per_sample:.0f} files per sample: {cost.share:.0%} of making a batch"
+        return f"{who} opens the container file again for each sample ({cost.container.name}): {format_share(cost.share)} of making a batch"
+    return f"{who} opens {cost.opens_per_sample:.0f} files per sample: {format_share(cost.share)} of making a batch"
 
 
 def _fixes(cost: FileCost) -> tuple[Fix, ...]:
@@ -94,10 +95,10 @@ def _counterfactual(m: Measurements, side: Side, cost: FileCost) -> Counterfactu
     whole = max(cost.share, around.share if around is not None else 0.0)
     if cost.container is not None:
         spared = Spared(expected=cost.share, worse=CONTAINER_WORSE * cost.share, better=(cost.share + whole) / 2)
-        return sparing(m, side, spared, f"{cost.container.name} runs once per worker, not once per sample")
+        return sparing(m, side, spared, f"{cost.container.name} ran once per worker, not once per sample")
     left = 1 / max(cost.opens_per_sample, 1.0)
     spared = Spared(expected=(cost.share + whole) / 2 * (1 - left), worse=cost.share * (1 - left), better=whole * (1 - left))
-    return sparing(m, side, spared, "each sample is read from one file")
+    return sparing(m, side, spared, "each sample were read from one file")
 
 
 RULE = Rule(name=NAME, stages=("preprocess", "read"), judge=judge)

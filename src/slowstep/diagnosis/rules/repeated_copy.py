@@ -27,6 +27,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, one_step_only, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "repeated-copy"
 
@@ -49,19 +50,19 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="h2d",
-        title=f"the same copy to the device is made in every step and holds it for {share:.0%} of the time ({site_name(found)})",
+        title=f"the same copy to the device is made in every step and holds it for {format_share(share)} of the time ({site_name(found)})",
         share=share,
         share_low=low,
         share_high=high,
         claims=found.claims,
         evidence=(
-            Evidence(name="repeated copies and waits for them", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="repeated copying, and waiting for copies", value=share, unit="share of window", threshold=CLAIM),
             *site_rows(m, found),
             *traffic(m, found.copies),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, NO_REPEATED_COPIES), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, NO_REPEATED_COPIES), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_REPEATED_COPIES, "what is copied stays the same, and is copied once"),
+        gain=replayed_gain(m, NO_REPEATED_COPIES, "the same data were copied only once"),
         fixes=_fixes(m, unknown),
         names_cause=True,
     )

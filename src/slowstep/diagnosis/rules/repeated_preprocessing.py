@@ -33,6 +33,7 @@ from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.units import format_share
 
 NAME = "repeated-preprocessing"
 DECODERS = (
@@ -75,13 +76,14 @@ def judge(m: Measurements) -> Answer:
         m,
         side,
         spared,
-        f"the results of {decoder.name} are stored once and read in every pass",
+        f"the results of {decoder.name} were stored once and read in every pass",
         lost_ns=cores.lost_ns,
     )
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{_called(decoder)} does the same for each of {m.input.dataset_length} samples in every pass: {held:.0%} of making a batch",
+        title=f"{_called(decoder)} does the same for each of {m.input.dataset_length} samples in every pass: {format_share(held)} of "
+        "making a batch",
         share=share,
         share_low=low,
         share_high=high,
@@ -92,7 +94,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="passes begun", value=len(m.input.passes), unit="passes", threshold=2),
             Evidence(name="all samples", value=_all_bytes(m), unit="bytes as batched", threshold=_room(m)),
             Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
-            Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+            Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m),

@@ -48,7 +48,7 @@ from slowstep.frameworks._words import Change
 from slowstep.units import format_share
 
 NAME = "serial-loader"
-BACKGROUND_THREAD = Fix(text="make the next batch in a background thread, where what makes it releases the interpreter's lock")
+BACKGROUND_THREAD = Fix(text="make the next batch in a background thread, where what makes it releases the GIL")
 
 
 def judge(m: Measurements) -> Answer:
@@ -70,16 +70,16 @@ def judge(m: Measurements) -> Answer:
     if gain is None:
         return None
     evidence = (
-        Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=m.loader.dataset),
+        Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=m.loader.data_set),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         *_most_of_it(m),
-        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
-        Evidence(name="largest demand beside it", value=counterfactual.expected.beside_ns / 1e6, unit="ms per step"),
+        Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        Evidence(name="limit after the fix", value=counterfactual.expected.beside_ns / 1e6, unit="ms per step"),
     )
     finding = Finding(
         rule=NAME,
         stage=wait_stage(m),
-        title="the training thread makes its own batches (num_workers=0): nothing overlaps",
+        title="the training thread makes its batches itself (num_workers=0), so making them and training never overlap",
         share=share,
         share_low=low,
         share_high=high,
@@ -123,12 +123,12 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="of it blocked", value=float(made.blocked_ns.mean()) / 1e6, unit="ms per step"),
         known_by(made),
-        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
         stage="read" if made.blocked_ns.sum() > made.made_ns.sum() else "preprocess",
-        title=f"the loop makes its batches itself, in {made.name}: nothing overlaps",
+        title=f"the training loop makes its batches itself, in {made.name}, so making them and training never overlap",
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),
@@ -148,7 +148,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
 
 
 def _is_python(made: LoopInput) -> bool:
-    """Whether what makes the batches holds the interpreter's lock all the time."""
+    """Whether what makes the batches holds the GIL all the time."""
     return made.maker is not None and (made.maker.python_share or 0.0) >= DOMINANT_SHARE
 
 

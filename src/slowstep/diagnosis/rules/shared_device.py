@@ -47,9 +47,9 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="memory that they hold", value=held, unit="MiB"),
         Evidence(name="device busy, everybody's kernels", value=device.busy_share, unit="share of time"),
     )
-    title = f"somebody else computes on device {device.device} as well"
-    fixes = ("another device (CUDA_VISIBLE_DEVICES=N), or end what was forgotten there: nvidia-smi lists the processes",)
-    return advice(NAME, "compute", title, evidence, "the device is the training's alone", fixes, outside=True)
+    title = f"another process computes on device {device.device} too"
+    fixes = ("use another device (CUDA_VISIBLE_DEVICES=N), or end processes that were left behind there: nvidia-smi lists them",)
+    return advice(NAME, "compute", title, evidence, "no other process used the device", fixes, outside=True)
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)

@@ -24,7 +24,7 @@ When it is wrong:
 What to try:
     Call it every k steps or give the work to a background thread or process, where nothing needs it after every step; or do less in it.
     What less is, its timed calls tell: of a loop in Python (which may be all that a function does that calls nothing) operations on whole
-    tensors or arrays (a thread would keep the interpreter's lock), of pictures fewer or smaller ones. One that mostly writes to a file:
+    tensors or arrays (a thread would hold the GIL), of pictures fewer or smaller ones. One that mostly writes to a file:
     gather, and write every k steps. One that prints or logs for a quarter of its time or more: print or log less.
 """
 
@@ -59,7 +59,7 @@ from slowstep.diagnosis.in_both import InBoth, in_both, of_both
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
 from slowstep.diagnosis.named_ranges import CALLBACKS, judge_ranges
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.spread import EXACT, Spread, stack_spread
+from slowstep.diagnosis.spread import Spread, stack_spread
 from slowstep.diagnosis.trainer_side import delay_share, with_core_delay
 from slowstep.diagnosis.unnamed import how_to_name
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -78,7 +78,7 @@ TEXT = re.compile(r"^(str\.|(format|repr)$)")
 IF_NOT_NEEDED = "where nothing needs it after every step"
 # From so much on that goes into printing and logging, the rest puts together what is printed: lines that format it count to neither.
 TELLS = 0.25
-# A thread gains nothing of what keeps the interpreter's lock.
+# A thread gains nothing of what keeps the GIL.
 LOCKED = (Kind.LOOP, Kind.INTERPRETER)
 # Less of what a function is busy with.
 LESS = {
@@ -101,7 +101,7 @@ def judge(m: Measurements) -> Answer:
     if not candidates:
         if m.ledger.share(UNATTRIBUTED) >= UNNAMED:
             tell = how_to_name(m) if m.has_stacks else "record longer, at --level 1 or more"
-            return NotJudged(rule=NAME, reason=f"no stacks were taken of the time after the updates; {tell}")
+            return NotJudged(rule=NAME, reason=f"no stack samples were taken after the updates; {tell}")
         return None
     # Where another rule says better what a function is, the next one is worth a line of its own.
     unsaid = [p for p in candidates if not better_named(m, p) and m.ledger.share(*p) >= CLAIM]
@@ -124,7 +124,7 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
     stacks, timed = named.get(part), m.ledger.timed.get(part)
     spread = _spread(m, part, named)
     what = f"what {_name(part)} does besides the update" if holds_update(m, part[1]) else _name(part)
-    assumes = f"{what} {_takes(part)} no time on the training thread"
+    assumes = f"{what} took no time on the training thread"
     counterfactual = shortened(m, own, spread, queued=delay_share(m, part), assumes=assumes, perhaps=made_for(m, part))
     held = in_both(m, part, own, spread)
     if held is not None:
@@ -138,16 +138,16 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
     entry = next((entry for entry in told(m) if part in entry.parts), None)
     evidence = (
         _named_as(part),
-        Evidence(name=where if where == AFTER else "its time" if where else ran, value=share, unit="share of window", threshold=CLAIM),
+        Evidence(name=where if where == AFTER else "time in it" if where else ran, value=share, unit="share of window", threshold=CLAIM),
         *_most_of_it(m, part, entry),
         *_known_by(timed, stacks, of_stacks),
         *_next(m, following),
-        Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
         stage=part[0],
-        title=f"{_shown(part)} {_does(part)} {ran} and {_takes(part)} {share:.0%} of the time{_more(m, following)}",
+        title=f"{_shown(part)} {_does(part)} {ran} and {_takes(part)} {format_share(share)} of the time{_more(m, following)}",
         share=share,
         share_low=low * spread.low if held is None else share_interval(m, held.low)[1],
         share_high=min(high * spread.high if held is None else share_interval(m, held.high)[2], 1.0),
@@ -170,7 +170,7 @@ def _next(m: Measurements, part: Part | None) -> tuple[Evidence, ...]:
 
 def _more(m: Measurements, part: Part | None) -> str:
     """The same at the end of the title."""
-    return "" if part is None else f"; {_shown(part)} {_takes(part)} {_share(m, part):.0%} more"
+    return "" if part is None else f"; {_shown(part)} {_takes(part)} {format_share(_share(m, part))} more"
 
 
 def _share(m: Measurements, part: Part) -> float:
@@ -178,8 +178,7 @@ def _share(m: Measurements, part: Part) -> float:
 
 
 def _spread(m: Measurements, part: Part, named: dict[Part, int]) -> Spread:
-    stacks = named.get(part)
-    return timed_spread(m, part) if m.ledger.timed.get(part) else stack_spread(stacks, sum(named.values())) if stacks else EXACT
+    return timed_spread(m, part) if m.ledger.timed.get(part) else stack_spread(named.get(part, 0), sum(named.values()))
 
 
 def _where(m: Measurements, held: InBoth | None) -> str:
@@ -225,7 +224,7 @@ def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
         bar = f"leave out the progress bar: {m.words.write({Change.PROGRESS_BAR: False})}"
         return Fix(text=bar, lever=lever), Fix(text=f"call {name} every k steps")
     every = next((event.every_steps for event in m.over_time.events if event.part == part), None)
-    often = f"more seldom than every {round(every)} steps" if every is not None and round(every) > 1 else "every k steps"
+    often = f"less often than every {round(every)} steps" if every is not None and round(every) > 1 else "every k steps"
     if lines_named(part[1]):
         return _fixes_of_lines(part, entry, often, holds_update=holds_update(m, part[1]))
     if _is_on_weights(m, part, entry):
@@ -260,9 +259,9 @@ def _print_less(name: str, entry: Told | None, whose: str) -> str | None:
 
 def _aside(doing: Doing | None, whose: str = "its") -> str:
     if doing is not None and doing.kind in LOCKED:
-        return f"hand {whose} work to a background process (a thread would keep the interpreter's lock)"
+        return f"hand {whose} work to a background process (a thread would hold the GIL)"
     if doing is not None and doing.kind is Kind.OWN_LINES:
-        return f"hand {whose} work to a background process (a thread would keep the interpreter's lock, where it is a loop in Python)"
+        return f"hand {whose} work to a background process (a thread would hold the GIL if it is a loop in Python)"
     return f"hand {whose} work to a background thread or process"
 
 
@@ -289,7 +288,7 @@ def _fixes_on_weights(part: Part, often: str, lever: str | None) -> tuple[Fix, .
         at_once = "torch.optim.swa_utils.get_ema_multi_avg_fn, which Lightning's WeightAveraging takes as multi_avg_fn"
         return (
             Fix(text=f"call {name} {often} (its update_every_n_steps, if it takes that)", lever=lever),
-            Fix(text=f"have it average all tensors at once ({at_once}) in place of one by one"),
+            Fix(text=f"let it average all tensors at once ({at_once}) in place of one by one"),
         )
     # Timed calls do not tell one from the other surely: operators on weights may do either.
     at_once = "torch._foreach_lerp_ where it averages weights, torch._foreach_copy_ into tensors that are kept where it copies them"
@@ -334,8 +333,8 @@ def _of_what(doing: Doing) -> str:
 
 def _known_by(timed: int | None, stacks: int | None, of: int) -> tuple[Evidence, ...]:
     if timed:
-        return (Evidence(name="timed in", value=timed, unit="gaps"),)
-    return (Evidence(name="stacks in it", value=stacks, unit="stacks", where=f"of {of} after updates"),) if stacks else ()
+        return (Evidence(name="timed in", value=timed, unit="gaps between steps"),)
+    return (Evidence(name="stack samples in it", value=stacks, unit="samples", where=f"of {of} after updates"),) if stacks else ()
 
 
 def _shown(part: Part) -> str:

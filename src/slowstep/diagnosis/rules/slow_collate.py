@@ -84,12 +84,12 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="collating", value=held, unit="share of making a batch", threshold=DOMINATES),
         Evidence(name="collate time per step", value=m.demand.collate_ns / 1e6, unit="ms"),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
-        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{name}{where} takes {held:.0%} of the time in which a batch is made{most}",
+        title=f"{name}{where} takes {format_share(held)} of the time in which a batch is made{most}",
         share=share,
         share_low=low,
         share_high=high,
@@ -144,7 +144,7 @@ def _counterfactual(m: Measurements, side: Side) -> Counterfactual:
         beside = beside_ns(side, workers, spared_wall_ns=spared, spared_cpu_ns=spared_cpu)
         return Case(removed_ns=removed, beside_ns=beside, delay_share=share_queued(freed, removed))
 
-    words = "collating takes no longer than copying the batch" + (", and relieves the training beside it" if workers else "")
+    words = "collating took no longer than copying the batch" + (", and left more of the cores to the training" if workers else "")
     return Counterfactual(
         assumes=words,
         expected=case(floor, WARMED_EXPECTED, RELIEF_EXPECTED),

@@ -5,7 +5,7 @@ What it sees:
     something over (its function names `put`, `notify` or `set`, or a pool of concurrent.futures or multiprocessing has called it) computes
     for at least nine tenths of its time, by stacks.
 Why it costs:
-    Threads of one process share the interpreter's lock: what they do in Python is done one after the other, and takes its turns with the
+    Threads of one process share the GIL: what they do in Python is done one after the other, and takes its turns with the
     training. One thread makes one batch at a time.
 How the gain is predicted:
     r is the wait for the threads, less the receipt of a batch from a worker (1 ms assumed, 0.3 to 2 ms). B is the time in which the
@@ -31,13 +31,13 @@ from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
 from slowstep.diagnosis.input_side import WAIT_SHARE, Side, crowded, side_of_threads, workers_needed
 from slowstep.diagnosis.loop_side import workers_unknown
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.spread import EXACT, stack_spread
+from slowstep.diagnosis.spread import stack_spread
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
 from slowstep.units import format_share
 
 NAME = "slow-prefetch-thread"
-# Threads that wait for a tenth of their time keep up, or wait for something else than the interpreter's lock.
+# Threads that wait for a tenth of their time keep up, or wait for something else than the GIL.
 BUSY_SHARE = 0.9
 
 
@@ -56,7 +56,9 @@ def judge(m: Measurements) -> Answer:
     if threads is None:
         return NotJudged(rule=NAME, reason=f"{workers_unknown(largest)}: no thread that hands something over was seen to compute")
     if threads.busy_share < BUSY_SHARE:
-        reason = f"{workers_unknown(largest)}: {threads.name}, in a thread, waits itself for {1 - threads.busy_share:.0%} of its time"
+        reason = (
+            f"{workers_unknown(largest)}: {threads.name}, in a thread, waits itself for {format_share(1 - threads.busy_share)} of its time"
+        )
         return NotJudged(rule=NAME, reason=reason)
     side = side_of_threads(m, waited, threads)
     if isinstance(side, str):
@@ -69,10 +71,10 @@ def _judged(
 ) -> Judged:
     stacks = sum(m.ledger.gap_stacks.get(("preprocess", name), 0) for name in parts)
     of_stacks = max(sum(m.ledger.gap_stacks.values()), 1)
-    spread = stack_spread(stacks, of_stacks) if stacks else EXACT
+    spread = stack_spread(stacks, of_stacks)
     workers, taken = workers_needed(side, 0), crowded(m, side, freed=threads.cpu_ns / float(m.step_ns.mean()))
     counterfactual = made_by_workers(side, workers, spread)
-    who = "a thread beside the loop makes" if threads.threads == 1 else f"{threads.threads} threads beside the loop make"
+    who = "a background thread makes" if threads.threads == 1 else f"{threads.threads} background threads make"
     function, _, where = threads.name.partition(" (")
     finding = Finding(
         rule=NAME,
@@ -88,8 +90,8 @@ def _judged(
             *_inner(threads),
             _busy(threads),
             Evidence(name="making batches", value=threads.wall_ns / 1e6, unit="ms per step"),
-            Evidence(name="of it on a core", value=threads.cpu_ns / 1e6, unit="ms per step"),
-            Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+            Evidence(name="of it computing", value=threads.cpu_ns / 1e6, unit="ms per step"),
+            Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual) if taken is None else unknown_gain(taken),
         fixes=(
@@ -112,7 +114,7 @@ def _inner(threads: PrefetchThreads) -> tuple[Evidence, ...]:
 
 def _busy(threads: PrefetchThreads) -> Evidence:
     share, stacks = threads.busy_share, f"{threads.stacks} stacks"
-    return Evidence(name="it computes for", value=share, unit="share of its time", threshold=BUSY_SHARE, where=stacks)
+    return Evidence(name="it computes", value=share, unit="share of its time", threshold=BUSY_SHARE, where=stacks)
 
 
 RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

@@ -10,7 +10,7 @@ How the gain is predicted:
     r is 95 % of that time (80 % at worse, all of it at better, each by the interval of a share of stacks where it is known by those).
     B is what the workers need per step.
 When it is wrong:
-    With workers only stacks tell what of the time in requests is the sampler's: what holds the interpreter's lock is seen where it ends. A
+    With workers only stacks tell what of the time in requests is the sampler's: what holds the GIL is seen where it ends. A
     sampler that must look at the model's last results cannot draw ahead.
 What to try:
     Draw a whole epoch's indices in one operation (numpy.random.choice with size=, torch.multinomial), or WeightedRandomSampler.
@@ -29,6 +29,7 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.spread import EXACT, Spread, stack_spread
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.units import format_share
 
 NAME = "slow-sampler"
 # What is left after the fix: the same assumption as slow-transform's.
@@ -48,7 +49,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"the training thread draws the loader's next indices itself: {name} ({where}) takes {share:.0%} of the time",
+        title=f"the training thread draws the loader's next indices itself: {name} ({where}) takes {format_share(share)} of the time",
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),
@@ -57,7 +58,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="function", value=name, unit="", where=where),
             Evidence(name="drawing indices", value=share, unit="share of window", threshold=WAIT_SHARE),
             _known_by(drawing),
-            Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+            Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(
@@ -71,14 +72,14 @@ def judge(m: Measurements) -> Answer:
 
 def _known_by(drawing: Drawing) -> Evidence:
     if drawing.gaps:
-        return Evidence(name="timed in", value=drawing.gaps, unit="gaps")
-    return Evidence(name="stacks in it", value=drawing.stacks, unit="stacks", where=f"of {drawing.of_stacks} in requests for input")
+        return Evidence(name="timed in", value=drawing.gaps, unit="gaps between steps")
+    return Evidence(name="stack samples in it", value=drawing.stacks, unit="samples", where=f"of {drawing.of_stacks} in requests for input")
 
 
 def _counterfactual(m: Measurements, drawn: Floats, spread: Spread) -> Counterfactual:
     beside = producers_beside_ns(m, spared_cpu_ns=float(drawn.mean()))
     return Counterfactual(
-        assumes="drawing takes a twentieth of its time",
+        assumes="drawing took a twentieth of its time",
         expected=Case(removed_ns=drawn * (1 - LEFT), beside_ns=beside),
         worse=Case(removed_ns=drawn * (1 - LEFT_AT_WORSE) * spread.low, beside_ns=WORSE_BESIDE * beside),
         better=Case(removed_ns=drawn * spread.high, beside_ns=beside),

@@ -44,7 +44,8 @@ def judge(m: Measurements) -> Answer:
     stage = "compute" if longest.name == FIRST_STEP else "preprocess"
     title = f"{taken_ns / 1e9:.0f} s pass before the first update, {longest.ns / 1e9:.0f} s of them in: {longest.name}"
     fix = _IMPORTED_LATE if _is_import(longest.name) else _FIXES.get(longest.name, _STORED)
-    return advice(NAME, stage, title, _evidence(parts, taken_ns, share), "a shorter start makes no step faster", (fix,))
+    evidence = _evidence(parts, taken_ns, share)
+    return advice(NAME, stage, title, evidence, "the start were shorter (no step gets faster)", (fix,))
 
 
 _STORED = "store what is computed there and load it at the next start"

@@ -98,7 +98,7 @@ SAMPLE_AT_WORSE_NS = 15_000.0
 BY_CORES, BY_RECEIPT = "the cores are used up", "batches take about as long to receive from workers"
 BY_THREADS = "the training's own threads use the cores"
 BY_PART = "workers would hide only a part of it"
-NO_WORKERS = ", and workers would take little of that off it"
+NO_WORKERS = ", and workers would save little of it"
 
 
 def judge(m: Measurements) -> Answer:
@@ -135,7 +135,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{function.name} ({where}) takes {function.share:.0%} of the time in which samples are made, and {why}",
+        title=f"{function.name} ({where}) takes {format_share(function.share)} of the time in which samples are made, and {why}",
         share=share,
         share_low=low,
         share_high=high,
@@ -168,7 +168,7 @@ def _not_python(function: Function, where: str) -> NotJudged | None:
     """A little that is made fast is nobody's fault: without workers that would gain, only what is known to be a loop in Python is named."""
     if function.python_share is not None:
         return None
-    held = f"{function.name} ({where}), {function.share:.0%} of making samples,"
+    held = f"{function.name} ({where}), {format_share(function.share)} of making samples,"
     return NotJudged(rule=NAME, reason=f"whether {held} is a loop in Python was not seen; record longer, at --level 1 or more")
 
 
@@ -205,7 +205,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     slow = name if inner is None else inner.name
     spared, at_better = held * (1 - LEFT), np.minimum(held * spread.high, np.maximum(side.removable_ns, held))
     counterfactual = Counterfactual(
-        assumes=f"{name} takes a twentieth of its time",
+        assumes=f"{name} took a twentieth of its time",
         expected=Case(removed_ns=spared + warmed_ns(side, spared, WARMED_EXPECTED)),
         worse=Case(removed_ns=held * maker.python_share * (1 - LEFT_AT_WORSE) * spread.low),
         better=Case(removed_ns=at_better + warmed_ns(side, at_better, WARMED_AT_BETTER)),
@@ -213,7 +213,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{name} ({where}) makes batches in the loop for {share:.0%} of the time{'' if take_most else NO_WORKERS}",
+        title=f"{name} ({where}) makes batches in the loop for {format_share(share)} of the time{'' if take_most else NO_WORKERS}",
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),
@@ -225,7 +225,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
             _loop_in_python(maker.python_share),
             known_by(made),
             Evidence(name="receiving a batch instead", value=RECEIVE_NS / 1e6, unit="ms per step"),
-            Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+            Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(
@@ -256,7 +256,7 @@ def _evidence(m: Measurements, side: Side, function: Function, where: str, share
         *(() if function.python_share is None else (_loop_in_python(function.python_share),)),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         _not_hidden(m, side, received=received),
-        Evidence(name="removed per step", value=float(side.removable_ns.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(side.removable_ns.mean()) / 1e6, unit="ms"),
     )
 
 
@@ -295,7 +295,7 @@ def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterf
         beside = beside_ns(side, workers, spared_wall_ns=spared_wall, spared_cpu_ns=spared_cpu)
         return Case(removed_ns=removed, beside_ns=beside, delay_share=share_queued(freed, removed))
 
-    words = f"{function.name} takes a twentieth of its time" + (", and relieves the training beside it" if workers else "")
+    words = f"{function.name} took a twentieth of its time" + (", and left more of the cores to the training" if workers else "")
     known = m.steps.samples[np.isfinite(m.steps.samples)]
     samples = float(known.mean()) if known.size else 0.0
     at_worse = max(LEFT_AT_WORSE, min(SAMPLE_AT_WORSE_NS * samples / max(held, 1.0), 1.0))
@@ -310,7 +310,7 @@ def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterf
 def _late(m: Measurements) -> Floats:
     """What receiving takes per step beyond the usual, where busy workers are known to hand over late: ns.
 
-    More of it than is known may be their doing: one that waits for a core may hold the interpreter's lock.
+    More of it than is known may be their doing: one that waits for a core may hold the GIL.
     """
     if m.held_delivery_share < CAUSE_SHARE:
         return np.zeros(m.steps.count)

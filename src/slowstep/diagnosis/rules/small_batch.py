@@ -45,6 +45,7 @@ from slowstep.diagnosis.trace_side import share_interval as trace_share_interval
 from slowstep.diagnosis.trainer_side import producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change, Words
+from slowstep.units import format_share
 
 NAME = "small-batch"
 DOMINATES = 0.5
@@ -84,11 +85,11 @@ def judge(m: Measurements) -> Answer:
 
 def _reason(cost: FixedCost, step: float, *, busy: bool) -> str:
     if cost.high_ns is None:
-        why = "here (busy machine)" if busy else "(they were not counted)"
-        return f"{_sizes(cost)}, and what its operations cost is unknown {why}"
+        why = "busy machine" if busy else "they were not counted"
+        return f"{_sizes(cost)}, and the cost of its operations is unknown: {why}"
     # The steps that it is known from may take longer than the usual one.
     low, high = (min(ns / step, 1.0) for ns in (cost.low_ns, cost.high_ns))
-    known = f"the fixed cost is only known to be {low:.0%} to {high:.0%} of the step"
+    known = f"the fixed cost is only known to be {format_share(low)} to {format_share(high)} of the step"
     if cost.value_ns is None:
         return f"{_sizes(cost)}: {known}; {_another_size(cost)}"
     return f"{known} ({cost.source}); record longer, on a quieter machine"
@@ -100,10 +101,16 @@ def _another_size(cost: FixedCost) -> str:
 
 def _sizes(cost: FixedCost) -> str:
     if cost.varied is not None:
-        return f"steps held {cost.varied[0]} to {cost.varied[1]} samples, and not just an epoch's last held fewer: that tells no fixed cost"
+        return (
+            f"steps held {cost.varied[0]} to {cost.varied[1]} samples, and not just an epoch's last held fewer: that does not show "
+            "the fixed cost"
+        )
     if not cost.smaller:
         return "all steps had the same size"
-    return f"only {cost.smaller} smaller step{'s were' if cost.smaller > 1 else ' was'} seen, and {FEWEST_SMALL} tell the fixed cost"
+    return (
+        f"only {cost.smaller} smaller step{'s were' if cost.smaller > 1 else ' was'} seen, and {FEWEST_SMALL} are needed to know "
+        "the fixed cost"
+    )
 
 
 def _telling(m: Measurements, cost: FixedCost) -> str | None:
@@ -130,12 +137,13 @@ def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judg
         Evidence(name="batch size", value=round(cost.samples or 0.0), unit="samples"),
         Evidence(name="batch size assumed", value=size, unit="samples"),
         Evidence(name="optimizer", value=optimizer_ns(m) / 1e6, unit="ms", threshold=LARGEST * fixed / 1e6),
-        Evidence(name="removed per step", value=fixed * (1 - 1 / factor) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=fixed * (1 - 1 / factor) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{fixed / step:.0%} of a step is paid however small the batch is, and it holds only {round(cost.samples or 0.0)} samples",
+        title=f"{format_share(fixed / step)} of a step is a fixed cost, however small the batch is, and a batch holds only "
+        f"{round(cost.samples or 0.0)} samples",
         share=share,
         share_low=min(low, cost.low_ns / step),
         share_high=max(high, (cost.high_ns or fixed) / step),
@@ -191,7 +199,7 @@ def _counterfactual(m: Measurements, cost: FixedCost, fixed: float, factor: int,
         return Case(removed_ns=step - after, beside_ns=factor * producers_beside_ns(m, spared_cpu_ns=spared))
 
     return Counterfactual(
-        assumes=f"batch size {size}, and a tenth less time per sample beyond the fixed cost",
+        assumes=f"the batch size were {size}, with a tenth less time per sample beyond the fixed cost",
         expected=case(fixed, PER_SAMPLE_EXPECTED),
         worse=case(min(cost.low_ns, fixed), PER_SAMPLE_WORSE),
         better=case(max(cost.high_ns or fixed, fixed), PER_SAMPLE_BETTER),
@@ -215,7 +223,8 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"the device waits {share:.0%} of the time for launches of kernels that are shorter than those: batches are too small for it",
+        title=f"the device waits {format_share(share)} of the time for launches of kernels that are shorter than those: batches are "
+        "too small for it",
         share=share,
         share_low=low,
         share_high=high,
@@ -226,9 +235,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="kernels", value=int(launches["kernels"].sum()) / max(launches.height, 1), unit="per step"),
             Evidence(name="batch size", value=m.batch_size, unit="samples", where=m.batch_size_from),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, LARGER_BATCH), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, LARGER_BATCH), unit="ms"),
         ),
-        gain=replayed_gain(m, LARGER_BATCH, "twice the samples in a step take the launches and gaps of one"),
+        gain=replayed_gain(m, LARGER_BATCH, "twice the samples in a step took as many launches and gaps as now"),
         fixes=_trace_fixes(m),
     )
     return Judged(finding=finding, counterfactual=None)
@@ -242,7 +251,8 @@ def _on_the_host(m: TraceMeasurements) -> NotJudged | None:
         return None
     each = f"{int(short['count'].sum()) / max(len(m.step_ns), 1):,.0f} operators per step of less than {SHORT_OPERATOR_NS / 1000:.0f} us"
     return NotJudged(
-        rule=NAME, reason=f"{each} take {share:.0%} of the time, and how much of that is the profiler's is unknown; use slowstep run"
+        rule=NAME,
+        reason=f"{each} take {format_share(share)} of the time, and how much of that is the profiler's is unknown; use slowstep run",
     )
 
 

@@ -31,6 +31,7 @@ from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import claim_of, for_framework, no_device, no_marks, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.units import format_share
 
 NAME = "small-collectives"
 # torch.distributed._DEFAULT_FIRST_BUCKET_BYTES: what DDP itself thinks worth a collective of its own.
@@ -59,7 +60,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="gradient_sharing",
-        title=f"{a_step:,.0f} small collectives a step carry {carried / 1e6:.3g} MB between them: {share:.0%} of the time",
+        title=f"{a_step:,.0f} small collectives a step carry {carried / 1e6:.3g} MB between them: {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -71,9 +72,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="of all collectives", value=_share_of_all(m, found), unit="share of collectives"),
             Evidence(name="each", value=int(found["total_ns"].sum()) / max(int(found["count"].sum()), 1) / 1e3, unit="us"),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, COLLECTIVES_MERGED), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, COLLECTIVES_MERGED), unit="ms"),
         ),
-        gain=replayed_gain(m, COLLECTIVES_MERGED, "the small collectives of a step are few large ones"),
+        gain=replayed_gain(m, COLLECTIVES_MERGED, "the small collectives of a step were merged into few large ones"),
         fixes=_fixes(m),
         names_cause=True,
     )
@@ -110,7 +111,9 @@ def _unknown(m: TraceMeasurements, joining: pl.DataFrame) -> Answer:
         jax="look for them in the program's HLO (XLA_FLAGS=--xla_dump_to=...)",
         nsys="record with nsys profile --trace=cuda,nvtx and NCCL_NVTX at its default",
     )
-    return NotJudged(rule=NAME, reason=f"the sizes of the collectives that hold {share:.0%} of the time are not in the trace: {ask}")
+    return NotJudged(
+        rule=NAME, reason=f"the sizes of the collectives that hold {format_share(share)} of the time are not in the trace: {ask}"
+    )
 
 
 def _fixes(m: TraceMeasurements) -> tuple[Fix, ...]:

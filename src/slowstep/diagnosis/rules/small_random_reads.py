@@ -55,7 +55,7 @@ def judge(m: Measurements) -> Answer:
         share_high=high,
         claims=claims(m, STORAGE),
         evidence=evidence,
-        gain=unknown_gain("the same bytes are read in few large pieces"),
+        gain=unknown_gain("the same bytes were read in few large pieces"),
         fixes=(Fix(text="store samples one after the other in large files, and read those in order", bounded_by=MOCK_LOADER),),
     )
     return Judged(finding=finding, counterfactual=None)

@@ -28,12 +28,13 @@ from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side, removab
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, WARM_CACHE, fix_of_its_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.units import format_share
 
 NAME = "storage-wait"
 # Later passes that read less than half of the first one's bytes are being served by the page cache more and more: see cold-cache.
 LASTING = 0.5
 LEFT_AT_WORSE = 0.2
-ASSUMES = "the data are in memory, and nothing else about making batches changes"
+ASSUMES = "the data were in memory, and nothing else about making batches changed"
 
 
 def judge(m: Measurements) -> Answer:
@@ -55,12 +56,12 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="blocked on storage", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="read from storage", value=read_bytes / 1e6, unit="MB per step"),
         Evidence(name="rate", value=read_bytes * 1e3 / float(m.step_ns.mean()), unit="MB/s"),
-        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
         stage="read",
-        title=f"making batches waits for storage {share:.0%} of the time, {read_bytes / 1e6:.1f} MB per step",
+        title=f"making batches waits for storage for {format_share(share)} of the time, {read_bytes / 1e6:.1f} MB per step",
         share=share,
         share_low=low,
         share_high=high,

@@ -6,7 +6,7 @@ What it sees:
     steps. What the training waits for them is at least 5 % of the window.
 Why it costs:
     A batch is complete when its slowest sample is, and batches are handed over in order: one slow file holds up its batch, the batches that
-    are ready behind it, and after a while all workers. One that keeps the interpreter's lock (a regular expression over a book, a loop
+    are ready behind it, and after a while all workers. One that keeps the GIL (a regular expression over a book, a loop
     in a library) also holds up the batches that its worker has ready: nothing of them is handed over meanwhile.
 How the gain is predicted:
     r comes from a replay: the workers make the same batches in the same order with and without the excess of the slow samples over the
@@ -17,7 +17,7 @@ When it is wrong:
     again in another epoch is no accident, and the evidence says how often each was.
 What to try:
     Look at the samples named: shrink, re-encode or cache them, or leave them out. A larger prefetch_factor or DataLoader(in_order=False)
-    hides some, but little of samples that keep the interpreter's lock: with a factor of 8 in place of 2, 27.6 ms a step of 29.9 were left,
+    hides some, but little of samples that keep the GIL: with a factor of 8 in place of 2, 27.6 ms a step of 29.9 were left,
     and 19.4 without those samples (medians of three runs on two busy cores).
 """
 
@@ -54,7 +54,7 @@ def judge(m: Measurements) -> Answer:
     worse = Case(removed_ns=(1 - LEFT_AT_WORSE) * found.removed_ns)
     # Without workers nothing is made ahead, and torch takes no prefetch_factor.
     has_workers = m.loader is not None and m.loader.num_workers > 0
-    words = "slow samples take as long as the others"
+    words = "slow samples took as long as the others"
     counterfactual = Counterfactual(assumes=words, expected=case, worse=worse, better=case)
     finding = Finding(
         rule=NAME,
@@ -91,7 +91,7 @@ def _evidence(found: Stragglers, share: float) -> tuple[Evidence, ...]:
         Evidence(name="a usual one", value=found.usual_ns / 1e6, unit="ms"),
         Evidence(name="steps that wait for one", value=found.steps, unit="steps", threshold=FEWEST_SLOW_STEPS),
         Evidence(name="waiting for them", value=share, unit="share of window", threshold=WAIT_SHARE),
-        Evidence(name="removed per step", value=float(found.removed_ns.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(found.removed_ns.mean()) / 1e6, unit="ms"),
     )
 
 

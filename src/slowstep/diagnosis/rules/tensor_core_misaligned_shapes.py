@@ -29,6 +29,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.units import format_share
 
 NAME = "tensor-core-misaligned-shapes"
 # CUTLASS writes how many elements a kernel reads at once into its name, cuBLAS calls the same ldg; of several numbers the first input's.
@@ -60,7 +61,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"sizes that are not multiples of 16 bytes keep {named} from the Tensor Cores' full rate: {share:.0%} of the time",
+        title=f"sizes that are not multiples of 16 bytes keep {named} from the Tensor Cores' full rate: {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -71,7 +72,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="sizes should be multiples of", value=worst["why_not"] or named, unit="", threshold=MULTIPLE[worst["precision"]]),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, ALIGNED_SHAPES) if unknown is None else None, unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, ALIGNED_SHAPES) if unknown is None else None, unit="ms"),
         ),
         gain=_gain(m, unknown),
         fixes=_fixes(m, worst["class"], named),
@@ -81,10 +82,10 @@ def judge_trace(m: TraceMeasurements) -> Answer:
 
 
 def _gain(m: TraceMeasurements, unknown: str | None) -> Gain:
-    assumes = "these kernels run at the rate of aligned ones; what padding adds is not counted"
+    assumes = "these kernels ran at the rate of aligned ones (what padding adds is not counted)"
     if unknown is None:
         return replayed_gain(m, ALIGNED_SHAPES, assumes)
-    return Gain(predicted=None, low=None, high=None, assumes=f"{assumes} (gain not judged: {unknown})")
+    return Gain(predicted=None, low=None, high=None, assumes=assumes, unknown_because=unknown)
 
 
 def _not_replayed(able: pl.DataFrame, found: pl.DataFrame, without: float) -> str | None:
@@ -109,7 +110,9 @@ def _unknown(m: TraceMeasurements, able: pl.DataFrame) -> Answer:
         tensorflow="look at the shapes in the model's summary",
         jax="look at the shapes by jax.make_jaxpr",
     )
-    return NotJudged(rule=NAME, reason=f"kernels with {share:.0%} of the time miss the Tensor Cores, and the trace has no shapes: {ask}")
+    return NotJudged(
+        rule=NAME, reason=f"kernels with {format_share(share)} of the time miss the Tensor Cores, and the trace has no shapes: {ask}"
+    )
 
 
 def _fixes(m: TraceMeasurements, kind: str, named: str) -> tuple[Fix, ...]:

@@ -29,6 +29,7 @@ from slowstep.diagnosis.lever_specs import threads as threads_lever
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.stages import STAGES
+from slowstep.units import format_share
 
 NAME = "thread-contention"
 # The alert CPUThrottlingHigh of kubernetes-mixin.
@@ -54,11 +55,11 @@ def judge(m: Measurements) -> Answer:
         return None
     evidence = (
         *cause.evidence,
-        Evidence(name="training thread in the queue for a core", value=share, unit="share of window", threshold=QUEUED_SHARE),
-        Evidence(name="threads in the queue", value=m.machine.queueing, unit="threads on average"),
+        Evidence(name="training thread waits for a core", value=share, unit="share of window", threshold=QUEUED_SHARE),
+        Evidence(name="threads that wait for a core", value=m.machine.queueing, unit="threads on average"),
         Evidence(name="cores used by the training", value=m.machine.tree_cores, unit="cores"),
     )
-    assumes = "no thread waits for a core; what spinning costs besides, and what fewer threads do more slowly, is not known"
+    assumes = "no thread waited for a core (the cost of spinning, and of fewer threads, is not known)"
     if low < CLAIM or cause.beside_others:
         return advice(NAME, "compute", cause.title, evidence, assumes, (cause.fix,), share=share)
     stages = [stage for stage in STAGES if m.ledger.of(stage, CORE).any()]
@@ -85,7 +86,8 @@ def _quota(m: Measurements) -> _Cause | None:
     more = threads is not None and threads * m.machine.ranks > quota
     fewer = max(int(quota // m.machine.ranks), 1)
     return _Cause(
-        title=f"the CPU quota of {quota:g} cores is used up in {throttling.share:.0%} of its periods, and then everything stands still",
+        title=f"the CPU quota of {quota:g} cores is used up in {format_share(throttling.share)} of its periods, and then every "
+        "thread is stopped",
         evidence=(
             Evidence(name="periods in which the quota was used up", value=throttling.share, unit="share", threshold=THROTTLED_SHARE),
             Evidence(name="cores held back", value=throttling.cores, unit="cores on average"),
@@ -94,7 +96,7 @@ def _quota(m: Measurements) -> _Cause | None:
         ),
         fix=Fix(text=f"OMP_NUM_THREADS={fewer}: no more threads than the quota is worth", lever=threads_lever(fewer))
         if more
-        else Fix(text="a larger CPU quota, or less work beside"),
+        else Fix(text="a larger CPU quota, or less other work under it"),
     )
 
 

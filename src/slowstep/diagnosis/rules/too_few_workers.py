@@ -52,7 +52,7 @@ from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 
 NAME = "too-few-workers"
 # One more worker may slow those that are there: at worse they share what they wait for by a tenth.
@@ -85,11 +85,11 @@ def judge(m: Measurements) -> Answer:
         return _uneven(m, side)
     each = 1e6 * max(m.demand.batches, 1e-9)
     evidence = (
-        Evidence(name="num_workers", value=now, unit="workers", threshold=workers, where=m.loader.dataset),
+        Evidence(name="num_workers", value=now, unit="workers", threshold=workers, where=m.loader.data_set),
         Evidence(name="waiting for workers", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="worker time per step", value=side.wall_ns / 1e6, unit="ms", threshold=side.rest_ns * now / 1e6),
         Evidence(name="workers idle", value=m.demand.idle_share, unit="share of their time"),
-        Evidence(name="removed per step", value=float(side.removable_ns.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(side.removable_ns.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
@@ -136,7 +136,7 @@ def _restarts(m: Measurements) -> NotJudged | None:
     if lost < RESTARTS:
         return None
     return NotJudged(
-        rule=NAME, reason=f"{lost:.0%} of the time goes to each epoch's first batch, which nothing makes ahead; try longer epochs"
+        rule=NAME, reason=f"{format_share(lost)} of the time goes to each epoch's first batch, which nothing makes ahead; try longer epochs"
     )
 
 
@@ -169,7 +169,7 @@ def _counterfactual(m: Measurements, side: Side, workers: int) -> Counterfactual
 
     how = "do not slow each other" if longer.expected == 1 else f"are blocked {longer.expected:.2f} times as long as now, for they share it"
     return Counterfactual(
-        assumes=f"{workers} workers share the work evenly and {how}",
+        assumes=f"{workers} workers shared the work evenly and {how}",
         expected=case(beside(longer.expected), core_bound_ns(m, side, ATTAINED)),
         worse=case(max(beside(longer.worse), side.rest_ns) * WORSE_SHARING, core_bound_ns(m, side, ATTAINED_AT_WORSE)),
         better=case(beside(longer.better), min(core_bound_ns(m, side, 1.0), known_bound_ns(m, side))),

@@ -28,6 +28,7 @@ from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, no_marks, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.units import format_share
 
 NAME = "unfused-elementwise"
 SHARE = 0.10
@@ -57,7 +58,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{a_step:,.0f} elementwise kernels a step each go through memory on their own: {share:.0%} of the time",
+        title=f"{a_step:,.0f} elementwise kernels a step each go through memory on their own: {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -68,9 +69,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="fused already", value=fused_ns / max(int(elementwise["total_ns"].sum()), 1), unit="share of elementwise time"),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, FUSED_ELEMENTWISE), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, FUSED_ELEMENTWISE), unit="ms"),
         ),
-        gain=replayed_gain(m, FUSED_ELEMENTWISE, "each run of elementwise kernels is one pass over memory"),
+        gain=replayed_gain(m, FUSED_ELEMENTWISE, "each run of elementwise kernels were one pass over memory"),
         fixes=_fixes(m, f" (most time: {named})" if named else ""),
     )
     return unless_beside(finding)

@@ -26,6 +26,7 @@ from slowstep.diagnosis.optimizer_side import flush_denormals, fuse, fused_count
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import with_core_delay
 from slowstep.findings import Evidence, Finding
+from slowstep.units import format_share
 
 NAME = "unfused-optimizer"
 # Of the usual step: from here on fusing gains some 8 %, and less where it is the least that was measured.
@@ -45,7 +46,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{kind} takes {share:.0%} of the time, in several passes over its parameters: it is not fused",
+        title=f"{kind} takes {format_share(share)} of the time, in several passes over its parameters: it is not fused",
         share=share,
         share_low=low,
         share_high=high,
@@ -53,7 +54,7 @@ def judge(m: Measurements) -> Answer:
         evidence=(
             Evidence(name="optimizer", value=share, unit="share of window", threshold=WORTH, where=kind),
             Evidence(name="it takes", value=optimizer_ns(m) / 1e6, unit="ms per step"),
-            Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+            Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(fuse(m.words, kind, share), *(() if flushed is None else (flushed,))),

@@ -24,6 +24,7 @@ from slowstep.analyses.over_time import variation
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
+from slowstep.units import format_share
 
 NAME = "unstable-step-time"
 # An even step varied by 0.38 on a shared, loaded machine (1879 steps, measured): beyond that, it is the training.
@@ -50,8 +51,8 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="part that varies most", value=found.part[1], unit="", where=found.part[0]),
         Evidence(name="its share", value=found.part_share, unit="share of the variance", threshold=MOST_OF_IT),
     )
-    title = f"steps vary by {found.variation:.0%} of their median, mostly in: {found.part[1]}"
-    return advice(NAME, found.part[0], title, evidence, "every step takes the same time", (fix,))
+    title = f"steps vary by {format_share(found.variation)} of their median, mostly in: {found.part[1]}"
+    return advice(NAME, found.part[0], title, evidence, "every step took the same time", (fix,))
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge)

@@ -32,7 +32,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copying_after_forks, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
-from slowstep.units import format_count, format_duration
+from slowstep.units import format_count, format_duration, format_share
 
 NAME = "worker-restart"
 # One start, or two, are no habit.
@@ -61,12 +61,13 @@ def judge(m: Measurements) -> Answer:
     case = Case(removed_ns=removed + copying_after_forks(m, own), beside_ns=beside)
     worse = Case(removed_ns=starting, beside_ns=WORSE_BESIDE * beside)
     better = Case(removed_ns=removed + copying_after_forks(m, own, AFTER_FORK_HIGH), beside_ns=beside)
-    counterfactual = Counterfactual(assumes="workers outlive the epoch", expected=case, worse=worse, better=better)
+    counterfactual = Counterfactual(assumes="workers were kept between epochs", expected=case, worse=worse, better=better)
     each = float(removed.sum()) / restarts.count
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"workers are started anew at each of {restarts.count} epochs: {each / 1e6:.0f} ms each, {share:.0%} of the time",
+        title=f"the loader's workers are started again at each of {restarts.count} epochs: {each / 1e6:.0f} ms each, "
+        f"{format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -77,12 +78,12 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="one start and end", value=float(restarts.start_ns.sum()) / restarts.count / 1e6, unit="ms"),
             Evidence(name="first batch beyond a usual one", value=float(restarts.cold_ns.sum()) / restarts.count / 1e6, unit="ms"),
             Evidence(name="restarting", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+            Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(
             fix_of_its_loader(m, m.words.write({Change.PERSISTENT_WORKERS: True}), PERSISTENT_WORKERS),
-            Fix(text="longer epochs: a sampler that goes over the data set several times"),
+            Fix(text="longer epochs: a sampler that passes over the data set several times"),
         ),
         names_cause=True,
     )
@@ -98,8 +99,8 @@ def _too_few(m: Measurements, starts: int) -> NotJudged | None:
     workers, times = format_count(m.loader.num_workers, "worker"), "once" if starts == 1 else "twice"
     once = f"{m.words.name_of(Change.PERSISTENT_WORKERS)}=True starts them once"
     reason = (
-        f"starting and ending the loader's {workers} took {format_duration(taken_ns)}, {share:.0%} of the time, but was seen {times}; "
-        f"record {FEWEST} epochs or more. Fewer workers start sooner, and {once}"
+        f"starting and ending the loader's {workers} took {format_duration(taken_ns)}, {format_share(share)} of the time, but was "
+        f"seen {times}; record {FEWEST} epochs or more. Fewer workers start sooner, and {once}"
     )
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, PERSISTENT_WORKERS))
 

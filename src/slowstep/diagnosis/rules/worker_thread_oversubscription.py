@@ -46,7 +46,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="busy threads in all", value=found.threads, unit="threads", threshold=found.cores),
         Evidence(name="queueing and waiting for threads", value=found.queueing, unit="share of the waits", threshold=QUEUEING),
         Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
-        Evidence(name="removed per step", value=float(expected.removed_ns.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(expected.removed_ns.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,

@@ -1,4 +1,4 @@
-"""Processes that read a large file together with this one: making columns of events holds the interpreter's lock, so threads cannot.
+"""Processes that read a large file together with this one: making columns of events holds the GIL, so threads cannot.
 
 This process cuts the file into chunks. A co-reader gets a chunk as a file of its own, tells when it has read it, and leaves its columns
 when told that there are no more. A chunk that a co-reader cannot read ends all of them: what a damaged file holds depends on what stands

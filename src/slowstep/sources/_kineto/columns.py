@@ -217,9 +217,10 @@ class Columns:
         lengths = np.array([(element_bytes(a.element_type) or 0) if a.collective else 0 for a in args], dtype=np.int64)
         elements = numbers(args, "elements")
         known = (lengths > 0) & (elements >= 0) & (elements < MOST_ELEMENTS)
+        group = numbers(args, "group_size")
         return {
             "collective": self.collectives.of([a.collective for a in args], len(args)),
-            "group_size": numbers(args, "group_size"),
+            "group_size": np.where((group > 0) & (group < 2**31), group, NULL),
             "bytes": np.where(known, np.where(known, elements, 0) * lengths, NULL),
         }
 

@@ -10,13 +10,15 @@ import polars as pl
 from slowstep.timeline.schema import TABLE
 
 Metadata = Mapping[str, Any]
+# Of what is counted one by one: devices, multiprocessors, ranks.
+_MOST_SMALL = 2**31
 
 
 def devices_table(metadata: Metadata, device_events: pl.DataFrame, vendor: str | None) -> pl.DataFrame:
     """The devices that the file describes or that something ran on, by number."""
     listed = metadata.get("deviceProperties")
     described = (
-        {row["id"]: row for row in listed if isinstance(row, dict) and _whole(row.get("id")) is not None}
+        {row["id"]: row for row in listed if isinstance(row, dict) and _whole(row.get("id"), _MOST_SMALL) is not None}
         if isinstance(listed, list)
         else {}
     )
@@ -26,16 +28,17 @@ def devices_table(metadata: Metadata, device_events: pl.DataFrame, vendor: str |
 
 
 def _device(number: int, row: Mapping[str, Any], vendor: str | None) -> tuple[Any, ...]:
-    major, minor = _whole(row.get("computeMajor")), _whole(row.get("computeMinor"))
+    major, minor = _whole(row.get("computeMajor"), _MOST_SMALL), _whole(row.get("computeMinor"), _MOST_SMALL)
     capability = None if major is None or minor is None or vendor == "amd" else major + minor / 10
     name = row.get("name")
-    return number, name if isinstance(name, str) else None, _whole(row.get("totalGlobalMem")), _whole(row.get("numSms")), capability
+    memory_bytes, multiprocessors = _whole(row.get("totalGlobalMem")), _whole(row.get("numSms"), _MOST_SMALL)
+    return number, name if isinstance(name, str) else None, memory_bytes, multiprocessors, capability
 
 
 def rank_of(metadata: Metadata) -> tuple[int | None, int | None]:
     """(rank, ranks of the job); None where the file does not say."""
     info = metadata.get("distributedInfo")
-    return (_whole(info.get("rank")), _whole(info.get("world_size"))) if isinstance(info, dict) else (None, None)
+    return (_whole(info.get("rank"), _MOST_SMALL), _whole(info.get("world_size"), _MOST_SMALL)) if isinstance(info, dict) else (None, None)
 
 
 def base_of(metadata: Metadata) -> int:
@@ -83,6 +86,6 @@ def recorded_kinds(metadata: Metadata, tables: Mapping[str, pl.DataFrame]) -> fr
     return frozenset(name for name, is_there in found.items() if is_there)
 
 
-def _whole(value: Any) -> int | None:
-    """A whole number that a table can hold; None for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62 else None
+def _whole(value: Any, most: int = 2**62) -> int | None:
+    """A whole number from 0 on that a table can hold; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < most else None

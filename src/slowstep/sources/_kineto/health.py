@@ -26,14 +26,14 @@ _ROWS: dict[str, tuple[str, Severity, str]] = {
     "malformed": (
         "malformed-events",
         "data_loss",
-        "they are no JSON, or have something else than words and numbers for `ph`, `cat`, `pid` or `tid`, and were left out",
+        "they are not JSON, or `ph`, `cat`, `pid` or `tid` is neither text nor a number; they were left out",
     ),
     "repaired": (
         "repaired-text",
         "notice",
-        "what is no JSON (nan, inf, missing values, line feeds, bytes that are no UTF-8) was read as null or as a replacement sign",
+        "what is not JSON (nan, inf, missing values, line feeds, bytes that are no UTF-8) was read as null or as a replacement sign",
     ),
-    "metadata": ("unreadable-metadata", "data_loss", "what the file says of devices and ranks is no JSON; it is unknown here"),
+    "metadata": ("unreadable-metadata", "data_loss", "what the file says about devices and ranks is not JSON, and was left out"),
     "no-time": ("events-without-time", "data_loss", "they have no timestamp, or an impossible one, and were left out"),
     "no-length": (
         "events-without-duration",
@@ -78,6 +78,11 @@ _ROWS: dict[str, tuple[str, Severity, str]] = {
     ),
     "registers": ("garbage-registers", "notice", "register counts that no device has (AMD profilers write such); they are unknown here"),
     "occupancy": ("garbage-occupancy", "notice", "occupancies outside of 0 to 100 %; they are unknown here"),
+    "shapes": (
+        "shapes-that-are-no-shapes",
+        "notice",
+        "`Input Dims` that are no lists of whole numbers, or `Input type` that are no words; what operators took is unknown here",
+    ),
     "copy-direction": (
         "copies-without-direction",
         "notice",

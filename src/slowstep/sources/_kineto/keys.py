@@ -77,7 +77,7 @@ def _by_process(
     renamed = hosts.join(numbers, on="thread", how="left", maintain_order="left")
     launches = renamed.filter(is_shared).select("correlation", "start_ns", own=own).sort("start_ns")
     counts["shared-correlations"] = len(shared)
-    devices = devices.sort("start_ns").join_asof(launches, on="start_ns", by="correlation", strategy="backward")
+    devices = devices.sort("start_ns").join_asof(launches, on="start_ns", by="correlation", strategy="backward", check_sortedness=False)
     devices = devices.with_columns(correlation=pl.when(is_shared).then("own").otherwise("correlation")).drop("own")
     return renamed.with_columns(correlation=pl.when(is_shared).then(own).otherwise("correlation")).drop("process"), devices
 

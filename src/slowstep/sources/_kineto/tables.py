@@ -7,19 +7,19 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.sources._kineto.columns import STEP_COLUMNS, Columns
-from slowstep.sources._kineto.events import BROKEN, NULL
+from slowstep.sources._kineto.events import NULL
 from slowstep.sources._kineto.groups import Codes
 from slowstep.sources._kineto.keys import clean_keys
 from slowstep.sources._kineto.numbers import number_in
 from slowstep.sources._kineto.store import Grown
 from slowstep.sources._last_steps import first_kept_ns
 from slowstep.timeline.schema import TABLE
+from slowstep.timeline.shapes import spelled_shapes, spelled_types
 from slowstep.timeline.table import light
 from slowstep.timeline.trace_tables import DEVICE_KIND, DEVICE_KINDS, HOST_KIND, HOST_KINDS
 
@@ -48,7 +48,7 @@ def finished_tables(columns: Columns, counts: Counter[str], most_events: int | N
     tables = {
         "marked_steps": _steps(_taker(columns.steps, starts, first_ns, ranks, cut_ns)),
         "allocations": _allocations(_taker(columns.memory, starts, first_ns, ranks, cut_ns)),
-        "host_events": _hosts(columns, _taker(columns.hosts, starts, first_ns, ranks, cut_ns, until="end_ns")),
+        "host_events": _hosts(columns, _taker(columns.hosts, starts, first_ns, ranks, cut_ns, until="end_ns"), counts),
         "device_events": _devices(columns, _taker(columns.devices, starts, first_ns, ranks, cut_ns, until="end_ns")),
         "trace_threads": _threads(columns, ranks),
     }
@@ -105,20 +105,18 @@ def _named(codes: Array, names: Codes, *, as_text: Callable[[Any], str | None] =
     return texts.gather(at) if len(texts) else pl.Series([None] * len(codes), dtype=pl.Categorical)
 
 
-def _json(text: bytes) -> str | None:
-    """One spelling for one value: without the spaces and lines that writers put in or leave out."""
-    try:
-        value = msgspec.json.decode(text) if text else None
-    except BROKEN:
-        return text.decode("utf-8", "replace")
-    return None if value is None else msgspec.json.encode(value).decode()
+def _spelled(codes: Array, texts: Codes, spelled: Callable[[bytes], str | None], counts: Counter[str]) -> pl.Series:
+    """Categories whose texts have one spelling: without the spaces and lines that writers put in or leave out. What is wrong is counted."""
+    wrong = [code for text, code in texts.items() if text not in (b"", b"null") and spelled(text) is None]
+    counts["shapes"] += int(np.isin(codes, wrong).sum()) if wrong else 0
+    return _named(codes, texts, as_text=spelled)
 
 
 def _enum(codes: Array, kinds: tuple[str, ...], kind: Any) -> pl.Series:
     return pl.Series(list(kinds), dtype=kind).gather(pl.Series(codes).cast(pl.UInt32))
 
 
-def _hosts(columns: Columns, take: Take) -> pl.DataFrame:
+def _hosts(columns: Columns, take: Take, counts: Counter[str]) -> pl.DataFrame:
     made = {
         "thread": lambda: pl.Series(take("thread")),
         "start_ns": lambda: pl.Series(take("start_ns")),
@@ -128,8 +126,8 @@ def _hosts(columns: Columns, take: Take) -> pl.DataFrame:
         "correlation": lambda: _known(take("correlation")),
         "external": lambda: _known(take("external")),
         "sequence": lambda: _known(take("sequence")),
-        "shapes": lambda: _named(take("shapes"), columns.shapes, as_text=_json),
-        "types": lambda: _named(take("types"), columns.types, as_text=_json),
+        "shapes": lambda: _spelled(take("shapes"), columns.shapes, spelled_shapes, counts),
+        "types": lambda: _spelled(take("types"), columns.types, spelled_types, counts),
         "stack": lambda: _named(take("stack"), columns.stacks),
     }
     return _frame("host_events", made)

@@ -43,7 +43,12 @@ def device_events(database: Database, process: int | None, strings: pl.DataFrame
     of streams, as they are there. `counts` takes what is doubtful.
     """
     from_graph = pl.col("node").fill_null(0) != 0
-    placed = from_graph.alias("from_graph"), pl.col("device").fill_null(0), pl.col("stream").fill_null(0), pl.col("context").fill_null(0)
+    placed = (
+        from_graph.alias("from_graph"),
+        pl.col("device").cast(pl.Int32, strict=False).cast(pl.Int64).fill_null(0),
+        pl.col("stream").fill_null(0),
+        pl.col("context").fill_null(0),
+    )
     for frame in _kernels(database, process, strings):
         counts["impossible"] += int(frame["impossible"].sum())
         yield frame.with_columns(placed)

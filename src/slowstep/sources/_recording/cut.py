@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
+
+import msgspec
 
 from slowstep.record.format import EXPERIMENT_FILE
 from slowstep.sources._recording.notes import Notes
 from slowstep.sources._recording.records import Lost, Written
+from slowstep.sources._recording.sane import LATEST_NS
 
 # A process that takes up a plan says first which levers are ready. Of what follows, lines that others refer to or that add up are kept.
 FIRST = ("lever", "task")
 KEPT = ("process", "text", "place", "frame", "stack", "health", "lever", "task")
+
+
+class _Said(msgspec.Struct):
+    """Of the file about an experiment what is read here."""
+
+    until_ns: Annotated[int, msgspec.Meta(ge=0, le=LATEST_NS)] | None = None
 
 
 def find_cut(folder: Path, launcher: Notes | None) -> int | None:
@@ -21,11 +30,10 @@ def find_cut(folder: Path, launcher: Notes | None) -> int | None:
     `slowstep bench` posts several: in the first the training is held, and its loader is read by somebody else.
     """
     try:
-        said = json.loads((folder / EXPERIMENT_FILE).read_bytes())
-    except (OSError, ValueError):
-        said = None
-    until_ns = said.get("until_ns") if isinstance(said, dict) else None
-    if isinstance(until_ns, int):
+        until_ns = msgspec.json.decode((folder / EXPERIMENT_FILE).read_bytes(), type=_Said).until_ns
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        until_ns = None
+    if until_ns is not None:
         return until_ns
     posted = launcher.of("experiment") if launcher is not None else []
     begin_ns = posted[0].get("begin_ns") if posted else None

@@ -135,7 +135,7 @@ def run_facts(folder: str, launchers: list[Notes], cut_ns: int | None = None) ->
 
 def _session(launcher: Notes) -> Session | None:
     run = launcher.last("run")
-    if not {"started_in", "recorded_from_ns", "thread"} <= run.keys():
+    if None in (run.get("started_in"), run.get("recorded_from_ns"), run.get("thread")):
         return None
     prompts = sorted(note["at_ns"] for note in launcher.of("prompt"))
     return Session(kind=run["started_in"], from_ns=run["recorded_from_ns"], thread=run["thread"], prompts_ns=tuple(prompts))

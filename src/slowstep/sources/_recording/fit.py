@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
+
+from slowstep.sources._recording.sane import MOST
 
 Note = dict[str, Any]
 
 _PLACE = ("file", "function")
+_UNITS = ("_ns", "_bytes", "_mhz", "_mw")
 _CALLED = ("first_line", "calls", "hooks", "inside", "gradient", "nothing", "nodes", "of_nodes")
 
 
 def fits(note: Note) -> bool:
     """Whether what is read from a line of its kind is there and of its type."""
     kind = str(note.get("kind"))
+    if not _is_measured(note):
+        return False
     needed = all(_is(note.get(key), of) for key, of in _NEEDED.get(kind, {}).items())
     optional = all(note.get(key) is None or _is(note[key], of) for key, of in _OPTIONAL.get(kind, {}).items())
     return needed and optional and (kind not in _NESTED or _NESTED[kind](note))
+
+
+def _is_measured(value: Any, key: str = "") -> bool:
+    """Whether all numbers in it fit into 64 bits, and those that are times or sizes, by the unit in their names, can have been measured."""
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and _is_measured(inner, name) for name, inner in value.items())
+    if isinstance(value, list):
+        return all(_is_measured(inner, key) for inner in value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if key.endswith(_UNITS):
+        return not isinstance(value, int) or abs(value) < MOST
+    return not isinstance(value, int) or -(2**63) <= value < 2**63
 
 
 def _maps_to_numbers(key: str) -> Callable[[Note], bool]:
@@ -60,7 +79,7 @@ def _builtins_fit(note: Note) -> bool:
         and (row.get("file") is None or _is(row["file"], str))
         and (row.get("line") is None or _is(row["line"], int))
         and isinstance(row.get("callers"), list)
-        and all(isinstance(c, list) and len(c) == 5 and _is(c[0], str) and _is(c[1], str) and _is(c[2], int) for c in row["callers"])
+        and all(isinstance(c, list) and len(c) == 5 and all(map(_is, c, (str, str, int, int, int))) for c in row["callers"])
         for row in rows
     )
 
@@ -94,12 +113,14 @@ def _is_function_with_loops(entry: Any) -> bool:
 
 
 def _is(value: Any, kind: type) -> bool:
-    """Whether a value is of a type; a list holds numbers or texts, and a number fits into 64 bits."""
+    """Whether a value is of a type; a list holds numbers or texts, and so does a dict. True and False are no numbers."""
     if kind is list:
-        return isinstance(value, list) and all(isinstance(item, (int, str)) for item in value)
+        return isinstance(value, list) and all(isinstance(item, (int, str)) and not isinstance(item, bool) for item in value)
+    if kind is dict:
+        return isinstance(value, dict) and all(isinstance(item, (int, str)) and not isinstance(item, bool) for item in value.values())
     if kind is float:
-        return isinstance(value, (int, float))
-    return isinstance(value, kind) and not (isinstance(value, int) and abs(value) >= 2**63)
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
 _FRAME: dict[str, type] = {"file": str, "function": str, "line": int, "first_line": int}
@@ -134,25 +155,33 @@ _NEEDED: dict[str, dict[str, type]] = {
     "capture": {"state": str, "begin_ns": int, "end_ns": int},
 }
 _OPTIONAL: dict[str, dict[str, type]] = {
-    "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str, "env": dict}
+    "process": {"role": str, "cwd": str, "python": str, "cpu_quota": float, "boot_id": str, "worker": int}
+    | {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str, "env": dict}
     | {"memory_available_bytes": int, "import_path": list},
     "iterator": {"loader": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
     | {"persistent": bool, "context": str}
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int, "batches": int},
-    "facts": {"threads": int, "accelerators": dict, "accelerator_built": bool, "world_size": int, "rank": int},
+    "training_frame": {"optimizer": int},
+    "training_path": {"optimizer": int},
+    "hook": {"name": str, "state": str, "reason": str},
+    "experiment": {"begin_ns": int},
+    "batch": {"array_bytes": int},
+    "lines": {"of": str, "counting_ns": int},
+    "facts": {"cuda_available": bool, "threads": int, "accelerators": dict, "accelerator_built": bool, "world_size": int, "rank": int},
     "rank": {"rank": int, "world_size": int},
     "capture": {"file": str, "reason": str, "first": int, "last": int},
     "startup": {"import_began_ns": int, "activated_ns": int},
-    "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str, "type": str, "fused": bool},
+    "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str, "type": str, "fused": bool} | {"by_hand": bool},
     "calls": {"wall_ns": int, "slowdown": float, "began_ns": list},
     "graph": {"nodes": int, "elements": int},
     "cost": {"event_ns": float, "events": int, "records": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
-    "health": {"count": int},
+    "health": {"name": str, "severity": str, "count": int, "remedy": str},
     "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int}
     | {"started_in": str, "recorded_from_ns": int, "thread": int}
     | {"host": str, "launcher_rank": int, "launchers": int, "levers": list},
     "interrupted": {"by": str},
-    "lever": {"name": str, "state": str, "reason": str, "updates": int},
+    "lever": {"name": str, "state": str, "reason": str, "updates": int} | {"arm": int, "effect": int, "block": int},
+    "block": {"block": int, "arm": int, "steps": int, "cpu_ns": int},
     "gpu": {"name": str, "uuid": str} | dict.fromkeys(_GPU_NUMBERS, int),
     "exit": {"ended_ns": int, "code": int, "by": str, "records": int, "processes": int, "signals": list, "received": list, "told": list},
     "end": {"ended_ns": int, "reason": str, "raised": str},

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from slowstep.harmless import without_surrogates
 from slowstep.health import SEVERITIES, Health
 from slowstep.record.format import FORMAT_VERSION
 from slowstep.sources._recording.fit import Note, fits
@@ -102,9 +103,13 @@ def _bad_lines(bad: int, *, is_torn: bool, is_full: bool) -> Iterator[Health]:
 def _parsed(raw: bytes) -> Note | None:
     try:
         note = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return note if isinstance(note, dict) else None
+    # As the recorder writes what Python makes of names that are not UTF-8.
+    if b"\\ud" in raw:
+        note = without_surrogates(note)
+    # What is null is not known, as if it were not there.
+    return {key: value for key, value in note.items() if value is not None} if isinstance(note, dict) else None
 
 
 def _health(row: Note) -> Health:

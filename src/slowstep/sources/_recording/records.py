@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from slowstep.health import Health
 from slowstep.record import format as fmt
+from slowstep.sources._recording.sane import is_sane
 from slowstep.timeline.schema import TABLE
 
 Records = NDArray[Any]
@@ -75,7 +76,7 @@ def read_records(path: Path, *, latest_ns: int = LATEST_NS) -> Written:
     tail = records[used : used + 1]
     is_torn_at_end = bool(len(tail)) and tail.tobytes() != bytes(fmt.RECORD_BYTES)
     torn = int((~finished[:used]).sum()) + is_torn_at_end
-    sane = (records["t0"] <= records["t1"]) & (records["t1"] <= latest_ns) & ~_is_broken_step(records)
+    sane = is_sane(records) & (records["t1"] <= latest_ns) & ~_is_broken_step(records)
     usable = records[finished & sane]
     parts = taken_apart(usable)
     lost = Lost(torn=torn, malformed=int((finished & ~sane).sum()))
@@ -137,7 +138,7 @@ def losses(lost: Lost) -> Iterable[Health]:
             name="malformed-records",
             severity="data_loss",
             count=lost.malformed,
-            remedy="the recording is damaged: records of it make no sense, another program has written into the file; record again",
+            remedy="the recording is damaged: another program wrote into its file, and these records were left out. Record again",
         )
 
 

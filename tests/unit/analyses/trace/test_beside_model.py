@@ -12,7 +12,7 @@ from slowstep.analyses.trace.steps import find_steps
 from slowstep.timeline.timeline import Timeline
 
 # Two steps of 10 ms: a kernel each for forward, backward and update, all launched by 0.31 ms; a call waits for them until 2 ms.
-READ_BACK = "run dry after cudaStreamSynchronize"
+READ_BACK = "device idle after cudaStreamSynchronize"
 
 
 def training(

@@ -9,7 +9,7 @@ from made_traces import device, host, made_trace, step
 from slowstep.analyses.trace.device_ledger import build_ledger
 from slowstep.analyses.trace.steps import find_steps
 
-READ_BACK = ("d2h", "run dry after cudaStreamSynchronize")
+READ_BACK = ("d2h", "device idle after cudaStreamSynchronize")
 
 
 def idle_after_a_wait(*work: dict[str, Any]) -> list[tuple[str, str, float]]:
@@ -61,4 +61,4 @@ def test_a_free_in_which_the_device_ran_dry_keeps_what_follows() -> None:
 
     _, gaps = build_ledger(trace, find_steps(trace)[0])
 
-    assert gaps["part"].unique().to_list() == ["run dry after cudaFree"]
+    assert gaps["part"].unique().to_list() == ["device idle after cudaFree"]

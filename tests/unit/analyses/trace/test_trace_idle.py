@@ -46,13 +46,13 @@ def test_a_wait_for_input_is_the_inputs() -> None:
 
 def test_a_call_that_waited_for_the_device_lets_it_run_dry() -> None:
     wait = host("cudaStreamSynchronize", 50, 110, "runtime")
-    assert charged(two_kernels(wait)) == {("d2h", "run dry after cudaStreamSynchronize"): 120}
+    assert charged(two_kernels(wait)) == {("d2h", "device idle after cudaStreamSynchronize"): 120}
 
 
 def test_the_line_of_the_waiting_call_stands_in_the_part() -> None:
     wait = host("cudaStreamSynchronize", 50, 110, "runtime")
     function = host("train.py(30): main", 0, 300, "python")
-    assert charged(two_kernels(wait, function)) == {("d2h", "run dry after cudaStreamSynchronize in main (train.py:30)"): 120}
+    assert charged(two_kernels(wait, function)) == {("d2h", "device idle after cudaStreamSynchronize in main (train.py:30)"): 120}
 
 
 def test_a_call_on_a_device_that_was_idle_already_waited_for_nothing() -> None:
@@ -63,7 +63,7 @@ def test_a_call_on_a_device_that_was_idle_already_waited_for_nothing() -> None:
 def test_named_ranges_after_a_waiting_call_keep_their_stage() -> None:
     wait, save = host("cudaStreamSynchronize", 50, 110, "runtime"), host("save_checkpoint", 120, 160, "annotation")
     assert charged(two_kernels(wait, save)) == {
-        ("d2h", "run dry after cudaStreamSynchronize"): 80,
+        ("d2h", "device idle after cudaStreamSynchronize"): 80,
         ("store", "save_checkpoint"): 40,
     }
 
@@ -101,7 +101,7 @@ def test_autograds_thread_is_filled_by_the_training_thread() -> None:
     ]
     devices = [device("a", 0, 100, correlation=1), device("b", 220, 300, correlation=2)]
     assert charged(made_trace(hosts=hosts, devices=devices, steps=[step(1, 0, 300)])) == {
-        ("d2h", "run dry after cudaStreamSynchronize"): 90,
+        ("d2h", "device idle after cudaStreamSynchronize"): 90,
         ("preprocess", "waiting for input"): 30,
     }
 
@@ -130,7 +130,7 @@ def test_a_blocking_copy_to_pageable_memory_waits() -> None:
     ]
     assert charged(made_trace(hosts=hosts, devices=devices, steps=[step(1, 0, 300)])) == {
         ("d2h", "exposed copies"): 20,
-        ("d2h", "run dry after cudaMemcpyAsync"): 100,
+        ("d2h", "device idle after cudaMemcpyAsync"): 100,
     }
 
 
@@ -213,7 +213,7 @@ def test_python_functions_make_no_thread_busy() -> None:
 
 def test_of_waiting_calls_inside_each_other_the_outer_one_is_named() -> None:
     waits = [host("cudaStreamSynchronize", 50, 112, "runtime"), host("cuStreamSynchronize", 55, 110, "driver")]
-    assert charged(two_kernels(*waits)) == {("d2h", "run dry after cudaStreamSynchronize"): 120}
+    assert charged(two_kernels(*waits)) == {("d2h", "device idle after cudaStreamSynchronize"): 120}
 
 
 def first_gap(trace: Timeline) -> dict[str, Any]:
@@ -244,7 +244,7 @@ def test_a_collective_is_known_by_what_the_trace_says_of_it() -> None:
     assert charged(trace) == {("gradient_sharing", "exposed collectives"): 40, ("compute", "launch"): 80}
 
 
-@pytest.mark.parametrize(("kind", "part"), [("h2d", ("d2h", "run dry after hipMemcpyWithStream")), ("d2d", ("compute", "launch"))])
+@pytest.mark.parametrize(("kind", "part"), [("h2d", ("d2h", "device idle after hipMemcpyWithStream")), ("d2d", ("compute", "launch"))])
 def test_a_copy_waits_by_its_name_where_it_leaves_the_device(kind: str, part: tuple[str, str]) -> None:
     trace = two_kernels(
         host("hipMemcpyWithStream", 40, 130, "runtime", correlation=3), more=(device("copy", 100, 120, kind, correlation=3),)

@@ -1,0 +1,80 @@
+"""A recording for other programs: as a trace for Perfetto (steps, and what each thread did), or as tables in Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.exporters.parquet import write_tables
+from slowstep.exporters.trace_events import OWN_PID, first_of_all, named, write_events
+from slowstep.timeline.schema import TABLES
+from slowstep.timeline.timeline import Timeline
+
+STEPS_TID = 1
+# Tables whose rows are stretches of a thread, and what a row of each is called.
+THREADS_DID: dict[str, pl.Expr] = {
+    "waits": pl.format("wait for batch {}", pl.col("batch").cast(pl.String).fill_null("?")),
+    "starts": pl.lit("make an iterator of the loader"),
+    "updates": pl.lit("optimizer"),
+    "spans": pl.coalesce("name", "kind"),
+    "fetches": pl.format("make batch {}", pl.col("batch").cast(pl.String).fill_null("?")),
+    "collates": pl.lit("collate"),
+    "collections": pl.lit("garbage collection"),
+    "idles": pl.lit("idle"),
+}
+
+
+def write_recording_trace(target: Path, timeline: Timeline, m: Measurements) -> None:
+    """Write a trace, gzipped where the target's name ends in `.gz`. Raises UnwritableOutput where it exists or cannot be written."""
+    write_events(target, _names(timeline), _events(timeline, m))
+
+
+def write_recording_tables(target: Path, timeline: Timeline, m: Measurements) -> None:
+    """Write a folder with a file for each table, and `steps` and `ledger` as measured. Raises UnwritableOutput as above."""
+    tables = {table.name: timeline.table(table.name) for table in TABLES}
+    write_tables(target, tables | {"steps": _steps(m), "ledger": _ledger(m)})
+
+
+def _names(timeline: Timeline) -> Iterator[dict[str, Any]]:
+    yield named("process_name", OWN_PID, 0, "slowstep")
+    yield first_of_all(OWN_PID)
+    yield named("thread_name", OWN_PID, STEPS_TID, "steps")
+    for row in timeline.table("processes").iter_rows(named=True):
+        yield named("process_name", row["pid"], 0, f"{row['role']} {row['pid']}")
+    pids = dict(timeline.table("processes").select("process", "pid").iter_rows())
+    for row in timeline.table("threads").iter_rows(named=True):
+        yield named("thread_name", pids.get(row["process"], 0), row["thread"], row["name"] or f"thread {row['thread']}")
+
+
+def _events(timeline: Timeline, m: Measurements) -> Iterator[pl.DataFrame]:
+    steps = _steps(m)
+    own = {"cat": pl.lit("step"), "pid": pl.lit(OWN_PID), "tid": pl.lit(STEPS_TID)}
+    yield steps.select("start_ns", "end_ns", name=pl.format("step {}", "step"), **own)
+    pids = timeline.table("processes").select("process", "pid")
+    for name, label in THREADS_DID.items():
+        rows = timeline.table(name).join(pids, on="process", how="inner")
+        yield rows.select(
+            "start_ns", "end_ns", name=label.cast(pl.String), cat=pl.lit(name), pid="pid", tid=pl.col("thread").cast(pl.Int64)
+        )
+
+
+def _steps(m: Measurements) -> pl.DataFrame:
+    """One row per step of the window."""
+    edges, kept = m.steps.edges_ns, ~m.steps.excluded
+    return pl.DataFrame({"start_ns": edges[:-1][kept], "end_ns": edges[1:][kept]}).with_row_index("step")
+
+
+def _ledger(m: Measurements) -> pl.DataFrame:
+    """One row per part of each step that took any time; of a step they sum to its length."""
+    count = m.ledger.ns.shape[1]
+    parts = [
+        pl.DataFrame({"step": pl.arange(count, eager=True, dtype=pl.UInt32), "ns": m.ledger.ns[row]}).with_columns(
+            stage=pl.lit(stage), part=pl.lit(part)
+        )
+        for row, (stage, part) in enumerate(m.ledger.parts)
+    ]
+    return pl.concat(parts).filter(pl.col("ns") > 0).select("step", "stage", "part", "ns").sort("step", maintain_order=True)

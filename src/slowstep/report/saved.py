@@ -1,0 +1,55 @@
+"""The last lines of a report: what it left out, where its recording lies, and the command that shows more of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.record.folder import as_typed
+from slowstep.report.left_out import LeftOut
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from slowstep.report.canvas import Canvas
+
+_LABEL_CELLS: Final = 11
+
+
+def draw_saved(canvas: Canvas, run: Mapping[str, Any], left_out: LeftOut | None = None, prompt: str = "") -> None:
+    """Draw the lines for what `run["recording"]` names. A recording can be looked at again; of a trace, only what was read is said."""
+    left_out = left_out or LeftOut(verbose=True)
+    recording = run.get("recording")
+    is_trace = "trace" in run
+    if missing := left_out.words():
+        # `run` and `prove` keep report.json in the recording; nothing is kept of the report of a trace.
+        where = "--verbose, or --json FILE" if is_trace or recording is None else "in report.json"
+        _labelled(canvas, "Not shown", f"{missing} ({where})", "dim")
+    if recording is None:
+        return
+    path = as_typed(recording)
+    if is_trace:
+        _labelled(canvas, "Report of", path, "")
+        return
+    _labelled(canvas, "Saved", path, "")
+    verbose = " --verbose" if missing else ""
+    command = f"{prompt}slowstep analyze{verbose}{_rank(run)} {shlex.quote(path)}"
+    # A command is left whole, to be copied.
+    canvas.line(("More" if missing else "Again").ljust(_LABEL_CELLS), " ", (command, "cyan"))
+
+
+def draw_kept(canvas: Canvas, folder: str | None, name: str, *, cells: int = _LABEL_CELLS) -> None:
+    """Say where a report is kept as a file of its own, which no command shows again; labels are `cells` wide."""
+    if folder is not None:
+        canvas.prose(as_typed(os.path.join(folder, name)), label="Saved".ljust(cells), label_style="dim")
+
+
+def _rank(run: Mapping[str, Any]) -> str:
+    """The option that shows the same one of several ranks."""
+    rank = run.get("rank")
+    return "" if rank is None or len(run.get("rank_rows") or ()) < 2 else f" --rank {rank}"
+
+
+def _labelled(canvas: Canvas, label: str, text: str, style: str) -> None:
+    canvas.prose(text, label=label.ljust(_LABEL_CELLS), label_style="dim", style=style)

@@ -1,0 +1,104 @@
+"""What is wrong with what slowstep makes of an input: everything that `slowstep analyze` does, in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from rich.cells import cell_len
+
+from slowstep.analyses.trace.measure import measure_trace
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.errors import SlowstepError
+from slowstep.report.document import faults
+from slowstep.report.json import dumps
+from slowstep.report.terminal import render
+from slowstep.sources._source import PLAIN, Reading
+from slowstep.sources.recording import SOURCE as RECORDING
+from slowstep.timeline.schema import TABLE
+from slowstep.timeline.timeline import Timeline
+from slowstep.workflow.analyze import analyze
+from slowstep.workflow.export import SUFFIX, export
+from slowstep.workflow.find import Found
+from slowstep.workflow.trace_cache import read_cached
+from slowstep.workflow.traces import Asked
+
+WIDTH = 80
+
+
+class Refused(Exception):
+    """It is said in a sentence that, and why, there is no report."""
+
+
+def faults_of_answer(path: Path, folder: Path) -> list[str]:
+    """What is wrong with the report of an input, and with what is exported of it into `folder`.
+
+    Raises Refused for a refusal, which is an answer too. Whatever else is raised is a fault of slowstep's.
+    """
+    with measured_once():
+        try:
+            report = analyze([path])
+        except SlowstepError as error:
+            if str(error).strip():
+                raise Refused(str(error)) from None
+            return [f"a {type(error).__name__} that says nothing"]
+        if "trace" in report["run"]:
+            for kind, suffix in SUFFIX.items():
+                export(kind, [path], report, folder / f"exported{suffix}", asked=Asked(), how=PLAIN)
+    found = faults(report)
+    # An exception in a rule or an analysis costs that rule only, so that the report stands; here it must not be hidden.
+    found += [f"{row['rule']} is not judged: {row['reason']}" for row in report["not_judged"] if "internal error" in row["reason"]]
+    found += [f"health: {row['name']}: {row['remedy']}" for row in report["health"] if "internal" in row["name"]]
+    json.loads(dumps(report))
+    too_wide = [line for line in render(report, width=WIDTH, color=False).splitlines() if cell_len(line) > WIDTH]
+    found += [f"a line of the terminal is wider than {WIDTH}: {line!r}" for line in too_wide]
+    return found
+
+
+class Unsound(Exception):
+    """A table is not as it is declared: analyses rely on that, and are not to check it again."""
+
+
+def _sound(timeline: Timeline) -> Timeline:
+    for name in (table for table in TABLE if table in timeline.tables):
+        read, declared = timeline.table(name), TABLE[name]
+        if dict(read.schema) != declared.schema:
+            raise Unsound(f"{name} has the columns {read.schema}")
+        for column in declared.columns:
+            if not column.nullable and read[column.name].null_count():
+                raise Unsound(f"{name}.{column.name} is unknown in a row")
+        if {"start_ns", "end_ns"} <= read.schema.keys() and (read["end_ns"] < read["start_ns"]).any():
+            raise Unsound(f"{name} has a row that ends before it starts")
+    return timeline
+
+
+@contextmanager
+def measured_once() -> Iterator[None]:
+    """Read and measure each trace once, for its report and for all that is exported: by themselves these do so again, which takes long."""
+    read: dict[tuple[Path, int | None], Timeline] = {}
+    measured: dict[int, TraceMeasurements] = {}
+
+    def read_one(found: Found, how: Reading) -> Timeline:
+        if (found.path, found.pid) not in read:
+            read[found.path, found.pid] = _sound(read_cached(found, how))
+        return read[found.path, found.pid]
+
+    def measure_one(timeline: Timeline, **asked: Any) -> TraceMeasurements:
+        if id(timeline) not in measured:
+            measured[id(timeline)] = measure_trace(timeline, **asked)
+        return measured[id(timeline)]
+
+    def read_recording(path: Path, how: Reading = PLAIN) -> Timeline:
+        return _sound(RECORDING.read(path, how))
+
+    with ExitStack() as stack:
+        stack.enter_context(patch("slowstep.workflow.diagnose.RECORDING", replace(RECORDING, read=read_recording)))
+        for module in ("slowstep.workflow.traces", "slowstep.workflow.export"):
+            stack.enter_context(patch(f"{module}.read_cached", read_one))
+            stack.enter_context(patch(f"{module}.measure_trace", measure_one))
+        yield

@@ -1,0 +1,182 @@
+"""Whatever ends a command, the user reads one line and gets an exit code; what others named is shown as text and no more."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kineto_files import event, kernel, launch, written
+from slowstep.cli.border import ended_by
+from slowstep.cli.run_report import RunReport
+from slowstep.errors import CommandNotStarted, UnreadableInput
+from slowstep.faults import FaultOf, of_recording
+from slowstep.workflow.place import Place
+from slowstep.workflow.session_report import SessionReport
+
+COMMAND = (sys.executable, "-m", "slowstep")
+FAILING = """
+import slowstep.cli.{module} as module
+from slowstep.cli.main import main
+def fails(*_, **__):
+    raise ZeroDivisionError("made to fail")
+module.{name} = fails
+main()
+"""
+
+
+@pytest.fixture
+def environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("SLOWSTEP_DEBUG", raising=False)
+    return dict(os.environ)
+
+
+@pytest.fixture
+def trace(tmp_path):
+    events = [event("ProfilerStep#1", 0, 1000, cat="user_annotation"), event("aten::mm", 10, 100), launch(20, 1), kernel(40, 400, 1)]
+    return written(tmp_path, events)
+
+
+def ended(words, environment, **more):
+    return subprocess.run(
+        words, env=environment, capture_output=True, text=True, errors="surrogateescape", timeout=120, check=False, **more
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "words"),
+    [
+        ("analyze", "analyze_paths", ["analyze", "made.json"]),
+        ("prove", "prove_training", ["prove", "true"]),
+        ("bench", "bench_training", ["bench", "data", "true"]),
+    ],
+)
+def test_a_fault_in_a_command_is_one_line_and_a_private_log(trace, environment, tmp_path, module, name, words):
+    done = ended([sys.executable, "-c", FAILING.format(module=module, name=name), *words], environment, cwd=tmp_path)
+
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"slowstep: slowstep {words[0]} failed by a fault of slowstep's own (ZeroDivisionError: made to fail).")
+    (log,) = (tmp_path / "cache" / "slowstep" / "errors").iterdir()
+    assert str(log) in line
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    assert "Traceback" in log.read_text(encoding="utf-8")
+
+
+def test_a_traceback_is_shown_to_whoever_asks_for_it(trace, environment, tmp_path):
+    words = [sys.executable, "-c", FAILING.format(module="analyze", name="analyze_paths"), "analyze", str(trace)]
+    assert "Traceback" in ended(words, environment | {"SLOWSTEP_DEBUG": "1"}, cwd=tmp_path).stderr
+
+
+def test_a_fault_before_the_command_starts_has_the_code_of_slowsteps_own_failure(capsys, environment):
+    assert ended_by(ZeroDivisionError("made to fail"), ["run", "true"]) == CommandNotStarted.OWN_FAILURE
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_fault_in_what_was_recorded_names_the_recording_and_keeps_its_log_there(capsys, environment, tmp_path):
+    with pytest.raises(FaultOf) as raised, of_recording(str(tmp_path)):
+        raise ZeroDivisionError("made to fail")
+
+    assert ended_by(raised.value, ["prove", "true"]) == 2
+
+    said = capsys.readouterr().err
+    assert "ZeroDivisionError: made to fail" in said
+    assert "The recording is kept" in said
+    assert "made to fail" in (tmp_path / "internal-error.log").read_text(encoding="utf-8")
+
+
+def test_a_diagnosis_that_fails_after_a_run_is_one_line_and_its_log_lies_in_the_recording(capsys, tmp_path, monkeypatch):
+    def fails(*_, **__):
+        raise ZeroDivisionError("made to fail")
+
+    monkeypatch.setattr("slowstep.workflow.diagnose.diagnose_all", fails)
+
+    RunReport(warmup=None, json_target=None).show(tmp_path)
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "ZeroDivisionError: made to fail" in line
+    assert f"slowstep analyze {tmp_path}" in line
+    assert (tmp_path / "internal-error.log").exists()
+
+
+def test_a_session_whose_report_cannot_be_shown_goes_on(capsys, environment, monkeypatch):
+    monkeypatch.setattr("slowstep.report.terminal.text_for", lambda *_, **__: 1 / 0)
+
+    SessionReport(place=Place(), document={}).show()
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "ZeroDivisionError" in line
+
+
+def test_what_is_raised_on_purpose_passes_a_recording_unchanged(tmp_path):
+    for error in (UnreadableInput("on purpose"), KeyboardInterrupt()):
+        with pytest.raises(type(error)), of_recording(str(tmp_path)):
+            raise error
+
+
+def test_an_export_that_fails_costs_nobody_the_report(trace, environment, tmp_path):
+    words = [sys.executable, "-c", FAILING.format(module="analyze", name="export_trace"), "analyze", str(trace), "--export", "parquet"]
+
+    done = ended(words, environment, cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert "made.json" in done.stdout
+    assert "UNDETERMINED" in done.stdout
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("more", [[], ["--json", "-"]])
+def test_an_output_without_room_is_one_line(trace, environment, more):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "analyze", str(trace), *more], env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "No space left" in done.stderr
+
+
+def test_a_reader_that_goes_away_leaves_nothing_to_read(trace, environment):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*COMMAND, "analyze", str(trace)], env=environment, stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writing)
+    assert done.stderr == ""
+
+
+def test_ctrl_c_in_a_command_is_told_by_the_exit_code_alone(environment, tmp_path):
+    text = FAILING.format(module="analyze", name="analyze_paths").replace('ZeroDivisionError("made to fail")', "KeyboardInterrupt")
+
+    done = ended([sys.executable, "-c", text, "analyze", str(tmp_path)], environment, cwd=tmp_path)
+
+    assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_a_name_that_a_terminal_would_obey_is_shown_as_text(environment, tmp_path):
+    done = ended([*COMMAND, "analyze", "\x1b[31m\u202e\u2066\x07\x9b\nbreak\u200e.json"], environment, cwd=tmp_path)
+    assert done.returncode == 2
+    assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u202e\u2066]", done.stderr) is None
+    assert "\\x1b[31m\\u202e\\u2066\\x07\\x9b" in done.stderr
+
+
+def test_an_argument_that_a_terminal_would_obey_is_shown_as_text(environment, tmp_path):
+    done = ended([*COMMAND, "run", sys.executable, "-S", "-c", "pass", "\x1b]0;x\x07\u202e"], environment, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "\x1b" not in done.stderr
+    assert "\u202e" not in done.stderr
+
+
+def test_a_name_that_is_not_utf8_is_shown_by_its_bytes(environment, tmp_path):
+    done = ended([*COMMAND, "analyze", b"\xfcber.json"], environment, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "\\xfcber.json" in done.stderr
+    assert not list(Path(tmp_path).glob("cache/slowstep/errors/*"))
