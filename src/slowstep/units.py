@@ -52,6 +52,13 @@ def type_duration(duration_ns: float) -> str:
     return f"{max(math.ceil(seconds / 10), 1) * 10}s" if seconds <= 90 else f"{math.ceil(seconds / 60)}m"
 
 
+def format_about(seconds: float) -> str:
+    """A time that is foreseen, no more exact than that: "35 s", "2 min", "2.5 min"."""
+    if seconds < 97.5:
+        return f"{max(round(seconds / 5) * 5, 1)} s"
+    return f"{round(seconds / 30) / 2:g} min"
+
+
 def format_number_beside(duration_ns: float, beside_ns: float) -> str:
     """Nanoseconds as a bare number, in the unit in which another duration stands before it: "(p05 690)" beside "705 us"."""
     unit = next((ns for _, ns in _NS_PER_UNIT if abs(beside_ns) >= ns * 0.9995), 1)

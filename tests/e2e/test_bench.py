@@ -209,7 +209,7 @@ def test_a_script_that_never_trains_is_said_to(work: Workplace) -> None:
     ended = bench(work, "data", "print('nothing to do')")
 
     assert ended.code == 2
-    assert "the script ended and made no update" in ended.err
+    assert "the script ended before its first training step" in ended.err
     assert report_of(work)["run"]["ended_by"] == "never trained"
     assert "made no update" in report_of(work)["run"]["reason"]
     assert_untouched(ended)

@@ -106,10 +106,10 @@ def test_a_loader_that_reads_next_to_nothing_is_not_said_to_read():
 @pytest.mark.parametrize(
     ("rates", "said"),
     [
-        ((100.0, 102.0, 103.0, 104.0), "bends at 0 workers: more of them add under 5 %"),
-        ((100.0, 97.0, 98.0, 90.0), "bends at 0 workers: more of them add nothing"),
-        ((39_279.0, 358.0, 369.0, 238.0), "bends at 0 workers: more of them make it slower"),
-        ((100.0, 97.0, 98.0, 115.0), "beyond 0 workers no rise is sure: more of them added 15 %, within the intervals"),
+        ((100.0, 102.0, 103.0, 104.0), "* current; no workers are needed: more workers add under 5 %"),
+        ((100.0, 97.0, 98.0, 90.0), "* current; no workers are needed: more workers add nothing"),
+        ((39_279.0, 358.0, 369.0, 238.0), "* current; no workers are needed: more workers are slower"),
+        ((100.0, 97.0, 98.0, 115.0), "* current; workers added 15 %, which may be chance"),
     ],
 )
 def test_what_workers_beyond_the_bend_do_is_said_as_it_is(rates, said):
@@ -132,16 +132,16 @@ def test_an_end_that_few_batches_do_not_tell_is_not_said(low: float | None, high
     text = text_of(report)
 
     assert f"4 686 {said}" in text
-    assert "is not known, from few batches" in text
+    assert "an interval that lacks an end is of too few batches to know it" in text
     assert f"Loader alone 686 {said} samples/s, from few batches" in text
 
 
 def test_a_training_that_was_not_measured_has_a_reason_once():
     report = load("bench-compute")
     report["whole"] = None
-    report["compute"] |= {"samples_per_s": None, "as_is_samples_per_s": None, "reason": "too few blocks of steps in the time"}
+    report["compute"] |= {"samples_per_s": None, "as_is_samples_per_s": None, "reason": "too few steps"}
 
-    assert "The training not measured (too few blocks of steps in the time)" in text_of(report)
+    assert "The training not measured (too few steps)" in text_of(report)
     report["compute"]["reason"] = None
     assert "The training not measured Then" in text_of(report)
 

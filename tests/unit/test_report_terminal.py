@@ -120,7 +120,7 @@ def test_what_a_lever_was_tried_for_is_never_cut(sample_report, width):
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ({"loader": "Labelled", "read_together": 2}, "of the loader that is waited for most, Labelled"),
+        ({"loader": "Labelled", "read_together": 2}, "of the loader that the training waits for most, Labelled"),
         ({"loader": "Labelled", "read_together": 2, "mocked": 2}, "of all 2 loaders that feed the training"),
         ({}, None),
     ],
@@ -196,7 +196,7 @@ def test_the_next_command_is_said(sample_report):
         "unknown": "slowstep explain blocking-checkpoint",
         "nothing": "slowstep run --steps 200 broken.py",
         "ranks": "slowstep explain slow-callback",
-        "proved": "slowstep explain slow-callback",
+        "proved": "slowstep run train.py",
     }
 
 

@@ -31,8 +31,7 @@ class Halves(TyperGroup):
         """The half. Raises BadUsage for a name that is none, which most often is the user's command already."""
         found = super().get_command(ctx, cmd_name)
         if found is None and not ctx.resilient_parsing:
-            ways = " or ".join(f"slowstep bench {half} {cmd_name} ..." for half in ("data", "compute"))
-            raise BadUsage(f"bench {cmd_name}: which half is to be measured? Say {ways}")
+            raise BadUsage(f"Which half? slowstep bench data {cmd_name}, or slowstep bench compute {cmd_name}")
         return found
 
 
@@ -45,7 +44,7 @@ app = typer.Typer(
 )
 
 _EXAMPLE: Final = "\b\nExample:\n  slowstep bench {} train.py"
-_Budget = Annotated[str, typer.Option("--budget", metavar="TIME", help="Measure for so long, such as 60s or 3m; the start is extra.")]
+_Budget = Annotated[str, typer.Option("--budget", metavar="TIME", help="Measure for this long, such as 60s or 3m; the start is extra.")]
 
 
 @app.command(
@@ -112,7 +111,7 @@ def _bench(asked: Asked, json: str | None) -> None:
         _report(measured, asked, json)
     except KeyboardInterrupt:
         # The recording has no steps as they are: only this report tells what was measured.
-        say("slowstep: the report was interrupted, and what was measured is lost: measure again.")
+        say("slowstep: the report was interrupted, and what was measured is lost. Measure again.")
         raise typer.Exit(INTERRUPTED_CODE) from None
     raise typer.Exit(measured.code)
 
@@ -140,7 +139,7 @@ def _say_failure(measured: Measured) -> None:
     """What went wrong with the training itself, and the end of what it printed then."""
     ending = measured.ending
     if ending is not None and ending.exit_code:
-        say(f"slowstep: the command ended with exit code {ending.exit_code}. The last that it printed:")
+        say(f"slowstep: the command ended with exit code {ending.exit_code}. The end of its output:")
         for line in ending.output.splitlines():
             say(f"    {line}")
     if not measured.notes:

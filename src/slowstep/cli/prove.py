@@ -40,13 +40,17 @@ def prove(
     command: Words,
     levers: Annotated[
         list[str] | None,
-        typer.Option("--levers", metavar="A,B", help="Levers to try, such as workers=4,checkpoint-off:every=10 (default: the findings')."),
+        typer.Option(
+            "--levers",
+            metavar="A,B",
+            help="Levers to test, such as workers=4,checkpoint-off:every=10 (default: the findings').",
+        ),
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Try every lever there is.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Test every lever there is.")] = False,
     precision: Annotated[
-        str, typer.Option("--precision", metavar="5%", help="Stop when every gain is known this well, either way, in percent.")
+        str, typer.Option("--precision", metavar="5%", help="Stop when every gain is known to within so many percent.")
     ] = "5%",
-    budget: Annotated[str, typer.Option("--budget", metavar="TIME", help="Stop trying after a time, such as 60s or 3m.")] = "60s",
+    budget: Annotated[str, typer.Option("--budget", metavar="TIME", help="Stop testing after a time, such as 60s or 3m.")] = "60s",
     seed: Seed = None,
     json: Json = None,
     out: Out = None,
@@ -103,7 +107,7 @@ def parse_precision(text: str) -> float:
 
 def _failure(ended: Ended) -> list[str]:
     """What went wrong with the training itself, and the end of what it printed then."""
-    lines = [f"slowstep: the command ended with exit code {ended.exit_code}. The last that it printed:"] if ended.exit_code else []
+    lines = [f"slowstep: the command ended with exit code {ended.exit_code}. The end of its output:"] if ended.exit_code else []
     lines += [f"    {line}" for line in ended.output.splitlines()]
     if ended.report is None or ended.reason:
         lines.append(f"slowstep: {ended.reason or ended.ended_by}")

@@ -17,14 +17,14 @@ Row = Mapping[str, Any]
 
 # Of what the findings name: the design's budget of a minute is for six levers.
 MOST_CHOSEN: Final = 6
-NO_LEVER: Final = "no lever can try it from outside"
-NAME_IT: Final = "several loaders are read; name {} to try it on the one that is waited for most"
-ANOTHER_LOADER: Final = "several loaders are read, and {} changes the one that is waited for most, which may be another"
-NOT_ASKED: Final = "it was not asked for"
-NO_ROOM: Final = f"more than {MOST_CHOSEN} levers were named, and others promise more"
-NO_ROOM_ONE_BY_ONE: Final = f"more than {MOST_CHOSEN} callbacks were seen, and others took longer"
-STEERING: Final = "it steers the training, or writes checkpoints; name it to leave it out all the same"
-NO_VALUE: Final = "nothing says with which value: give it by --levers"
+NO_LEVER: Final = "change it in the script and compare"
+NAME_IT: Final = "several loaders are read; name {} to test it on the one that the training waits for most"
+ANOTHER_LOADER: Final = "several loaders are read, and {} changes the one that the training waits for most, which may be another"
+NOT_ASKED: Final = "not asked for"
+NO_ROOM: Final = f"{MOST_CHOSEN} levers at most are tested, and others promise more; name it with --levers"
+NO_ROOM_ONE_BY_ONE: Final = f"{MOST_CHOSEN} callbacks at most are tested, and others took longer; name it with --levers"
+STEERING: Final = "it controls the training or writes checkpoints; name it with --levers to test leaving it out"
+NO_VALUE: Final = "its value is not known: give one with --levers"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -146,13 +146,13 @@ def doubts(plan: Plan, *, step_ms: float, period_steps: int = 1, budget_s: float
     if plan.steps % period_steps:
         needed = MIN_ROUNDS * round_seconds(count, period_steps, step_ms)
         found.append(
-            f"something comes back every {period_steps} steps, more than a block of {plan.steps} steps holds: it falls on the arms "
-            f"by chance, and a gain from it shows late or not at all. Whole periods need --budget {math.ceil(needed)}s, or fewer levers"
+            f"Something recurs every {period_steps} steps, more than a block of {plan.steps} steps holds. Which lever it falls on is "
+            f"chance, and a gain from it shows late or not at all: give --budget {math.ceil(needed)}s, or fewer levers"
         )
     if (needed := MIN_ROUNDS * round_seconds(count, plan.steps, step_ms)) > budget_s:
         found.append(
-            f"{MIN_ROUNDS} rounds of {count} arms take about {math.ceil(needed)} s, and the budget is {budget_s:g} s: nothing can be "
-            f"proved in it. Give --budget {math.ceil(needed)}s, or fewer levers"
+            f"The budget of {budget_s:g} s is too short to prove anything: {MIN_ROUNDS} rounds of {count} variants take about "
+            f"{math.ceil(needed)} s. Give --budget {math.ceil(needed)}s, or fewer levers"
         )
     return tuple(found)
 

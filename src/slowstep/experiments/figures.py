@@ -25,14 +25,20 @@ LEAST_BLOCKS: Final = 4
 # Of a single one nobody knows how far it scatters.
 FEWEST_BLOCKS: Final = 2
 MOST_BLOCKS: Final = 40
+# Eighths of a run differ in pace about as much as runs do (`benchmarks/pace.py`).
+MOST_PARTS: Final = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figure:
-    """A value with the ends of its 95 % interval. `draws` are as likely values of it, from which those of other figures are made."""
+    """A value with the ends of its 95 % interval. `draws` are as likely values of it, from which those of other figures are made.
+
+    `pace` is by how much it differed between parts of its own time (standard deviation of the logarithm); 0 of too few blocks to tell.
+    """
 
     value: float
     draws: Floats
+    pace: float = 0.0
 
     @property
     def low(self) -> float:
@@ -60,7 +66,15 @@ def ratio(above: ArrayLike, below: ArrayLike, *, least: int = LEAST_BLOCKS) -> F
     # Resamples of the same block over and over have no error to be measured by.
     pivots = (values - value)[errors > 0] / errors[errors > 0]
     draws = float(value[0]) - (pivots if len(pivots) else np.zeros(1)) * float(error[0])
-    return Figure(value=float(value[0]), draws=draws if a.min() < 0 else np.maximum(draws, 0.0))
+    return Figure(value=float(value[0]), draws=draws if a.min() < 0 else np.maximum(draws, 0.0), pace=_pace(a, b))
+
+
+def _pace(a: Floats, b: Floats) -> float:
+    """The spread between parts of the time, each of at least two blocks."""
+    parts = min(MOST_PARTS, len(a) // 2)
+    starts = np.arange(parts) * len(a) // parts
+    each = np.add.reduceat(a, starts) / np.add.reduceat(b, starts)
+    return float(np.std(np.log(each), ddof=1)) if each.min() > 0 else 0.0
 
 
 def _each_over_something(a: Floats, b: Floats) -> tuple[Floats, Floats]:
@@ -95,7 +109,7 @@ def combined(how: np.ufunc, one: Figure, other: Figure) -> Figure:
 def inverse(figure: Figure, scale: float = 1.0) -> Figure:
     """scale / figure."""
     tiny = figure.value * 1e-6
-    return Figure(value=scale / figure.value, draws=scale / np.maximum(figure.draws, tiny))
+    return Figure(value=scale / figure.value, draws=scale / np.maximum(figure.draws, tiny), pace=figure.pace)
 
 
 def blocks(rows: NDArray[np.int64], least: int) -> NDArray[np.int64]:
@@ -122,4 +136,4 @@ def exactly(figure: Figure | None) -> Figure | None:
 
 def scaled(figure: Figure, factor: float) -> Figure:
     """A figure times a number."""
-    return Figure(value=figure.value * factor, draws=figure.draws * factor)
+    return Figure(value=figure.value * factor, draws=figure.draws * factor, pace=figure.pace)

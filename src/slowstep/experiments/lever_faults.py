@@ -77,7 +77,7 @@ def cause_of(ending: Ending) -> str | None:
         return None
     said = error_in(ending.output)
     if ending.exit_code == KILLED_BY_OTHERS:
-        return "out of memory, by all appearances: the script was killed (SIGKILL) while it was on"
+        return "probably out of memory: the script was killed (SIGKILL) while it was on"
     if _NO_MEMORY.search(ending.output.rpartition(_TRACEBACK)[2]):
         return f"out of memory while it was on ({said})"
     return f"the script ended with exit code {ending.exit_code} while it was on" + (f" ({said})" if said else "")

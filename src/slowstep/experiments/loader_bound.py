@@ -80,10 +80,10 @@ def judge(
     if point.starting is not None and point.starting > HALF:
         return Bound(kind="start", sentence=_starting(point), rows=rows)
     if shares.making is None or shares.computing is None or shares.blocked is None:
-        return Bound(kind="undetermined", sentence="too few batches were read to say what binds the loader", rows=rows)
+        return Bound(kind="undetermined", sentence="too few batches were read to say what limits the loader", rows=rows)
     # Workers that make batches all the time are what is waited for, whatever a receipt takes beside that.
     if ready is not None and _carrying(point, ready) > max(HALF, shares.making.value):
-        sentence = f"a batch lies ready in {ready:.0%} of the time: receiving it is what takes so long, not making it"
+        sentence = f"a batch is ready {ready:.0%} of the time: receiving it takes long, not making it"
         return Bound(kind="transport", sentence=sentence, rows=rows)
     # Both are needed: a way that is long and that many workers share may still be worth it, and without workers caches may be warmer.
     if carrying is not None and carrying > HALF and (gain := gain_without_workers(point, points)) is not None:
@@ -95,7 +95,7 @@ def judge(
     if shares.blocked.low > HALF:
         kind, cause = _cause(point, calls, shares.blocked.value)
         return Bound(kind=kind, sentence=cause, rows=rows)
-    sentence = f"mixed: {shares.computing.value:.0%} of making a batch is computing and {shares.blocked.value:.0%} standing still"
+    sentence = f"mixed: {shares.computing.value:.0%} of making a batch is computing and {shares.blocked.value:.0%} waiting"
     return Bound(kind="undetermined", sentence=sentence, rows=rows)
 
 
@@ -153,19 +153,19 @@ def _carrying(point: Point, ready: float) -> float:
 
 def _starting(point: Point) -> str:
     length = "" if point.epoch_batches is None else f", of {format_count(round(point.epoch_batches), 'batch', 'batches')}"
-    return f"{point.starting:.0%} of its time goes by in starting workers anew at each epoch{length}, and in ending them"
+    return f"{point.starting:.0%} of its time goes to starting workers at each epoch{length}, and to ending them"
 
 
 def _uneven(making: Figure) -> str:
     return (
-        f"workers make batches in {making.value:.0%} of their time only, and yet none lies ready: batches that take unequal times "
-        "wait for each other, or sending them takes the rest"
+        f"workers make batches only {making.value:.0%} of their time, yet none lies ready: batches that take unequal times wait for "
+        "each other, or sending them takes the rest"
     )
 
 
 def _computing(point: Point, shares: _Shares, cores: float | None, points: Sequence[Point]) -> str:
     share = 0.0 if shares.computing is None else shares.computing.value
-    who = "the training thread makes its batches itself and" if not point.workers else "making batches, a worker"
+    who = "the training thread makes its own batches and" if not point.workers else "while making batches, a worker"
     text = f"{who} computes {share:.0%} of the time"
     if shares.cores is None or cores is None:
         return text
@@ -175,24 +175,26 @@ def _computing(point: Point, shares: _Shares, cores: float | None, points: Seque
     if measured is not None and measured.is_faster:
         return f"{text}: {'yet ' if is_full else ''}{measured.said} (see the curve)"
     if is_full:
-        return f"{text}: more workers find no core{'' if measured is None else f', and were {measured.said} (see the curve)'}"
+        return f"{text}: more workers would find no free core{'' if measured is None else f', and were {measured.said} (see the curve)'}"
     if shares.is_foreign:
-        return f"{text}, and it queues for a core all the same: behind others on this machine, or behind itself in bursts"
+        return f"{text}, yet it waits for cores: other processes use them, or bursts of its own"
     return (
-        f"{text}: more workers can use the others" if measured is None else f"{text}: yet more workers were {measured.said} (see the curve)"
+        f"{text}: more workers could use the others"
+        if measured is None
+        else f"{text}: yet more workers were {measured.said} (see the curve)"
     )
 
 
 def _too_long_a_way(carrying: float, gain: float) -> str:
     return (
-        f"the way from a worker to the training is {carrying:.0%} of what a sample takes, and without workers the loader alone is "
-        f"{format_ratio(gain)} as fast: what helps the loader is no worker, or larger batches of fewer tensors"
+        f"moving a sample from a worker to the training is {carrying:.0%} of what a sample takes, and without workers the loader alone is "
+        f"{format_ratio(gain)} as fast: use no workers, or larger batches of fewer tensors"
     )
 
 
 def _cause(point: Point, calls: Calls | None, blocked: float) -> tuple[Kind, str]:
     """What producers stand still for: told by their calls where half of their reading is of one kind, else by counters of the kernel."""
-    text = f"making a batch stands still for {blocked:.0%} of its time"
+    text = f"making a batch is {blocked:.0%} waiting"
     kinds = {kind: calls.whole((kind,)) for kind in READING} if calls else {}
     most = max(kinds, key=lambda kind: kinds[kind], default=None)
     if calls is not None and most is not None and kinds[most] > HALF * sum(kinds.values()) and kinds[most] > 0 and most != "file":

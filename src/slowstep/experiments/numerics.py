@@ -155,11 +155,10 @@ def _said_not_finite(numerics: Numerics) -> str:
     found = numerics.not_finite
     changed = next((one for one in found if one.with_lever), None)
     plain = next((one for one in found if not one.with_lever), None)
-    where = " and ".join(
-        f"at step {one.step} {how} (seed {one.seed})" for one, how in ((plain, "as it is"), (changed, "with the lever")) if one is not None
-    )
+    runs = ((plain, "without the lever"), (changed, "with the lever"))
+    where = " and ".join(f"at step {one.step} {how} (seed {one.seed})" for one, how in runs if one is not None)
     if numerics.spoils:
-        return f"the loss was not finite {where}, and always was as it is: whatever the lever gains, it spoils the training"
+        return f"the loss was not finite {where}, and always was without it: whatever the lever gains, it spoils the training"
     return f"the loss was not finite {where}: " + ("the lever's runs were ended" if plain is None else "there is nothing to compare with")
 
 
@@ -171,5 +170,5 @@ def _said(difference: Difference) -> str:
 def _doubts(numerics: Numerics) -> str:
     text = "; too few steps to say anything about convergence" if numerics.steps < CONVERGENCE_STEPS else ""
     if numerics.same_input is False:
-        text += "; the data came in another order or form, so the difference is of that too"
+        text += "; the data came in another order or form, which is part of the difference"
     return text

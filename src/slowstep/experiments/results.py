@@ -39,30 +39,28 @@ FLOOR: Final = "floor_ns"
 # What is noted of a lever that raised when it was to undo its change.
 NOT_UNDONE: Final = "not undone"
 
-ONLY_WALL: Final = "others left the machine alone"
-UNKNOWN_LOAD: Final = "what others took of the machine is not known"
+ONLY_WALL: Final = "other processes used little of the machine"
+UNKNOWN_LOAD: Final = "what other processes used of the machine is not known"
 OWN_DEMAND: Final = "waiting for a core is the lever's own doing"
-CORRECTED: Final = "others took {share:.0%} of the machine: the time in which the training waited for a core is left out"
-RERUNS: Final = "whole runs are compared by the clock"
+CORRECTED: Final = "other processes used {share:.0%} of the machine: time spent waiting for a core is left out"
+RERUNS: Final = "whole runs are compared by wall time"
 MORE: Final = "give a larger --budget (or a finer --precision, where that ended it)"
-NO_EFFECT: Final = (
-    f"nothing that it changes came in the {{steps}} steps that were counted with it; if the script does it, but more seldom, {MORE}"
-)
-SELDOM: Final = f"what it changes came in {{blocks}} of its {{rounds}} blocks only, too few to refute it: {MORE}"
+NO_EFFECT: Final = f"nothing that it changes happened in the {{steps}} steps counted with it; if the script does it less often, {MORE}"
+SELDOM: Final = f"what it changes happened in only {{blocks}} of its {{rounds}} blocks, too few to refute it: {MORE}"
 LOADED: Final = (
-    "not refuted, for it asks for cores of which others used {share:.0%} meanwhile: what it gains alone is to be measured on a machine "
-    "that they leave alone"
+    "not refuted, because it needs cores and other processes used {share:.0%} of them meanwhile: measure its gain on a machine that "
+    "they leave alone"
 )
 STOLEN: Final = (
-    "not refuted, for it asks for cores of which the hypervisor may have kept up to {share:.0%} just then: what it gains alone is to be "
-    "measured on a machine that gives all of them"
+    "not refuted, because it needs cores and the hypervisor may have kept up to {share:.0%} of them just then: measure its gain on a "
+    "machine that gives all of them"
 )
-LONG_STEPS: Final = "not refuted, for steps of up to {most} more than the others came too seldom to tell whether it shortens these, too"
+LONG_STEPS: Final = "not refuted, because steps of up to {most} more than usual came too seldom to tell whether it shortens them, too"
 KEPT_FIRST: Final = (
-    "as measured it gains {gain:.2f}x, but the first batch of each validation is read all the same ({each}), and without it more may be "
-    "gained: use stub=MODULE:FUNCTION on the function that validates"
+    "as measured it gains {gain:.2f}x, but the first batch of each validation is still read ({each}), and without it the gain may be "
+    "larger: use stub=MODULE:FUNCTION on the function that validates"
 )
-UNCORRECTED: Final = "others took {share:.0%} of the machine, and how long the training waited for a core is not known"
+UNCORRECTED: Final = "other processes used {share:.0%} of the machine, and how long the training waited for a core is not known"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

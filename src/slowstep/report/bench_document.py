@@ -1,4 +1,8 @@
-"""The report of `slowstep bench` as plain data: `slowstep/bench/1`. null is unknown, never zero; every figure has its 95 % interval."""
+"""The report of `slowstep bench` as plain data: `slowstep/bench/1`. null is unknown, never zero; every figure has its 95 % interval.
+
+Intervals of speeds hold what other starts of the script make on this machine, and where other processes kept it busy also what it would
+make on a quiet one: so two of these documents of one script can be held against each other.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ class FigureRow(TypedDict):
 
 class RunRow(TypedDict):
     """What was run, where, and how it ended: `recording` is the folder, in which this report is kept as bench.json, and `reason` says why
-    something is missing.
+    something is missing. `foreign_share` is what other processes used of the cores.
     """
 
     name: str
@@ -32,6 +36,7 @@ class RunRow(TypedDict):
     warnings: list[str]
     updates: int
     cores: float | None
+    foreign_share: float | None
     ended_by: str
     reason: str | None
 

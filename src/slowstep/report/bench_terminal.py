@@ -63,7 +63,7 @@ def show(report: Mapping[str, Any], stream: TextIO) -> None:
 
 def _draw_header(canvas: Canvas, report: BenchReport) -> None:
     run, loader = report["run"], report["loader"]
-    what = "its loader alone" if report["bench"] == "data" else "its training on cached batches"
+    what = "its loader measured alone" if report["bench"] == "data" else "its compute measured on cached batches"
     canvas.prose(f"{what}, in {format_duration(run['duration_s'] * 1e9)}", label=f"{run['name']}:", hang=2)
     if loader is not None:
         canvas.prose(canvas.glyphs.separator.join(_loader_facts(loader)), hang=2)
@@ -84,8 +84,8 @@ def _loader_facts(loader: LoaderRow) -> list[str]:
         facts.append(f"prefetch {loader['prefetch_factor']}")
     if loader["start_s"] is not None:
         facts.append(f"first batch after {format_duration(loader['start_s'] * 1e9)}")
-    share = "" if loader["from_storage"] is None else f" ({format_share(loader['from_storage'])} of its bytes came from storage)"
-    facts.append(f"page cache when measured: {loader['page_cache']}{share}")
+    share = "" if loader["from_storage"] is None else f" ({format_share(loader['from_storage'])} of the bytes came from storage)"
+    facts.append(f"page cache {loader['page_cache']}{share}")
     return facts
 
 
@@ -99,7 +99,7 @@ def _draw_stages(canvas: Canvas, report: BenchReport) -> None:
     for row in [row for row in rows if row in shown]:
         _draw_stage(canvas, row, max(each["share"] for each in rows))
     if len(rows) > len(shown):
-        canvas.prose(f"{len(rows) - len(shown)} smaller in the JSON report", style="dim", indent=2)
+        canvas.prose(f"{format_count(len(rows) - len(shown), 'smaller part')} in the JSON report only", style="dim", indent=2)
     # What ended it all stands above.
     if report["bench"] == "data" and reason is not None and reason != report["run"]["reason"]:
         canvas.prose(reason, label="Not all parts:", label_style="yellow", hang=2)
@@ -135,26 +135,32 @@ def _draw_sweep(canvas: Canvas, report: BenchReport) -> None:
         text = canvas.cut(point["reason"] or UNKNOWN, room + _RATE_CELLS) if rate is None else _interval(rate)
         bar = "" if rate is None else canvas.glyphs.bar * max(round(room * rate["value"] / largest), 1)
         canvas.line(f"{point['workers']}{mark}".ljust(_WORKER_CELLS), text.ljust(_RATE_CELLS), " ", (bar, "cyan"))
-    canvas.prose(_bend(sweep["bend"], sweep["points"]), style="dim")
+    own = None if report["loader"] is None else report["loader"]["workers"]
+    canvas.prose(_bend(sweep["bend"], own, sweep["points"]), style="dim")
     if any(map(_lacks_an_end, rates)):
-        canvas.prose("an end of an interval that is not said is not known, from few batches", style="dim", indent=2)
+        canvas.prose("an interval that lacks an end is of too few batches to know it", style="dim", indent=2)
 
 
 def _rate(point: PointRow) -> FigureRow | None:
     return point["samples_per_s"] or point["batches_per_s"]
 
 
-def _bend(bend: int | None, points: list[PointRow]) -> str:
+def _bend(bend: int | None, own: int | None, points: list[PointRow]) -> str:
+    """What the curve says of more workers than `bend`, the fewest that no others are surely faster than."""
     if bend is None:
-        return "* as it is; too little was read for a curve"
+        return "* current; too few batches were read for a curve"
     known = [point["workers"] for point in points if _rate(point) is not None]
     if bend == known[-1]:
-        return f"* as it is; with {format_count(bend, 'worker')} the curve still rises"
+        return f"* current; the curve still rises at {format_count(bend, 'worker')}"
     added = _added(bend, points)
     if added >= LEAST_ADDED:
-        more = f"more of them added {format_share(added)}, within the intervals"
-        return f"* as it is; beyond {format_count(bend, 'worker')} no rise is sure: {more}"
-    return f"* as it is; the curve bends at {format_count(bend, 'worker')}: more of them {_more(added)}"
+        than = f"more than {format_count(bend, 'worker')}" if bend else "workers"
+        return f"* current; {than} added {format_share(added)}, which may be chance"
+    more = f"more workers {_more(added)}"
+    if bend == own:
+        return f"* current; {more}"
+    enough = "no workers are needed" if not bend else f"{format_count(bend, 'worker')} {'is' if bend == 1 else 'are'} enough"
+    return f"* current; {enough}: {more}"
 
 
 def _added(bend: int, points: list[PointRow]) -> float:
@@ -164,7 +170,7 @@ def _added(bend: int, points: list[PointRow]) -> float:
 
 
 def _more(added: float) -> str:
-    return "make it slower" if added <= -LEAST_ADDED else "add nothing" if added <= 0 else f"add under {format_share(LEAST_ADDED)}"
+    return "are slower" if added <= -LEAST_ADDED else "add nothing" if added <= 0 else f"add under {format_share(LEAST_ADDED)}"
 
 
 def _draw_bound(canvas: Canvas, report: BenchReport) -> None:
@@ -187,11 +193,13 @@ def _draw_whole(canvas: Canvas, report: BenchReport) -> None:
         _labelled(canvas, "Compute alone", _samples(compute["samples_per_s"], compute["reason"]))
     if whole is not None:
         _draw_alone(canvas, whole)
-        _labelled(canvas, "Together", f"{_samples(whole['predicted'], None)} predicted, {_sign(whole)}")
+        _labelled(canvas, "Together", f"{_samples(whole['predicted'], None)} predicted: {_sign(whole)}")
         _labelled(canvas, "The training", _samples(whole["real"], None))
         canvas.prose(whole["sentence"])
     elif compute is not None:
         _labelled(canvas, "The training", _samples(compute["as_is_samples_per_s"], compute["reason"]))
+    if compute is not None and compute["samples_per_s"] is not None:
+        canvas.prose("95 % intervals, with what other starts of the script may differ by", style="dim")
     canvas.prose(report["next"]["why"], label="Then".ljust(_LABEL_CELLS), label_style="dim")
     canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (report["next"]["command"], "bold cyan"))
 
@@ -199,8 +207,8 @@ def _draw_whole(canvas: Canvas, report: BenchReport) -> None:
 def _sign(whole: WholeRow) -> str:
     """What of the halves makes the whole."""
     if whole["cores_bound"]:
-        return "what all cores make together (cores)"
-    return "the slower of both (max)" if whole["how"] == "max" else "both added up (sum)"
+        return "all that the cores can do"
+    return "the slower of the two" if whole["how"] == "max" else "both times added up"
 
 
 def _draw_sources(canvas: Canvas, loader: LoaderRow) -> None:
@@ -219,9 +227,9 @@ def _draw_alone(canvas: Canvas, whole: WholeRow) -> None:
     """What of the training's time is beside nothing, though the halves run beside each other."""
     least_ms = _LEAST_ALONE * 1e3 / whole["predicted"]["value"]
     if (ms := whole["receiving_ms_per_sample"]) >= least_ms:
-        _labelled(canvas, "Receiving", f"{format_number(ms)} ms/sample for batches that lie ready: in neither half, added to the compute")
+        _labelled(canvas, "Receiving", f"{format_number(ms)} ms/sample to receive ready batches: in neither half, added to the compute")
     if (ms := whole["starting_ms_per_sample"]) >= least_ms:
-        _labelled(canvas, "New epochs", f"{format_number(ms)} ms/sample until first batches come: in the loader's half, beside no compute")
+        _labelled(canvas, "New epochs", f"{format_number(ms)} ms/sample until first batches come: part of the loader, beside no compute")
 
 
 def _labelled(canvas: Canvas, label: str, text: str) -> None:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.cells import cell_len
 
 from slowstep.experiments.design import FEWEST_PAIRS, MIN_ROUNDS
-from slowstep.units import UNKNOWN, format_bytes, format_duration, format_rate, format_ratio, format_ratio_interval, format_share
+from slowstep.units import (
+    UNKNOWN,
+    format_bytes,
+    format_count,
+    format_duration,
+    format_rate,
+    format_ratio,
+    format_ratio_interval,
+    format_share,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,11 +33,29 @@ _INDENT: Final = 2
 _CONTROL: Final = "nothing (control)"
 _LABEL_CELLS: Final = 11
 _VERDICT_STYLE: Final = {"proved": "bold green", "refuted": "bold red", "upper bound": "bold"}
-_ROLE: Final = {"fix": "for {}", "bound": "bounds {}", "other": "for {}, too"}
+_ROLE: Final = {"fix": "for {}", "bound": "upper bound for {}", "other": "also for {}"}
 _BATCH_SIZE: Final = "batch-size="
 _SWAP: Final = "swap="
 # The allocator of a process gives little back to the system, so what larger batches took before is in the peak of smaller ones.
-_PEAK_OF: Final = {"process": " (of this process, with what levers left in it; as it is, before any)", "device": " (of the device)"}
+_PEAK_OF: Final = {"process": " (of this process, with what levers left in it; current: before any lever)", "device": " (of the device)"}
+# What ended it (`run.experiment.ended_by`), as the end of a sentence.
+_PRECISION: Final = "precision"
+_ENDED: Final = {
+    _PRECISION: "stopped at the asked precision",
+    "budget": "stopped at the end of its budget",
+    "plan done": "stopped at the end of its plan",
+    "script ended": "the script ended",
+    "interrupted": "it was interrupted",
+    "killed": "it was killed",
+    "never trained": "no training step was seen",
+    "nothing to try": "there was nothing to test",
+    "a lever": "the script could not go on with a lever",
+    "not taken up": "the training never began it",
+    "stood still": "the training made no more steps",
+    "cut short": "it had to be ended",
+    "no lever left": "no lever was left to test",
+    "loss not finite": "the loss was not finite",
+}
 _CHANGES: Final = {"order": "throughput only: data in another order", "numerics": "changes the numerics"}
 
 
@@ -65,7 +92,7 @@ def _name_cells(canvas: Canvas) -> int:
 
 
 def _draw_head(canvas: Canvas) -> None:
-    _draw_cells(canvas, "what was tried", "predicted", "measured", "verdict", styles=("bold", "bold", "bold"))
+    _draw_cells(canvas, "what was tested", "predicted", "measured", "verdict", styles=("bold", "bold", "bold"))
 
 
 def _draw_cells(canvas: Canvas, name: str, predicted: str, measured: str, verdict: str, *, styles: tuple[str, str, str]) -> None:
@@ -132,7 +159,7 @@ def _sizes(row: ExperimentRow) -> list[str]:
     own = facts.get("own_batch_size")
     whose = _PEAK_OF.get(facts.get("peak_of", ""), "")
     of_size = one(f"batches of {lever.removeprefix(_BATCH_SIZE)}", throughput["per_s"], facts.get("peak_bytes"))
-    as_is = one("as it is" if own is None else f"of {own}, as it is", throughput["as_is_per_s"], facts.get("own_peak_bytes"))
+    as_is = one("current" if own is None else f"of {own}, current", throughput["as_is_per_s"], facts.get("own_peak_bytes"))
     return [f"{of_size}; {as_is}{whose}"]
 
 
@@ -160,7 +187,7 @@ def _said(row: ExperimentRow) -> list[str]:
     if (with_kept := _with_kept(row)) is not None:
         said.append(with_kept)
     if row["used"] == "corrected":
-        said.append("without waiting for cores that others took")
+        said.append("without waiting for cores that other processes used")
     if row["state"] != "measured":
         return said
     changes = [text for kind, text in _CHANGES.items() if kind in row["changes"]]
@@ -175,7 +202,7 @@ def _why_open(row: ExperimentRow) -> list[str]:
     fewest = FEWEST_PAIRS if row["how"] == "re-runs" else MIN_ROUNDS
     if row["rounds"] < fewest:
         # However much it gained: what would show is no matter of widths then.
-        return [f"{row['rounds']} of the {fewest} {_rounds(row)} that a verdict takes"]
+        return [f"{row['rounds']} of the {fewest} {_rounds(row)} that a verdict needs"]
     if row["held_back"] is not None:
         return []
     if row["below"] is not None and row["below"] < 1:
@@ -204,7 +231,7 @@ def _which_loader(facts: Mapping[str, Any]) -> str | None:
         return None
     if facts.get("mocked"):
         return f"of all {together} loaders that feed the training"
-    return f"of the loader that is waited for most, {facts['loader']}"
+    return f"of the loader that the training waits for most, {facts['loader']}"
 
 
 def _interval(interval: IntervalRow | None) -> str:
@@ -222,37 +249,35 @@ def _draw_untried(canvas: Canvas, rows: list[ExperimentRow]) -> None:
     for row in rows:
         what = row["lever"] or row["rule"] or ""
         reasons.setdefault(row["reason"] or UNKNOWN, []).append(what)
-    text = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
-    if text:
-        canvas.prose(text, label="Not tried".ljust(_LABEL_CELLS), label_style="dim")
+    for reason, names in reasons.items():
+        canvas.prose(f"{', '.join(names)}; {reason}", label="Not tested:", label_style="dim", hang=_INDENT)
 
 
 def _draw_facts(canvas: Canvas, facts: ExperimentFacts) -> None:
+    why = _ENDED.get(facts["ended_by"], facts["ended_by"])
     if facts["steps_per_block"] is not None:
-        took = "" if facts["took_s"] is None else f"{format_duration(facts['took_s'] * 1e9)} "
-        each = f"{facts['steps_per_block']} step{'s' * (facts['steps_per_block'] != 1)}"
-        canvas.prose(
-            f"{took}in blocks of {each}, seed {facts['seed']}; {_reached(facts)}; ended by: {facts['ended_by']}", label=_label("Tried")
-        )
+        took = "" if facts["took_s"] is None else f"for {format_duration(facts['took_s'] * 1e9)} "
+        each = format_count(facts["steps_per_block"], "step")
+        canvas.prose(f"Measured {took}in blocks of {each}; {_reached(facts, why)}. Seed {facts['seed']}", hang=_INDENT)
     else:
-        canvas.prose(f"nothing was measured, ended by: {facts['ended_by']}", label=_label("Tried"))
+        canvas.prose(f"Nothing was measured: {why}", hang=_INDENT)
     foreign = facts["foreign_share"]
     if foreign is not None and foreign >= _BUSY_FROM:
-        busy = (
-            f"others used {format_share(foreign)} of the cores meanwhile: levers that need more cores, as workers do, gain less than alone"
-        )
+        busy = f"other processes used {format_share(foreign)} of the cores: levers that need cores, such as workers, gain less than alone"
         canvas.prose(busy, label=_label("Busy"), label_style="yellow")
     if facts["trustworthy"] is False:
-        canvas.prose(f"NO: {facts['distrust']}", label=_label("Trust"), label_style="red")
+        canvas.prose(f"none: {facts['distrust']}", label=_label("Trust"), label_style="red")
     canvas.prose(facts["sandbox"]["claims"], label=_label("Sandbox"), label_style="dim", style="dim")
 
 
-def _reached(facts: ExperimentFacts) -> str:
-    """How well the gains are known."""
-    asked = f"asked for {format_share(facts['precision'])}"
+def _reached(facts: ExperimentFacts, why: str) -> str:
+    """Why it stopped, and how well the gains are known then."""
+    asked = format_share(facts["precision"])
+    if facts["ended_by"] == _PRECISION:
+        return f"{why}, {asked}"
     if facts["reached"] is None or facts["reached"] >= 1:
-        return f"not every gain is known ({asked})"
-    return f"gains known to within {format_share(facts['reached'])} ({asked})"
+        return f"{why} before every gain was known (asked: to {asked})"
+    return f"{why}, with gains known to {format_share(facts['reached'])} (asked: {asked})"
 
 
 def _label(text: str) -> str:

@@ -40,7 +40,7 @@ from slowstep.workflow.lead_in import LeadIn, Limits, lead_in
 from slowstep.workflow.numerics_check import Checked
 from slowstep.workflow.pace import find_pace, receipt_ns
 from slowstep.workflow.prove_next import USUAL_PRECISION, ended_untried, precision_words
-from slowstep.workflow.start_up import EMPTY_INPUT
+from slowstep.workflow.start_up import EMPTY_INPUT, FIRST_STEP
 
 Report = dict[str, Any]
 # What is being done, how much of its time is over (0 to 1), and what has been reached.
@@ -208,7 +208,7 @@ class Act:
             self._executor.start()
             ending = self._to_its_end()
         except (SlowstepError, OSError) as error:
-            self._say(f"It could not be started once more: {error}")
+            self._say(f"It could not be started again: {error}")
             return None
         except KeyboardInterrupt:
             self._ended_by_user = INTERRUPTED
@@ -266,7 +266,7 @@ class Act:
         needed_s = MIN_ROUNDS * round_seconds(len(left) + FIRST, plan.steps, self._step_ms)
         if not unknown or needed_s > self._left_s:
             return False
-        self._say(f"Starts once more without it, for {format_duration(self._left_s * 1e9)} that are left")
+        self._say(f"Starts again without it, for the remaining {format_duration(self._left_s * 1e9)}")
         self._keep(choices=left, until_ns=None, ended_by=SCRIPT_ENDED)
         return True
 
@@ -293,7 +293,7 @@ class Act:
         plan = replace(plan, process=report["run"].get("pid"))
         self._plan, self._step_ms = plan, pace.step_ms
         each = f"{plan.steps} step{'s' * (plan.steps != 1)}"
-        self._say(f"Tries {', '.join(choice.name for choice in chosen.choices)} in blocks of {each} (seed {plan.seed})")
+        self._say(f"Tests {', '.join(choice.name for choice in chosen.choices)} in blocks of {each} (seed {plan.seed})")
         for doubt in doubts(plan, step_ms=pace.step_ms, period_steps=pace.period_steps, budget_s=self._left_s):
             self._say(doubt)
         self._keep(floor_ns=receipt_ns(report), ended_by=RUNNING)
@@ -375,14 +375,14 @@ class Act:
 
     def _tell_lead_in(self, progress: Progress, limits: Limits) -> None:
         if not progress.updates:
-            self._phase("starting", 0.0, "no training step seen yet")
+            self._phase("starting", 0.0, FIRST_STEP)
             return
         share = min((progress.training_s or 0.0) / limits.enough_s, progress.updates / limits.updates, 1.0)
         self._phase("recording", share, format_count(progress.updates, "step"))
 
     def _tell_experiment(self, plan: Plan, interim: Interim) -> None:
         widths = [(plan.arms[arm].name, found.gain.precision) for arm, found in sorted(interim.estimates.items())]
-        self._phase("trying", min(interim.seconds / max(self._left_s, 1e-9), 1.0), widths_text(widths, interim.rounds))
+        self._phase("testing", min(interim.seconds / max(self._left_s, 1e-9), 1.0), widths_text(widths, interim.rounds))
 
 
 def _why_nothing(ended: Ended, ending: Ending, error: NothingRecorded) -> str:
@@ -399,6 +399,6 @@ def _why_nothing(ended: Ended, ending: Ending, error: NothingRecorded) -> str:
 
 
 def widths_text(widths: Sequence[tuple[str, float]], rounds: int) -> str:
-    """How wide the interval of each arm is by now."""
-    known = [f"{name} {format_share(width)}" for name, width in widths if width < 1]
-    return f"round {rounds}, known to within: {', '.join(known)}" if known else f"round {rounds}"
+    """How well the gain of each arm is known by now."""
+    known = [f"{format_share(width)} ({name})" for name, width in widths if width < 1]
+    return f"round {rounds}, gains known to {', '.join(known)}" if known else f"round {rounds}"

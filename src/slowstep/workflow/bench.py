@@ -11,7 +11,7 @@ from typing import Final
 
 from slowstep.experiments.executor import LiveExecutor
 from slowstep.record.folder import holds_nothing, remove_folder
-from slowstep.units import format_duration
+from slowstep.units import format_about, format_duration
 from slowstep.workflow.bench_act import Asked, Bench, Limits, Measured, Phase
 from slowstep.workflow.thrown_away import thrown_away
 
@@ -45,5 +45,5 @@ def bench(asked: Asked, environ: Mapping[str, str], *, say: Callable[[str], None
 
 def how_long(asked: Asked, limits: Limits, whole_s: float) -> str:
     """How long it takes, and at most: said before it begins."""
-    usual, longest, start = (format_duration(seconds * 1e9) for seconds in (asked.budget_s, whole_s, limits.start_s))
-    return f"Measures for {usual} once it trains, longer where batches are slow: {longest} at most, of which {start} are for its start"
+    usual, longest = format_about(asked.budget_s + limits.enough_s), format_duration(whole_s * 1e9)
+    return f"Takes about {usual} once training starts, longer where batches are slow (stops after {longest} at the latest)"

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from slowstep.errors import INTERRUPTED_CODE, NothingRecorded
+from slowstep.analyses.load import Load
+from slowstep.errors import INTERRUPTED_CODE, NothingRecorded, UnreadableInput
 from slowstep.experiments.design import draw_seed, make_plan
 from slowstep.experiments.executor import Ending, Executor, Progress, surely_ended
 from slowstep.experiments.plan import Arm, Plan
@@ -17,8 +18,10 @@ from slowstep.levers.mock_loader import ACROSS_EPOCHS
 from slowstep.record import format as contract
 from slowstep.record.command import Command
 from slowstep.record.lever import Spec
+from slowstep.units import format_count
 from slowstep.workflow.asked_again import USUAL_BUDGET_S
-from slowstep.workflow.start_up import EMPTY_INPUT, START_S, NeverTrained, start_up
+from slowstep.workflow.experiment_readings import load_since
+from slowstep.workflow.start_up import EMPTY_INPUT, FIRST_STEP, START_S, NeverTrained, start_up
 
 What = Literal["data", "compute"]
 EndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood still"]
@@ -64,7 +67,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Measured:
-    """All that was measured, as far as it came; `reason` says what stopped it."""
+    """All that was measured, as far as it came; `reason` says what stopped it. `load`: of the machine meanwhile, None if not read."""
 
     command: Command
     ended_by: EndedBy = "done"
@@ -79,6 +82,7 @@ class Measured:
     duration_s: float = 0.0
     ending: Ending | None = None
     place: dict[str, Any] = field(default_factory=dict)
+    load: Load | None = None
 
     @property
     def left_nothing(self) -> bool:
@@ -122,6 +126,7 @@ class Bench:
         self._executor, self._asked, self._measured, self._phase, self._limits = executor, asked, measured, phase, limits
         self._clock, self._sleep = clock, sleep
         self._loader_s = asked.budget_s * LOADER_SHARE[asked.what]
+        self._measuring_from_ns: int | None = None
 
     def run(self) -> Measured:
         """All phases. Ctrl-C ends it: what was measured until then is told."""
@@ -145,6 +150,7 @@ class Bench:
         finally:
             self._collect()
             measured.ending = surely_ended(self._executor)
+        measured.load = self._load()
         measured.duration_s = self._clock() - began_s
         return measured
 
@@ -153,7 +159,7 @@ class Bench:
         limits, seen = self._limits, list[tuple[float, int]]()
         try:
             for progress, trained_s in start_up(self._executor, limits.start_s, clock=self._clock, sleep=self._sleep):
-                self._phase("starting", 0.0, f"{progress.updates} updates" if progress.updates else "no training step seen yet")
+                self._phase("starting", 0.0, format_count(progress.updates, "step") if progress.updates else FIRST_STEP)
                 seen.append((self._clock(), progress.updates))
                 if trained_s is None:
                     continue
@@ -161,7 +167,7 @@ class Bench:
                 if enough or (progress.updates >= limits.few and trained_s >= limits.slow_s):
                     return _step_s(seen)
                 if trained_s > limits.slow_s + limits.still_s:
-                    raise Stopped("stood still", f"only {progress.updates} updates in {trained_s:.0f} s")
+                    raise Stopped("stood still", f"only {format_count(progress.updates, 'training step')} in {trained_s:.0f} s")
         except NeverTrained as error:
             raise Stopped("never trained", str(error)) from error
         raise self._ended(self._executor.poll())
@@ -169,6 +175,7 @@ class Bench:
     def _read_loader(self) -> None:
         is_data = self._asked.what == "data"
         arguments = {"seconds": self._loader_s, "parts": is_data, "sweep": is_data}
+        self._measuring_from_ns = int(self._clock() * 1e9)
         self._executor.post(Plan(seed=0, steps=0, arms=(), blocks=(), task=TASK, arguments=arguments))
         began_s = self._clock()
         while not (ends := [note for note in self._tell_task(began_s) if note["part"] == "end"]):
@@ -185,7 +192,7 @@ class Bench:
     def _doing(self) -> str:
         """What the task does now."""
         notes = self._executor.notes("task")
-        return next((note["doing"] for note in reversed(notes) if note["part"] == "begins"), "waiting for the training")
+        return next((note["doing"] for note in reversed(notes) if note["part"] == "begins"), "waiting for the training to pause")
 
     def _walk_blocks(self, step_s: float) -> None:
         """As it is, as it is once more, and on cached batches, until the time is over, the plan, or the script."""
@@ -206,7 +213,9 @@ class Bench:
                 last, last_s = len(steps.ns), at_s
             elif at_s - last_s > self._limits.still_s:
                 raise Stopped("stood still", f"no step in {self._limits.still_s:.0f} s")
-            self._phase("compute", (at_s - began_s) / budget_s, f"{last} steps, as it is and on cached batches")
+            self._phase(
+                "compute", (at_s - began_s) / budget_s, f"{format_count(last, 'step')}, with its own loader and cached batches in turn"
+            )
             self._sleep(_TICK_S)
         self._end_blocks()
 
@@ -230,15 +239,25 @@ class Bench:
             raise self._ended(progress)
         if self._clock() - began_s > limit_s:
             doing = self._doing()
-            raise Stopped("stood still", f"after {limit_s:.0f} s the loader was still being measured ({doing}): the rest is left out")
+            raise Stopped("stood still", f"the loader was still being measured after {limit_s:.0f} s ({doing}); the rest was left out")
 
     def _ended(self, progress: Progress) -> Stopped:
         if progress.problem is not None:
             return Stopped("stood still", progress.problem)
         how = "" if progress.exit_code in (0, None) else f" with exit code {progress.exit_code}"
         if not progress.updates:
-            return Stopped("never trained", f"the script ended{how} and made no update{f'; {EMPTY_INPUT}' if how else ''}")
-        return Stopped("script ended", f"the script ended{how} after {progress.updates} updates")
+            return Stopped("never trained", f"the script ended{how} before its first training step{f'; {EMPTY_INPUT}' if how else ''}")
+        return Stopped("script ended", f"the script ended{how} after {format_count(progress.updates, 'training step')}")
+
+    def _load(self) -> Load | None:
+        """What others used of the machine while it was measured."""
+        if self._measuring_from_ns is None:
+            return None
+        cores = next((note.get("cores") for note in self._measured.notes if note["part"] == "loader"), None)
+        try:
+            return load_since(self._executor.folder, self._measuring_from_ns, cores)
+        except (OSError, UnreadableInput):
+            return None
 
     def _collect(self) -> None:
         """What the training has written until now, whatever came between."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -22,20 +23,20 @@ from slowstep.workflow.to_paste import to_paste
 
 _HALF: Final = 0.5
 _NO_LOADER: Final = (
-    "slowstep bench measures a training's torch DataLoader by itself, and had none to measure; "
-    "slowstep run says where a step's time goes, with any loader or none"
+    "slowstep bench measures a torch DataLoader by itself, and this training has none that can be measured; "
+    "slowstep run shows where a step's time goes, with any loader or none"
 )
 
-_FAILED: Final = "fix the script's own error: it ended before this was done"
+_FAILED: Final = "fix the script's own error first: it ended before the measurement was done"
 _ELSE: Final[dict[EndedBy, str]] = {
-    "never trained": "no training step was seen: this says what was",
-    "stood still": "it stood still before its loader could be read: this says where its time goes",
+    "never trained": "no training step was seen: this shows what was",
+    "stood still": "the training stopped before its loader could be read: this shows where its time goes",
 }
 # Of a measuring that ended before there was a whole: what makes the next one come further.
-_INTERRUPTED: Final = "it was interrupted before it was done"
+_INTERRUPTED: Final = "the measurement was interrupted"
 _TOO_SHORT: Final = (
-    "the script ended before this was done: to measure its halves, let it train longer (more epochs, more steps); "
-    "of a short training, this says where its time goes"
+    "the script ended before the measurement was done: to measure its halves, let it train longer (more epochs, more steps); "
+    "of a short training, this shows where its time goes"
 )
 
 
@@ -47,12 +48,14 @@ def next_command(
     whole: Whole | None,
     wholes: Mapping[int, Whole],
     unsure: Mapping[int, Whole] | None = None,
+    is_busy: bool = False,
     ended_by: EndedBy = "done",
     failed: bool = False,
 ) -> NextRow:
     """The command that helps most now. `wholes`: the whole with each number of workers that is known, the loader's own among them.
 
-    `unsure`: the same with all in their intervals that is not known of the compute, where `wholes` may take it as known for sure.
+    `unsure`: the same with all in their intervals that is not known, the next start of the script among it; `wholes` have this start.
+    `is_busy`: whether others used the machine: how much workers gain is not said then.
     `failed`: whether the script ended with an error of its own.
     """
     command = to_paste(words)
@@ -67,27 +70,28 @@ def next_command(
         return {"command": f"slowstep run {command}", "why": _NO_LOADER}
     if whole is None:
         other = "compute" if asked.what == "data" else "data"
-        return {"command": bench_command(asked, other, command), "why": "one half says nothing about the whole"}
+        return {"command": bench_command(asked, other, command), "why": "one half alone does not tell what limits the training"}
     better, kept = better_workers(point.workers, wholes), kept_workers_gain(point, whole)
     if kept >= max(BOTTLENECK_PREDICTED, better[1] if better else 0.0):
-        why = f"workers that are kept through epochs: about {format_ratio(kept)} the throughput, by these figures"
+        why = f"with workers that are kept between epochs: about {format_ratio(kept)} the throughput by these figures"
         return {"command": prove_command(asked, command, "persistent-workers"), "why": why}
     if whole.binds == "compute":
-        return {"command": f"slowstep run --capture {command}", "why": "the compute decides: this shows what is in it"}
+        return {"command": f"slowstep run --capture {command}", "why": "compute is the limit: this shows what it consists of"}
     if better is not None:
         workers, known = better[0], unsure or wholes
-        most = most_gain(known[workers], known[point.workers])
-        gain = "" if most is None else f": up to {format_ratio(most)} the throughput"
-        why = f"{_with(workers, point.workers)}{gain}, by these figures"
+        most = None if is_busy else most_gain(known[workers], replace(known[point.workers], real=whole.real))
+        gain = "" if most is None else f": up to {format_ratio(most)} the throughput by these figures"
+        why = f"{_with(workers, point.workers)}{gain}"
         return {"command": prove_command(asked, command, f"workers={workers}"), "why": why}
     if whole.how == "sum" and (computing := 1 - loading_share(point, whole)) > _HALF:
-        why = f"computing is {format_share(computing)} of the time, and more workers would gain little: this shows what is in it"
+        why = f"computing takes {format_share(computing)} of the time, so more workers would gain little: this shows what it consists of"
         return {"command": f"slowstep run --capture {command}", "why": why}
     is_even = whole.how == "max" and whole.binds == "both"
-    decides = "both want the same cores" if whole.cores_bound else "both take about as long" if is_even else "the loader decides"
+    equal = "need the same cores" if whole.cores_bound else "take about as long" if is_even else None
+    decides = f"loading and computing {equal}" if equal else "the loader is the limit"
     if asked.what == "compute":
-        return {"command": bench_command(asked, "data", command), "why": f"{decides}: this shows what is in the loader"}
-    return {"command": prove_command(asked, command), "why": f"{decides}: this tries what answers it"}
+        return {"command": bench_command(asked, "data", command), "why": f"{decides}: this measures the loader part by part"}
+    return {"command": prove_command(asked, command), "why": f"{decides}: this tests what helps"}
 
 
 def prove_command(asked: Asked, command: str, levers: str | None = None) -> str:
@@ -108,7 +112,7 @@ def _place(asked: Asked) -> tuple[str, ...]:
 
 def _with(workers: int, own: int) -> str:
     if not workers:
-        return "without workers no batch is carried over"
+        return "without workers no batch is moved between processes"
     return f"with {format_count(workers, 'worker')} {'the loader is faster' if own else 'loading and computing overlap'}"
 
 

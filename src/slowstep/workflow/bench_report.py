@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
+from slowstep.experiments import core_waits
 from slowstep.experiments.design import AS_IS, CONTROL
 from slowstep.experiments.figures import FEWEST_BLOCKS, Figure, combined, exactly, ratio, scaled
 from slowstep.experiments.loader_bound import Bound, is_crowded, judge
 from slowstep.experiments.loader_speed import Point, change_of_cache, curve, from_storage, own_point, share_from_storage
 from slowstep.experiments.loader_stages import Stage, carried, read_calls, stages
+from slowstep.experiments.over_starts import over_starts, point_over_starts
 from slowstep.experiments.overlap import Whole, are_silent, arm_rate, known_steps, put_together, received
 from slowstep.report.bench_document import SCHEMA, BenchReport, ComputeRow, NextRow
 from slowstep.units import format_count
 from slowstep.workflow.bench_act import Asked, Measured
 from slowstep.workflow.bench_next import next_command, prove_command
 from slowstep.workflow.bench_rows import bound_row, figure, loader_row, run_row, stage_rows, sweep_row, whole_row, words_of
-from slowstep.workflow.bench_sentences import LEAST_SAID, cache_sentences
+from slowstep.workflow.bench_sentences import LEAST_SAID, busy_sentence, cache_sentences
 from slowstep.workflow.to_paste import filled_in, to_paste
 
 CACHED: Final = 2
@@ -29,22 +33,24 @@ def make_report(measured: Measured, asked: Asked) -> BenchReport:
     """All that is known, null where it is not."""
     found = _Found(measured)
     point, compute = found.point, found.compute
-    whole = found.whole()
+    whole, printed = found.whole(), found.whole_over_starts()
     rows = found.stages() if asked.what == "data" else ()
     bound = found.bound() if asked.what == "data" else None
     is_remote = (bound is not None and bound.kind == "network") or (point is not None and point.has_connections)
-    sweep = sweep_row(found.points) if asked.what == "data" and found.points else None
+    sweep = sweep_row(found.points, found.waiting) if asked.what == "data" and found.points else None
     return {
         "schema": SCHEMA,
         "bench": asked.what,
         "run": run_row(measured, found.cores),
-        "loader": None if point is None else loader_row(point, found.description, found.drains[0], is_remote=is_remote),
+        "loader": None
+        if point is None
+        else loader_row(point, found.description, found.drains[0], is_remote=is_remote, waiting=found.waiting(point)),
         "stages": stage_rows(rows),
         "stages_reason": found.stages_reason() if asked.what == "data" else None,
         "sweep": sweep,
         "bound": None if bound is None else bound_row(bound),
         "compute": compute,
-        "whole": None if whole is None else whole_row(whole),
+        "whole": None if whole is None or printed is None else whole_row(whole, printed),
         "notes": found.notes(),
         "next": _filled_in(_next(found, measured, asked, whole)),
     }
@@ -52,19 +58,20 @@ def make_report(measured: Measured, asked: Asked) -> BenchReport:
 
 def _next(found: _Found, measured: Measured, asked: Asked, whole: Whole | None) -> NextRow:
     if found.lacks_others:
-        why = "the training reads several loaders: this says how long it waits for them"
+        why = "the training reads several loaders: this measures what waiting for them costs"
         return {"command": prove_command(asked, to_paste(words_of(measured)), "mock-loader"), "why": why}
     if found.lacks_samples and measured.ended_by == "done":
         # The other half's command walks the same blocks.
-        why = "samples/s of its steps cannot be told: this says where a step's time goes"
+        why = "how many samples a step trains on is unknown: this shows where a step's time goes"
         return {"command": f"slowstep run {to_paste(words_of(measured))}", "why": why}
     return next_command(
         asked,
         words_of(measured),
         point=found.point,
         whole=whole,
-        wholes=found.wholes(found.compute_that_counts()),
-        unsure=found.wholes(found.cached),
+        wholes=found.wholes(),
+        unsure=found.wholes_of_next_start(),
+        is_busy=found.is_busy,
         ended_by=measured.ended_by,
         failed=measured.ending is not None and bool(measured.ending.exit_code),
     )
@@ -89,6 +96,8 @@ class _Found:
         self.points = curve(self.drains) if len(self.drains) > 1 else ()
         self._factor = _factor(self.point)
         self.as_is, self.cached = self._rate((AS_IS, CONTROL)), self._rate((CACHED,))
+        self.load = measured.load
+        self.is_busy = measured.load is not None and measured.load.busy
         self.compute = self._compute()
 
     def stages(self) -> tuple[Stage, ...]:
@@ -110,10 +119,40 @@ class _Found:
         return judge(self.point, cores=self.cores, first=self.drains[0], calls=calls, points=self.points, carrying=carried(self.stages()))
 
     def whole(self) -> Whole | None:
-        """Both halves together; None where one is missing."""
+        """Both halves together, as they were in this start; None where one is missing. What binds would bind in other starts, too."""
         found = None if self.point is None else self._whole(self.point, self.cached, self.point.workers)
         # Of several loaders only one was measured alone, and the compute has cached batches of all: the others are in neither half.
-        return found if found is None or self.together == 1 or found.agrees else None
+        if found is None or (self.together > 1 and not found.agrees):
+            return None
+        printed = self.whole_over_starts()
+        return found if printed is None else replace(found, binds=printed.binds)
+
+    def whole_over_starts(self) -> Whole | None:
+        """Both halves together, with intervals that hold other starts."""
+        if self.point is None or self.cached is None:
+            return None
+        point = point_over_starts(self.point, self.waiting(self.point))
+        whole = self._whole(point, self.compute_over_starts(), point.workers)
+        return None if whole is None else replace(whole, real=self.as_is_over_starts())
+
+    def waiting(self, point: Point) -> float:
+        """How many times as fast a loader may be on a quiet machine; 1 where this one was quiet."""
+        return core_waits.of_loader(point, self.cores) if self.is_busy else 1.0
+
+    def compute_over_starts(self) -> Figure | None:
+        """The compute alone, as other starts may have it."""
+        return None if self.cached is None else over_starts(self.cached, waiting=self._steps_waited((CACHED,)))
+
+    def as_is_over_starts(self) -> Figure | None:
+        """The training as it is, as other starts may have it."""
+        if self.as_is is None:
+            return None
+        # What it waits for may have waited for a core itself.
+        waiting = max(self._steps_waited((AS_IS, CONTROL)), 1.0 if self.point is None else self.waiting(self.point))
+        return over_starts(self.as_is, waiting=waiting)
+
+    def _steps_waited(self, arms: tuple[int, ...]) -> float:
+        return core_waits.of_steps(self._measured.steps, arms) if self.is_busy else 1.0
 
     def compute_that_counts(self) -> Figure | None:
         """The compute as it counts for how sure it is that another number of workers is faster: the loader's figures alone say that.
@@ -122,11 +161,23 @@ class _Found:
         """
         return self.cached if self._is_mostly_computing() else exactly(self.cached)
 
-    def wholes(self, compute: Figure | None) -> dict[int, Whole]:
-        """The whole by the number of workers, as far as the curve goes. Without a curve a worker makes batches as the thread does."""
+    def wholes(self) -> dict[int, Whole]:
+        """The whole by the number of workers, as this start had it."""
+        return self._wholes(self._points_by_workers(), self.compute_that_counts())
+
+    def wholes_of_next_start(self) -> dict[int, Whole]:
+        """The same as the next start may have it, which is the one that proves a gain, and with all that is not known of the compute."""
+        points = {workers: point_over_starts(point, of_next=True) for workers, point in self._points_by_workers().items()}
+        return self._wholes(points, None if self.cached is None else over_starts(self.cached, of_next=True))
+
+    def _points_by_workers(self) -> dict[int, Point]:
+        """As far as the curve goes. Without a curve a worker makes batches as the thread does."""
         points = {point.workers: point for point in self.points}
         if not points and self.point is not None:
             points = {self.point.workers: self.point} | ({1: self.point} if not self.point.workers else {})
+        return points
+
+    def _wholes(self, points: Mapping[int, Point], compute: Figure | None) -> dict[int, Whole]:
         found = {workers: self._whole(point, compute, workers) for workers, point in points.items()}
         return {workers: whole for workers, whole in found.items() if whole is not None}
 
@@ -144,26 +195,29 @@ class _Found:
         """What the reader must know beside the numbers."""
         found = []
         if self.together > 1:
-            alone = f"measured alone is the one that is waited for most{self._which()}; the compute has cached batches of all"
+            alone = f"the one that the training waits for most was measured alone{self._which()}; compute alone has cached batches of all"
             found.append(f"the training reads {self.together} loaders: {alone}")
             if self.lacks_others:
-                found.append("that one and the compute do not explain the training: the other loaders, which are in neither half, may")
+                found.append("that loader and the compute do not explain the training: the other loaders, which are in neither half, may")
         elif self._measured.loaders > 1:
-            which = f"measured is the one that feeds the training{self._which()}"
+            which = f"the one that feeds the training was measured{self._which()}"
             found.append(f"the script reads {self._measured.loaders} loaders: {which}")
-        if self.point is not None and is_crowded(self.point, self.cores):
+        if self.load is not None and (busy := busy_sentence(self.load)) is not None:
+            found.append(busy)
+        elif self.point is not None and is_crowded(self.point, self.cores):
             found.append(
-                "the loader queued for a core, behind others on this machine or behind itself in bursts: on a quiet one it may be faster"
+                "the loader waited for cores, because of other processes or of bursts of its own: on a quiet machine it may be faster"
             )
         found += self._cache_notes()
         if self.description.get("stream") and len(self.points) > 1:
-            found.append("each worker reads a stream as a whole, unless the data set divides it: more may give the same samples again")
+            found.append("each worker reads the whole stream unless the data set divides it: more workers may repeat samples")
         if self.description.get("stream") and self.point is not None and (self.point.starting or 0.0) >= LEAST_SAID:
-            found.append("of a stream the compute alone holds the start of workers at each epoch as well: it is faster without")
+            found.append("of a stream, compute alone includes the start of workers at each epoch: without it, it is faster")
         if self._factor != 1.0:
-            found.append("batches are counted by the indices that were asked for: the first dimension of a batch is not its samples")
+            found.append("samples are counted by the loader's indices, because the first dimension of a batch is not its number of samples")
         if self.cached is not None and (left_out := self._silent_blocks()):
-            found.append(f"blocks of steps left out of the compute: {left_out}, in which the samples of a step are not known")
+            blocks = format_count(left_out, "block of steps", "blocks of steps")
+            found.append(f"left out of compute alone: {blocks} in which the number of samples is unknown")
         bad = [note for note in self._measured.lever_notes if note["state"] in ("failed", "not applicable", "not undone")]
         return [*found, *(f"{note['name']}: {note['state']}, because {note['reason']}" for note in bad)]
 
@@ -219,8 +273,8 @@ class _Found:
             return None
         reason, cpu_ms = None if self.cached is not None else self._why_no_compute(), self._compute_cpu_ms()
         return {
-            "samples_per_s": figure(self.cached),
-            "as_is_samples_per_s": figure(self.as_is),
+            "samples_per_s": figure(self.compute_over_starts()),
+            "as_is_samples_per_s": figure(self.as_is_over_starts()),
             "steps": int((~self._measured.steps.settling).sum()),
             "cpu_ms_per_sample": None if cpu_ms is None else cpu_ms.value,
             "reason": reason,
@@ -228,7 +282,7 @@ class _Found:
 
     def _why_no_compute(self) -> str:
         said = next((n["reason"] for n in self._measured.lever_notes if n["state"] in ("failed", "not applicable")), None)
-        return str(said or self._why_no_samples() or self._measured.reason or "too few blocks of steps in the time")
+        return str(said or self._why_no_samples() or self._measured.reason or "too few steps in the time; give it a larger --budget")
 
     def _why_no_samples(self) -> str | None:
         steps = self._measured.steps
@@ -236,7 +290,7 @@ class _Found:
         if not counted.any() or known_steps(steps, counted).any():
             return None
         if (counted & are_silent(steps)).any() or not received(steps)[counted].any():
-            return "the samples of a step are not known"
+            return "the number of samples in a step is unknown"
         return "each batch is trained on in several steps, and no block of steps holds a whole one"
 
     def _silent_blocks(self) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from slowstep.experiments.figures import Figure
 from slowstep.experiments.loader_bound import Bound
 from slowstep.experiments.loader_speed import Point, bend, page_cache
 from slowstep.experiments.loader_stages import Stage
+from slowstep.experiments.over_starts import over_starts, point_over_starts
 from slowstep.experiments.overlap import Whole
 from slowstep.record.redact import redact_command
 from slowstep.report.bench_document import BoundRow, FigureRow, LoaderRow, PointRow, RunRow, StageRow, SweepRow, WholeRow
@@ -55,14 +56,23 @@ def run_row(measured: Measured, cores: float | None) -> RunRow:
         "warnings": list(measured.place["warnings"]),
         "updates": measured.updates,
         "cores": cores,
+        "foreign_share": None if measured.load is None else measured.load.foreign_share,
         "ended_by": measured.ended_by,
         "reason": measured.reason,
     }
 
 
-def loader_row(point: Point, description: dict[str, Any], first: dict[str, Any], *, is_remote: bool) -> LoaderRow:
-    """The loader alone. `is_remote`: whether it waits for the network, or was seen to use it; else what is received is others'."""
+def loader_row(point: Point, description: dict[str, Any], first: dict[str, Any], *, is_remote: bool, waiting: float = 1.0) -> LoaderRow:
+    """The loader alone. `is_remote`: whether it waits for the network, or was seen to use it; else what is received is others'.
+    `waiting`: how many times as fast it may be on a quiet machine.
+    """
     state, share = page_cache(first)
+    alone = point_over_starts(point, waiting)
+
+    def counted(name: str) -> FigureRow | None:
+        rate = point.per_s(name)
+        return None if rate is None else figure(over_starts(rate, waiting=waiting), 1 / _MB)
+
     return {
         "workers": point.workers,
         "prefetch_factor": description["prefetch_factor"],
@@ -70,12 +80,12 @@ def loader_row(point: Point, description: dict[str, Any], first: dict[str, Any],
         "dataset": description["dataset"],
         "dataset_length": description["dataset_length"],
         "stream": description["stream"],
-        "samples_per_s": figure(point.samples_per_s),
-        "batches_per_s": figure(point.batches_per_s),
-        "mb_per_s": figure(point.bytes_per_s, 1 / _MB),
-        "read_mb_per_s": figure(point.per_s("read_bytes"), 1 / _MB),
-        "storage_mb_per_s": figure(point.per_s("storage_bytes"), 1 / _MB),
-        "received_mb_per_s": figure(point.per_s("received_bytes"), 1 / _MB) if is_remote else None,
+        "samples_per_s": figure(alone.samples_per_s),
+        "batches_per_s": figure(alone.batches_per_s),
+        "mb_per_s": figure(alone.bytes_per_s, 1 / _MB),
+        "read_mb_per_s": counted("read_bytes"),
+        "storage_mb_per_s": counted("storage_bytes"),
+        "received_mb_per_s": counted("received_bytes") if is_remote else None,
         "batches": point.batches,
         "start_s": point.start_s,
         "epoch_batches": point.epoch_batches,
@@ -103,8 +113,8 @@ def stage_rows(rows: Sequence[Stage]) -> list[StageRow]:
     ]
 
 
-def sweep_row(points: Sequence[Point]) -> SweepRow:
-    """The curve."""
+def sweep_row(points: Sequence[Point], waiting: Callable[[Point], float]) -> SweepRow:
+    """The curve. Where it bends goes by this start alone, which all of its points share. `waiting` as in `loader_row`, of a point."""
     rows: list[PointRow] = [
         {
             "workers": point.workers,
@@ -113,7 +123,7 @@ def sweep_row(points: Sequence[Point]) -> SweepRow:
             "batches": point.batches,
             "reason": point.reason,
         }
-        for point in points
+        for point in (point_over_starts(point, waiting(point)) for point in points)
     ]
     return {"points": rows, "bend": bend(points)}
 
@@ -124,16 +134,16 @@ def bound_row(bound: Bound) -> BoundRow:
     return {"kind": bound.kind, "sentence": bound.sentence, "evidence": evidence}  # type: ignore[typeddict-item]
 
 
-def whole_row(whole: Whole) -> WholeRow:
-    """Both halves together."""
-    predicted = figure(whole.predicted)
+def whole_row(whole: Whole, over: Whole) -> WholeRow:
+    """Both halves together: whether they agree goes by this start, which they share; `over` has the intervals for other starts."""
+    predicted = figure(over.predicted)
     assert predicted is not None
     return {
         "how": whole.how,
         "binds": whole.binds,
         "cores_bound": whole.cores_bound,
         "predicted": predicted,
-        "real": figure(whole.real),
+        "real": figure(over.real),
         "starting_ms_per_sample": whole.starting_ms,
         "receiving_ms_per_sample": whole.receiving_ms,
         "log_error": whole.log_error,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from slowstep.analyses.load import Load
 from slowstep.experiments.loader_speed import FEW
 from slowstep.experiments.overlap import CLOSE, Whole
 from slowstep.units import format_number, format_share
@@ -18,26 +19,36 @@ AS_FACTOR: Final = 2.0
 def whole_sentence(whole: Whole) -> str:
     """How the halves make the whole, and whether they do."""
     if whole.how == "sum":
-        text = "the training thread makes its batches itself, so loading and computing add up"
+        text = "The training thread makes its own batches, so loading and computing add up"
     elif whole.cores_bound:
-        text = "loading and computing overlap, and together they need more cores than there are"
+        text = "Loading and computing overlap, but together they need more cores than there are"
     elif whole.binds == "both":
-        text = "loading and computing overlap, and neither of them is surely the slower"
+        text = "Loading and computing overlap, and neither is clearly the slower"
     else:
-        text = f"loading and computing overlap, and the {whole.binds} is the slower of them"
+        text = f"Loading and computing overlap, and {'loading' if whole.binds == 'loader' else 'computing'} is the slower"
     if (share := whole.share_of(whole.starting_ms)) >= LEAST_SAID:
-        text += f", but for {format_share(share)} of the time, in which each epoch waits for its first batch"
+        text += f", except for {format_share(share)} of the time, when an epoch waits for its first batch"
     if whole.real is None or whole.log_error is None:
-        return text
+        return f"{text}."
     predicted, real = whole.predicted.value, whole.real.value
     if whole.log_error <= math.log1p(CLOSE):
-        return f"{text}: that explains the training to {format_share(abs(predicted / real - 1))}"
-    off = f"{text}; that predicts {_beside(predicted, real)}"
+        return f"{text}. Together they explain the training's speed to {format_share(abs(predicted / real - 1))}."
+    off = f"{text}. Together they predict {_beside(predicted, real)}"
     if whole.agrees:
-        return f"{off}, and the intervals are too wide to say more: give it a larger --budget"
+        return f"{off}, which is within their intervals: a larger --budget narrows them."
     if predicted > real:
-        return f"{off}: something else takes time, or both hinder each other"
-    return f"{off}: a half of it was slower alone than in the training, as on a busy machine: measure again"
+        return f"{off}: something else takes time, or the two slow each other down."
+    return f"{off}: one half was slower alone than in the training, as happens on a busy machine. Measure again."
+
+
+def busy_sentence(load: Load) -> str | None:
+    """That others used so much of the machine that speeds are doubtful; None where they did not."""
+    if not load.busy or load.foreign_cores is None or load.cores is None:
+        return None
+    return (
+        f"busy machine: other processes used {load.foreign_cores:.1f} of {load.cores:g} core{'' if load.cores == 1 else 's'}. Intervals "
+        "reach up to the speed expected on a quiet machine; for reliable figures, measure again on one"
+    )
 
 
 def cache_sentences(before: float | None, first: float | None, change: tuple[float, float] | None) -> list[str]:
@@ -45,18 +56,18 @@ def cache_sentences(before: float | None, first: float | None, change: tuple[flo
     was measured, in its `first` reading, and (`change`) in the first and the last one of its own workers where these differ."""
     found = []
     if before is not None and first is not None and before - first > FEW:
-        came = f"{format_share(before)} of what its workers had read before the measuring came from storage"
-        found.append(f"the files were less cached when the script began ({came}): a first epoch may load more slowly than this says")
+        came = f"{format_share(before)} of what its workers had read before came from storage"
+        found.append(f"fewer files were cached when the script began ({came}): a first epoch may load more slowly than this")
     if change is not None:
         came = f"{format_share(change[0])} of its bytes came from storage in its first reading, {format_share(change[1])} in the last"
-        found.append(f"the page cache changed meanwhile ({came}): the loader alone is as in the first, the curve as in those after it")
+        found.append(f"the page cache changed meanwhile ({came}): the loader alone is the first reading, the curve the later ones")
     return found
 
 
 def _beside(predicted: float, real: float) -> str:
     """What is predicted, by what the training really makes."""
     if max(predicted / real, real / predicted) < AS_FACTOR:
-        return f"{format_share(abs(predicted / real - 1))} {'more' if predicted > real else 'less'} than the training makes"
+        return f"{format_share(abs(predicted / real - 1))} {'more' if predicted > real else 'less'} than the training reaches"
     if predicted > real:
-        return f"{format_number(predicted / real)} times what the training makes"
-    return f"less than the training makes, which is {format_number(real / predicted)} times as fast"
+        return f"{format_number(predicted / real)} times what the training reaches"
+    return f"less than the training reaches, which is {format_number(real / predicted)} times as fast"

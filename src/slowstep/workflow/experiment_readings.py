@@ -56,7 +56,7 @@ def read_experiment(folder: Path, *, from_ns: int, cores: float | None) -> Recor
             notes = read_notes(path).of("lever")
             if notes:
                 steps = StepReader(path.with_suffix(".rec")).read()
-                load = _load_since(folder, from_ns, cores)
+                load = load_since(folder, from_ns, cores)
                 return Recorded(plan=plan or _plan(folder), steps=steps, notes=tuple(notes), load=load)
     except (OSError, msgspec.MsgspecError) as error:
         raise UnreadableInput(f"the experiment in {folder} cannot be read: {error}.") from error
@@ -69,11 +69,11 @@ def _plan(folder: Path) -> Plan:
 
 def foreign_share(folder: Path, from_ns: int, cores: float | None) -> float | None:
     """Cores that others used since a time (CLOCK_MONOTONIC, ns), by the cores allowed; None where that was not read."""
-    load = _load_since(folder, from_ns, cores)
+    load = load_since(folder, from_ns, cores)
     return None if load is None else load.foreign_share
 
 
-def _load_since(folder: Path, from_ns: int, cores: float | None) -> Load | None:
+def load_since(folder: Path, from_ns: int, cores: float | None) -> Load | None:
     """What others used of the allowed cores since a time (CLOCK_MONOTONIC, ns); None where that was not read."""
     launcher = folder / "launcher.jsonl"
     if not launcher.exists():

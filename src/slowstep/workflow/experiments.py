@@ -20,6 +20,7 @@ from slowstep.experiments.results import Result, Results, find_results, verdict_
 from slowstep.experiments.stats import Estimate
 from slowstep.record.lever import NUMERICS
 from slowstep.report.document import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow
+from slowstep.units import format_count
 from slowstep.workflow.experiment_readings import Recorded, read_experiment
 from slowstep.workflow.prove_next import before_next, next_command
 from slowstep.workflow.to_paste import filled_in
@@ -180,7 +181,7 @@ def _untaken(experiment: Experiment, findings: Mapping[str, Any]) -> list[Experi
         {
             **_choice_row(choice, findings),
             "state": "unmeasured",
-            "reason": "the training ended before it was tried" if experiment.ended_by == SCRIPT_ENDED else "it was not tried",
+            "reason": "the training ended before it was tested" if experiment.ended_by == SCRIPT_ENDED else "it was not tested",
         }
         for choice in experiment.choices
     ]
@@ -244,7 +245,7 @@ def _largest_proof(rows: list[ExperimentRow]) -> str | None:
     value, rule = max(gains, default=(0.0, None))
     if value < BOTTLENECK_PREDICTED:
         return None
-    return f"no rule predicted a gain of 10 %, but experiment proved that {rule} has one"
+    return f"no gain of 10 % was predicted, but the experiment proved one for {rule}"
 
 
 def _facts(experiment: Experiment, recorded: Recorded | None, results: Results | None) -> ExperimentFacts:
@@ -282,12 +283,12 @@ def _distrust(results: Results) -> str | None:
     """Why the gains are not to be trusted, as a clause; None where nothing was seen against them."""
     reasons = []
     if results.control_holds is False:
-        reasons.append("without any lever the training seemed to change, so other gains may be chance too")
+        reasons.append("the control, which has no lever, seemed to change the speed, so the gains may be chance too")
     if results.not_undone:
         names = ", ".join(dict.fromkeys(str(note.get("name")) for note in results.not_undone))
-        reasons.append(f"{names} could not be undone, so what was measured afterwards is not of the training as it was")
+        reasons.append(f"{names} could not be undone, so what was measured afterwards is another training")
     if results.runs_differ:
-        reasons.append("whole runs without any lever differed from each other")
+        reasons.append("whole runs without a lever differed from each other")
     return "; ".join(reasons) or None
 
 
@@ -302,23 +303,23 @@ def _doubts(experiment: Experiment, results: Results | None) -> list[HealthRow]:
         add(
             "experiment-not-trustworthy",
             "error",
-            f"without any lever the training 'gained' {gained}: repeat on a quieter machine, or longer",
+            f"the control, which has no lever, 'gained' {gained}: repeat on a quieter machine, or for longer",
         )
     if results is not None and (long := results.long_steps) is not None and long.share >= WORTH - 1:
         add(
             "seldom-long-steps",
             "notice",
-            f"in {long.blocks} block{'s' * (long.blocks != 1)} steps took up to {long.most_ns / 1e9:.1f} s more than usual, input apart, "
-            f"{long.share:.0%} of the time in all: too few to fall on all arms alike, so they count alike in all, but with levers that "
-            "leave out calls or change what a batch is. What else a lever does to such steps was not measured",
+            f"in {format_count(long.blocks, 'block')} some steps took up to {long.most_ns / 1e9:.1f} s longer than usual, input apart, "
+            f"{long.share:.0%} of the time in all. They are too few to fall on every lever alike, so their time is spread over all, except "
+            "for levers that leave out calls or change what a batch is. What other levers do to such steps was not measured",
         )
     if experiment.repeated.is_doubtful:
-        add("reruns-not-trustworthy", "error", "whole runs without any lever differed from each other: repeat on a quieter machine")
+        add("reruns-not-trustworthy", "error", "whole runs without a lever differed from each other: repeat on a quieter machine")
     ratio = experiment.place.write_ratio
     if ratio is not None:
         usual = USUAL_WRITES[0] <= ratio <= USUAL_WRITES[1]
-        text = f"files are written at {ratio:.2f} times the speed outside: what checkpoints and logs cost is measured there"
+        text = f"the sandbox writes files at {ratio:.2f} times the speed outside, which changes what checkpoints and logs cost"
         add("sandbox-writes", "info" if usual else "notice", text)
     for note in results.not_undone if results is not None else ():
-        add("lever-not-undone", "error", f"{note.get('name')}: {note.get('reason')}; try the other levers without it (--levers)")
+        add("lever-not-undone", "error", f"{note.get('name')}: {note.get('reason')}; test the other levers without it (--levers)")
     return found

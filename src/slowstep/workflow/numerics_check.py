@@ -64,7 +64,7 @@ class NumericsCheck:
         takes = f"{RUNS} runs of {STEPS} steps, {format_duration(needed_s * 1e9)}"
         if needed_s > OF_BUDGET * self._budget_s:
             budget_s = math.ceil(needed_s / OF_BUDGET)
-            return {"says": f"losses not compared: that takes {takes}, with --budget {budget_s}s or more", NEEDED: budget_s}
+            return {"says": f"losses not compared: it takes {takes}; give --budget {budget_s}s or more", NEEDED: budget_s}
         self._say(f"Compares the losses with and without {lever}: {takes}")
         limits = Limits(steps=STEPS, seconds=longest_s(needed_s / RUNS))
         done = check(lambda variables: self._runs.made(variables, limits.seconds), parse_spec(lever), limits)

@@ -14,7 +14,7 @@ from slowstep.experiments.experiment import Place
 from slowstep.experiments.known_levers import check, known_levers
 from slowstep.record.folder import forget_aside, put_back, remove_folder, set_aside
 from slowstep.record.lever import Lever, Spec
-from slowstep.units import format_duration
+from slowstep.units import format_about, format_duration
 from slowstep.workflow.act import Act, Again, Ended, Phase, Wanted
 from slowstep.workflow.asked_again import USUAL_BUDGET_S
 from slowstep.workflow.lead_in import Limits
@@ -102,12 +102,12 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
 
 def _announced(asked: Asked, levers: Mapping[str, Lever], place: ThrownAway, limits: Limits, whole_s: float) -> list[str]:
     """What will be done, where, and how long that takes at most: said before it begins."""
-    which = "every lever" if asked.everything else ", ".join(map(str, asked.levers)) or "the levers that the findings name"
-    lead = f"records and diagnoses it for some {limits.enough_s:.0f} s (at most {format_duration(limits.most_s * 1e9)})"
-    longest = f"{format_duration(whole_s * 1e9)} at most for that, of which {format_duration(limits.start_s * 1e9)} are for its start"
+    which = "every lever" if asked.everything else ", ".join(map(str, asked.levers)) or "the levers that its findings name"
+    budget, longest = (format_duration(seconds * 1e9) for seconds in (asked.budget_s, whole_s))
     return [
         place.announced,
-        f"First {lead}, then tries {which} for up to {format_duration(asked.budget_s * 1e9)}: {longest}",
+        f"Records and diagnoses it for about {format_about(limits.enough_s)}, then tests {which} for up to {budget}",
+        f"Takes about {format_about(limits.enough_s + asked.budget_s)} once training starts (stops after {longest} at the latest)",
         *_losses_announced(asked, levers),
         *place.sandbox.warnings,
     ]
@@ -122,4 +122,4 @@ def _losses_announced(asked: Asked, levers: Mapping[str, Lever]) -> list[str]:
     names = ", ".join(dict.fromkeys(lever.name for lever in tried if changes_numbers_alone(lever.changes)))
     if not names:
         return []
-    return [f"Then compares the losses with and without {names} (each for {longest_check(asked.budget_s)} at most), where it may gain"]
+    return [f"Then compares the losses with and without {names}, where it may gain (each for {longest_check(asked.budget_s)} at most)"]

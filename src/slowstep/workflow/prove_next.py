@@ -29,8 +29,10 @@ Report = dict[str, Any]
 # What `slowstep prove` takes where it is not told: half the width of an interval as a share.
 USUAL_PRECISION: Final = 0.05
 STUB = "stub="
+SWAP = "swap"
 # What the next command calls the faster code that is still to be written.
 FASTER = "_faster"
+_WAIT: Final = "wait until nothing else runs on this machine: other processes used cores that the levers need"
 # Ways to end with which another start would come no further.
 ENDED_EARLY: Final = (SCRIPT_ENDED, NOT_TAKEN_UP, STOOD_STILL, CUT_SHORT)
 
@@ -54,14 +56,43 @@ def next_command(report: Report, options: tuple[str, ...], kept: tuple[str, ...]
         return f"{_prove(*options, *_longer(facts, kept))} {command}"
     if _waits_for_cores(report):
         return f"{again} {command}"
-    if proved := [row for row in rows if row["verdict"] == "proved"]:
-        if (budget_s := (proved[0]["numerics"] or {}).get(NEEDED)) is not None:
-            return f"{_prove('--levers', str(proved[0]['lever']), *kept, *budget_words(budget_s))} {command}"
+    if (proved := _largest_proved(rows)) is not None:
+        if (budget_s := (proved["numerics"] or {}).get(NEEDED)) is not None:
+            return f"{_prove('--levers', str(proved['lever']), *kept, *budget_words(budget_s))} {command}"
+        if _proved_fix(report, proved) is not None:
+            # What is left to gain once the script has it.
+            return f"slowstep run {command}"
         # Of a lever that no finding named: what it answers, and what it leaves open.
-        return f"slowstep explain {next((row['rule'] for row in proved if row['rule']), parse_spec(str(proved[0]['lever'])).name)}"
+        return f"slowstep explain {proved['rule'] or parse_spec(str(proved['lever'])).name}"
     if (function := _to_make_faster(report)) is not None:
         return f"{_prove('--levers', f'swap={function}={_faster(function)}', *kept)} {command}"
     return f"slowstep run {command}" if options == ("--all",) else f"{_prove('--all', *kept)} {command}"
+
+
+def _largest_proved(rows: list[ExperimentRow]) -> ExperimentRow | None:
+    """The row of the largest gain that was proved."""
+    proved = [row for row in rows if row["verdict"] == "proved"]
+    return max(proved, key=lambda row: row["gain"]["value"] if row["gain"] else 1.0, default=None)
+
+
+def _change_to_make(report: Report) -> str | None:
+    """The change of the script that was proved to gain most; None where none was, or its losses are to be compared first."""
+    proved = _largest_proved(_lever_rows(report))
+    if proved is None or NEEDED in (proved["numerics"] or {}):
+        return None
+    fix = _proved_fix(report, proved)
+    return None if fix is None else f"change the script: {fix}"
+
+
+def _proved_fix(report: Report, proved: ExperimentRow) -> str | None:
+    """What the proved lever stands for in the script: faster code, or the fix of its finding; None where it was another lever."""
+    spec = parse_spec(str(proved["lever"]))
+    if spec.name == SWAP and proved["rule"] and spec.value and "=" in spec.value:
+        slow, _, fast = spec.value.partition("=")
+        return f"use {fast} in place of {slow}"
+    fixes = next((each["fixes"] for each in report["findings"] if each["rule"] == proved["rule"] and proved["role"] == "fix"), ())
+    of_lever = (fix for fix in fixes if fix["lever"] is not None and parse_spec(fix["lever"]).name == spec.name)
+    return next((str(fix["text"]) for fix in (*of_lever, *fixes)), None)
 
 
 def _prove(*words: str) -> str:
@@ -139,22 +170,22 @@ def before_next(report: Report) -> str | None:
     """What is to be done before the next command, which on its own would come to the same end."""
     if (function := _to_make_faster(report)) is not None:
         name = function.partition(":")[2]
-        return f"write faster code as {_faster(name)}, beside {name}; what it gains is then measured, in place of the bound"
+        return f"write a faster version as {_faster(name)}, beside {name}; its gain is then measured, in place of the bound"
     facts = report["run"]["experiment"]
     untried = ended_untried(report)
     if _is_too_short(report):
         # The longest lead-in may take as long again as the experiment.
         needed = format_duration((facts["budget_s"] + Limits().most_s) * 1e9)
         return f"let the script train longer, {needed} or more (more epochs, more steps): it ended before {_what_was_missing(report)}"
-    if not untried and not _needs_more(report) and _waits_for_cores(report):
-        return "end what else runs on this machine, or wait for it: it had cores that the levers ask for"
-    if not untried and (facts["ended_by"] != SCRIPT_ENDED or not _needs_more(report)):
+    if not untried and not _needs_more(report):
+        return _WAIT if _waits_for_cores(report) else _change_to_make(report)
+    if not untried and facts["ended_by"] != SCRIPT_ENDED:
         return None
     missing = _what_was_missing(report)
     if facts["ended_by"] == CUT_SHORT:
-        return f"mend why it had to be ended: {facts.get('problem')}"
+        return f"fix why it had to be ended: {facts.get('problem')}"
     if facts["ended_by"] in (NOT_TAKEN_UP, STOOD_STILL):
-        return f"find out what the training waits for: it made no more steps before {missing} (slowstep run says where its time goes)"
+        return f"find out what the training waits for: it made no more steps before {missing} (slowstep run shows where its time goes)"
     return f"fix the script's own error: it ended with exit code {facts['exit_code']} before {missing}"
 
 
@@ -166,7 +197,7 @@ def _is_too_short(report: Report) -> bool:
 
 
 def _what_was_missing(report: Report) -> str:
-    return "a lever was tried" if ended_untried(report) else "the gains were known"
+    return "a lever was tested" if ended_untried(report) else "the gains were known"
 
 
 def _lever_rows(report: Report) -> list[ExperimentRow]:

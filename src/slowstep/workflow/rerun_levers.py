@@ -92,13 +92,13 @@ class RerunLevers:
     def _announce(self, design: Design) -> None:
         each = f"{design.rounds} rounds of {design.runs // design.rounds} runs, {design.steps} steps each"
         which = ", ".join(design.levers)
-        self._say(f"Cannot be switched in a running training, so whole runs are compared: {which}. {each}: {_time(design.needed_s)}")
+        self._say(f"Compares whole runs for {which}, which cannot be switched in a running training. {each}: {_time(design.needed_s)}")
 
     def _too_long(self, report: Report) -> str:
         """With one lever alone."""
         runs = 2 * FEWEST_PAIRS
         needed_s = runs * _run_s(report)
-        return f"{runs} runs would take {_time(needed_s)}, with --budget {math.ceil(needed_s / OF_BUDGET)}s or more and no other lever"
+        return f"{runs} runs take {_time(needed_s)}: give --budget {math.ceil(needed_s / OF_BUDGET)}s or more, and no other lever"
 
 
 def places_of(report: Report, notes: Sequence[Mapping[str, Any]]) -> dict[str, int]:

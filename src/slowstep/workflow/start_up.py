@@ -11,6 +11,8 @@ from slowstep.experiments.executor import Executor, Progress
 START_S: Final = 300.0
 # Said of a script that failed before it trained: what reads there fails here alone.
 EMPTY_INPUT: Final = "its standard input is empty here"
+# Told until there is one.
+FIRST_STEP: Final = "waiting for the first training step"
 _TICK_S: Final = 0.1
 
 

@@ -27,7 +27,7 @@ class ThrownAway:
     def announced(self) -> str:
         """Where it runs, and what that does to the user's files: said before it begins."""
         where = {"overlay": "in an overlay", "copy": "in a copy of the working folder"}.get(self.sandbox.kind, "without a sandbox")
-        return f"Runs the training {where} and throws it away: {self.sandbox.claims}"
+        return f"Runs the training {where} and discards its results: {self.sandbox.claims}"
 
 
 @contextmanager

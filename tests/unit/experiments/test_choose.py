@@ -102,7 +102,7 @@ def test_a_lever_that_may_change_another_loader_is_to_be_named():
 
     assert (chosen.choices, [each.reason for each in chosen.untried]) == (
         (),
-        ["several loaders are read; name workers=0 to try it on the one that is waited for most"],
+        ["several loaders are read; name workers=0 to test it on the one that the training waits for most"],
     )
 
 
@@ -113,7 +113,7 @@ def test_a_lever_that_was_named_all_the_same_may_have_changed_another_loader():
 
     assert names(chosen) == [("workers=0", "other", None)]
     assert [each.reason for each in chosen.untried] == [
-        "several loaders are read, and workers=0 changes the one that is waited for most, which may be another"
+        "several loaders are read, and workers=0 changes the one that the training waits for most, which may be another"
     ]
 
 

@@ -149,7 +149,7 @@ def test_a_plan_that_cannot_be_proved_in_its_budget_says_which_would_do():
     assert plan.steps == 1
     assert len(plan.blocks) >= MIN_ROUNDS * 8
     (doubt,) = doubts(plan, step_ms=2000.0, budget_s=60.0)
-    assert "8 rounds of 8 arms take about 384 s" in doubt
+    assert "8 rounds of 8 variants take about 384 s" in doubt
     assert "--budget 384s" in doubt
 
 

@@ -64,7 +64,7 @@ def test_a_lack_of_memory_is_called_that(output, said):
 
 
 def test_who_was_killed_by_the_system_lacked_memory_by_all_appearances():
-    assert cause_of(ending(137)) == "out of memory, by all appearances: the script was killed (SIGKILL) while it was on"
+    assert cause_of(ending(137)) == "probably out of memory: the script was killed (SIGKILL) while it was on"
 
 
 def test_of_a_long_error_the_beginning_is_told_and_without_a_traceback_the_last_line():

@@ -323,21 +323,21 @@ def test_computing_workers_are_cpu_bound():
     bound = judge(make_point(1, [a_drain()]), cores=2)
 
     assert bound.kind == "cpu"
-    assert "1.1 of 2 cores are busy: more workers can use the others" in bound.sentence
+    assert "1.1 of 2 cores are busy: more workers could use the others" in bound.sentence
     assert {row.threshold for row in bound.rows if row.unit == "share"} >= {0.5}
     assert all(row.source for row in bound.rows if row.threshold is not None)
 
 
 def test_workers_on_all_cores_have_none_left():
-    assert "more workers find no core" in judge(make_point(2, [a_drain(2)]), cores=2).sentence
+    assert "more workers would find no free core" in judge(make_point(2, [a_drain(2)]), cores=2).sentence
 
 
 @pytest.mark.parametrize(
     ("batch_ms", "said"),
     [
         (8.0, "yet 4 workers were faster (see the curve)"),
-        (10.0, "more workers find no core, and were not surely faster (see the curve)"),
-        (12.0, "more workers find no core, and were slower (see the curve)"),
+        (10.0, "more workers would find no free core, and were not surely faster (see the curve)"),
+        (12.0, "more workers would find no free core, and were slower (see the curve)"),
     ],
 )
 def test_busy_cores_are_not_all_where_the_curve_still_rises(batch_ms: float, said: str) -> None:
@@ -355,8 +355,8 @@ def test_busy_cores_are_not_all_where_the_curve_still_rises(batch_ms: float, sai
         (1, {0: 5, 1: 8, 2: 7}, "without workers it was faster (see the curve)"),
         (2, {0: 9, 1: 5, 2: 8}, "1 worker was faster (see the curve)"),
         # None of more workers was measured.
-        (2, {0: 9, 1: 8, 2: 5}, "more workers can use the others"),
-        (1, {}, "more workers can use the others"),
+        (2, {0: 9, 1: 8, 2: 5}, "more workers could use the others"),
+        (1, {}, "more workers could use the others"),
     ],
 )
 def test_what_the_curve_measured_goes_before_what_idle_cores_let_one_expect(own: int, batch_ms: dict[int, float], said: str) -> None:
@@ -414,7 +414,7 @@ def test_what_stands_still_is_told_by_calls_and_counters(slices, calls, kind):
 
     bound = judge(make_point(1, [a_drain(slices=STILL | slices)]), cores=2, calls=read_calls(parts))
     assert bound.kind == kind
-    assert "stands still for 90%" in bound.sentence
+    assert "90% waiting" in bound.sentence
     assert calls in (None, "file") or "the.call" in bound.sentence
 
 
@@ -442,7 +442,7 @@ def test_workers_that_are_started_anew_most_of_the_time_bind_the_loader():
     # Nor is what a worker takes for one batch, 20 ms with two of them, any start.
     assert point.starting == pytest.approx(110 / 160)
     assert bound.kind == "start"
-    assert bound.sentence == "69% of its time goes by in starting workers anew at each epoch, of 4 batches, and in ending them"
+    assert bound.sentence == "69% of its time goes to starting workers at each epoch, of 4 batches, and to ending them"
     # The making of a first batch that takes long is no start.
     slow = {"wall_ns": 1000 * MS, "cpu_ns": 1000 * MS}
     assert judge(make_point(2, [a_drain(2, batches=30, edges=edges, slices=slow)]), cores=2).kind != "start"

@@ -108,7 +108,7 @@ def test_a_loss_that_is_not_finite_is_all_that_is_said() -> None:
     assert (found.whole, found.bitwise_equal) == (None, False)
     assert found.spoils
     assert says(found) == (
-        "the loss was not finite at step 3 with the lever (seed 2), and always was as it is: "
+        "the loss was not finite at step 3 with the lever (seed 2), and always was without it: "
         "whatever the lever gains, it spoils the training"
     )
 
@@ -126,7 +126,8 @@ def test_a_training_that_diverges_by_itself_is_no_fault_of_the_lever() -> None:
 
     assert not found.spoils
     assert says(found) == (
-        "the loss was not finite at step 2 as it is (seed 1) and at step 1 with the lever (seed 1): there is nothing to compare with"
+        "the loss was not finite at step 2 without the lever (seed 1) and at step 1 with the lever (seed 1): "
+        "there is nothing to compare with"
     )
 
 

@@ -76,8 +76,8 @@ def test_what_the_finding_names_is_tried_and_proved(tmp_path):
     assert [arm.name for arm in staged.plan.arms] == ["as-is", "control", STUB]
     assert staged.plan.seed == 7
     assert [(row["lever"], row["verdict"]) for row in ended.report["experiments"]] == [(None, None), (STUB, "proved")]
-    assert told.phases == ["starting", "recording", "trying"]
-    assert told.lines == [f"Tries {STUB} in blocks of {staged.plan.steps} steps (seed 7)"]
+    assert told.phases == ["starting", "recording", "testing"]
+    assert told.lines == [f"Tests {STUB} in blocks of {staged.plan.steps} steps (seed 7)"]
 
 
 def test_levers_that_were_asked_for_are_tried_instead(tmp_path):
@@ -260,7 +260,7 @@ def test_a_script_that_cannot_go_on_with_a_lever_is_started_again_without_it(tmp
     assert (rows[STUB]["state"], rows[STUB]["verdict"]) == ("failed", None)
     assert rows[STUB]["reason"] == "the script ended with exit code 1 while it was on (IndexError: pop from empty list)"
     assert (ended.ended_by, ended.exit_code, ended.code, ended.output) == ("precision", None, 0, "")
-    assert any(line.startswith("Starts once more without it, for 2") for line in told.lines)
+    assert any(line.startswith("Starts again without it, for the remaining 2") for line in told.lines)
     assert "before_next" not in ended.report["run"]
 
 
@@ -435,7 +435,7 @@ def test_a_training_that_had_to_be_ended_did_not_end_by_itself(tmp_path, ends_at
     ended, _, _ = acted(tmp_path / "r", Stage(ends_at_s=ends_at_s, problem="the disk is nearly full", rounds=1), STUB)
 
     assert ended.ended_by == "cut short"
-    assert ended.report["run"]["before_next"] == "mend why it had to be ended: the disk is nearly full"
+    assert ended.report["run"]["before_next"] == "fix why it had to be ended: the disk is nearly full"
 
 
 @pytest.mark.parametrize(

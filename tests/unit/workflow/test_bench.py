@@ -168,19 +168,19 @@ def test_of_the_compute_the_loader_is_only_read():
     assert played.posted[0][1].arguments == {"seconds": 9, "parts": False, "sweep": False}
 
 
-FAILED = "the script ended with exit code 3 and made no update; its standard input is empty here"
-LONG = "after 168 s the loader was still being measured (2 workers): the rest is left out"
+FAILED = "the script ended with exit code 3 before its first training step; its standard input is empty here"
+LONG = "the loader was still being measured after 168 s (2 workers); the rest was left out"
 
 
 @pytest.mark.parametrize(
     ("changes", "ended_by", "reason"),
     [
-        ({"ends_s": 2.0}, "never trained", "the script ended and made no update"),
+        ({"ends_s": 2.0}, "never trained", "the script ended before its first training step"),
         ({"ends_s": 2.0, "exit_code": 3}, "never trained", FAILED),
         ({"first_s": 1e6}, "never trained", "no training step was seen in 300 s"),
-        ({"ends_s": 4.0}, "script ended", "the script ended after 10 updates"),
-        ({"ends_s": 7.0}, "script ended", "the script ended after 40 updates"),
-        ({"ends_s": 15.0}, "script ended", "the script ended after 120 updates"),
+        ({"ends_s": 4.0}, "script ended", "the script ended after 10 training steps"),
+        ({"ends_s": 7.0}, "script ended", "the script ended after 40 training steps"),
+        ({"ends_s": 15.0}, "script ended", "the script ended after 120 training steps"),
         ({"task_s": 1e6}, "stood still", LONG),
         ({"interrupted_s": 2.0}, "interrupted", "interrupted by Ctrl-C"),
         ({"interrupted_s": 12.0}, "interrupted", "interrupted by Ctrl-C"),
@@ -269,7 +269,7 @@ def test_what_too_few_cores_make_has_an_interval(real_bench: Callable[[str], dic
     assert whole["cores_bound"]
     # CPU time per batch of its 14 looks is within a tenth.
     assert 0.8 * whole["predicted"]["value"] < whole["predicted"]["low"] < 0.999 * whole["predicted"]["value"]
-    assert "predicted, what all cores make together (cores)" in " ".join(render(report, width=200, color=False).split())
+    assert "predicted: all that the cores can do" in " ".join(render(report, width=200, color=False).split())
 
 
 def test_the_document_of_a_training_without_workers_adds_up(real_bench: Callable[[str], dict[str, Any]]):
@@ -299,7 +299,7 @@ def test_how_well_the_compute_is_known_is_no_reason_against_a_faster_loader(real
     assert report["whole"]["binds"] == "both"
     assert report["next"]["command"].startswith("slowstep prove --levers workers=")
     # What it gains hangs on the compute all the same.
-    assert report["next"]["why"] == "with 4 workers the loader is faster, by these figures"
+    assert report["next"]["why"] == "with 4 workers the loader is faster"
 
 
 @pytest.mark.parametrize(("faster", "is_advised"), [(8, True), (1, False)])
@@ -350,8 +350,8 @@ def test_a_block_of_unknown_samples_is_left_out_and_said(real_bench: Callable[[s
     assert report["compute"]["as_is_samples_per_s"] is not None
     assert (report["compute"]["samples_per_s"] is not None) is is_known
     assert (report["compute"]["cpu_ms_per_sample"] is not None) is is_known
-    assert report["compute"]["reason"] == (None if is_known else "the samples of a step are not known")
-    assert any("left out of the compute: 1, in which" in note for note in report["notes"]) is is_known
+    assert report["compute"]["reason"] == (None if is_known else "the number of samples in a step is unknown")
+    assert any("left out of compute alone: 1 block of steps in which" in note for note in report["notes"]) is is_known
     assert (report["next"]["command"].startswith("slowstep run ")) is not is_known
 
 
@@ -393,7 +393,7 @@ def test_the_document_of_a_partial_run_is_valid(real_bench: Callable[[str], dict
     assert (report["loader"] is None) == (kept < 3)
     assert report["next"] == {
         "command": "slowstep bench data train.py --variant too-few-workers --steps 500",
-        "why": "it was interrupted before it was done",
+        "why": "the measurement was interrupted",
     }
 
 
@@ -404,7 +404,7 @@ def test_a_training_without_a_loader_is_sent_to_the_command_that_needs_none():
     following = make_report(run(played, what="compute"), asked)["next"]
 
     assert following["command"] == "slowstep run train.py --lr 1"
-    assert "measures a training's torch DataLoader by itself, and had none to measure" in following["why"]
+    assert "measures a torch DataLoader by itself, and this training has none that can be measured" in following["why"]
 
 
 @pytest.mark.parametrize(
@@ -432,7 +432,7 @@ def test_of_two_loaders_the_one_that_was_measured_is_told(real_bench: Callable[[
     report = make_report(measured_of(real_bench("case_study_data"), loaders=2), Asked(what="data", words=("train.py",)))
 
     assert (
-        "the script reads 2 loaders: measured is the one that feeds the training, a ShapesDataset of 293 samples, in batches of 16"
+        "the script reads 2 loaders: the one that feeds the training was measured, a ShapesDataset of 293 samples, in batches of 16"
     ) in report["notes"]
 
 
@@ -456,7 +456,7 @@ def test_what_is_received_is_the_loaders_only_where_it_uses_the_network(real_ben
 @pytest.mark.parametrize(
     ("before", "first", "later", "said"),
     [
-        ((1000, 900), 0.03, 0.0, "90 % of what its workers had read before the measuring came from storage"),
+        ((1000, 900), 0.03, 0.0, "90 % of what its workers had read before came from storage"),
         ((1000, 900), 0.9, 0.9, None),
         ((1000, 20), 0.0, 0.0, None),
         ((None, None), 0.0, 0.0, None),
@@ -482,7 +482,7 @@ def test_files_that_were_colder_at_another_time_are_told(
 def test_how_long_it_takes_at_most_is_said_before_it_begins():
     said = how_long(Asked(what="data", words=("train.py",), budget_s=20), Limits(), 440.0)
 
-    assert said == "Measures for 20.0 s once it trains, longer where batches are slow: 7.3 min at most, of which 5.0 min are for its start"
+    assert said == "Takes about 20 s once training starts, longer where batches are slow (stops after 7.3 min at the latest)"
 
 
 def test_a_lever_that_failed_is_told(real_bench: Callable[[str], dict[str, Any]]):
@@ -514,7 +514,7 @@ def test_the_start_of_workers_is_in_the_loaders_half_of_a_short_epoch(real_bench
     starting_ms = report["whole"]["starting_ms_per_sample"]
     assert starting_ms == (0 if stream else pytest.approx(1010 / 320, rel=0.1))
     assert any("of a stream" in note for note in report["notes"]) is stream
-    assert ("each epoch waits for its first batch" in report["whole"]["sentence"]) is not stream
+    assert ("an epoch waits for its first batch" in report["whole"]["sentence"]) is not stream
 
 
 LEFT = {"kind": "lever", "arm": 2, "name": "mock-loader", "state": "not undone", "reason": "ValueError: gone"}

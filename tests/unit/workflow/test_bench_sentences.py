@@ -17,18 +17,18 @@ def exactly(value: float) -> Figure:
 @pytest.mark.parametrize(
     ("real", "said"),
     [
-        (283, "that explains the training to 0 %"),
-        (262, "that explains the training to 8 %"),
-        (200, "that predicts 42 % more than the training makes: something else takes time"),
-        (93, "that predicts 3.04 times what the training makes: something else takes time"),
-        (400, "that predicts 29 % less than the training makes: a half of it was slower alone than in the training"),
-        (849, "that predicts less than the training makes, which is 3.00 times as fast: a half of it was slower alone"),
+        (283, "Together they explain the training's speed to 0 %."),
+        (262, "Together they explain the training's speed to 8 %."),
+        (200, "Together they predict 42 % more than the training reaches: something else takes time"),
+        (93, "Together they predict 3.04 times what the training reaches: something else takes time"),
+        (400, "Together they predict 29 % less than the training reaches: one half was slower alone than in the training"),
+        (849, "Together they predict less than the training reaches, which is 3.00 times as fast: one half was slower alone"),
     ],
 )
 def test_how_far_off_the_prediction_is_stands_in_words_that_mean_it(real, said):
     sentence = whole_sentence(put_together(exactly(283), exactly(4000), exactly(real), workers=2))
 
-    assert sentence.startswith("loading and computing overlap, and the loader is the slower of them")
+    assert sentence.startswith("Loading and computing overlap, and loading is the slower. ")
     assert said in sentence
 
 
@@ -38,12 +38,12 @@ def test_wide_intervals_are_said_in_place_of_a_cause():
     sentence = whole_sentence(put_together(wide, exactly(4000), exactly(200), workers=2))
 
     assert sentence.endswith(
-        "that predicts 42 % more than the training makes, and the intervals are too wide to say more: give it a larger --budget"
+        "Together they predict 42 % more than the training reaches, which is within their intervals: a larger --budget narrows them."
     )
 
 
 @pytest.mark.parametrize(
-    ("real", "said"), [(None, "but for 50 % of the time"), (250, "but for 25 % of the time"), (800, "but for 50 % of the time")]
+    ("real", "said"), [(None, "except for 50 % of the time"), (250, "except for 25 % of the time"), (800, "except for 50 % of the time")]
 )
 def test_what_first_batches_take_is_a_share_of_a_training_that_is_slower_than_predicted(real, said):
     # 1 ms of the 2 ms that are predicted, and of 4 ms as it is.
@@ -53,4 +53,4 @@ def test_what_first_batches_take_is_a_share_of_a_training_that_is_slower_than_pr
 
 
 def test_without_the_training_itself_nothing_is_compared():
-    assert whole_sentence(put_together(exactly(283), exactly(4000), None, workers=0)).endswith("so loading and computing add up")
+    assert whole_sentence(put_together(exactly(283), exactly(4000), None, workers=0)).endswith("so loading and computing add up.")

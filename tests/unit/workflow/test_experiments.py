@@ -75,7 +75,9 @@ def test_a_gain_that_was_measured_is_the_findings_and_proves_it(tmp_path):
     assert row["predicted"] == {"value": finding["gain"]["predicted"], "low": finding["gain"]["low"], "high": finding["gain"]["high"]}
     assert (row["rounds"], row["effect"]) == (12, 12 * report["run"]["experiment"]["steps_per_block"])
     assert report["run"]["experiment"]["trustworthy"] is True
-    assert report["run"]["next_command"] == "slowstep explain slow-callback"
+    # What is to be done, and what to look at then, follow from what was proved.
+    assert report["run"]["before_next"] == f"change the script: {finding['fixes'][0]['text']}"
+    assert report["run"]["next_command"] == "slowstep run train.py"
 
 
 def test_a_gain_well_below_the_predicted_is_proved_and_one_of_nothing_refuted(tmp_path):
@@ -95,7 +97,7 @@ def test_a_healthy_training_with_a_proved_gain_is_not_said_to_have_nothing_worth
 
     verdict = report["verdict"]
     assert (verdict["state"], verdict["healthy"]) == ("healthy", True)
-    assert (verdict["summary"] == "no rule predicted a gain of 10 %, but experiment proved that idle-cores has one") == is_said
+    assert (verdict["summary"] == "no gain of 10 % was predicted, but the experiment proved one for idle-cores") == is_said
     assert verdict["summary"].startswith("no problem was found that costs 10 % or more") != is_said
 
 
@@ -124,10 +126,10 @@ def test_after_a_bound_by_leaving_a_function_out_its_faster_code_is_to_be_writte
     by_input = reported(tmp_path / "input", (choice("mock-loader", "bound", "slow-callback"),), {2: 2.0})
 
     assert bounded["run"]["next_command"] == "slowstep prove --levers swap=data:pad=data:pad_faster train.py"
-    assert "First write faster code as pad_faster, beside pad" in drawn(bounded)
+    assert "First write a faster version as pad_faster, beside pad" in drawn(bounded)
     for other in (proved, by_input):
         assert "swap" not in other["run"]["next_command"]
-        assert "before_next" not in other["run"]
+        assert "_faster" not in other["run"].get("before_next", "")
 
 
 def test_the_faster_form_of_a_method_of_pythons_own_has_an_ordinary_name(tmp_path):
@@ -209,7 +211,7 @@ def test_a_lever_that_spoils_the_training_is_not_proved_however_fast(tmp_path, s
     assert row["verdict"] == verdict
     assert row["gain"]["low"] > 1.03
     assert (finding["gain"]["measured"] is None) == spoils
-    assert (report["run"]["next_command"] == "slowstep explain slow-callback") != spoils
+    assert (report["run"].get("before_next") == "change the script: use train:faster in place of train:loss") != spoils
     assert ("loss not finite" in drawn(report)) == spoils
 
 
@@ -244,8 +246,8 @@ def test_the_next_command_of_an_experiment_without_results_asks_for_the_same_lev
 @pytest.mark.parametrize(
     ("exit_code", "expected"),
     [
-        (0, "let the script train longer, 2.0 min or more (more epochs, more steps): it ended before a lever was tried"),
-        (3, "fix the script's own error: it ended with exit code 3 before a lever was tried"),
+        (0, "let the script train longer, 2.0 min or more (more epochs, more steps): it ended before a lever was tested"),
+        (3, "fix the script's own error: it ended with exit code 3 before a lever was tested"),
     ],
 )
 def test_a_script_that_ended_before_a_lever_was_tried_says_what_to_do_first(tmp_path, exit_code, expected):
@@ -258,9 +260,9 @@ def test_a_script_that_ended_before_a_lever_was_tried_says_what_to_do_first(tmp_
 @pytest.mark.parametrize(
     ("ended_by", "expected"),
     [
-        ("not taken up", "find out what the training waits for: it made no more steps before a lever was tried"),
-        ("stood still", "find out what the training waits for: it made no more steps before a lever was tried"),
-        ("cut short", "mend why it had to be ended: 2 GB were written"),
+        ("not taken up", "find out what the training waits for: it made no more steps before a lever was tested"),
+        ("stood still", "find out what the training waits for: it made no more steps before a lever was tested"),
+        ("cut short", "fix why it had to be ended: 2 GB were written"),
     ],
 )
 def test_a_training_that_could_not_go_on_says_what_to_do_first(tmp_path, ended_by, expected):
@@ -290,10 +292,10 @@ def test_a_script_that_ended_before_a_gain_was_known_is_not_given_more_time_but_
 
 
 @pytest.mark.parametrize("asked", [{"ended_by": "script ended", "exit_code": 3}, {"ended_by": "budget"}])
-def test_nothing_is_to_be_done_first_where_a_lever_was_measured(tmp_path, asked):
+def test_where_a_gain_was_proved_the_script_is_to_be_changed_first_however_the_training_ended(tmp_path, asked):
     report = reported(tmp_path / "r", (STUB,), {2: 1.6}, asked=asked)
 
-    assert "before_next" not in report["run"]
+    assert report["run"]["before_next"].startswith("change the script: ")
 
 
 def test_what_was_reached_is_how_well_the_levers_are_known_and_not_the_control(tmp_path):
@@ -309,7 +311,7 @@ def test_what_every_arm_seems_to_gain_without_a_lever_is_not_trusted(tmp_path):
 
     assert report["run"]["experiment"]["trustworthy"] is False
     assert "experiment-not-trustworthy" in [row["name"] for row in report["health"]]
-    assert "Trust NO: without any lever the training seemed to change" in drawn(report)
+    assert "Trust none: the control, which has no lever, seemed to change the speed" in drawn(report)
     assert row_of(report, None)["role"] == "control"
 
 
@@ -373,7 +375,7 @@ def test_a_lever_that_was_given_up_late_takes_no_part_in_what_others_are_held_ag
     assert low == pytest.approx(row_of(alone, STUB.name)["wall"]["low"])
 
 
-@pytest.mark.parametrize(("rounds", "says"), [(7, "7 of the 8 rounds that a verdict takes"), (8, None)])
+@pytest.mark.parametrize(("rounds", "says"), [(7, "7 of the 8 rounds that a verdict needs"), (8, None)])
 def test_a_gain_of_too_few_rounds_says_how_many_a_verdict_takes_and_not_what_would_show(tmp_path, rounds, says):
     report = reported(tmp_path / "r", (choice("prefetch=4"),), {2: 2.0}, rounds=rounds)
 
@@ -393,7 +395,7 @@ def test_an_experiment_with_a_lever_that_was_not_undone_is_not_trusted(tmp_path)
     assert "experiment-not-trustworthy" not in doubts
     assert doubts["lever-not-undone"]["severity"] == "error"
     assert "ValueError: gone" in doubts["lever-not-undone"]["remedy"]
-    assert f"Trust NO: {STUB.name} could not be undone" in drawn(report)
+    assert f"Trust none: {STUB.name} could not be undone" in drawn(report)
 
 
 def test_an_experiment_that_ends_before_its_control_was_measured_is_not_trusted_either(tmp_path):
@@ -406,8 +408,8 @@ def test_an_experiment_that_ends_before_its_control_was_measured_is_not_trusted_
 @pytest.mark.parametrize(
     ("foreign_cores", "lever", "used", "why"),
     [
-        (0.0, STUB.name, "wall", "left the machine alone"),
-        (2.0, STUB.name, "corrected", "others took 50% of the machine"),
+        (0.0, STUB.name, "wall", "used little of the machine"),
+        (2.0, STUB.name, "corrected", "other processes used 50% of the machine"),
         (2.0, "workers=4", "wall", "the lever's own doing"),
     ],
 )
@@ -434,12 +436,12 @@ def test_a_lever_that_needs_cores_is_not_refuted_where_others_have_them_and_says
     row = row_of(busy, "workers=4")
     assert (row["verdict"], row["held_back"], row["below"]) == ("cannot distinguish", "load", None)
     page = drawn(busy)
-    assert "not refuted, for it asks for cores of which others used 50% meanwhile" in page
+    assert "not refuted, because it needs cores and other processes used 50% of them meanwhile" in page
     assert "would not show" not in page
     assert "too few blocks" not in page
     # More rounds would not help.
     assert busy["run"]["next_command"] == "slowstep prove train.py"
-    assert "First end what else runs on this machine" in page
+    assert "First wait until nothing else runs on this machine" in page
 
 
 @pytest.mark.parametrize(("stolen_cores", "held_back"), [(0.1, None), (0.5, "load")])
@@ -472,7 +474,7 @@ def test_validations_that_came_by_chance_decide_nothing(tmp_path, lever, verdict
     assert (row["verdict"], row["held_back"]) == (verdict, held_back)
     assert row["gain"]["high"] < 1.05
     assert report["run"]["experiment"]["trustworthy"]
-    assert re.search(r"in 3 blocks steps took up to 3\.0 s more than usual, input apart, [78]\d% of the time in all", drawn(report))
+    assert re.search(r"in 3 blocks some steps took up to 3\.0 s longer than usual, input apart, [78]\d% of the time in all", drawn(report))
 
 
 def test_a_few_short_stalls_are_not_worth_a_word(tmp_path):
@@ -497,7 +499,7 @@ def test_a_lever_that_met_nothing_to_change_is_neither_refuted_nor_measured(tmp_
 
     row = row_of(report, "checkpoint-off")
     assert (row["state"], row["verdict"], row["gain"], row["effect"]) == ("unmeasured", None, None, 0)
-    assert row["reason"].startswith("nothing that it changes came in the 60 steps that were counted with it; if the script does it, but")
+    assert row["reason"].startswith("nothing that it changes happened in the 60 steps counted with it; if the script does it less often")
     assert report["findings"][0]["gain"]["measured"] is None
     assert row_of(report, "prefetch=4")["verdict"] == "proved"
     assert "give a larger --budget" in drawn(report)
@@ -511,7 +513,7 @@ def test_a_lever_that_met_little_to_change_is_not_refuted(tmp_path, blocks, verd
     assert row["verdict"] == verdict
     assert (row["held_back"] == "seldom") is (verdict != "refuted")
     if verdict != "refuted":
-        assert "what it changes came in 3 of its 12 blocks only, too few to refute it: give a larger --budget" in drawn(report)
+        assert "what it changes happened in only 3 of its 12 blocks, too few to refute it: give a larger --budget" in drawn(report)
         assert report["run"]["next_command"] == "slowstep prove --budget 180s train.py"
 
 
@@ -525,8 +527,8 @@ def test_a_batch_size_tells_throughput_and_peak_of_its_size_and_of_the_own_one(t
     assert row["throughput"] == {"per": "sample", "as_is_per_s": pytest.approx(800, rel=0.02), "per_s": pytest.approx(1120, rel=0.02)}
     assert row["facts"] == facts
     shown = (
-        r"batches of 64: 1,1\d0 samples/s, peak 3\.00 GiB; of 16, as it is: (79|80)\d samples/s, peak 1\.00 GiB"
-        r" \(of this process, with what levers left in it; as it is, before any\)"
+        r"batches of 64: 1,1\d0 samples/s, peak 3\.00 GiB; of 16, current: (79|80)\d samples/s, peak 1\.00 GiB"
+        r" \(of this process, with what levers left in it; current: before any lever\)"
     )
     assert re.search(shown, drawn(report))
     assert drawn(report).count("samples/s, peak") == 2
@@ -585,7 +587,7 @@ def test_where_all_but_nothing_was_taken_away_that_tells_nothing_and_the_functio
 
     assert (row["verdict"], row["held_back"], row["below"]) == ("cannot distinguish", "kept", None)
     page = drawn(report)
-    assert "as measured it gains 1.00x, but the first batch of each validation is read all the same (160 ms)" in page
+    assert "as measured it gains 1.00x, but the first batch of each validation is still read (160 ms)" in page
     assert "use stub=MODULE:FUNCTION" in page
     # Longer it would tell no more.
     assert "--budget" not in report["run"]["next_command"]
@@ -601,11 +603,11 @@ def test_a_step_that_receives_several_batches_has_as_many_floors(tmp_path, given
 
 
 def test_untried_findings_stay_in_the_report(tmp_path):
-    asked = {"untried": (untried("slow-callback", "it was not asked for"),)}
+    asked = {"untried": (untried("slow-callback", "not asked for"),)}
     report = reported(tmp_path / "r", (choice("prefetch=4"),), {2: 1.0}, asked=asked)
 
     (row,) = [row for row in report["experiments"] if row["state"] == "untried"]
-    assert (row["rule"], row["role"], row["reason"]) == ("slow-callback", "none", "it was not asked for")
+    assert (row["rule"], row["role"], row["reason"]) == ("slow-callback", "none", "not asked for")
     assert row["predicted"]["value"] > 1.1
 
 
@@ -617,7 +619,7 @@ def test_levers_of_a_plan_that_was_never_taken_up_are_unmeasured(tmp_path):
 
     validate(report)
     (row,) = report["experiments"]
-    assert (row["lever"], row["state"], row["reason"]) == (STUB.name, "unmeasured", "the training ended before it was tried")
+    assert (row["lever"], row["state"], row["reason"]) == (STUB.name, "unmeasured", "the training ended before it was tested")
     facts = report["run"]["experiment"]
     assert (facts["ended_by"], facts["exit_code"], facts["seed"], facts["trustworthy"]) == ("script ended", 3, None, None)
     assert report["run"]["steps"] > 300
@@ -705,7 +707,7 @@ def test_whole_runs_of_which_one_failed_late_are_no_proof(tmp_path):
 def test_whole_runs_say_how_many_pairs_a_verdict_takes(tmp_path):
     page = drawn(by_runs(tmp_path / "r", Repeated(state="measured", ratios=(2.0, 2.0, 2.01))))
 
-    assert "3 of the 4 pairs of whole runs that a verdict takes" in page
+    assert "3 of the 4 pairs of whole runs that a verdict needs" in page
     assert "too few runs" not in page
 
 

@@ -55,7 +55,7 @@ def test_a_comparison_that_takes_too_long_says_how_long_it_would(tmp_path):
     needed_s = RUNS * (2.0 + STEPS / 10.0)
     assert found.by_lever == {
         "autocast=bf16": {
-            "says": f"losses not compared: that takes 6 runs of {STEPS} steps, 1.3 min, with --budget {needed_s / 2:.0f}s or more",
+            "says": f"losses not compared: it takes 6 runs of {STEPS} steps, 1.3 min; give --budget {needed_s / 2:.0f}s or more",
             "needed_budget_s": round(needed_s / 2),
         }
     }

@@ -32,6 +32,6 @@ def test_the_time_for_comparing_losses_is_said_where_levers_change_numbers_alone
 
     said = [line for line in lines if line.startswith("Then compares the losses")]
     assert said == (
-        [] if named is None else [f"Then compares the losses with and without {named} (each for 1.2 min at most), where it may gain"]
+        [] if named is None else [f"Then compares the losses with and without {named}, where it may gain (each for 1.2 min at most)"]
     )
     assert lines[-1] == "the network is not held back"

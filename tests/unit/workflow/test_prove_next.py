@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
-from slowstep.workflow.prove_next import next_command
+from slowstep.workflow.prove_next import before_next, next_command
 
 
 def report_of(*rows: dict[str, Any]) -> dict[str, Any]:
     facts = {"ended_by": "precision", "budget_s": 10.0, "precision": 0.05, "took_s": 4.0, "trustworthy": True, "exit_code": None}
-    usual = {"state": "measured", "verdict": "proved", "held_back": None, "rule": None, "numerics": None}
+    usual = {"state": "measured", "verdict": "proved", "held_back": None, "rule": None, "role": "fix", "numerics": None, "gain": None}
     return {
+        "findings": [
+            {"rule": "serial-loader", "fixes": [{"text": "num_workers=1", "lever": "workers=1"}]},
+            {"rule": "slow-callback", "fixes": [{"text": "call it less often", "lever": None}]},
+        ],
         "run": {"experiment": facts, "command": ["train.py"]},
         "verdict": {"state": "healthy"},
         "experiments": [usual | row for row in rows],
@@ -29,6 +33,37 @@ def report_of(*rows: dict[str, Any]) -> dict[str, Any]:
 )
 def test_a_lever_that_changes_numbers_and_is_proved_needs_its_losses_compared(numerics: dict[str, Any] | None, following: str) -> None:
     assert next_command(report_of({"lever": "autocast=bf16", "numerics": numerics}), ("--levers", "autocast=bf16")) == following
+
+
+def proved(lever: str, rule: str | None, gain: float, role: str = "fix") -> dict[str, Any]:
+    return {"lever": lever, "rule": rule, "role": role, "gain": {"value": gain, "low": gain - 0.02, "high": gain + 0.02}}
+
+
+@pytest.mark.parametrize(
+    ("rows", "first", "following"),
+    [
+        ([proved("workers=1", "serial-loader", 1.36)], "change the script: num_workers=1", "slowstep run train.py"),
+        (
+            [proved("workers=1", "serial-loader", 1.1), proved("stub=a:f", "slow-callback", 1.5)],
+            "change the script: call it less often",
+            "slowstep run train.py",
+        ),
+        (
+            [proved("swap=a:f=a:g", "slow-callback", 1.5, "other")],
+            "change the script: use a:g in place of a:f",
+            "slowstep run train.py",
+        ),
+        ([proved("autocast=bf16", None, 1.3, "other")], None, "slowstep explain autocast"),
+        ([proved("workers=1", "too-few-workers", 1.3)], None, "slowstep explain too-few-workers"),
+    ],
+    ids=["alone", "the larger of two", "faster code", "of no finding", "of a finding that is gone"],
+)
+def test_what_comes_next_follows_from_the_largest_gain_that_was_proved(
+    rows: list[dict[str, Any]], first: str | None, following: str
+) -> None:
+    report = report_of(*rows)
+
+    assert (before_next(report), next_command(report, ())) == (first, following)
 
 
 @pytest.mark.parametrize(("budget_s", "words"), [(10.0, " --budget 10s"), (60.0, "")])

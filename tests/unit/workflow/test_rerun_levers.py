@@ -109,7 +109,7 @@ def test_the_time_that_runs_take_is_said_before_they_begin(tmp_path: Path) -> No
         RerunLevers(COMMAND, os.environ, tmp_path, opened, budget_s=30.0, say=said.append)(report(), [REFUSED], 1)
 
     assert said[0] == (
-        "Cannot be switched in a running training, so whole runs are compared: workers=2. 4 rounds of 2 runs, 100 steps each: 56.0 s"
+        "Compares whole runs for workers=2, which cannot be switched in a running training. 4 rounds of 2 runs, 100 steps each: 56.0 s"
     )
     assert not (tmp_path / FOLDER).exists()
 
@@ -119,7 +119,7 @@ def test_runs_that_take_too_long_are_not_begun_and_say_how_long_they_would(tmp_p
 
     assert said == []
     assert found.levers["workers=2"].state == "unmeasured"
-    assert found.levers["workers=2"].reason == "8 runs would take 56.0 s, with --budget 28s or more and no other lever"
+    assert found.levers["workers=2"].reason == "8 runs take 56.0 s: give --budget 28s or more, and no other lever"
 
 
 @pytest.mark.parametrize("error", [NoSandbox, OSError])

@@ -55,4 +55,4 @@ def test_where_it_runs_is_said_before_it_begins(kind: str, where: str, tmp_path:
     sandbox: Any = SimpleNamespace(kind=kind, claims="no file changed")
     place = ThrownAway(command=resolve_command((sys.executable,), os.environ), folder=tmp_path, sandbox=sandbox, opened=lambda _: sandbox)
 
-    assert place.announced == f"Runs the training {where} and throws it away: no file changed"
+    assert place.announced == f"Runs the training {where} and discards its results: no file changed"
