@@ -34,10 +34,13 @@ FLAGS = {
     "too-many-threads": ("--steps", "30"),
 }
 
+# One variant of each family of hooks and evidence is tried with every change, the others every night (benchmarks/accuracy.py tries all).
+nightly = pytest.mark.nightly
+
 PLANTED_INPUT = [
     pytest.param("network-input", "network-input-capped", "read", "ServedDataset.read_bytes"),
-    pytest.param("overloaded-preprocessing", "preprocess-saturates-cpu", "preprocess", None),
-    pytest.param("many-small-files", "reopened-files", "preprocess", "read_tiles"),
+    pytest.param("overloaded-preprocessing", "preprocess-saturates-cpu", "preprocess", None, marks=nightly),
+    pytest.param("many-small-files", "reopened-files", "preprocess", "read_tiles", marks=nightly),
 ]
 
 
@@ -59,19 +62,19 @@ def test_planted_input_problem_is_the_verdict(
     ("variant", "rule", "stage", "function"),
     [
         pytest.param("serial-loader", "serial-loader", "preprocess", None),
-        pytest.param("too-few-workers", "too-few-workers", "read", None),
-        pytest.param("slow-collate", "slow-collate", "preprocess", "collate_slow"),
+        pytest.param("too-few-workers", "too-few-workers", "read", None, marks=nightly),
+        pytest.param("slow-collate", "slow-collate", "preprocess", "collate_slow", marks=nightly),
         pytest.param("slow-transform", "slow-transform", "preprocess", "darken_corners_pixel_by_pixel"),
         pytest.param("small-batch", "small-batch", "compute", None),
         pytest.param("slow-callback", "slow-callback", "output", "save_mask_images"),
         pytest.param("blocking-checkpoint", "blocking-checkpoint", "store", None),
-        pytest.param("growing-history", "growing-file", "output", "History.rewrite"),
-        pytest.param("frequent-validation", "frequent-validation", "output", None),
-        pytest.param("straggler-sample", "straggler-samples", "preprocess", None),
-        pytest.param("worker-restart", "worker-restart", "preprocess", None),
+        pytest.param("growing-history", "growing-file", "output", "History.rewrite", marks=nightly),
+        pytest.param("frequent-validation", "frequent-validation", "output", None, marks=nightly),
+        pytest.param("straggler-sample", "straggler-samples", "preprocess", None, marks=nightly),
+        pytest.param("worker-restart", "worker-restart", "preprocess", None, marks=nightly),
         pytest.param("inefficient-operation", "python-between-operations", "compute", "edge_weights_pixel_by_pixel"),
-        pytest.param("double-precision", "double-precision", "compute", None),
-        pytest.param("chatty-logging", "chatty-logging", "store", "log_every_channel"),
+        pytest.param("double-precision", "double-precision", "compute", None, marks=nightly),
+        pytest.param("chatty-logging", "chatty-logging", "store", "log_every_channel", marks=nightly),
     ],
 )
 def test_planted_problem_is_the_verdict(work: Workplace, pictures: Path, variant: str, rule: str, stage: str, function: str | None) -> None:
@@ -96,6 +99,7 @@ def test_more_threads_than_cores_are_found_and_what_would_tell_their_cost_is_pro
     assert finding["fixes"][0]["lever"] == f"threads={cores}"
 
 
+@nightly
 def test_fewer_threads_than_cores_are_no_bottleneck_and_whole_idle_cores_are_said(work: Workplace, pictures: Path) -> None:
     report = report_of(work, TRAIN, "--variant", "too-few-threads", "--data", str(pictures))
 
@@ -118,6 +122,7 @@ def test_plain_loop_without_a_loader_is_called_healthy(work: Workplace) -> None:
     assert (report["verdict"]["state"], report["verdict"]["stage"]) == ("healthy", "compute"), report["verdict"]["summary"]
 
 
+@nightly
 def test_evaluation_after_every_step_of_a_plain_loop_is_named(work: Workplace) -> None:
     report = settled_report(work, EXAMPLES / "in_memory.py", "--log-every-step", "--steps", "200")
 

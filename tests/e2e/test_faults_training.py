@@ -17,8 +17,8 @@ from slowstep.record import processes
 
 pytest.importorskip("torch")
 
-# How many of the twenty moments are tried in the everyday suite.
-KILLS = [pytest.param(seed, marks=[] if seed == 0 else pytest.mark.slow) for seed in range(20)]
+# Which of the twenty moments are tried in the everyday suite, and in `make test`.
+KILLS = [pytest.param(seed, marks=[] if seed == 0 else pytest.mark.slow if seed < 4 else pytest.mark.nightly) for seed in range(20)]
 
 
 def wait_for_steps(work: Workplace, count: int, process: subprocess.Popen[str], file: str = "steps") -> None:

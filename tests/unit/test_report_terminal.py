@@ -517,7 +517,7 @@ def test_the_overhead_says_first_whether_it_is_above_its_limit_and_what_is_not_t
     report = sample_report("healthy")
     report["overhead"] = {"us_per_step": 25.0, "limit_share": 0.005, **cost}
 
-    shown = next(row for row in render(report, width=120, color=False).splitlines() if row.startswith("Overhead"))
+    shown = next(row for row in render(report, width=120, color=False, verbose=True).splitlines() if row.startswith("Overhead"))
 
     assert shown.split(maxsplit=1)[1] == line
     validate(report)

@@ -66,9 +66,9 @@ def test_a_single_number_is_no_command_and_the_option_says_what_is_missing(capsy
     ids=" ".join,
 )
 def test_options_that_leave_nothing_to_look_at_are_refused_before_the_command_starts(options: list[str]) -> None:
-    group: Any = typer.main.get_command(app)
+    command: Any = typer.main.get_command(app)
     with pytest.raises(CommandNotStarted, match=r"^--steps \d+ "):
-        group.commands["run"].main([*options, "train.py"], standalone_mode=False)
+        command.main([*options, "train.py"], standalone_mode=False)
 
 
 @pytest.mark.parametrize("words", [["slowstep", "prove", "train.py"], ["-m", "slowstep", "run", "train.py"], ["/opt/bin/slowstep", "run"]])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
 from slowstep.cli.progress import progress_on
 from slowstep.cli.user_command import check_json_target
@@ -31,10 +32,18 @@ Exit codes: 3 where AFTER is surely slower than --fail-above allows.
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-@app.command("compare", epilog=_EXAMPLES)
+class CompareCommand(TyperCommand):
+    """A command of two runs."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What stands behind the command's name in the help text."""
+        return ["[OPTIONS]", "BEFORE", "AFTER"]
+
+
+@app.command("compare", cls=CompareCommand, epilog=_EXAMPLES)
 def compare(
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", show_default=False)],
-    after: Annotated[Path, typer.Argument(metavar="AFTER", show_default=False)],
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", hidden=True, show_default=False)],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", hidden=True, show_default=False)],
     json: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the comparison as JSON to FILE, - for standard output.")
     ] = None,

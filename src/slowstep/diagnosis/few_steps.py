@@ -42,7 +42,8 @@ def why_provisional(m: Measurements) -> str:
     count = m.steps.count
     few = f"{format_count(count, 'step')} {'is' if count == 1 else 'are'} too few for a verdict"
     holds = f", and {'it is' if count == 1 else 'they include'} the warm-up" if m.steps.includes_warmup else ""
-    needed = f"it takes {STEPS_AT_LEAST} after the warm-up, about {format_duration(enough_ns(m))}"
+    enough = enough_steps(m)
+    needed = f"it takes {enough} or more, about {format_duration(enough * float(m.step_ns.mean()))}"
     return f"{few}{holds}: {needed}. Provisionally, {_largest(m)}"
 
 

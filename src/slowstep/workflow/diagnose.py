@@ -109,13 +109,17 @@ def _measure_all(timeline: Timeline, roll: Roll, warmup: int | None) -> tuple[di
         except NothingRecorded as error:
             unmeasured[training.number] = str(error)
     # Beside others, what has hardly begun is no training to compare with.
-    begun = {number for number, m in measured.items() if m.steps.total < FEWEST_BESIDE_OTHERS}
+    begun = {number for number, m in measured.items() if _has_hardly_begun(m)}
     if len(begun) < len(measured):
         for number in begun:
             unmeasured[number] = f"only {format_count(measured.pop(number).steps.total, 'update')} recorded"
     if not measured:
         raise NothingRecorded(with_failure(timeline.run, next(iter(unmeasured.values())))) if unmeasured else _nothing(timeline)
     return measured, unmeasured
+
+
+def _has_hardly_begun(m: Measurements) -> bool:
+    return Attempts().otherwise(False, lambda: m.steps.total < FEWEST_BESIDE_OTHERS)
 
 
 def _nothing(timeline: Timeline) -> NothingRecorded:

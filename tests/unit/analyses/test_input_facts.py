@@ -69,7 +69,7 @@ def test_malformed_notes_are_left_out_and_counted(tmp_path: Path) -> None:
 
     assert timeline.table("builtins").is_empty()
     assert timeline.table("batch_forms").is_empty()
-    assert [row.count for row in timeline.health if row.name == "torn-notes"] == [2]
+    assert [row.count for row in timeline.health if row.name == "malformed-notes"] == [2]
 
 
 def test_passes_over_the_data_are_told_apart(tmp_path: Path) -> None:

@@ -144,4 +144,4 @@ def test_damaged_notes_about_devices_and_disks_are_left_out(tmp_path: Path) -> N
     assert timeline.table("devices")["device"].to_list() == [0]
     assert timeline.table("disks")["disk"].unique().to_list() == ["sda"]
     assert timeline.table("pressures").height == 0
-    assert [(row.name, row.count) for row in timeline.health] == [("torn-notes", 3)]
+    assert [(row.name, row.count) for row in timeline.health] == [("malformed-notes", 3)]

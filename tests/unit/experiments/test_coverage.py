@@ -43,7 +43,7 @@ def _two_seconds_of_another_process(steps, rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("disturb", [None, _stalls, _two_seconds_of_another_process])
 @pytest.mark.parametrize(("spread", "alike"), [(0.15, 0.5), (0.37, 0.78)])
-@pytest.mark.parametrize("rounds", [8, 20])
+@pytest.mark.parametrize("rounds", [8, pytest.param(20, marks=pytest.mark.nightly)])
 def test_the_95_percent_interval_holds_the_true_gain(rounds, spread, alike, disturb):
     missed = tries = 0
     for seed in range(60):

@@ -94,7 +94,7 @@ def test_importing_the_package_alone_loads_none_of_its_modules() -> None:
 
 
 def test_the_public_names_are_these() -> None:
-    assert slowstep.__all__ == ["__version__", "record", "span", "start", "steps", "stop"]
+    assert slowstep.__all__ == ["__version__", "data", "record", "span", "start", "steps", "stop"]
     assert all(getattr(slowstep, name) for name in slowstep.__all__)
     with pytest.raises(AttributeError, match="no_such_name"):
         slowstep.no_such_name  # noqa: B018

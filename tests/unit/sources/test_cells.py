@@ -64,7 +64,7 @@ def test_a_malformed_line_about_cells_is_left_out_and_counted(tmp_path, cells):
     events.launcher.lines.append({"kind": "cells", "cells": cells})
     events.step(0)
 
-    assert "torn-notes" in [row.name for row in SOURCE.read(events.close()).health]
+    assert "malformed-notes" in [row.name for row in SOURCE.read(events.close()).health]
 
 
 def module(file: str, line: int = 3) -> Frame:

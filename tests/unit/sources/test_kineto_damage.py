@@ -64,7 +64,7 @@ def test_files_cut_anywhere_give_a_part_or_a_sentence(path: Path, packed: bool, 
     assert read_in_part(path, packed, tmp_path, 6) > 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("path", CASES, ids=NAMES)
 @pytest.mark.parametrize("packed", [False, True], ids=["raw", "gz"])
 def test_all_files_cut_anywhere_give_a_part_or_a_sentence(path: Path, packed: bool, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from slowstep.workflow.internal_errors import INTERNAL_ERROR
 BF16 = "ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_tn"
 MESSAGE = "made to fail"
 # The document is made of these; the others are parts of them.
-SECTIONS = ("_run", "_say_what_next", "_throughput", "_seen_ledger", "find_doubts", "busy_note", "ending_note", "_periodic")
+SECTIONS = ("_run", "_say_what_next", "_throughput", "_seen_ledger", "find_doubts", "_by_hand", "ending_note", "_periodic")
 
 
 def analyses_of(module, *without):

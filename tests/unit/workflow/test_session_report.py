@@ -75,7 +75,7 @@ def test_all_of_it_is_shown_where_it_is_asked_for_later(tmp_path, capsys):
     short = capsys.readouterr().err
     report.show(verbose=True)
 
-    assert ("Own cost" in short, "Own cost" in capsys.readouterr().err) == (False, True)
+    assert ("Overhead" in short, "Overhead" in capsys.readouterr().err) == (False, True)
 
 
 def test_commands_of_a_shell_have_its_prompt_in_ipython(tmp_path):
