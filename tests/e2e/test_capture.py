@@ -73,6 +73,7 @@ def test_the_captured_steps_are_a_trace_in_the_recording_and_no_part_of_the_ledg
     assert "debug-mode-on" not in [row["rule"] for row in report["findings"]]
 
 
+@pytest.mark.nightly
 def test_other_steps_may_be_asked_for(place):
     _, report = recorded(place, LOSSES, "--capture=10-11", steps=60)
 
@@ -139,6 +140,7 @@ def test_a_training_that_fails_within_the_capture_is_told_so(place):
     assert health(report)["no-capture"] == "the recording ended within it, when 2 of its steps 40 to 44 were done"
 
 
+@pytest.mark.nightly
 def test_a_training_that_ends_before_the_capture_is_told_so(place):
     _, report = recorded(place, LOSSES, "--capture=90-94", steps=60)
 
@@ -156,6 +158,7 @@ def test_steps_that_cannot_be_meant_are_refused_before_the_command_starts(place,
     assert "started" not in ran.files
 
 
+@pytest.mark.nightly
 def test_a_profiler_that_waits_for_its_turn_is_left_alone(place):
     script = LOSSES.replace(
         "train({steps})",

@@ -135,6 +135,7 @@ for step in range(1_000):
 """
 
 
+@pytest.mark.nightly
 def test_the_batch_of_two_networks_in_turns_is_input_and_their_bodies_are_timed_whole(work: Workplace) -> None:
     assert shares_of(work, TWO_NETWORKS)["preprocess", "batch (train.py:7)"] > 0
     body = recording.SOURCE.read(work.recording()).table("calls").filter(pl.col("kind") == "body")
@@ -288,6 +289,7 @@ def predict(inputs):
 """
 
 
+@pytest.mark.nightly
 def test_a_model_that_is_no_module_is_not_blamed(work: Workplace) -> None:
     work.write("train.py", FUNCTIONS_ONLY.format(steps="for step in range(1_200):"))
     ended = work.run("train.py")

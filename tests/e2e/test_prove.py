@@ -176,6 +176,7 @@ def test_workers_are_proved_for_a_loader_that_has_none(place: Workplace) -> None
     assert next(row for row in report["experiments"] if row["lever"] == "workers=2")["rule"] == "serial-loader"
 
 
+@pytest.mark.nightly
 @slow
 def test_workers_of_a_loader_that_cannot_be_built_again_are_proved_by_whole_runs(place: Workplace) -> None:
     # Eight runs of 5 s and a start-up must fit into twice the budget: so start-ups may take up to 10 s.
@@ -209,6 +210,7 @@ def test_whole_runs_that_are_ended_leave_nothing_but_what_is_known(place: Workpl
     wait_until(lambda: not [*recording.glob("scratch"), *recording.glob("re-runs/*/scratch"), *place.temp.iterdir()], 10)
 
 
+@pytest.mark.nightly
 @slow
 def test_a_script_that_ends_before_the_plan_says_what_was_reached(place: Workplace) -> None:
     ended, report = proved(place, "train.py", "callback", "500", options=NEVER_PRECISE)

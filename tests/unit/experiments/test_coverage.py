@@ -90,6 +90,7 @@ def _stopped(steps, plan):
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("gain", [1.0, 1.03])
 def test_six_levers_that_gain_nothing_of_worth_are_proved_in_no_more_than_the_stated_share_of_experiments(gain):

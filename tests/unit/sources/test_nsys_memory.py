@@ -50,6 +50,7 @@ def repeated(path: Path) -> Path:
     return path
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_a_large_export_is_analyzed_in_little_memory(tmp_path: Path) -> None:
