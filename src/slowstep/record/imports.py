@@ -31,14 +31,18 @@ class Finder:
             return _package_spec(self.package_folder)
         if name not in self.waiting:
             return None
+        # Another finder like this one asks back.
         callbacks = self.waiting.pop(name)
         self.began_ns[name] = time.monotonic_ns()
-        spec = _found_by_others(self, name, path, target)
-        if spec is None or spec.loader is None:
+        try:
+            spec = _found_by_others(self, name, path, target)
+        finally:
+            # Libraries look whether a module is there long before anybody imports it: it is waited for until it is executed.
             self.waiting[name] = callbacks
+        if spec is None or spec.loader is None:
             return spec
         try:
-            _call_after_execution(spec.loader, callbacks)
+            _call_after_execution(spec.loader, lambda: self.waiting.pop(name, []))
         except Exception:
             pass  # a loader that takes no attributes: what waits for this module stays off
         return spec
@@ -53,8 +57,8 @@ def _found_by_others(finder: Finder, name: str, path: Any, target: ModuleType | 
     return None
 
 
-def _call_after_execution(loader: Any, callbacks: list[Callable[[], Any]]) -> None:
-    """Replace `exec_module` of this one loader object, for one call: no wrapper stays behind."""
+def _call_after_execution(loader: Any, take: Callable[[], list[Callable[[], Any]]]) -> None:
+    """Replace `exec_module` of this one loader object, for one call: no wrapper stays behind. `take` gives who is to be called, once."""
     original = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
@@ -62,6 +66,7 @@ def _call_after_execution(loader: Any, callbacks: list[Callable[[], Any]]) -> No
             del loader.exec_module
         except AttributeError:
             pass  # two of us wait for this module (the injected one and the package's): the outer one has taken both away
+        callbacks = take()
         original(module)
         for callback in callbacks:
             try:
