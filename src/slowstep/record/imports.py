@@ -22,6 +22,7 @@ class Finder:
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Callable[[], Any]]] = {}
+        self.beginning: dict[str, Callable[[], Any]] = {}  # called before the module is executed
         self.package_folder: str | None = None
         self.began_ns: dict[str, int] = {}  # when the import of what was waited for began
 
@@ -42,10 +43,22 @@ class Finder:
         if spec is None or spec.loader is None:
             return spec
         try:
-            _call_after_execution(spec.loader, lambda: self.waiting.pop(name, []))
+            _call_after_execution(spec.loader, lambda: self._begin(name))
         except Exception:
             pass  # a loader that takes no attributes: what waits for this module stays off
         return spec
+
+    def _begin(self, name: str) -> list[Callable[[], Any]]:
+        """The module is executed now. Returns who is to be called afterwards."""
+        try:
+            self.beginning.pop(name, _nothing)()
+        except Exception:
+            pass  # the import goes on
+        return self.waiting.pop(name, [])
+
+
+def _nothing() -> None:
+    pass
 
 
 def _found_by_others(finder: Finder, name: str, path: Any, target: ModuleType | None) -> ModuleSpec | None:
@@ -106,17 +119,16 @@ def listen(package_folder: str, modules: tuple[str, ...] = ("torch",)) -> None:
     _FINDER.package_folder = package_folder
     for name in modules:
         _activate_after(name)
-    for name in ("tensorflow", "jax"):
-        _tell_after(name)
+    # Not when it has been imported: a command may be ended in the midst of that.
+    _FINDER.beginning["torch"] = lambda: _tell("torch")
+    when_imported("tensorflow", lambda: _tell("tensorflow"))
+    when_imported("jax", lambda: _tell("jax"))
 
 
-def _tell_after(name: str) -> None:
-    def told() -> None:
-        from slowstep.record.told import tell
+def _tell(name: str) -> None:
+    from slowstep.record.told import tell
 
-        tell(name)
-
-    when_imported(name, told)
+    tell(name)
 
 
 def _activate_after(name: str) -> None:
