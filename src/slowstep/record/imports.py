@@ -22,6 +22,7 @@ class Finder:
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Callable[[], Any]]] = {}
+        self.beginning: dict[str, Callable[[], Any]] = {}  # called before the module is executed
         self.package_folder: str | None = None
         self.began_ns: dict[str, int] = {}  # when the import of what was waited for began
 
@@ -31,17 +32,33 @@ class Finder:
             return _package_spec(self.package_folder)
         if name not in self.waiting:
             return None
+        # Another finder like this one asks back.
         callbacks = self.waiting.pop(name)
         self.began_ns[name] = time.monotonic_ns()
-        spec = _found_by_others(self, name, path, target)
-        if spec is None or spec.loader is None:
+        try:
+            spec = _found_by_others(self, name, path, target)
+        finally:
+            # Libraries look whether a module is there long before anybody imports it: it is waited for until it is executed.
             self.waiting[name] = callbacks
+        if spec is None or spec.loader is None:
             return spec
         try:
-            _call_after_execution(spec.loader, callbacks)
+            _call_after_execution(spec.loader, lambda: self._begin(name))
         except Exception:
             pass  # a loader that takes no attributes: what waits for this module stays off
         return spec
+
+    def _begin(self, name: str) -> list[Callable[[], Any]]:
+        """The module is executed now. Returns who is to be called afterwards."""
+        try:
+            self.beginning.pop(name, _nothing)()
+        except Exception:
+            pass  # the import goes on
+        return self.waiting.pop(name, [])
+
+
+def _nothing() -> None:
+    pass
 
 
 def _found_by_others(finder: Finder, name: str, path: Any, target: ModuleType | None) -> ModuleSpec | None:
@@ -53,8 +70,8 @@ def _found_by_others(finder: Finder, name: str, path: Any, target: ModuleType | 
     return None
 
 
-def _call_after_execution(loader: Any, callbacks: list[Callable[[], Any]]) -> None:
-    """Replace `exec_module` of this one loader object, for one call: no wrapper stays behind."""
+def _call_after_execution(loader: Any, take: Callable[[], list[Callable[[], Any]]]) -> None:
+    """Replace `exec_module` of this one loader object, for one call: no wrapper stays behind. `take` gives who is to be called, once."""
     original = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
@@ -62,6 +79,7 @@ def _call_after_execution(loader: Any, callbacks: list[Callable[[], Any]]) -> No
             del loader.exec_module
         except AttributeError:
             pass  # two of us wait for this module (the injected one and the package's): the outer one has taken both away
+        callbacks = take()
         original(module)
         for callback in callbacks:
             try:
@@ -101,17 +119,16 @@ def listen(package_folder: str, modules: tuple[str, ...] = ("torch",)) -> None:
     _FINDER.package_folder = package_folder
     for name in modules:
         _activate_after(name)
-    for name in ("tensorflow", "jax"):
-        _tell_after(name)
+    # Not when it has been imported: a command may be ended in the midst of that.
+    _FINDER.beginning["torch"] = lambda: _tell("torch")
+    when_imported("tensorflow", lambda: _tell("tensorflow"))
+    when_imported("jax", lambda: _tell("jax"))
 
 
-def _tell_after(name: str) -> None:
-    def told() -> None:
-        from slowstep.record.told import tell
+def _tell(name: str) -> None:
+    from slowstep.record.told import tell
 
-        tell(name)
-
-    when_imported(name, told)
+    tell(name)
 
 
 def _activate_after(name: str) -> None:

@@ -41,9 +41,6 @@ class _Door(object):
     def find_spec(self, name, path=None, target=None):
         if name not in {modules!r}:
             return None
-        if name == "torch":
-            # Now, and not when it has been imported: a command may be ended in the midst of that.
-            _tell({told[torch]!r})
         try:
             sys.meta_path.remove(self)
             listener = type(sys)("_slowstep_imports")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from slowstep.record.inject import INJECT_FOLDER, remove_injection
 # it goes on; clocks of file servers differ by minutes.
 QUIET_S: Final = 3600.0
 _LAUNCHER: Final = "launcher.jsonl"
+# Other files may lie there, too.
+_NOTES_OF: Final = re.compile(r"([0-9]{1,10})-.*\.jsonl\Z", re.DOTALL)
 # The first line of a process's notes has some kilobytes.
 _FIRST_LINE_BYTES: Final = 65536
 
@@ -56,7 +59,7 @@ def _is_dead(folder: str) -> bool:
     pid, seen_from = launcher.get("pid"), (launcher.get("boot_id"), launcher.get("process_ids"))
     if not isinstance(pid, int) or (seen_from != (boot_id(), process_ids()) and not _is_quiet(folder)):
         return False
-    pids = {pid, *(int(name.partition("-")[0]) for name in os.listdir(folder) if name.endswith(".jsonl") and name[0].isdigit())}
+    pids = {pid, *(int(match[1]) for name in os.listdir(folder) if (match := _NOTES_OF.match(name)))}
     return not any(map(_lives, pids)) and not processes.living_with(contract.ENV_RECORDING, os.path.abspath(folder))
 
 
@@ -65,7 +68,7 @@ def _first_line(path: str) -> dict[str, Any]:
         line = file.readline(_FIRST_LINE_BYTES)
     try:
         note = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return note if isinstance(note, dict) else {}
 

@@ -4,6 +4,7 @@ whether another optimizer had them before.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections import Counter
 from collections.abc import Iterable
@@ -60,15 +61,29 @@ class HeldParameters:
         self._known: dict[int, tuple[weakref.ref[Any], int]] = {}
 
     def describe(self, optimizer: Any, number: int) -> dict[str, Any]:
-        """Number of the optimizer that had one of its parameters last, 0 where all are new; nothing where it does not say what it holds."""
+        """Number of the optimizer that had one of its parameters last, 0 where all are new; nothing where it does not say what it holds, or
+        where to know them would harm.
+        """
         try:
             parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+            if any(map(_may_be_swapped, parameters)):
+                return {}
             shares = max(map(self._holder, parameters), default=0)
             self._known.update((id(each), (weakref.ref(each), number)) for each in parameters)
         except Exception:
             return {}
         return {"shares": shares}
 
+    def forget(self) -> None:
+        """Refer to no parameter any more."""
+        self._known.clear()
+
     def _holder(self, parameter: Any) -> int:
         known, number = self._known.get(id(parameter), (None, 0))
         return number if known is not None and known() is parameter else 0
+
+
+def _may_be_swapped(parameter: Any) -> bool:
+    """Whether `model.to()` swaps it for another tensor in its place: torch refuses to swap one that a reference like ours points to."""
+    swaps = getattr(sys.modules.get("torch.__future__"), "get_swap_module_params_on_conversion", bool)
+    return hasattr(type(parameter), "__tensor_flatten__") or bool(swaps())

@@ -76,6 +76,7 @@ class Updates:
         self._calls = StepCalls(recorder, has_compiled)
         self._capture = Capture(recorder, *recorder.capture) if recorder.capture else None
         recorder.forgetters.append(self._forget)
+        recorder.undos.append(self._held.forget)
 
     def _forget(self) -> None:
         self._optimizers.clear()
@@ -84,7 +85,7 @@ class Updates:
         self._is_by_hand = self._in_turns = False
         self._due = _NOBODY
         self._optimizers_called = 0
-        self._held = HeldParameters()
+        self._held.forget()
 
     def build_hooks(self) -> tuple[StepHook, StepHook]:
         """The hooks to be called before and after any optimizer's `step`."""

@@ -173,7 +173,7 @@ def before_next(report: Report) -> str | None:
         return f"write a faster version as {_faster(name)}, beside {name}; its gain is then measured, in place of the bound"
     facts = report["run"]["experiment"]
     untried = ended_untried(report)
-    if _is_too_short(report):
+    if facts["ended_by"] == SCRIPT_ENDED and not facts["exit_code"] and (untried or _needs_more(report)):
         # The longest lead-in may take as long again as the experiment.
         needed = format_duration((facts["budget_s"] + Limits().most_s) * 1e9)
         return f"let the script train longer, {needed} or more (more epochs, more steps): it ended before {_what_was_missing(report)}"

@@ -49,12 +49,20 @@ def add_ranks(
         run["rank_rows"] = rows
         run["trainings"] = len(roll.trainings)
         run["all_samples_per_s"] = _sum_of(reports, by_number, of_job=training.is_rank) if len(reports) > 1 else None
-        if slower := measured[number].sharing.slower:
-            run["next_command"] = f"slowstep analyze {shlex.quote(run['recording'])} --rank {slower[0]}"
-        elif report["verdict"]["state"] == "undetermined" and (other := _other_launcher(folder, measured[number])) is not None:
-            run["next_command"] = f"slowstep analyze {shlex.quote(str(other))}"
+        if (command := _next_to_look_at(report, folder, measured[number])) is not None:
+            run["next_command"] = command
+            # That was of another command.
+            run.pop("before_next", None)
         run["notes"] = [*run.get("notes", []), *notes]
         report["health"] += _absences(roll, unmeasured)
+
+
+def _next_to_look_at(report: Mapping[str, Any], folder: Path, m: Measurements) -> str | None:
+    """The command that shows the rank that this one waits for; None where it is not known to wait for any."""
+    if slower := m.sharing.slower:
+        return f"slowstep analyze {shlex.quote(report['run']['recording'])} --rank {slower[0]}"
+    other = _other_launcher(folder, m) if report["verdict"]["state"] == "undetermined" else None
+    return None if other is None else f"slowstep analyze {shlex.quote(str(other))}"
 
 
 def _row(training: Training, m: Measurements, report: Mapping[str, Any], file: str) -> RankRow:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,6 +82,20 @@ def test_a_module_that_is_not_there_is_not_found_and_still_waited_for(module: st
     importlib.import_module(module)
 
     assert seen == [None]
+
+
+def test_a_module_that_was_only_looked_for_is_still_waited_for(module: str) -> None:
+    # As transformers and accelerate look whether torch is installed.
+    seen: list[int] = []
+    imports.when_imported(module, lambda: seen.append(sys.modules[module].value))
+
+    for _ in range(2):
+        assert importlib.util.find_spec(module) is not None
+    assert seen == []
+    importlib.import_module(module)
+
+    assert seen == [1]
+    assert "exec_module" not in vars(sys.modules[module].__loader__)
 
 
 def test_the_finder_leaves_when_nothing_is_waited_for(module: str) -> None:

@@ -95,6 +95,9 @@ def test_a_process_that_imports_no_framework_sees_no_difference(tmp_path: Path, 
         ("import jax, tensorflow", ("python", "tensorflow", "jax")),
         # Libraries look whether a framework is installed: that is no import.
         ("import importlib.util; importlib.util.find_spec('jax')", ("python",)),
+        ("import importlib.util; importlib.util.find_spec('torch')", ("python",)),
+        ("import importlib.util; importlib.util.find_spec('torch'); import jax", ("python", "jax")),
+        ("import importlib.util; importlib.util.find_spec('jax'); import broken_torch", ("python", "torch")),
         # One whose import fails is none that trains; of torch the attempt counts, as it may be ended in the midst of it.
         ("import broken_torch", ("python", "torch")),
     ],

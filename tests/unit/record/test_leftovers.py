@@ -82,6 +82,16 @@ def test_a_process_that_was_started_with_the_recording_keeps_them(tmp_path: Path
     assert remove_leftovers(str(folder))
 
 
+@pytest.mark.parametrize("name", ["2nd.jsonl", "12a-1f.jsonl", "\u00b2-1f.jsonl", f"{'9' * 5000}-1f.jsonl"[-240:]])
+def test_a_file_of_somebody_else_in_a_recording_stops_no_later_run(tmp_path: Path, dead: int, name: str) -> None:
+    folder = left_behind(tmp_path / "run", dead)
+    (folder / name).touch()
+
+    create_folder(parent=str(tmp_path), stem="train")
+
+    assert leftovers(folder) == set()
+
+
 @pytest.mark.parametrize("elsewhere", [{"boot_id": "another machine"}, {"process_ids": "pid:[another container]"}, {"process_ids": None}])
 def test_whose_processes_cannot_be_seen_keeps_them_until_it_was_quiet_for_long(
     tmp_path: Path, dead: int, elsewhere: dict[str, str | None]

@@ -73,6 +73,14 @@ def test_one_missing_record_of_a_recording_that_has_its_end_is_seen(folder: Path
     assert doubts(folder)["missing-records"].count == 1
 
 
+def test_a_slot_that_a_thread_had_taken_when_the_recording_ended_is_no_damage(folder: Path) -> None:
+    file = folder / "100-1.rec"
+
+    file.write_bytes(file.read_bytes()[:-BYTES] + bytes(BYTES))
+
+    assert doubts(folder) == {}
+
+
 def test_an_older_recording_that_counted_events_only_tells_as_much(folder: Path) -> None:
     whole = records(folder)
     say(folder, {"kind": "health", "name": "lost_events", "severity": "data_loss", "count": 7, "remedy": "nothing to do"})

@@ -94,3 +94,12 @@ def test_faster_code_is_to_be_written_once_its_bound_is_known_whatever_else_is_o
     report["run"]["experiment"] |= {"ended_by": "budget", "trustworthy": trustworthy}
 
     assert next_command(report, ()) == following
+
+
+@pytest.mark.parametrize(("exit_code", "begins"), [(0, "let the script train longer"), (3, "fix the script's own error")])
+def test_a_healthy_script_that_came_to_its_end_before_any_lever_was_tested_has_no_error_of_its_own(exit_code: int, begins: str) -> None:
+    report = report_of()
+    report["run"]["experiment"] |= {"ended_by": "script ended", "exit_code": exit_code, "trustworthy": None}
+
+    assert str(before_next(report)).startswith(begins)
+    assert next_command(report, ()) == "slowstep prove --all train.py"

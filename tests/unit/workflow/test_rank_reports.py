@@ -11,7 +11,9 @@ from made_ranks import make_job
 from slowstep.errors import BadUsage, NothingRecorded
 from slowstep.report.document import validate
 from slowstep.report.terminal import render
+from slowstep.workflow import document
 from slowstep.workflow.diagnose import diagnose_all, diagnose_recording
+from slowstep.workflow.run_next import NextStep
 
 
 def _health(report) -> dict[str, str]:
@@ -37,6 +39,17 @@ def test_a_rank_that_waits_for_another_is_neither_healthy_nor_blamed(tmp_path: P
     assert reports[0]["run"]["next_command"].endswith("--rank 1")
     assert "waits for" not in reports[1]["verdict"]["summary"]
     assert any("rank 1 sets the pace" in note for note in reports[1]["run"]["notes"])
+
+
+def test_nothing_has_to_be_done_before_a_look_at_the_slowest_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = NextStep(first="put the secret in place of FILL_IN", command="slowstep run train.py --token FILL_IN")
+    monkeypatch.setattr(document, "next_after_run", lambda *_: alone)
+
+    waiting, slowest = (report["run"] for report in diagnose_all(make_job(tmp_path, [4.0, 12.0])).reports.values())
+
+    assert waiting["next_command"].endswith("--rank 1")
+    assert "before_next" not in waiting
+    assert (slowest["before_next"], slowest["next_command"]) == (alone.first, alone.command)
 
 
 def test_much_sharing_among_equal_ranks_is_not_called_healthy(tmp_path: Path) -> None:

@@ -47,6 +47,9 @@ def kept_of(notes: Notes, written: Written) -> Kept:
     if missing <= FLUSH_RECORDS and (not notes.ended or notes.last("end").get("reason") == DISK_FULL):
         # They stood in the process's own memory when it was killed, or the disk had no room for them.
         missing = 0
+    if missing == 1 and written.is_reserved:
+        # The end came while a thread had taken the last slot, and not yet filled it.
+        missing = 0
     is_open_end = expected is not None and not missing and not is_whole
     return Kept(written=max(expected or 0, written.slots), missing=missing, is_open_end=is_open_end)
 
