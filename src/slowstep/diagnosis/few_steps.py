@@ -10,14 +10,14 @@ from slowstep.analyses.steps import ENOUGH_STEPS, STEPS_AT_LEAST, WARMUP_AT_MOST
 from slowstep.diagnosis.law import Answers
 from slowstep.diagnosis.rule import Judged
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.units import format_count, format_duration
+from slowstep.units import format_count, format_duration, format_share
 
 # With the longest warm-up that is left out.
 FOR_A_VERDICT = math.ceil(STEPS_AT_LEAST / (1 - WARMUP_AT_MOST_SHARE))
 # Of stacks, too, there are 200 by then.
 ENOUGH_NS = 10e9
 # What rules call, in their evidence, that which a gain is predicted from.
-REMOVED = "removed per step"
+REMOVED = "fix saves per step"
 # What is worth a word of it.
 LARGEST_PART = 0.1
 
@@ -60,11 +60,11 @@ def _without_gain(judged: Judged) -> Judged:
 
 
 def _largest(m: Measurements) -> str:
-    """The stage with most time, and its largest part: "most is compute, 92% (forward 60%)"."""
+    """The stage with most time, and its largest part: "most is compute, 92 % (forward 60 %)"."""
     stage = max((*STAGES, UNATTRIBUTED), key=m.ledger.share)
-    text = f"{'most is' if m.ledger.share(stage) > 0.5 else 'the largest is'} {stage}, {m.ledger.share(stage):.0%}"
+    text = f"{'most is' if m.ledger.share(stage) > 0.5 else 'the largest is'} {stage}, {format_share(m.ledger.share(stage))}"
     parts = [name for of, name in m.ledger.parts if of == stage and stage != UNATTRIBUTED]
     part = max(parts, key=lambda name: m.ledger.share(stage, name), default=None)
     if part is None or m.ledger.share(stage, part) < LARGEST_PART:
         return text
-    return f"{text} ({part} {m.ledger.share(stage, part):.0%})"
+    return f"{text} ({part} {format_share(m.ledger.share(stage, part))})"
