@@ -31,12 +31,15 @@ def test_few_updates_make_a_provisional_report_without_verdict_or_gain(tmp_path,
     assert report["throughput"]["steps_per_s"] > 0
     assert {row["gain"]["predicted"] for row in report["findings"]} <= {None}
     assert REMOVED not in _evidence(report)
+    assert "steps_per_s_interval" not in report["throughput"]
 
 
 def test_a_report_of_enough_steps_is_not_provisional(tmp_path):
     report = diagnose_recording(make_recording(tmp_path, Training(steps=40, epoch_steps=None)))
 
     assert (report["run"]["provisional"], report["run"]["warmup_steps"], report["run"]["steps"]) == (False, 3, 36)
+    interval = report["throughput"]["steps_per_s_interval"]
+    assert interval["low"] < report["throughput"]["steps_per_s"] < interval["high"]
 
 
 def test_what_a_fix_saves_is_evidence_of_enough_steps_only(tmp_path):
