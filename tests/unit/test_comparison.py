@@ -63,6 +63,30 @@ def test_steps_are_compared_only_where_they_are_known_to_be_alike():
     assert compare_reports(unknown, report(per_s=200, batch_size=10))["state"] == "not comparable"
 
 
+def test_steps_of_several_batches_are_no_steps_of_one():
+    accumulating = report(per_s=25, batches_per_step=4)
+
+    by_samples = compare_reports(
+        report(batches_per_step=1), accumulating | {"throughput": {**accumulating["throughput"], "samples_per_s": 1e3}}
+    )
+    unknown = compare_reports(report(batch_size=None, batches_per_step=1), report(per_s=25, batch_size=None, batches_per_step=4))
+
+    compute = next(row for row in by_samples["ledger"] if row["stage"] == "compute")
+    assert (by_samples["state"], by_samples["per"]) == ("cannot distinguish", "sample")
+    assert compute["before_ms"] == pytest.approx(compute["after_ms"])
+    assert unknown["state"] == "not comparable"
+
+
+def test_runs_of_other_numbers_of_ranks_are_compared_by_all_their_ranks_together():
+    one, two = report(ranks=1), report(per_s=90, ranks=2, all_samples_per_s=1_800.0)
+
+    comparison = compare_reports(one, two)
+
+    assert (comparison["state"], comparison["after"]["samples_per_s"]) == ("faster", 1_800.0)
+    assert comparison["ratio"]["value"] == pytest.approx(1.8)
+    assert compare_reports(one, report(per_s=90, ranks=2, all_samples_per_s=None))["state"] == "not comparable"
+
+
 def test_without_an_interval_nothing_is_sure():
     trace = copy.deepcopy(report())
     del trace["throughput"]["steps_per_s_interval"]

@@ -67,7 +67,7 @@ def _times(ratio: Ratio) -> str:
 def _explanation(shown: Comparison) -> str:
     ratio, facts = shown["ratio"], [row["fact"] for row in shown["differs"]]
     if ratio is None:
-        return "Neither samples/s is known of both runs, nor steps/s of equal batches: analyze traces with --batch-size N."
+        return "Neither samples/s (of all ranks) is known of both runs, nor steps/s of equal batches: analyze traces with --batch-size N."
     if ratio["low"] is None:
         return f"By {ratio['of']}/s. A trace, or a run of fewer than 30 steps, has too few for an interval: the ratio may be chance."
     said = f"By {ratio['of']}/s; the 90 % interval holds how much two runs differ on this machine."
