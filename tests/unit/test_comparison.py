@@ -78,13 +78,14 @@ def test_steps_of_several_batches_are_no_steps_of_one():
 
 
 def test_runs_of_other_numbers_of_ranks_are_compared_by_all_their_ranks_together():
-    one, two = report(ranks=1), report(per_s=90, ranks=2, all_samples_per_s=1_800.0)
+    one, rows = report(ranks=1), [{"report": "report.json"}, {"report": "report-rank1.json"}]
+    two = report(per_s=90, ranks=2, all_samples_per_s=1_800.0, rank_rows=rows)
 
     comparison = compare_reports(one, two)
 
     assert (comparison["state"], comparison["after"]["samples_per_s"]) == ("faster", 1_800.0)
     assert comparison["ratio"]["value"] == pytest.approx(1.8)
-    assert compare_reports(one, report(per_s=90, ranks=2, all_samples_per_s=None))["state"] == "not comparable"
+    assert compare_reports(one, report(per_s=90, ranks=3, all_samples_per_s=1_800.0, rank_rows=rows))["state"] == "not comparable"
 
 
 def test_without_an_interval_nothing_is_sure():

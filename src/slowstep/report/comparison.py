@@ -117,10 +117,13 @@ def _ranks(report: Mapping[str, Any]) -> int:
 
 
 def _samples_per_s(report: Mapping[str, Any], *, together: bool) -> float | None:
-    """Those of the rank that the report is of, or of all ranks `together`."""
+    """Those of the rank that the report is of, or of all ranks `together`; None where one of these was not recorded."""
     alone: float | None = report["throughput"]["samples_per_s"]
+    if not together or _ranks(report) == 1:
+        return alone
+    recorded = sum(row["report"] is not None for row in report["run"].get("rank_rows") or ())
     of_all: float | None = report["run"].get("all_samples_per_s")
-    return of_all if together and _ranks(report) > 1 else alone
+    return of_all if recorded == _ranks(report) else None
 
 
 def _ratio(before: Mapping[str, Any], after: Mapping[str, Any], *, together: bool) -> Ratio | None:
