@@ -42,6 +42,17 @@ def test_the_ratio_is_of_samples_and_its_interval_adds_both_runs_as_squares():
     assert ratio["value"] / ratio["low"] == pytest.approx(1.0502, abs=1e-3)
 
 
+def test_an_interval_that_reaches_further_up_of_the_slower_run_leaves_it_open_which_is_faster():
+    busy = report(per_s=80)
+    busy["throughput"]["steps_per_s_interval"]["high"] = 80 * 1.4
+
+    slower, faster = compare_reports(report(), busy), compare_reports(busy, report())
+
+    assert slower["state"] == faster["state"] == "cannot distinguish"
+    assert slower["ratio"]["high"] == pytest.approx(1 / faster["ratio"]["low"])
+    assert slower["ratio"]["low"] == pytest.approx(0.8 / 1.0284, abs=1e-3)
+
+
 @pytest.mark.parametrize(("per_s", "state"), [(120, "faster"), (101, "cannot distinguish"), (99, "cannot distinguish"), (80, "slower")])
 def test_only_an_interval_without_1_tells_the_runs_apart(per_s, state):
     assert compare_reports(report(), report(per_s=per_s))["state"] == state

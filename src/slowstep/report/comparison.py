@@ -138,18 +138,18 @@ def _ratio(before: Mapping[str, Any], after: Mapping[str, Any], *, together: boo
         value = new["steps_per_s"] / old["steps_per_s"]
     else:
         return None
-    halves = [_half_width(speed) for speed in (old, new)]
-    if None in halves:
+    old_reach, new_reach = _reach(old), _reach(new)
+    if old_reach is None or new_reach is None:
         return {"of": of, "value": value, "low": None, "high": None}
-    # The two runs are independent: their errors add as squares, in logarithms.
-    both = math.exp(math.hypot(*(half for half in halves if half is not None)))
-    return {"of": of, "value": value, "low": value / both, "high": value * both}
+    # The two runs are independent: their errors add as squares, in logarithms. The ratio is least where the first was faster than measured.
+    low, high = math.hypot(old_reach[1], new_reach[0]), math.hypot(old_reach[0], new_reach[1])
+    return {"of": of, "value": value, "low": value / math.exp(low), "high": value * math.exp(high)}
 
 
-def _half_width(speed: Mapping[str, Any]) -> float | None:
-    """Half of the width of the interval of a run's steps/s, in logarithms; None where there is none."""
-    ends = speed.get("steps_per_s_interval")
-    return None if ends is None else math.log(ends["high"] / ends["low"]) / 2
+def _reach(speed: Mapping[str, Any]) -> tuple[float, float] | None:
+    """How far the interval of a run's steps/s reaches down and up from them, in logarithms; None where there is none."""
+    ends, per_s = speed.get("steps_per_s_interval"), speed["steps_per_s"]
+    return None if ends is None or not per_s else (math.log(per_s / ends["low"]), math.log(ends["high"] / per_s))
 
 
 def _state(ratio: Ratio | None) -> State:
