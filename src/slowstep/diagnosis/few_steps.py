@@ -43,7 +43,7 @@ def why_provisional(m: Measurements) -> str:
     few = f"{format_count(count, 'step')} {'is' if count == 1 else 'are'} too few for a verdict"
     holds = f", and {'it is' if count == 1 else 'they include'} the warm-up" if m.steps.includes_warmup else ""
     enough = enough_steps(m)
-    needed = f"it takes {enough} or more, about {format_duration(enough * float(m.step_ns.mean()))}"
+    needed = f"record {enough} or more, about {format_duration(enough * float(m.step_ns.mean()))}"
     return f"{few}{holds}: {needed}. Provisionally, {_largest(m)}"
 
 
