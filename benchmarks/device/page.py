@@ -32,10 +32,11 @@ def overhead(rows: Found) -> str:
             lines.append(line(name, why(row)))
             continue
         recorded = [each for each in row["rows"] if each["arm"] == "recorded"]
-        own = statistics.median([each["overhead"]["share"] or 0.0 for each in recorded])
+        known = [each["overhead"]["share"] for each in recorded if each["overhead"]["share"] is not None]
+        own = f"{statistics.median(known):.2%}" if known else "-"
         same = "yes" if row["same_losses"] else "no" if row["plain_runs_agree"] else "plain runs differ too"
         readings = min(each["readings"]["readings"] for each in recorded)
-        lines.append(line(name, f"{row['plain_ms']:.2f}", spread(row["ratios"]), same, f"{own:.2%}", str(readings)))
+        lines.append(line(name, f"{row['plain_ms']:.2f}", spread(row["ratios"]), same, own, str(readings)))
     return "".join(lines)
 
 

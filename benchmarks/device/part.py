@@ -27,7 +27,10 @@ class Result:
     def add(self, name: str, value: Any) -> None:
         """Keep one more thing."""
         self.known[name] = value
-        self.path.write_text(json.dumps(self.known))
+        # At once: whoever reads it after the part was ended gets the whole of the last change.
+        growing = self.path.with_suffix(".part")
+        growing.write_text(json.dumps(self.known))
+        growing.replace(self.path)
 
     def has_time(self, seconds: float) -> bool:
         """Whether so many seconds are left."""

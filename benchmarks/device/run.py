@@ -56,7 +56,8 @@ def run_part(name: str, folder: Path) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         failed = f"not ended after {part.limit_s:.0f} s"
     found: dict[str, Any] = json.loads(result.read_text()) if result.exists() else {}
-    result.unlink(missing_ok=True)
+    for left in (result, result.with_suffix(".part")):
+        left.unlink(missing_ok=True)
     return found | {"seconds": round(time.monotonic() - began, 1)} | ({"failed": failed} if failed else {})
 
 

@@ -9,6 +9,8 @@ import pytest
 from slowstep.cli.analyze import analyze
 from slowstep.errors import BadUsage, UnwritableOutput
 
+TRACES = Path(__file__).parents[1] / "data" / "kineto"
+
 
 def test_a_place_to_export_to_without_what_to_export_is_refused():
     with pytest.raises(BadUsage, match="--export chrome or --export parquet") as refused:
@@ -27,3 +29,10 @@ def test_a_file_of_the_users_in_the_place_of_the_report_is_refused_before_anythi
 
     with pytest.raises(UnwritableOutput, match=r"results\.json exists and is no report"):
         analyze([Path("never_read.json")], json=str(tmp_path / "results.json"))
+
+
+@pytest.mark.parametrize("where", ["mi250_two_steps", "mi250_two_steps/trace.json.gz"])
+def test_a_trace_is_never_called_the_last_run(where, capsys):
+    analyze([TRACES / where])
+
+    assert "last run" not in capsys.readouterr().err

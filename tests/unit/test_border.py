@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 import subprocess
 import sys
@@ -129,6 +130,14 @@ def test_an_export_that_fails_costs_nobody_the_report(trace, environment, tmp_pa
     assert "made.json" in done.stdout
     assert "UNDETERMINED" in done.stdout
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_what_is_said_where_standard_error_came_closed_is_not_said_on_standard_output(environment, tmp_path):
+    words = f"{shlex.join(COMMAND)} analyze nothere 2>&-"
+
+    done = subprocess.run(["sh", "-c", words], env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (2, "")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")

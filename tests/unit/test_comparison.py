@@ -42,6 +42,17 @@ def test_the_ratio_is_of_samples_and_its_interval_adds_both_runs_as_squares():
     assert ratio["value"] / ratio["low"] == pytest.approx(1.0502, abs=1e-3)
 
 
+def test_an_interval_that_reaches_further_up_of_the_slower_run_leaves_it_open_which_is_faster():
+    busy = report(per_s=80)
+    busy["throughput"]["steps_per_s_interval"]["high"] = 80 * 1.4
+
+    slower, faster = compare_reports(report(), busy), compare_reports(busy, report())
+
+    assert slower["state"] == faster["state"] == "cannot distinguish"
+    assert slower["ratio"]["high"] == pytest.approx(1 / faster["ratio"]["low"])
+    assert slower["ratio"]["low"] == pytest.approx(0.8 / 1.0284, abs=1e-3)
+
+
 @pytest.mark.parametrize(("per_s", "state"), [(120, "faster"), (101, "cannot distinguish"), (99, "cannot distinguish"), (80, "slower")])
 def test_only_an_interval_without_1_tells_the_runs_apart(per_s, state):
     assert compare_reports(report(), report(per_s=per_s))["state"] == state
@@ -61,6 +72,31 @@ def test_steps_are_compared_only_where_they_are_known_to_be_alike():
 
     assert compare_reports(unknown, report(per_s=200, batch_size=None))["ratio"]["of"] == "steps"
     assert compare_reports(unknown, report(per_s=200, batch_size=10))["state"] == "not comparable"
+
+
+def test_steps_of_several_batches_are_no_steps_of_one():
+    accumulating = report(per_s=25, batches_per_step=4)
+
+    by_samples = compare_reports(
+        report(batches_per_step=1), accumulating | {"throughput": {**accumulating["throughput"], "samples_per_s": 1e3}}
+    )
+    unknown = compare_reports(report(batch_size=None, batches_per_step=1), report(per_s=25, batch_size=None, batches_per_step=4))
+
+    compute = next(row for row in by_samples["ledger"] if row["stage"] == "compute")
+    assert (by_samples["state"], by_samples["per"]) == ("cannot distinguish", "sample")
+    assert compute["before_ms"] == pytest.approx(compute["after_ms"])
+    assert unknown["state"] == "not comparable"
+
+
+def test_runs_of_other_numbers_of_ranks_are_compared_by_all_their_ranks_together():
+    one, rows = report(ranks=1), [{"report": "report.json"}, {"report": "report-rank1.json"}]
+    two = report(per_s=90, ranks=2, all_samples_per_s=1_800.0, rank_rows=rows)
+
+    comparison = compare_reports(one, two)
+
+    assert (comparison["state"], comparison["after"]["samples_per_s"]) == ("faster", 1_800.0)
+    assert comparison["ratio"]["value"] == pytest.approx(1.8)
+    assert compare_reports(one, report(per_s=90, ranks=3, all_samples_per_s=1_800.0, rank_rows=rows))["state"] == "not comparable"
 
 
 def test_without_an_interval_nothing_is_sure():

@@ -28,3 +28,15 @@ def test_of_many_what_is_cut_is_said() -> None:
 
     assert line is not None
     assert line.endswith("; and 2 more")
+
+
+@pytest.mark.parametrize(
+    ("judged", "why"),
+    [((30, 1.0), "the one with most steps"), ((60, 1.5), "the longest of those with enough steps")],
+    ids=["none has enough", "a longer one has too few"],
+)
+def test_why_one_is_judged_that_is_not_the_longest(judged: tuple[int, float], why: str) -> None:
+    line = in_turn_line([training(20, 2.0), training(*judged, judged=True), *[training(90, 1.0)] * (judged[0] == 60)])
+
+    assert line is not None
+    assert f"; {why}, the second, is judged" in line

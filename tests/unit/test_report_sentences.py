@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from slowstep.diagnosis.law import open_by_fault
+from slowstep.faults import Fault
 from slowstep.report.sentences import as_advice, as_title
 
 
@@ -16,6 +18,7 @@ from slowstep.report.sentences import as_advice, as_title
         ("steps (train.py:4) takes 10 % of the time", "steps (train.py:4) takes 10 % of the time"),
         ("conv holds 60 % of the time", "conv holds 60 % of the time"),
         ("small-batch could not be judged", "small-batch could not be judged"),
+        ("how long this rank waits was not measured", "How long this rank waits was not measured"),
         ("36 % of the time is transport", "36 % of the time is transport"),
         ("", ""),
     ],
@@ -37,3 +40,11 @@ def test_a_title_begins_with_a_capital_unless_it_begins_with_a_name(clause, sent
 )
 def test_advice_begins_with_a_capital_unless_it_begins_with_code(clause, sentence):
     assert as_advice(clause) == sentence
+
+
+def test_a_verdict_that_a_fault_leaves_open_is_a_sentence_below_its_state():
+    verdict = open_by_fault("compute", Fault("find_saves", ValueError("no column")))
+
+    said = as_title(verdict.summary.removeprefix("undetermined, because "))
+
+    assert said == "An internal error in find_saves (ValueError: no column) may hide what slows the training"

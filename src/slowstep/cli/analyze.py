@@ -159,7 +159,8 @@ def _show_document(given: Given, json: str | None, *, changed: bool, verbose: bo
 
 def _say_which(report: dict[str, Any], asked: Sequence[Path]) -> None:
     """Which recording the report is of, where it was chosen here."""
-    recording = report["run"].get("recording")
+    # Of traces, the last line of the report says which one was read.
+    recording = None if "trace" in report["run"] else report["run"].get("recording")
     if recording is not None and Path(recording).resolve() not in {path.resolve() for path in asked}:
         shown = os.path.relpath(recording)
         say(f"slowstep: the last run here is {recording if shown.startswith('.') else shown}")

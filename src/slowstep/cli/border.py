@@ -40,9 +40,12 @@ def ended_by(error: BaseException, words: list[str]) -> int:
 
 def say(text: str) -> None:
     """Print a line to standard error, if anybody reads it."""
+    if sys.stderr is None:
+        # It came closed. To print there would print to standard output.
+        return
     try:
         print(harmless(text, lines=True), file=sys.stderr, flush=True)
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError):
         pass
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
+from slowstep.cli.border import say
 from slowstep.cli.progress import progress_on
 from slowstep.cli.user_command import check_json_target
 from slowstep.errors import BadUsage
@@ -17,6 +18,7 @@ from slowstep.report.comparison import Comparison, is_slower_by
 from slowstep.report.comparison_terminal import show
 from slowstep.report.json import dumps, show_and_write
 from slowstep.sources._source import Reading
+from slowstep.units import format_share
 from slowstep.workflow.compare import compare as compare_paths
 
 TRIPPED: Final = 3
@@ -72,10 +74,10 @@ def _hold(comparison: Comparison, allowed: float) -> None:
     """Say whether the gate holds; raises Exit where it is tripped."""
     slower = is_slower_by(comparison, allowed)
     if slower:
-        print(f"slowstep: AFTER is slower than BEFORE by more than {allowed:.3g} of its throughput, surely.", file=sys.stderr)
+        say(f"slowstep: AFTER is surely slower than BEFORE by more than {format_share(allowed)} of its throughput.")
         raise typer.Exit(TRIPPED)
     if slower is None:
-        print("slowstep: --fail-above cannot be judged: the ratio has no interval.", file=sys.stderr)
+        say("slowstep: --fail-above cannot be judged: the ratio has no interval.")
 
 
 def _share(text: str) -> float:

@@ -10,14 +10,14 @@ from slowstep.analyses.steps import ENOUGH_STEPS, STEPS_AT_LEAST, WARMUP_AT_MOST
 from slowstep.diagnosis.law import Answers
 from slowstep.diagnosis.rule import Judged
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.units import format_count, format_duration
+from slowstep.units import format_count, format_duration, format_share
 
 # With the longest warm-up that is left out.
 FOR_A_VERDICT = math.ceil(STEPS_AT_LEAST / (1 - WARMUP_AT_MOST_SHARE))
 # Of stacks, too, there are 200 by then.
 ENOUGH_NS = 10e9
 # What rules call, in their evidence, that which a gain is predicted from.
-REMOVED = "removed per step"
+REMOVED = "fix saves per step"
 # What is worth a word of it.
 LARGEST_PART = 0.1
 
@@ -43,7 +43,7 @@ def why_provisional(m: Measurements) -> str:
     few = f"{format_count(count, 'step')} {'is' if count == 1 else 'are'} too few for a verdict"
     holds = f", and {'it is' if count == 1 else 'they include'} the warm-up" if m.steps.includes_warmup else ""
     enough = enough_steps(m)
-    needed = f"it takes {enough} or more, about {format_duration(enough * float(m.step_ns.mean()))}"
+    needed = f"record {enough} or more, about {format_duration(enough * float(m.step_ns.mean()))}"
     return f"{few}{holds}: {needed}. Provisionally, {_largest(m)}"
 
 
@@ -60,11 +60,11 @@ def _without_gain(judged: Judged) -> Judged:
 
 
 def _largest(m: Measurements) -> str:
-    """The stage with most time, and its largest part: "most is compute, 92% (forward 60%)"."""
+    """The stage with most time, and its largest part: "most is compute, 92 % (forward 60 %)"."""
     stage = max((*STAGES, UNATTRIBUTED), key=m.ledger.share)
-    text = f"{'most is' if m.ledger.share(stage) > 0.5 else 'the largest is'} {stage}, {m.ledger.share(stage):.0%}"
+    text = f"{'most is' if m.ledger.share(stage) > 0.5 else 'the largest is'} {stage}, {format_share(m.ledger.share(stage))}"
     parts = [name for of, name in m.ledger.parts if of == stage and stage != UNATTRIBUTED]
     part = max(parts, key=lambda name: m.ledger.share(stage, name), default=None)
     if part is None or m.ledger.share(stage, part) < LARGEST_PART:
         return text
-    return f"{text} ({part} {m.ledger.share(stage, part):.0%})"
+    return f"{text} ({part} {format_share(m.ledger.share(stage, part))})"

@@ -138,10 +138,15 @@ def _drawn(m: Measurements) -> _Drawn:
 
 
 def speed_interval(m: Measurements) -> tuple[float, float]:
-    """The 90 % interval of the mean step (ns) of a run like this one: by this one's steps, and by how much runs differ on this machine."""
-    low, high = np.percentile(_drawn(m).means(m.step_ns), [5, 95])
+    """The 90 % interval of the mean step (ns) of a run like this one: by this one's steps, and by how much runs differ on this machine.
+
+    Where others use the machine, it reaches down to a run that does not wait for a core.
+    """
+    drawn = _drawn(m)
+    ends = [np.percentile(drawn.means(step_ns), [5, 95]) for step_ns, _ in _clocks(m, Case(removed_ns=np.zeros_like(m.step_ns)))]
+    low, high = min(float(low) for low, _ in ends), max(float(high) for _, high in ends)
     one_run = math.exp(max(RUN_TO_RUN, PACE_DEVIATIONS * m.pace_spread) / math.sqrt(2))
-    return float(low) / one_run, float(high) * one_run
+    return max(low, NOTHING_NS) / one_run, high * one_run
 
 
 def share_interval(m: Measurements, part_ns: Floats) -> tuple[float, float, float]:

@@ -80,7 +80,7 @@ def ask(attempt: Attempts, judges: Iterable[tuple[Rule, Callable[[M], Answer] | 
 
 def open_by_fault(stage: str | None, fault: Fault) -> Verdict:
     """The verdict where it is not known whether there is more to be found than was."""
-    why = f"undetermined, because of an {fault.reason}: what it hides may be what holds the training up"
+    why = f"undetermined, because an {fault.reason} may hide what slows the training"
     return Verdict(state="undetermined", stage=stage, healthy=None, rule=None, summary=why)
 
 

@@ -69,13 +69,17 @@ class Comparison(TypedDict):
 
 
 def compare_reports(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
-    """Compare two documents of report.json. Samples/s are compared where both are known, else steps/s."""
-    ratio = _ratio(before, after)
+    """Compare two documents of report.json. Samples/s are compared where both are known, else steps/s.
+
+    Runs of different numbers of ranks are compared by the samples/s of all their ranks together.
+    """
+    together = _ranks(before) != _ranks(after)
+    ratio = _ratio(before, after, together=together)
     per = _per(before, after)
     return {
         "schema": COMPARISON_SCHEMA,
-        "before": _side(before),
-        "after": _side(after),
+        "before": _side(before, together=together),
+        "after": _side(after, together=together),
         "state": _state(ratio),
         "ratio": ratio,
         "per": per,
@@ -92,14 +96,14 @@ def is_slower_by(comparison: Comparison, share: float) -> bool | None:
     return ratio["high"] < 1 - share
 
 
-def _side(report: Mapping[str, Any]) -> Side:
+def _side(report: Mapping[str, Any], *, together: bool) -> Side:
     run, speed, verdict = report["run"], report["throughput"], report["verdict"]
     first = report["findings"][0]["gain"] if report["findings"] and verdict["rule"] else None
     return {
         "name": run["name"],
         "recording": run.get("recording"),
         "started": run.get("started"),
-        "samples_per_s": speed["samples_per_s"],
+        "samples_per_s": _samples_per_s(report, together=together),
         "steps_per_s": speed["steps_per_s"],
         "step_ms": speed["step_ms"]["median"],
         "state": verdict["state"],
@@ -108,29 +112,44 @@ def _side(report: Mapping[str, Any]) -> Side:
     }
 
 
-def _ratio(before: Mapping[str, Any], after: Mapping[str, Any]) -> Ratio | None:
+def _ranks(report: Mapping[str, Any]) -> int:
+    return int(report["run"].get("ranks") or 1)
+
+
+def _samples_per_s(report: Mapping[str, Any], *, together: bool) -> float | None:
+    """Those of the rank that the report is of, or of all ranks `together`; None where one of these was not recorded."""
+    alone: float | None = report["throughput"]["samples_per_s"]
+    if not together or _ranks(report) == 1:
+        return alone
+    recorded = sum(row["report"] is not None for row in report["run"].get("rank_rows") or ())
+    of_all: float | None = report["run"].get("all_samples_per_s")
+    return of_all if recorded == _ranks(report) else None
+
+
+def _ratio(before: Mapping[str, Any], after: Mapping[str, Any], *, together: bool) -> Ratio | None:
     """None where neither samples/s nor steps/s are known of both, or steps do not hold the same number of samples."""
     old, new = before["throughput"], after["throughput"]
-    if old["samples_per_s"] and new["samples_per_s"]:
+    samples_before, samples_after = (_samples_per_s(report, together=together) for report in (before, after))
+    if samples_before and samples_after:
         of: Literal["samples", "steps"] = "samples"
-        value = new["samples_per_s"] / old["samples_per_s"]
-    elif old["steps_per_s"] and new["steps_per_s"] and before["run"]["batch_size"] == after["run"]["batch_size"]:
+        value = samples_after / samples_before
+    elif old["steps_per_s"] and new["steps_per_s"] and not together and _step_size(before) == _step_size(after):
         of = "steps"
         value = new["steps_per_s"] / old["steps_per_s"]
     else:
         return None
-    halves = [_half_width(speed) for speed in (old, new)]
-    if None in halves:
+    old_reach, new_reach = _reach(old), _reach(new)
+    if old_reach is None or new_reach is None:
         return {"of": of, "value": value, "low": None, "high": None}
-    # The two runs are independent: their errors add as squares, in logarithms.
-    both = math.exp(math.hypot(*(half for half in halves if half is not None)))
-    return {"of": of, "value": value, "low": value / both, "high": value * both}
+    # The two runs are independent: their errors add as squares, in logarithms. The ratio is least where the first was faster than measured.
+    low, high = math.hypot(old_reach[1], new_reach[0]), math.hypot(old_reach[0], new_reach[1])
+    return {"of": of, "value": value, "low": value / math.exp(low), "high": value * math.exp(high)}
 
 
-def _half_width(speed: Mapping[str, Any]) -> float | None:
-    """Half of the width of the interval of a run's steps/s, in logarithms; None where there is none."""
-    ends = speed.get("steps_per_s_interval")
-    return None if ends is None else math.log(ends["high"] / ends["low"]) / 2
+def _reach(speed: Mapping[str, Any]) -> tuple[float, float] | None:
+    """How far the interval of a run's steps/s reaches down and up from them, in logarithms; None where there is none."""
+    ends, per_s = speed.get("steps_per_s_interval"), speed["steps_per_s"]
+    return None if ends is None or not per_s else (math.log(per_s / ends["low"]), math.log(ends["high"] / per_s))
 
 
 def _state(ratio: Ratio | None) -> State:
@@ -152,16 +171,22 @@ def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Di
     return rows
 
 
+def _step_size(report: Mapping[str, Any]) -> tuple[float | None, float]:
+    """Samples in a batch, and batches in a step."""
+    return report["run"]["batch_size"], report["run"].get("batches_per_step") or 1
+
+
 def _per(before: Mapping[str, Any], after: Mapping[str, Any]) -> Literal["step", "sample"]:
     """Times of steps of different sizes are compared per sample."""
-    old, new = before["run"]["batch_size"], after["run"]["batch_size"]
-    return "sample" if old and new and old != new else "step"
+    (old, old_batches), (new, new_batches) = _step_size(before), _step_size(after)
+    return "sample" if old and new and old * old_batches != new * new_batches else "step"
 
 
 def _ledger(before: Mapping[str, Any], after: Mapping[str, Any], per: str) -> list[StageChange]:
     times = []
     for report in (before, after):
-        samples = report["run"]["batch_size"] * (report["run"].get("batches_per_step") or 1) if per == "sample" else 1
+        size, batches = _step_size(report)
+        samples = size * batches if per == "sample" and size is not None else 1
         times.append({row["stage"]: row["ms_per_step"] and row["ms_per_step"] / samples for row in report["ledger"]})
     old, new = times
     return [{"stage": stage, "before_ms": old[stage], "after_ms": new.get(stage)} for stage in old]

@@ -67,9 +67,9 @@ def _times(ratio: Ratio) -> str:
 def _explanation(shown: Comparison) -> str:
     ratio, facts = shown["ratio"], [row["fact"] for row in shown["differs"]]
     if ratio is None:
-        return "Neither samples/s is known of both runs, nor steps/s of equal batches: analyze traces with --batch-size N."
+        return "Neither samples/s (of all ranks) is known of both runs, nor steps/s of equal batches: analyze traces with --batch-size N."
     if ratio["low"] is None:
-        return f"By {ratio['of']}/s. A trace holds too few steps for an interval: the ratio may be chance."
+        return f"By {ratio['of']}/s. A trace, or a run of fewer than 30 steps, has too few for an interval: the ratio may be chance."
     said = f"By {ratio['of']}/s; the 90 % interval holds how much two runs differ on this machine."
     other = [fact for fact in facts if fact in MACHINE]
     return said + (f" The runs differ in {' and '.join(other)}: the ratio is the machine's as well." if other else "")

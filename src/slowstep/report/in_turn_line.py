@@ -17,11 +17,18 @@ def in_turn_line(trainings: list[InTurn]) -> str | None:
     at = next((number for number, each in enumerate(trainings) if each["judged"]), None)
     if at is None or len(trainings) < 2:
         return None
-    longest = max(each["s"] for each in trainings) == trainings[at]["s"]
-    why = "the longest" if longest else "the longest of those with enough steps"
+    why = _why(trainings, trainings[at])
     others = [f"the {_ordinal(number)}, {_told(each)}" for number, each in enumerate(trainings) if number != at]
     more = f"; and {len(others) - _TOLD} more" if len(others) > _TOLD else ""
     return f"{len(trainings)} in turn; {why}, the {_ordinal(at)}, is judged. Not judged: {'; '.join(others[:_TOLD])}{more}"
+
+
+def _why(trainings: list[InTurn], judged: InTurn) -> str:
+    if judged["s"] == max(each["s"] for each in trainings):
+        return "the longest"
+    # Where none has enough steps for a verdict, the one with most of them is judged.
+    has_most = judged["steps"] == max(each["steps"] for each in trainings)
+    return "the one with most steps" if has_most else "the longest of those with enough steps"
 
 
 def _told(training: InTurn) -> str:

@@ -23,9 +23,9 @@ def draw_saved(canvas: Canvas, run: Mapping[str, Any], left_out: LeftOut | None 
     recording = run.get("recording")
     is_trace = "trace" in run
     if missing := left_out.words():
-        # `run` and `prove` keep report.json in the recording; nothing is kept of the report of a trace.
-        where = "--verbose, or --json FILE" if is_trace or recording is None else "in report.json"
-        _labelled(canvas, "Not shown", f"{missing} ({where})", "dim")
+        # Of a recording the last line says how to see them: whether it holds a report.json, and of this rank, depends on who made it.
+        where = " (--verbose, or --json FILE)" if is_trace or recording is None else ""
+        _labelled(canvas, "Not shown", missing + where, "dim")
     if recording is None:
         return
     path = as_typed(recording)

@@ -228,7 +228,8 @@ def _throughput(m: Measurements, attempt: Attempts) -> Throughput:
         "steps_per_s": m.steps.count / seconds,
         "step_ms": {"median": float(median), "p05": float(p05), "p95": float(p95)},
     }
-    if (ends := attempt.otherwise(None, speed_interval, m)) is not None:
+    # Of too few steps for a verdict, too few for an interval: they say nothing of how much steps differ.
+    if not is_provisional(m) and (ends := attempt.otherwise(None, speed_interval, m)) is not None:
         fastest_ns, slowest_ns = ends
         speed["steps_per_s_interval"] = {"low": 1e9 / slowest_ns, "high": 1e9 / fastest_ns}
     return speed

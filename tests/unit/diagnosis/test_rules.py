@@ -494,6 +494,15 @@ def test_load_of_others_widens_the_interval_and_is_said(tmp_path):
     assert "busy machine: other processes use 3.0 of 4" in busy["run"]["notes"][0]
 
 
+def test_beside_load_of_others_another_run_may_be_as_fast_as_without_waiting_for_a_core(tmp_path):
+    quiet, busy = (report_of(tmp_path / str(cores), {"delay_ms": 10, "foreign_cores": cores})["throughput"] for cores in (0.5, 3.0))
+
+    assert quiet["steps_per_s"] == busy["steps_per_s"]
+    assert quiet["steps_per_s_interval"]["low"] == busy["steps_per_s_interval"]["low"]
+    # The waits for a core are 10 ms per step.
+    assert busy["steps_per_s_interval"]["high"] > 1.2 * quiet["steps_per_s_interval"]["high"]
+
+
 def test_the_gain_of_removing_a_callback_ends_where_the_workers_bind(tmp_path):
     report = report_of(tmp_path, {"after_ms": 20, "getitem_ms": 30})
 

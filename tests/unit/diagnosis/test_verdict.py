@@ -193,7 +193,7 @@ def test_with_few_steps_even_a_large_gain_is_undetermined(monkeypatch, tmp_path)
 
     assert (diagnosis.verdict.state, diagnosis.verdict.stage, diagnosis.next) == ("undetermined", "output", None)
     assert [(finding.rule, finding.gain.predicted, finding.gain.low) for finding in diagnosis.findings] == [("a", None, None)]
-    assert f"it takes 200 or more, about {format_duration(200 * float(few.step_ns.mean()))}" in diagnosis.verdict.summary
+    assert f"record 200 or more, about {format_duration(200 * float(few.step_ns.mean()))}" in diagnosis.verdict.summary
 
 
 def _counterfactual(case: Case, worse: Case | None = None, better: Case | None = None, ratio: float = 1.0) -> Counterfactual:

@@ -6,10 +6,16 @@ from pathlib import Path
 import pytest
 
 from made_recordings import Training, make_recording
+from slowstep.diagnosis.few_steps import REMOVED
 from slowstep.errors import NothingRecorded
 from slowstep.report.document import validate
 from slowstep.report.terminal import render
 from slowstep.workflow.diagnose import diagnose_recording
+
+
+def _evidence(report):
+    return {row["name"] for finding in report["findings"] for row in finding["evidence"]}
+
 
 LONG = {"fixed_ms": 4_000.0, "epoch_steps": None, "stack_period_ms": 500.0}
 
@@ -24,20 +30,35 @@ def test_few_updates_make_a_provisional_report_without_verdict_or_gain(tmp_path,
     assert (report["run"]["provisional"], report["verdict"]["state"], report["next"]) == (True, "undetermined", None)
     assert report["throughput"]["steps_per_s"] > 0
     assert {row["gain"]["predicted"] for row in report["findings"]} <= {None}
-    assert "removed per step" not in {row["name"] for finding in report["findings"] for row in finding["evidence"]}
+    assert REMOVED not in _evidence(report)
+    assert "steps_per_s_interval" not in report["throughput"]
 
 
 def test_a_report_of_enough_steps_is_not_provisional(tmp_path):
     report = diagnose_recording(make_recording(tmp_path, Training(steps=40, epoch_steps=None)))
 
     assert (report["run"]["provisional"], report["run"]["warmup_steps"], report["run"]["steps"]) == (False, 3, 36)
+    interval = report["throughput"]["steps_per_s_interval"]
+    assert interval["low"] < report["throughput"]["steps_per_s"] < interval["high"]
+
+
+def test_what_a_fix_saves_is_evidence_of_enough_steps_only(tmp_path):
+    enough, few = (Training(steps=steps, epoch_steps=None, after_ms=40, input_ms=5) for steps in (60, 20))
+
+    found, provisional = (
+        _evidence(diagnose_recording(make_recording(tmp_path / name, each))) for name, each in (("a", enough), ("b", few))
+    )
+
+    assert REMOVED in found
+    assert provisional
+    assert REMOVED not in provisional
 
 
 def test_of_few_long_steps_the_largest_stage_is_told_and_how_long_enough_of_them_take(tmp_path):
     report = diagnose_recording(make_recording(tmp_path, Training(steps=3, **LONG)))
 
     assert (report["run"]["steps"], report["run"]["warmup_steps"], report["verdict"]["stage"]) == (3, 0, "compute")
-    assert "it takes 38 or more, about 2.5 min" in report["verdict"]["summary"]
+    assert "record 38 or more, about 2.5 min" in report["verdict"]["summary"]
     assert "38 steps" in report["run"]["before_next"]
 
 

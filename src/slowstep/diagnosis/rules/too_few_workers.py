@@ -167,7 +167,9 @@ def _counterfactual(m: Measurements, side: Side, workers: int) -> Counterfactual
     def case(at_once_ns: float, cores_ns: float) -> Case:
         return Case(removed_ns=side.removable_ns, beside_ns=max(at_once_ns, cores_ns))
 
-    how = "do not slow each other" if longer.expected == 1 else f"are blocked {longer.expected:.2f} times as long as now, for they share it"
+    how = (
+        "did not slow each other" if longer.expected == 1 else f"were blocked {longer.expected:.2f} times as long as now, for they share it"
+    )
     return Counterfactual(
         assumes=f"{workers} workers shared the work evenly and {how}",
         expected=case(beside(longer.expected), core_bound_ns(m, side, ATTAINED)),
