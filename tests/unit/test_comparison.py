@@ -124,9 +124,12 @@ def test_a_gate_of_10_percent_trips_only_where_the_whole_interval_is_beyond(per_
     assert is_slower_by(compare_reports(report(), report(per_s=per_s)), 0.10) is slower
 
 
-@pytest.mark.parametrize(("per_s", "code"), [(100, 0), (70, 3)])
-def test_the_command_compares_files_of_reports_and_ends_with_the_gates_code(tmp_path, monkeypatch, capsys, per_s, code):
-    for name, each in {"a.json": report(), "b.json": report(per_s=per_s)}.items():
+@pytest.mark.parametrize(("per_s", "has_interval", "code"), [(100, True, 0), (70, True, 3), (70, False, 4)])
+def test_the_command_compares_files_of_reports_and_ends_with_the_gates_code(tmp_path, monkeypatch, capsys, per_s, has_interval, code):
+    after = report(per_s=per_s)
+    if not has_interval:
+        del after["throughput"]["steps_per_s_interval"]
+    for name, each in {"a.json": report(), "b.json": after}.items():
         (tmp_path / name).write_text(json.dumps(each))
     words = ["slowstep", "compare", str(tmp_path / "a.json"), str(tmp_path / "b.json"), "--fail-above", "5%", "--json", "-"]
     monkeypatch.setattr("sys.argv", words)

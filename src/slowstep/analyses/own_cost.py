@@ -14,8 +14,8 @@ from slowstep.timeline.timeline import ProcessFacts, Timeline
 
 # The parts, as report.json names them.
 HOOKS, STACKS, MONITORS, PROFILER = "hooks", "stacks", "monitors", "profiler"
-# What recording costs at most in a step of 20 ms, as a share (benchmarks/overhead.py holds it to that).
-MOST_SHARE = 0.005
+# What recording costs at most: a share of a step of 20 ms, and ns on top of an empty one (benchmarks/overhead.py holds it to both).
+MOST_SHARE, MOST_NS = 0.005, 12_000.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +32,10 @@ class OwnCost:
     once_ns: float
     parts: Mapping[str, float] = field(default_factory=dict)
     timing_share: float | None = None
+
+    def limit_share(self, step_ns: float) -> float:
+        """What the share may be in steps of this length: of short ones what an empty step may cost."""
+        return max(MOST_SHARE, MOST_NS / step_ns)
 
     @property
     def recording_share(self) -> float | None:

@@ -22,13 +22,15 @@ from slowstep.units import format_share
 from slowstep.workflow.compare import compare as compare_paths
 
 TRIPPED: Final = 3
+NOT_JUDGED: Final = 4
 
 _EXAMPLES: Final = """\b
 Examples:
   slowstep compare slowstep_runs/A slowstep_runs/B
   slowstep compare main.json branch.json --fail-above 5%
 \b
-Exit codes: 3 where AFTER is surely slower than --fail-above allows.
+Exit codes: 3 where AFTER is surely slower than --fail-above allows, 4 where that
+cannot be judged.
 """
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -71,13 +73,14 @@ def compare(
 
 
 def _hold(comparison: Comparison, allowed: float) -> None:
-    """Say whether the gate holds; raises Exit where it is tripped."""
+    """Raises Exit where the gate is tripped, or where nothing can be said: a gate that cannot be judged must not pass unseen."""
     slower = is_slower_by(comparison, allowed)
     if slower:
         say(f"slowstep: AFTER is surely slower than BEFORE by more than {format_share(allowed)} of its throughput.")
         raise typer.Exit(TRIPPED)
     if slower is None:
-        say("slowstep: --fail-above cannot be judged: the ratio has no interval.")
+        say("slowstep: --fail-above cannot be judged: the ratio has no interval. Record both runs, for 30 steps or more.")
+        raise typer.Exit(NOT_JUDGED)
 
 
 def _share(text: str) -> float:

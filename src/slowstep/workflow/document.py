@@ -11,7 +11,7 @@ import numpy as np
 
 from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.own_cost import MOST_SHARE, OwnCost
+from slowstep.analyses.own_cost import OwnCost
 from slowstep.analyses.phases import Training
 from slowstep.diagnosis.few_steps import is_provisional
 from slowstep.diagnosis.gain import speed_interval
@@ -73,7 +73,7 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
         "not_judged": [not_judged_row(row) for row in diagnosis.not_judged],
         "health": [health_row(row) for row in (*timeline.health, *attempt.otherwise([], find_doubts, m))],
-        "overhead": attempt.otherwise(_overhead(None), lambda: _overhead(m.own_cost)),
+        "overhead": attempt.otherwise(_overhead(None), lambda: _overhead(m.own_cost, float(m.step_ns.mean()))),
         "experiments": [],
     }
 
@@ -298,12 +298,13 @@ def health_row(row: Health) -> HealthRow:
     return {"name": row.name, "severity": row.severity, "count": row.count, "remedy": row.remedy}
 
 
-def _overhead(cost: OwnCost | None) -> Overhead:
+def _overhead(cost: OwnCost | None, step_ns: float = math.inf) -> Overhead:
     if cost is None:
         return {"us_per_step": None, "share": None}
     row: Overhead = {"us_per_step": cost.ns_per_step / 1e3, "share": cost.share, "once_ms": cost.once_ns / 1e6}
     if cost.recording_share is not None:
         row["parts"] = [{"name": name, "share": share} for name, share in sorted(cost.parts.items(), key=lambda part: -part[1])]
-        row["limit_share"], row["held"] = MOST_SHARE, cost.recording_share <= MOST_SHARE
+        row["limit_share"] = cost.limit_share(step_ns)
+        row["held"] = cost.recording_share <= row["limit_share"]
         row["call_timing_share_at_most"] = cost.timing_share
     return row

@@ -160,3 +160,8 @@ def test_the_timing_of_calls_is_bounded_and_no_part_of_the_share(tmp_path):
     assert cost is not None
     assert cost.timing_share == pytest.approx(0.008)
     assert cost.share == pytest.approx(5 / 1000)
+
+
+@pytest.mark.parametrize(("step_ms", "limit"), [(20.0, 0.005), (2.4, 0.005), (1.2, 0.01), (0.12, 0.1)])
+def test_the_limit_is_half_a_percent_and_of_short_steps_what_an_empty_one_may_cost(step_ms, limit):
+    assert OwnCost(ns_per_step=0.0, share=0.0, once_ns=0.0).limit_share(step_ms * MS) == pytest.approx(limit)
