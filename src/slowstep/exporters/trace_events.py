@@ -39,6 +39,10 @@ def write_events(target: Path, names: Iterable[dict[str, Any]], events: Iterable
     except OSError as error:
         target.unlink(missing_ok=True)
         raise UnwritableOutput(f"{target} cannot be written: {error.strerror or error}.") from error
+    except BaseException:
+        # Half of a file would stand in the way of the next try.
+        target.unlink(missing_ok=True)
+        raise
 
 
 def named(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
