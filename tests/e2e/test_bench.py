@@ -172,7 +172,7 @@ def test_large_pickled_samples_are_transport_bound(work: Workplace) -> None:
     assert report["bound"]["kind"] == "transport"
     assert max(report["stages"], key=lambda row: row["share"])["kind"] == "transport"
     assert report["sweep"]["bend"] == 0
-    assert any("indices that were asked for" in note for note in report["notes"])
+    assert any("loader's indices" in note for note in report["notes"])
 
 
 def test_the_compute_alone_is_faster_than_a_training_that_waits_for_its_input(work: Workplace) -> None:

@@ -240,8 +240,9 @@ class Recorder:
 
     def close(self) -> None:
         """Give back the files that are kept open for the whole recording, where the process goes on after it."""
-        self.local.close()
+        # The threads last: one that meets a hook for the first time just now changes the set that they are in.
         self.page.close()
+        self.local.close()
 
     def fault(self, error: Exception) -> None:
         """Count a fault of our own; a full disk ends the recording. Raises only what a signal handler of the user's raised inside us."""

@@ -79,7 +79,9 @@ def add_experiments(report: Report, folder: Path) -> None:
     report["experiments"] = [*rows, *(_untried_row(untried, findings) for untried in experiment.untried)]
     report["run"]["experiment"] = _facts(experiment, recorded, results)
     command = next_command(report, _options(experiment, rows), experiment.kept)
-    report["run"].pop("next_command", None)
+    # What was to be done before another command is not to be done before this one.
+    for said in ("next_command", "before_next"):
+        report["run"].pop(said, None)
     if command is not None:
         report["run"]["next_command"] = command
     if (before := filled_in(command, before_next(report))) is not None:
