@@ -393,7 +393,7 @@ def test_what_a_loop_calls_of_torch_before_its_forward_may_stand_for_python_code
     [
         ({"nodes": None}, "small-batch could not be judged"),
         ({"nodes": 500}, "small-batch could not be judged"),
-        ({"steps": 30}, "26 steps.*it takes 200"),
+        ({"steps": 30}, "26 steps.*record 200 or more"),
         ({"after_ms": 15, "drop_training_frame": True}, "could not be attributed.*slowstep"),
         ({"workers": 2, "getitem_ms": 50, "missing_workers": (0,)}, "recorded.*unknown who made the batch"),
         ({"workers": 4, "getitem_ms": 110, "cores": 8, "missing_workers": (0, 1, 2, 3)}, "workers was not recorded"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,15 @@ class Sandbox:
         self.closed += 1
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Heard, also where the tests run in the background of a shell, which has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_while_a_run_ends_is_heard_when_nothing_of_it_is_left(tmp_path: Path) -> None:
     sandbox: Any = Sandbox()
     before = signal.getsignal(signal.SIGINT)
