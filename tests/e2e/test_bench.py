@@ -350,6 +350,7 @@ def test_ctrl_c_leaves_a_partial_report_and_nothing_else(work: Workplace) -> Non
     assert_untouched(ended)
 
 
+@pytest.mark.nightly
 @pytest.mark.alone
 def test_the_case_study_names_its_slow_transform(work: Workplace, pictures: Path) -> None:
     process = start(work, "data", str(TRAIN), "--variant", "slow-transform", "--steps", "400", "--data", str(pictures), budget="15s")

@@ -81,6 +81,7 @@ def are_in_step(one: Steps, other: Steps) -> bool:
     return many > 0 and walks[0][:many] == walks[1][:many]
 
 
+@pytest.mark.nightly
 @pytest.mark.alone
 def test_what_rank_0_alone_does_is_proved_by_its_own_lever(work: Workplace) -> None:
     _, report = proved(work, "stub=__main__:save_images", "0", "0.02", "0", "0")

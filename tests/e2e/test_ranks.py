@@ -109,6 +109,7 @@ def test_torchrun_shows_the_rank_that_the_other_waits_for(job: Workplace) -> Non
     assert_straggler_is_named(ended, job.recording())
 
 
+@pytest.mark.nightly
 @pytest.mark.alone
 def test_the_module_that_torchrun_is_does_as_well(job: Workplace) -> None:
     ended = job.run("-m", "torch.distributed.run", *TWO, "train.py", "120")

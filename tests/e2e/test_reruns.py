@@ -132,6 +132,7 @@ def test_a_loss_that_is_not_finite_ends_the_arm(tmp_path: Path) -> None:
     assert len(ended) < 10_000
 
 
+@pytest.mark.nightly
 @pytest.mark.alone
 def test_throughput_of_whole_runs_shows_what_a_lever_gains(tmp_path: Path) -> None:
     lever = Asked(levers=(parse_spec("mock-loader"),))

@@ -95,6 +95,7 @@ def test_a_loader_with_another_prefetch_factor_makes_that_many_ahead(tmp_path: P
     assert (facts["own_ready"], facts["ready"]) == (2, 5)
 
 
+@pytest.mark.nightly
 @pytest.mark.alone
 @pytest.mark.parametrize("own", [0, 1])
 def test_the_gain_of_a_second_worker_is_true_where_the_loader_remains_the_limit(own: int, tmp_path: Path) -> None:
