@@ -16,7 +16,9 @@ from part import Result, begin
 from recorded import device_readings, last_recording
 
 STEP_MS = (20.0, 2.0)
-SECONDS_PER_RUN = 4.0
+SECONDS_PER_RUN = 3.0
+# Of a process: imports, the device, the loader, and a report.
+SECONDS_AROUND = 4.0
 # With and without take turns, the first of a round last in the next.
 ROUNDS = (("plain", "recorded"), ("recorded", "plain"))
 LAYERS_TRIED = 4
@@ -41,6 +43,8 @@ def one_run(arm: str, layers: int, count: int, folder: Path) -> dict[str, Any]:
     result = folder / "steps.json"
     words = [sys.executable, steps.__file__, "--layers", str(layers), "--steps", str(count), "--result", str(result)]
     report = folder / "report.json"
+    # That of an earlier run is not to stand for one that failed.
+    report.unlink(missing_ok=True)
     if arm == "recorded":
         words = [sys.executable, "-m", "slowstep", "run", "--out", str(folder / "runs"), "--json", str(report), *words]
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
@@ -71,7 +75,7 @@ def compare(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def measure(result: Result) -> None:
     """All step lengths, as long as there is time."""
     for step_ms in STEP_MS:
-        if not result.has_time(len(ROUNDS) * 2 * (SECONDS_PER_RUN + 4)):
+        if not result.has_time(len(ROUNDS) * 2 * (SECONDS_PER_RUN + SECONDS_AROUND)):
             result.add(f"{step_ms:.0f} ms", {"skipped": "no time left"})
             continue
         layers = layers_for(step_ms)

@@ -34,13 +34,13 @@ class Part:
 
 # The most telling first: a lent machine may be taken back at any time. Together six minutes at most.
 PARTS = {
-    "overhead": Part(script="overhead.py", limit_s=70, asks="what recording costs beside a device, and whether it changes anything"),
+    "overhead": Part(script="overhead.py", limit_s=85, asks="what recording costs beside a device, and whether it changes anything"),
     "cases": Part(
-        script="case_pairs.py", limit_s=160, asks="six slow trainings: verdicts and gains of run --capture and analyze, beside the truth"
+        script="case_pairs.py", limit_s=150, asks="six slow trainings: verdicts and gains of run --capture and analyze, beside the truth"
     ),
     "replay": Part(script="replay_truth.py", limit_s=50, asks="gains by replay of a trace, beside the measured gain of the fix"),
     "facts": Part(script="facts.py", limit_s=20, asks="what events, queries, copies and the profiler cost"),
-    "traces": Part(script="traces.py", limit_s=60, asks="small real traces as test data"),
+    "traces": Part(script="traces.py", limit_s=55, asks="small real traces as test data"),
 }
 
 

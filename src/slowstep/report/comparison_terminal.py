@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
+from slowstep.record.folder import analyze_words
 from slowstep.report.canvas import ASCII, UNICODE, Canvas, fitting, printable
 from slowstep.report.comparison import MACHINE
 from slowstep.report.ledger_chart import STAGE_STYLE
@@ -36,6 +37,9 @@ def render(comparison: Mapping[str, Any], *, width: int, color: bool, unicode: b
     _draw_differences(canvas, shown["differs"])
     canvas.blank()
     _draw_ledger(canvas, shown["ledger"], shown["per"])
+    if comparison["after"]["recording"] is not None:
+        canvas.blank()
+        canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (analyze_words(shown["after"]["recording"] or ""), "bold cyan"))
     return canvas.text(color=color)
 
 

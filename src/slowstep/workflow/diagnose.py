@@ -13,7 +13,7 @@ from slowstep.analyses.ranks import Roll, call_roll, compare, first_shown
 from slowstep.analyses.untrained import with_failure
 from slowstep.diagnosis.engine import diagnose
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
-from slowstep.faults import Attempts
+from slowstep.faults import Attempts, Fault
 from slowstep.record.format import EXPERIMENT_FILE
 from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE as RECORDING
@@ -54,7 +54,7 @@ def diagnose_all(folder: Path, *, warmup: int | None = None) -> Diagnosed:
     roll = call_roll(timeline)
     measured, unmeasured = _measure_all(timeline, roll, timeline.run.warmup if warmup is None else warmup)
     attempt = Attempts()
-    measured = attempt.otherwise(measured, compare, measured)
+    measured = _compared(measured)
     first = attempt.otherwise(min(measured), first_shown, measured)
     own = {number: Attempts() for number in measured}
     reports = {number: _report(folder, timeline, m, own[number]) for number, m in measured.items()}
@@ -74,6 +74,14 @@ def diagnose_all(folder: Path, *, warmup: int | None = None) -> Diagnosed:
         reports[first] = completed(attempt, reports[first], add_experiments, folder)
     add_faults(reports, {number: [*own[number].faults, *attempt.faults] for number in reports}, folder)
     return Diagnosed(first=first, reports=reports)
+
+
+def _compared(measured: dict[int, Measurements]) -> dict[int, Measurements]:
+    """All ranks, each knowing the others; where they cannot be compared, each with that fault, so that none is called healthy."""
+    compared = Attempts().outcome(compare.__name__, compare, measured)
+    if isinstance(compared, Fault):
+        return {number: m.changed(faults=(*m.faults, compared)) for number, m in measured.items()}
+    return compared
 
 
 def _report(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -> dict[str, Any]:

@@ -173,6 +173,7 @@ def test_ranks_that_cannot_be_compared_are_not_healthy(report_of_measured, monke
     report = report_of_measured()
 
     internal_error(report)
+    assert report["verdict"]["state"] != "healthy"
 
 
 def test_the_log_of_a_fault_lies_in_the_recording_and_is_private(report_of, healthy, monkeypatch):
