@@ -1,0 +1,69 @@
+"""What slowstep answers of a recording or a trace, by value: verdict, ledger, findings, gains, and what went unjudged; no sentences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from slowstep.workflow.analyze import analyze
+
+# Enough to see a changed estimator, and less than what another version of numpy changes.
+DIGITS = 6
+
+
+def answers(paths: list[Path]) -> dict[str, Any]:
+    """The values of the report of every rank, by its number; of a single process by `0`."""
+    shown = analyze(paths)
+    numbers = [row["number"] for row in shown["run"].get("rank_rows", []) if row["report"] is not None]
+    return {str(number): _answer(analyze(paths, rank=number)) for number in numbers} if len(numbers) > 1 else {"0": _answer(shown)}
+
+
+def _answer(report: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "verdict": _of(report["verdict"], "state", "stage", "healthy", "rule"),
+        "steps": report["run"]["steps"],
+        "throughput": report["throughput"],
+        "ledger": {row["stage"]: _stage(row) for row in report["ledger"]},
+        "findings": [_finding(row) for row in report["findings"]],
+        "next": report["next"] and report["next"]["stage"],
+        "not_judged": {row["rule"]: row["advisory"] for row in report["not_judged"]},
+        "health": {row["name"]: [row["severity"], row["count"]] for row in report["health"]},
+        "experiments": [_experiment(row) for row in report["experiments"]],
+    }
+
+
+def written(values: Mapping[str, Any]) -> str:
+    """The text of a golden file: a line for each value, so that a difference shows what changed."""
+    return json.dumps(_rounded(values), indent=1, ensure_ascii=False) + "\n"
+
+
+def _stage(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"share": row["share"], "parts": {part["name"]: part["share"] for part in row["parts"]}}
+
+
+def _finding(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **_of(row, "rule", "stage", "share", "also", "claims"),
+        "outside": row.get("outside", False),
+        "gain": _of(row["gain"], "predicted", "low", "high", "measured"),
+        "evidence": {each["name"]: [each["value"], each["unit"], each["where"]] for each in row["evidence"]},
+        "levers": [fix["lever"] for fix in row["fixes"]],
+    }
+
+
+def _experiment(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if isinstance(value, (int, float, bool, dict, list)) or name in ("lever", "outcome")}
+
+
+def _of(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: row[name] for name in names}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, Mapping):
+        return {str(name): _rounded(each) for name, each in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, (list, tuple)) else value
