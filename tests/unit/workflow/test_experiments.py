@@ -409,7 +409,7 @@ def test_an_experiment_that_ends_before_its_control_was_measured_is_not_trusted_
     ("foreign_cores", "lever", "used", "why"),
     [
         (0.0, STUB.name, "wall", "used little of the machine"),
-        (2.0, STUB.name, "corrected", "other processes used 50% of the machine"),
+        (2.0, STUB.name, "corrected", "other processes used 50 % of the machine"),
         (2.0, "workers=4", "wall", "the lever's own doing"),
     ],
 )
@@ -436,7 +436,7 @@ def test_a_lever_that_needs_cores_is_not_refuted_where_others_have_them_and_says
     row = row_of(busy, "workers=4")
     assert (row["verdict"], row["held_back"], row["below"]) == ("cannot distinguish", "load", None)
     page = drawn(busy)
-    assert "not refuted, because it needs cores and other processes used 50% of them meanwhile" in page
+    assert "not refuted, because it needs cores and other processes used 50 % of them meanwhile" in page
     assert "would not show" not in page
     assert "too few blocks" not in page
     # More rounds would not help.
