@@ -474,7 +474,7 @@ def test_validations_that_came_by_chance_decide_nothing(tmp_path, lever, verdict
     assert (row["verdict"], row["held_back"]) == (verdict, held_back)
     assert row["gain"]["high"] < 1.05
     assert report["run"]["experiment"]["trustworthy"]
-    assert re.search(r"in 3 blocks some steps took up to 3\.0 s longer than usual, input apart, [78]\d% of the time in all", drawn(report))
+    assert re.search(r"in 3 blocks some steps took up to 3\.0 s longer than usual, input apart, [78]\d % of the time in all", drawn(report))
 
 
 def test_a_few_short_stalls_are_not_worth_a_word(tmp_path):
