@@ -19,10 +19,9 @@ from slowstep.experiments.overlap import Whole, are_silent, arm_rate, known_step
 from slowstep.report.bench_document import SCHEMA, BenchReport, ComputeRow, NextRow
 from slowstep.units import format_count
 from slowstep.workflow.bench_act import Asked, Measured
-from slowstep.workflow.bench_next import next_command, prove_command
 from slowstep.workflow.bench_rows import bound_row, figure, loader_row, run_row, stage_rows, sweep_row, whole_row, words_of
 from slowstep.workflow.bench_sentences import LEAST_SAID, busy_sentence, cache_sentences
-from slowstep.workflow.to_paste import filled_in, to_paste
+from slowstep.workflow.next_command.after_bench import after_bench
 
 CACHED: Final = 2
 # The steps' samples are counted in batches by their first dimension; where they and the loader's own count differ by more, by the loader's.
@@ -52,19 +51,12 @@ def make_report(measured: Measured, asked: Asked) -> BenchReport:
         "compute": compute,
         "whole": None if whole is None or printed is None else whole_row(whole, printed),
         "notes": found.notes(),
-        "next": _filled_in(_next(found, measured, asked, whole)),
+        "next": _next(found, measured, asked, whole),
     }
 
 
 def _next(found: _Found, measured: Measured, asked: Asked, whole: Whole | None) -> NextRow:
-    if found.lacks_others:
-        why = "the training reads several loaders: this measures what waiting for them costs"
-        return {"command": prove_command(asked, to_paste(words_of(measured)), "mock-loader"), "why": why}
-    if found.lacks_samples and measured.ended_by == "done":
-        # The other half's command walks the same blocks.
-        why = "how many samples a step trains on is unknown: this shows where a step's time goes"
-        return {"command": f"slowstep run {to_paste(words_of(measured))}", "why": why}
-    return next_command(
+    following = after_bench(
         asked,
         words_of(measured),
         point=found.point,
@@ -74,11 +66,10 @@ def _next(found: _Found, measured: Measured, asked: Asked, whole: Whole | None) 
         is_busy=found.is_busy,
         ended_by=measured.ended_by,
         failed=measured.ending is not None and bool(measured.ending.exit_code),
+        lacks_others=found.lacks_others,
+        lacks_samples=found.lacks_samples,
     )
-
-
-def _filled_in(following: NextRow) -> NextRow:
-    return {**following, "why": filled_in(following["command"], following["why"]) or ""}
+    return {"command": following.command or "", "why": following.why or ""}
 
 
 class _Found:

@@ -42,9 +42,10 @@ from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.units import format_duration
 from slowstep.workflow.doubts import find_doubts
 from slowstep.workflow.ending import ending_note
-from slowstep.workflow.internal_errors import see_fault
 from slowstep.workflow.lever_notes import lever_notes
-from slowstep.workflow.run_next import next_after_run
+from slowstep.workflow.next_command.after_fault import after_fault
+from slowstep.workflow.next_command.after_recording import after_recording
+from slowstep.workflow.next_command.typed import say_next
 
 # Below this a part is numerical dust and is not listed.
 SMALLEST_SHARE = 1e-6
@@ -85,14 +86,9 @@ def _say_what_next(row: Run, folder: Path, timeline: Timeline, m: Measurements, 
     if urgent := [finding.title for finding in diagnosis.findings if finding.urgent]:
         row["notes"] = [*(f"out of memory within the hour at this rate: {title}" for title in urgent), *row.get("notes", [])]
     if diagnosis.by_fault:
-        # The same training again would meet the same fault.
-        row["next_command"] = see_fault(folder)
-        return
-    following = next_after_run(folder, timeline, m, diagnosis)
-    if following.command is not None:
-        row["next_command"] = following.command
-    if following.first is not None:
-        row["before_next"] = following.first
+        say_next(row, after_fault(folder))
+    else:
+        say_next(row, after_recording(folder, timeline, m, diagnosis))
 
 
 def _by_hand(m: Measurements) -> str | None:

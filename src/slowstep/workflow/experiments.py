@@ -22,8 +22,8 @@ from slowstep.record.lever import NUMERICS
 from slowstep.report.document import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow
 from slowstep.units import format_count
 from slowstep.workflow.experiment_readings import Recorded, read_experiment
-from slowstep.workflow.prove_next import before_next, next_command
-from slowstep.workflow.to_paste import filled_in
+from slowstep.workflow.next_command.after_experiment import after_experiment
+from slowstep.workflow.next_command.typed import say_next
 
 Report = dict[str, Any]
 # A sandbox that writes at half the speed, or twice, changes what checkpoints and logs cost.
@@ -78,14 +78,7 @@ def add_experiments(report: Report, folder: Path) -> None:
     rows = _with_faults(rows, experiment, findings)
     report["experiments"] = [*rows, *(_untried_row(untried, findings) for untried in experiment.untried)]
     report["run"]["experiment"] = _facts(experiment, recorded, results)
-    command = next_command(report, _options(experiment, rows), experiment.kept)
-    # What was to be done before another command is not to be done before this one.
-    for said in ("next_command", "before_next"):
-        report["run"].pop(said, None)
-    if command is not None:
-        report["run"]["next_command"] = command
-    if (before := filled_in(command, before_next(report))) is not None:
-        report["run"]["before_next"] = before
+    say_next(report["run"], after_experiment(report, _options(experiment, rows), experiment.kept))
     report["health"] += _doubts(experiment, results)
     for row in rows:
         _fill_measured(row, findings)

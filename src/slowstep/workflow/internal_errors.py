@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, Concatenate, Final, ParamSpec
 
 from slowstep.diagnosis.law import open_by_fault
 from slowstep.faults import Attempts, Fault
-from slowstep.report.fault_log import DEBUG, report_it, shown
+from slowstep.report.fault_log import report_it, shown
 
 P = ParamSpec("P")
 INTERNAL_ERROR: Final = "internal-error"
@@ -32,11 +31,6 @@ def add_faults(reports: Mapping[int, dict[str, Any]], faults: Mapping[int, Seque
             more = f" and {len(own) - _TOLD} more" if len(own) > _TOLD else ""
             remedy = f"slowstep itself failed in {told}{more}, and what needs it is left out. {advice}"
             report["health"].append({"name": INTERNAL_ERROR, "severity": "error", "count": len(own), "remedy": remedy})
-
-
-def see_fault(recording: Path) -> str:
-    """The command that shows all that is known of the faults in a report."""
-    return f"{DEBUG}=1 slowstep analyze {shlex.quote(str(recording))}"
 
 
 def completed(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ from slowstep.analyses.sharing import STAGE as SHARING
 from slowstep.diagnosis.healthy import HEALTHY_SHARING
 from slowstep.report.document import HealthRow, RankRow
 from slowstep.timeline.timeline import Timeline
+from slowstep.workflow.next_command.after_ranks import after_launcher, after_rank
+from slowstep.workflow.next_command.typed import NextStep, say_next
 
 STAGES_SHOWN = 2
 # Smaller stages say nothing about what is different between ranks (the design's law on what may be claimed).
@@ -49,20 +50,18 @@ def add_ranks(
         run["rank_rows"] = rows
         run["trainings"] = len(roll.trainings)
         run["all_samples_per_s"] = _sum_of(reports, by_number, of_job=training.is_rank) if len(reports) > 1 else None
-        if (command := _next_to_look_at(report, folder, measured[number])) is not None:
-            run["next_command"] = command
-            # That was of another command.
-            run.pop("before_next", None)
+        if (following := _next_to_look_at(report, folder, measured[number])) is not None:
+            say_next(run, following)
         run["notes"] = [*run.get("notes", []), *notes]
         report["health"] += _absences(roll, unmeasured)
 
 
-def _next_to_look_at(report: Mapping[str, Any], folder: Path, m: Measurements) -> str | None:
-    """The command that shows the rank that this one waits for; None where it is not known to wait for any."""
+def _next_to_look_at(report: Mapping[str, Any], folder: Path, m: Measurements) -> NextStep | None:
+    """What shows the rank that this one waits for; None where it is not known to wait for any."""
     if slower := m.sharing.slower:
-        return f"slowstep analyze {shlex.quote(report['run']['recording'])} --rank {slower[0]}"
+        return after_rank(slower[0], [Path(report["run"]["recording"])])
     other = _other_launcher(folder, m) if report["verdict"]["state"] == "undetermined" else None
-    return None if other is None else f"slowstep analyze {shlex.quote(str(other))}"
+    return None if other is None else after_launcher(other)
 
 
 def _row(training: Training, m: Measurements, report: Mapping[str, Any], file: str) -> RankRow:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -10,9 +9,12 @@ from typing import Final
 from slowstep.analyses.trace.ranks import STEPS_AT_LEAST, Compared, compare
 from slowstep.diagnosis.among_ranks import among_ranks, look_at
 from slowstep.diagnosis.among_ranks import pace as pace_of_job
+from slowstep.diagnosis.law import Diagnosis
+from slowstep.workflow.next_command.after_ranks import after_rank
+from slowstep.workflow.next_command.after_trace import after_trace
+from slowstep.workflow.next_command.typed import NextStep
 from slowstep.workflow.rank_rows import JUDGED_SINGLY
 from slowstep.workflow.trace_document import fill_diagnosis
-from slowstep.workflow.trace_next import next_after_trace
 from slowstep.workflow.trace_ranks import Rank, size_of
 
 APART: Final = (
@@ -41,17 +43,19 @@ def judge_among_ranks(ranks: Mapping[int, Rank], compared: Compared | None, give
         _note(ranks, *([APART] if _are_apart(ranks) else []))
         return
     said = pace_of_job(compared)
-    place = shlex.join(map(str, given))
     for number in compared.standings:
         report = ranks[number].report
         # What a trace could not show is no stage's largest.
         shares = {row["stage"]: row["share"] or 0.0 for row in report["ledger"]}
         diagnosis = among_ranks(ranks[number].diagnosis, compared, number, shares=shares)
-        fill_diagnosis(report, diagnosis, next_after_trace(diagnosis, ranks[number].facts, ranks[number].path))
-        other = look_at(compared, number)
-        if other is not None and report["verdict"]["state"] == "undetermined":
-            report["run"]["next_command"] = f"slowstep analyze {place} --rank {other}"
+        fill_diagnosis(report, diagnosis, _next_step(diagnosis, ranks[number], look_at(compared, number), given))
     _note(ranks, *([] if said is None else [said, JUDGED_SINGLY]))
+
+
+def _next_step(diagnosis: Diagnosis, rank: Rank, waits_for: int | None, given: Sequence[Path]) -> NextStep:
+    if waits_for is not None and diagnosis.verdict.state == "undetermined":
+        return after_rank(waits_for, given)
+    return after_trace(diagnosis, rank.facts, rank.path)
 
 
 def _are_apart(ranks: Mapping[int, Rank]) -> bool:

@@ -20,8 +20,9 @@ from slowstep.report.document import SCHEMA, LedgerRow, Part, Report, Run, Throu
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count, format_share
 from slowstep.workflow.document import NO_THROUGHPUT, SMALLEST_SHARE, finding_row, health_row, not_judged_row
-from slowstep.workflow.internal_errors import see_fault
-from slowstep.workflow.trace_next import next_after_trace
+from slowstep.workflow.next_command.after_fault import after_fault
+from slowstep.workflow.next_command.after_trace import after_trace
+from slowstep.workflow.next_command.typed import NextStep, say_next
 
 # Of parts of a stage, those beyond these many are too small to be read.
 PARTS_KEPT = 12
@@ -47,12 +48,10 @@ def fill_trace(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, health: I
     return cast(Report, report)
 
 
-def fill_diagnosis(report: dict[str, Any], diagnosis: Diagnosis, next_command: str | None) -> None:
+def fill_diagnosis(report: dict[str, Any], diagnosis: Diagnosis, following: NextStep) -> None:
     """Put another diagnosis of a training into the report of its trace, and what to type after it."""
     report.update(_judged(diagnosis))
-    report["run"].pop("next_command", None)
-    if next_command is not None:
-        report["run"]["next_command"] = next_command
+    say_next(report["run"], following)
 
 
 def _judged(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -74,9 +73,10 @@ def _bare_run(path: Path, m: TraceMeasurements) -> Run:
         "ranks": m.facts.world_size or 1,
         "steps": 0,
         "recording": str(path),
-        "next_command": see_fault(path),
     }
-    return cast(Run, dict.fromkeys(unknown) | known)
+    row = dict.fromkeys(unknown) | known
+    say_next(row, after_fault(path))
+    return cast(Run, row)
 
 
 def _run(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, attempt: Attempts) -> Run:
@@ -105,12 +105,12 @@ def _run(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, attempt: Attemp
         },
         "notes": [*attempt.otherwise(_NOTHING, lambda: (_coverage(m),)), *attempt.otherwise(_NOTHING, lambda: m.notes)],
     }
-    command = see_fault(path) if diagnosis.by_fault else attempt.otherwise(None, _next_command, path, m, diagnosis)
-    return cast(Run, row if command is None else row | {"next_command": command})
+    say_next(row, after_fault(path) if diagnosis.by_fault else attempt.otherwise(NextStep(), _next_step, path, m, diagnosis))
+    return cast(Run, row)
 
 
-def _next_command(path: Path, m: TraceMeasurements, diagnosis: Diagnosis) -> str | None:
-    return next_after_trace(diagnosis, m.facts, path, is_inference=is_inference(m), is_chosen=m.is_chosen)
+def _next_step(path: Path, m: TraceMeasurements, diagnosis: Diagnosis) -> NextStep:
+    return after_trace(diagnosis, m.facts, path, is_inference=is_inference(m), is_chosen=m.is_chosen)
 
 
 def _device(m: TraceMeasurements) -> str:

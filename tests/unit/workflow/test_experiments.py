@@ -22,7 +22,7 @@ from slowstep.experiments.throughput import Throughputs
 from slowstep.report.document import validate
 from slowstep.report.terminal import render, show
 from slowstep.workflow.diagnose import diagnose_recording
-from slowstep.workflow.prove_next import ended_untried
+from slowstep.workflow.next_command.after_experiment import ended_untried
 
 SLOW_CALLBACK = Training(steps=400, workers=2, after_ms=15)
 UNTIL_NS = START_NS + 6_000_000_000

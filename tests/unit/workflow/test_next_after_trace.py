@@ -11,7 +11,7 @@ from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
 from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict
 from slowstep.timeline.trace import TraceFacts
-from slowstep.workflow.trace_next import next_after_trace
+from slowstep.workflow.next_command.after_trace import after_trace
 
 FINDING = Finding(
     rule="launch-bound",
@@ -34,7 +34,7 @@ def diagnosis(state: Literal["undetermined", "healthy"] = "undetermined", *findi
 
 def following(found: Diagnosis, path: Path = Path("trace.json"), framework: str | None = "pytorch", **more: Any) -> str | None:
     facts = TraceFacts(format="Kineto trace", files=(), bytes=1, events=1, recorded=frozenset(), framework=framework)
-    return next_after_trace(found, facts, path, **more)
+    return after_trace(found, facts, path, **more).command
 
 
 def test_what_a_trace_of_pytorch_leaves_open_a_recording_with_a_capture_answers() -> None:
