@@ -13,9 +13,9 @@ Generated from the schema in the package by `python tools/pages.py`; a test hold
 
     python -c "import importlib.resources as r; print((r.files('slowstep.report') / 'report.schema.json').read_text())"
 
-`slowstep run`, `analyze` and `prove` write the document with `--json FILE` (`-` for standard output); `run` and `prove` leave one in the
-recording's folder, too. `bench`, `compare` and `runs` write documents of their own with it. Within `slowstep/report/1` fields are added,
-never taken away or given another meaning. **null is unknown, never zero.**
+`slowstep run`, `analyze`, `prove` and `bench` write the document with `--json FILE` (`-` for standard output); `run`, `prove` and `bench`
+leave one in the recording's folder, too. `compare` and `runs` write documents of their own with it. Within `slowstep/report/1` fields are
+added, never taken away or given another meaning. **null is unknown, never zero.**
 """
 HEAD = "\n| field | type | meaning |\n| --- | --- | --- |\n"
 

@@ -20,8 +20,6 @@ from slowstep.cli.user_command import check_json_target
 from slowstep.cli.verbose import Verbose
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.exporters._exporter import Exporter
-from slowstep.report.bench_document import SCHEMA as BENCH_SCHEMA
-from slowstep.report.bench_terminal import show as show_bench
 from slowstep.report.drawn_parts import raising
 from slowstep.report.json import dumps, show_and_write
 from slowstep.report.streams import print_line
@@ -116,9 +114,16 @@ def analyze(
     exporter = _exporter(export, export_to)
     check_json_target(json)
     given = what_is_given(paths or [])
-    if given.document is not None:
-        changed = warmup is not None or rank is not None or asked != Asked()
-        _show_document(given, json, exporter, export_to, changed=changed, verbose=verbose)
+    changed = warmup is not None or rank is not None or asked != Asked()
+    needs_more = changed or (exporter is not None and exporter.write_document is None)
+    if given.document is not None and not (given.is_benched and needs_more):
+        if needs_more:
+            raise BadUsage(
+                f"{given.paths[0]} is a report, made already. Give the recording or the trace that it is of, with the same options."
+            )
+        _show_document(given, given.document, json, verbose=verbose)
+        if exporter is not None:
+            _say_written(export_document(exporter, given.paths[0], given.document, export_to), json)
         return
     paths, rank = list(given.paths), given.rank if rank is None else rank
     with progress_on(sys.stderr) as progress:
@@ -137,31 +142,20 @@ def analyze(
         _say_written(place, json)
 
 
-def _show_document(
-    given: Given, json: str | None, exporter: Exporter | None, export_to: Path | None, *, changed: bool, verbose: bool
-) -> None:
+def _show_document(given: Given, document: dict[str, Any], json: str | None, *, verbose: bool) -> None:
     """Show a report as it was written."""
-    path, document = given.paths[0], given.document or {}
-    if changed or (exporter is not None and exporter.write_document is None):
-        raise BadUsage(f"{path} is a report, made already. Give the recording or the trace that it is of, with the same options.")
-
-    def draw() -> None:
-        if document["schema"] == BENCH_SCHEMA:
-            show_bench(document, sys.stdout)
-        else:
-            show(document, sys.stdout, verbose=verbose)
-
+    path = given.paths[0]
+    if given.chosen:
+        _say_which(document, ())
     try:
         if json == "-":
             sys.stdout.write(dumps(document))
         else:
             # What somebody has changed is no fault of ours.
             with raising():
-                show_and_write(draw, document, json)
+                show_and_write(lambda: show(document, sys.stdout, verbose=verbose), document, json)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise UnreadableInput(f"{path} is a report that lacks something, or was changed ({type(error).__name__}: {error}).") from error
-    if exporter is not None:
-        _say_written(export_document(exporter, path, document, export_to), json)
 
 
 def _say_written(place: Path, json: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from slowstep.frameworks._words import Words
 from slowstep.health import Health
 from slowstep.record.format import EXPERIMENT_FILE
 from slowstep.report.document import (
+    NO_THROUGHPUT,
     SCHEMA,
     FindingRow,
     HealthRow,
@@ -51,7 +52,6 @@ from slowstep.workflow.next_command.typed import say_next
 SMALLEST_SHARE = 1e-6
 # Of such a loader every other step at most has a batch.
 _IN_TURNS = 1.5
-NO_THROUGHPUT: Final[Throughput] = {"samples_per_s": None, "steps_per_s": None, "step_ms": {"median": None, "p05": None, "p95": None}}
 # `slowstep bench` posts plans, and writes no file of an experiment.
 _BENCHED = (
     "slowstep bench stopped this training, read its loader and fed it cached batches: this report is of the steps before that; "

@@ -16,10 +16,10 @@ from slowstep.diagnosis.trace_doubts import is_inference
 from slowstep.diagnosis.unseen_stages import unseen_stages
 from slowstep.faults import Attempts
 from slowstep.health import Health
-from slowstep.report.document import SCHEMA, LedgerRow, Part, Report, Run, Throughput
+from slowstep.report.document import NO_THROUGHPUT, SCHEMA, LedgerRow, Part, Report, Run, Throughput, unseen_row
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count, format_share
-from slowstep.workflow.document import NO_THROUGHPUT, SMALLEST_SHARE, finding_row, health_row, not_judged_row
+from slowstep.workflow.document import SMALLEST_SHARE, finding_row, health_row, not_judged_row
 from slowstep.workflow.next_command.after_fault import after_fault
 from slowstep.workflow.next_command.after_trace import after_trace
 from slowstep.workflow.next_command.typed import NextStep, say_next
@@ -38,7 +38,7 @@ def fill_trace(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, health: I
         "schema": SCHEMA,
         "run": attempt.otherwise(_bare_run(path, m), _run, path, m, diagnosis, attempt),
         "throughput": attempt.otherwise(NO_THROUGHPUT, _throughput, m),
-        "ledger": attempt.otherwise([_unknown(stage) for stage in (*STAGES, UNATTRIBUTED)], _ledger, m),
+        "ledger": attempt.otherwise([unseen_row(stage) for stage in (*STAGES, UNATTRIBUTED)], _ledger, m),
         **_judged(diagnosis),
         "health": [health_row(row) for row in health],
         # What the profiler cost is in the trace's times, and nobody knows how much.
@@ -159,7 +159,7 @@ def _throughput(m: TraceMeasurements) -> Throughput:
 
 def _ledger(m: TraceMeasurements) -> list[LedgerRow]:
     if not m.window_ns:
-        return [_unknown(stage) for stage in (*STAGES, UNATTRIBUTED)]
+        return [unseen_row(stage) for stage in (*STAGES, UNATTRIBUTED)]
     steps = max(len(m.step_ns), 1)
     whole = m.window_ns
     unseen = unseen_stages(m)
@@ -168,7 +168,7 @@ def _ledger(m: TraceMeasurements) -> list[LedgerRow]:
     for stage in (*STAGES, UNATTRIBUTED):
         own = spent.filter(pl.col("stage") == stage)
         if stage in unseen:
-            rows.append(_unknown(stage))
+            rows.append(unseen_row(stage))
             continue
         ns = int(own["ns"].sum())
         parts: list[Part] = [
@@ -178,7 +178,3 @@ def _ledger(m: TraceMeasurements) -> list[LedgerRow]:
         ]
         rows.append({"stage": stage, "share": ns / whole, "ms_per_step": ns / steps / 1e6, "parts": parts[:PARTS_KEPT]})
     return rows
-
-
-def _unknown(stage: str) -> LedgerRow:
-    return {"stage": stage, "share": None, "ms_per_step": None, "parts": []}
