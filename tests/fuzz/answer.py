@@ -14,8 +14,8 @@ from rich.cells import cell_len
 
 from slowstep.analyses.trace.measure import measure_trace
 from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.document.report import faults
 from slowstep.errors import SlowstepError
-from slowstep.report.document import faults
 from slowstep.report.json import dumps
 from slowstep.report.terminal import render
 from slowstep.sources._source import PLAIN, Reading

@@ -11,8 +11,8 @@ import pytest
 from rich.cells import cell_len
 
 from slowstep.cli.bench import keep
+from slowstep.document.report import faults
 from slowstep.report.bench_terminal import KEPT, WORDS
-from slowstep.report.document import faults
 from slowstep.report.json import write
 from slowstep.report.terminal import render, show
 

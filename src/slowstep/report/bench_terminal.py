@@ -10,9 +10,9 @@ from slowstep.report.saved import draw_kept
 from slowstep.units import UNKNOWN, format_count, format_duration, format_number, format_share
 
 if TYPE_CHECKING:
-    from slowstep.report.bench_document import BenchRow, FigureRow, LoaderRow, PointRow, StageRow, WholeRow
+    from slowstep.document.bench import BenchRow, FigureRow, LoaderRow, PointRow, StageRow, WholeRow
+    from slowstep.document.report import Report
     from slowstep.report.canvas import Canvas
-    from slowstep.report.document import Report
 
 # From this width on the parts have bars, and a column of what leaving them out saves.
 _WITH_BARS: Final = 64

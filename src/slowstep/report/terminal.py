@@ -23,7 +23,7 @@ from slowstep.units import UNKNOWN, format_duration, format_number, format_numbe
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from slowstep.report.document import HealthRow, NotJudgedRow, Overhead, Report, Run
+    from slowstep.document.report import HealthRow, NotJudgedRow, Overhead, Report, Run
 
 _REASONS_SHOWN: Final = 2
 _HEALTH_SHOWN: Final = 3

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from slowstep.document.bench import BenchRow, ComputeRow
+from slowstep.document.report import NO_THROUGHPUT, SCHEMA, Report, unseen_row
 from slowstep.experiments import core_waits
 from slowstep.experiments.design import AS_IS, CONTROL
 from slowstep.experiments.figures import FEWEST_BLOCKS, Figure, combined, exactly, ratio, scaled
@@ -16,8 +18,6 @@ from slowstep.experiments.loader_speed import Point, change_of_cache, curve, fro
 from slowstep.experiments.loader_stages import Stage, carried, read_calls, stages
 from slowstep.experiments.over_starts import over_starts, point_over_starts
 from slowstep.experiments.overlap import Whole, are_silent, arm_rate, known_steps, put_together, received
-from slowstep.report.bench_document import BenchRow, ComputeRow
-from slowstep.report.document import NO_THROUGHPUT, SCHEMA, Report, unseen_row
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count
 from slowstep.workflow.bench_act import Asked, Measured

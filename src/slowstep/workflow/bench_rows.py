@@ -6,6 +6,8 @@ import datetime
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
+from slowstep.document.bench import BoundRow, FigureRow, LoaderRow, PointRow, SandboxRow, StageRow, SweepRow, WholeRow
+from slowstep.document.report import Run
 from slowstep.experiments.figures import Figure
 from slowstep.experiments.loader_bound import Bound
 from slowstep.experiments.loader_speed import Point, bend, page_cache
@@ -13,8 +15,6 @@ from slowstep.experiments.loader_stages import Stage
 from slowstep.experiments.over_starts import over_starts, point_over_starts
 from slowstep.experiments.overlap import Whole
 from slowstep.record.redact import redact_command
-from slowstep.report.bench_document import BoundRow, FigureRow, LoaderRow, PointRow, SandboxRow, StageRow, SweepRow, WholeRow
-from slowstep.report.document import Run
 from slowstep.workflow.bench_act import Measured
 from slowstep.workflow.bench_sentences import whole_sentence
 

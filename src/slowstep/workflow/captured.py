@@ -11,9 +11,9 @@ from slowstep.analyses.trace.measure import measure_trace
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.document.report import EvidenceRow, HealthRow
 from slowstep.errors import SlowstepError
 from slowstep.faults import Attempts
-from slowstep.report.document import EvidenceRow, HealthRow
 from slowstep.sources._source import PLAIN
 from slowstep.units import format_count, format_share
 from slowstep.workflow.document import finding_row

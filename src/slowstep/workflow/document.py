@@ -16,13 +16,7 @@ from slowstep.analyses.phases import Training
 from slowstep.diagnosis.few_steps import is_provisional
 from slowstep.diagnosis.gain import speed_interval
 from slowstep.diagnosis.law import Diagnosis
-from slowstep.faults import Attempts
-from slowstep.findings import Finding, NotJudged
-from slowstep.frameworks._known import plain
-from slowstep.frameworks._words import Words
-from slowstep.health import Health
-from slowstep.record.format import EXPERIMENT_FILE
-from slowstep.report.document import (
+from slowstep.document.report import (
     NO_THROUGHPUT,
     SCHEMA,
     FindingRow,
@@ -38,6 +32,12 @@ from slowstep.report.document import (
     StartupPart,
     Throughput,
 )
+from slowstep.faults import Attempts
+from slowstep.findings import Finding, NotJudged
+from slowstep.frameworks._known import plain
+from slowstep.frameworks._words import Words
+from slowstep.health import Health
+from slowstep.record.format import EXPERIMENT_FILE
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.units import format_duration

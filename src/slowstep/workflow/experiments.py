@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
+from slowstep.document.report import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow
 from slowstep.experiments.choose import Choice, Untried
 from slowstep.experiments.experiment import SCRIPT_ENDED, Experiment, load
 from slowstep.experiments.intervals import Interval
@@ -19,7 +20,6 @@ from slowstep.experiments.repeated import Repeated
 from slowstep.experiments.results import Result, Results, find_results, verdict_on_bound
 from slowstep.experiments.stats import Estimate
 from slowstep.record.lever import NUMERICS
-from slowstep.report.document import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow
 from slowstep.units import format_count
 from slowstep.workflow.experiment_readings import Recorded, read_experiment
 from slowstep.workflow.next_command.after_experiment import after_experiment

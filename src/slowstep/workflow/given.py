@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from slowstep.document.report import SCHEMA
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.record.folder import DEFAULT_PARENT
-from slowstep.report.document import SCHEMA
 from slowstep.report.json import is_report
 from slowstep.workflow.diagnose import REPORT
 from slowstep.workflow.find import is_recording

@@ -11,7 +11,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.ranks import Roll, Training
 from slowstep.analyses.sharing import STAGE as SHARING
 from slowstep.diagnosis.healthy import HEALTHY_SHARING
-from slowstep.report.document import HealthRow, RankRow
+from slowstep.document.report import HealthRow, RankRow
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.next_command.after_ranks import after_launcher, after_rank
 from slowstep.workflow.next_command.typed import NextStep, say_next

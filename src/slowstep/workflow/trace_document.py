@@ -14,9 +14,9 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_doubts import is_inference
 from slowstep.diagnosis.unseen_stages import unseen_stages
+from slowstep.document.report import NO_THROUGHPUT, SCHEMA, LedgerRow, Part, Report, Run, Throughput, unseen_row
 from slowstep.faults import Attempts
 from slowstep.health import Health
-from slowstep.report.document import NO_THROUGHPUT, SCHEMA, LedgerRow, Part, Report, Run, Throughput, unseen_row
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count, format_share
 from slowstep.workflow.document import SMALLEST_SHARE, finding_row, health_row, not_judged_row

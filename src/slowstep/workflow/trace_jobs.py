@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Final
 
-from slowstep.report.document import HealthRow
+from slowstep.document.report import HealthRow
 from slowstep.units import format_duration
 from slowstep.workflow.trace_ranks import Rank
 

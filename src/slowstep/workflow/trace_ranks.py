@@ -9,8 +9,8 @@ from typing import Any
 
 from slowstep.analyses.trace.ranks import Pace
 from slowstep.diagnosis.law import Diagnosis
+from slowstep.document.report import HealthRow, RankRow
 from slowstep.faults import Fault
-from slowstep.report.document import HealthRow, RankRow
 from slowstep.timeline.trace import TraceFacts
 
 STAGES_SHOWN = 2

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from slowstep.document.report import HealthRow
 from slowstep.health import Severity
-from slowstep.report.document import HealthRow
 from slowstep.workflow.find import Skipped
 from slowstep.workflow.trace_ranks import Preferred, Rank
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from slowstep.document.report import faults
 from slowstep.experiments.executor import Ending, Progress
 from slowstep.experiments.plan import Arm, Plan
 from slowstep.experiments.readings import Steps, no_steps
 from slowstep.record import format as contract
 from slowstep.record.command import Command
-from slowstep.report.document import faults
 from slowstep.report.terminal import render
 from slowstep.workflow.bench import bench, how_long
 from slowstep.workflow.bench_act import CACHED, Asked, Bench, Limits, Measured

@@ -14,10 +14,10 @@ from made_recordings import Training, make_recording
 from slowstep.analyses import measurements
 from slowstep.analyses.trace import measure as trace_measure
 from slowstep.diagnosis import engine, law, trace_engine
+from slowstep.document.report import validate
 from slowstep.errors import NothingRecorded
 from slowstep.faults import Attempts, Fault, Faulty, Results
 from slowstep.report import terminal
-from slowstep.report.document import validate
 from slowstep.report.fault_log import LOG
 from slowstep.report.terminal import render
 from slowstep.sources.kineto import SOURCE as KINETO

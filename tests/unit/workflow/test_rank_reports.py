@@ -8,8 +8,8 @@ import pytest
 
 from made_events import Events
 from made_ranks import make_job
+from slowstep.document.report import validate
 from slowstep.errors import BadUsage, NothingRecorded
-from slowstep.report.document import validate
 from slowstep.report.terminal import render
 from slowstep.workflow import document
 from slowstep.workflow.diagnose import diagnose_all, diagnose_recording

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from kineto_files import event, kernel, launch, written
-from slowstep.report.document import validate
+from slowstep.document.report import validate
 from slowstep.report.terminal import render
 from slowstep.sources._source import PLAIN
 from slowstep.workflow.analyze import analyze

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
+from slowstep.document.report import Run
 from slowstep.record.redact import HIDDEN
-from slowstep.report.document import Run
 
 # A word that needs no quotes, and with which no service lets anybody in.
 FILL_IN: Final = "FILL_IN"

@@ -7,7 +7,7 @@ import math
 from importlib import resources
 from typing import Any, Final, Literal, NotRequired, TypedDict, cast
 
-from slowstep.report.bench_document import BenchRow, SandboxRow, unbalanced_bench
+from slowstep.document.bench import BenchRow, SandboxRow, unbalanced_bench
 
 SCHEMA: Final = "slowstep/report/1"
 # Shares may have been rounded on their way into a file.
@@ -389,7 +389,7 @@ def unseen_row(stage: str) -> LedgerRow:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of report.json, as shipped in the package."""
-    text = resources.files("slowstep.report").joinpath("report.schema.json").read_text(encoding="utf-8")
+    text = resources.files("slowstep.document").joinpath("report.schema.json").read_text(encoding="utf-8")
     return cast("dict[str, Any]", json.loads(text))
 
 
