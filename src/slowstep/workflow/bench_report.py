@@ -8,8 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.bench import BenchRow, ComputeRow
-from slowstep.document.report import NO_THROUGHPUT, SCHEMA, Report, unseen_row
+from slowstep.document.build import build
+from slowstep.document.next_step import NextStep
+from slowstep.document.report import NO_THROUGHPUT, Report, unseen_row
+from slowstep.document.sections import Sections
 from slowstep.experiments import core_waits
 from slowstep.experiments.design import AS_IS, CONTROL
 from slowstep.experiments.figures import FEWEST_BLOCKS, Figure, combined, exactly, ratio, scaled
@@ -18,16 +22,18 @@ from slowstep.experiments.loader_speed import Point, change_of_cache, curve, fro
 from slowstep.experiments.loader_stages import Stage, carried, read_calls, stages
 from slowstep.experiments.over_starts import over_starts, point_over_starts
 from slowstep.experiments.overlap import Whole, are_silent, arm_rate, known_steps, put_together, received
+from slowstep.findings import Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count
 from slowstep.workflow.bench_act import Asked, Measured
 from slowstep.workflow.bench_rows import bound_row, figure, loader_row, run_row, sandbox_row, stage_rows, sweep_row, whole_row, words_of
 from slowstep.workflow.bench_sentences import LEAST_SAID, busy_sentence, cache_sentences
 from slowstep.workflow.next_command.after_bench import after_bench
-from slowstep.workflow.next_command.typed import NextStep, say_next
 
 CACHED: Final = 2
-_HALF: Final = "undetermined, because one half of the training was measured alone"
+_OPEN: Final = Verdict(
+    state="undetermined", stage=None, healthy=None, rule=None, summary="undetermined, because one half of the training was measured alone"
+)
 # The steps' samples are counted in batches by their first dimension; where they and the loader's own count differ by more, by the loader's.
 _SAME: Final = 0.01
 
@@ -38,21 +44,16 @@ def make_report(measured: Measured, asked: Asked) -> Report:
     following = _next(found, measured, asked)
     run = run_row(measured, found.description, found.cores)
     run["notes"] = found.notes()
-    say_next(run, following)
-    return {
-        "schema": SCHEMA,
-        "run": run,
-        "throughput": NO_THROUGHPUT | {"samples_per_s": None if found.as_is is None else found.as_is.value},
-        "ledger": [unseen_row(stage) for stage in (*STAGES, UNATTRIBUTED)],
-        "verdict": {"state": "undetermined", "stage": None, "healthy": None, "rule": None, "summary": _HALF},
-        "findings": [],
-        "next": None,
-        "not_judged": [],
-        "health": [],
-        "overhead": {"us_per_step": None, "share": None},
-        "experiments": [],
-        "bench": _section(found, measured, asked, following),
-    }
+    sections = Sections(
+        run=run,
+        throughput=NO_THROUGHPUT | {"samples_per_s": None if found.as_is is None else found.as_is.value},
+        ledger=[unseen_row(stage) for stage in (*STAGES, UNATTRIBUTED)],
+        diagnosis=Diagnosis(findings=(), not_judged=(), verdict=_OPEN, next=None),
+        health=(),
+        overhead={"us_per_step": None, "share": None},
+        next_step=following,
+    )
+    return build(sections, bench=_section(found, measured, asked, following))
 
 
 def _section(found: _Found, measured: Measured, asked: Asked, following: NextStep) -> BenchRow:

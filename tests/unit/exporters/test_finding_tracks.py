@@ -16,12 +16,12 @@ from made_traces import device, host, made_trace, step
 from slowstep.analyses.trace.measure import measure_trace
 from slowstep.analyses.trace.stretches import find_stretches
 from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.document.recording import finding_row
 from slowstep.exporters._finding_tracks import finding_track
 from slowstep.exporters._trace_events import OWN_PID
 from slowstep.exporters.chrome import FIRST_FINDING_TID, STAGES_TID, write_trace
 from slowstep.sources.kineto import SOURCE
 from slowstep.timeline.timeline import Timeline
-from slowstep.workflow.document import finding_row
 
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 SGEMM = "ampere_sgemm_128x64_tn"

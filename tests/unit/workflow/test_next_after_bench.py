@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from slowstep.calibration import BETWEEN_STARTS
+from slowstep.document.next_step import NextStep
 from slowstep.experiments.figures import Figure
 from slowstep.experiments.loader_speed import Point
 from slowstep.experiments.over_starts import over_starts
 from slowstep.experiments.overlap import Whole, put_together
 from slowstep.workflow.bench_act import Asked
 from slowstep.workflow.next_command.after_bench import after_bench, better_workers, kept_workers_gain, most_gain
-from slowstep.workflow.next_command.typed import NextStep
 
 
 def about(value: float, share: float = 0.01) -> Figure:

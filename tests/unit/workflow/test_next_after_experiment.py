@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from slowstep.document.next_step import NextStep
 from slowstep.workflow.next_command.after_experiment import after_experiment
-from slowstep.workflow.next_command.typed import NextStep
 
 
 def report_of(*rows: dict[str, Any]) -> dict[str, Any]:

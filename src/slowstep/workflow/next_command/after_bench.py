@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
+from slowstep.document.next_step import NextStep
 from slowstep.experiments.figures import Figure, combined, inverse
 from slowstep.experiments.judging import WORTH
 from slowstep.experiments.loader_speed import Point
@@ -17,7 +18,7 @@ from slowstep.experiments.overlap import Whole
 from slowstep.levers.workers import LEAST_ADDED
 from slowstep.units import format_count, format_ratio, format_share
 from slowstep.workflow.bench_act import Asked, EndedBy
-from slowstep.workflow.next_command.typed import USUAL_BUDGET_S, NextStep, budget_words, filled_in, place_words, prove, run, to_paste
+from slowstep.workflow.next_command.typed import USUAL_BUDGET_S, budget_words, filled_in, place_words, prove, run, to_paste
 
 _HALF: Final = 0.5
 _NO_LOADER: Final = (

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from slowstep.document.next_step import NextStep
 from slowstep.document.report import ExperimentRow
 from slowstep.experiments.experiment import (
     CUT_SHORT,
@@ -20,7 +21,7 @@ from slowstep.experiments.experiment import (
 from slowstep.experiments.plan import parse_spec
 from slowstep.units import format_duration
 from slowstep.workflow.lead_in import Limits
-from slowstep.workflow.next_command.typed import USUAL_BUDGET_S, NextStep, budget_words, filled_in, precision_words, prove, run, to_paste
+from slowstep.workflow.next_command.typed import USUAL_BUDGET_S, budget_words, filled_in, precision_words, prove, run, to_paste
 from slowstep.workflow.numerics_check import NEEDED
 
 Report = dict[str, Any]

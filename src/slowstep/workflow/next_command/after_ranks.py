@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from slowstep.workflow.next_command.typed import NextStep, analyze
+from slowstep.document.next_step import NextStep
+from slowstep.workflow.next_command.typed import analyze
 
 
 def after_rank(slower: int, paths: Sequence[Path]) -> NextStep:
@@ -14,5 +15,5 @@ def after_rank(slower: int, paths: Sequence[Path]) -> NextStep:
 
 
 def after_launcher(other: Path) -> NextStep:
-    """The rank is not known, but the folder of the next launcher of the same job is."""
+    """`other` is the folder of the next launcher of the same job, whose ranks are recorded there."""
     return NextStep(command=analyze(other))

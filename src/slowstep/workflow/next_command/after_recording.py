@@ -11,12 +11,13 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import ENOUGH_STEPS, WARMUP_AT_MOST_SHARE
 from slowstep.diagnosis.few_steps import ENOUGH_NS, enough_ns, enough_steps
 from slowstep.diagnosis.law import Diagnosis
+from slowstep.document.ending import ended_by_an_error, first_after_error
+from slowstep.document.next_step import NextStep
 from slowstep.record.folder import as_typed
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_count, format_duration, type_duration
-from slowstep.workflow.ending import ended_by_an_error, first_after_error
 from slowstep.workflow.next_command.after_session import after_session
-from slowstep.workflow.next_command.typed import NextStep, analyze, filled_in, prove, run, to_paste
+from slowstep.workflow.next_command.typed import analyze, filled_in, prove, run, to_paste
 
 
 def after_recording(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> NextStep:

@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from slowstep.analyses.steps import ENOUGH_STEPS
+from slowstep.document.next_step import NextStep
 from slowstep.frameworks._words import Change, Words
-from slowstep.workflow.next_command.typed import NextStep, prove
+from slowstep.workflow.next_command.typed import prove
 from slowstep.workflow.place import Place
 
 if TYPE_CHECKING:

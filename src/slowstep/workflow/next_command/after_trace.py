@@ -9,9 +9,10 @@ from typing import Final
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_doubts import TORCH
 from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
+from slowstep.document.next_step import NextStep
 from slowstep.timeline.trace import TraceFacts
 from slowstep.workflow.find import is_recording
-from slowstep.workflow.next_command.typed import NextStep, analyze
+from slowstep.workflow.next_command.typed import analyze
 
 # What a trace leaves open, a recording of the training itself answers, with a trace of a few of its steps.
 RECORD: Final = "slowstep run train.py"

@@ -1,4 +1,4 @@
-"""What all of them share: a next step, and command lines as they can be typed again.
+"""What all of them share: command lines as they can be typed again.
 
 They are quoted for the shell, have a mark where a secret was not recorded, and ask again for what was asked for.
 """
@@ -8,11 +8,9 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
-from slowstep.document.report import Run
 from slowstep.record.redact import HIDDEN
 
 # A word that needs no quotes, and with which no service lets anybody in.
@@ -21,15 +19,6 @@ FILL_IN: Final = "FILL_IN"
 USUAL_BUDGET_S: Final = 60.0
 # What `slowstep prove` takes where it is not told: half the width of an interval as a share.
 USUAL_PRECISION: Final = 0.05
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NextStep:
-    """`first` is to be done before `command` is typed, or is all there is to do; None where nothing is. `why` is what the command tells."""
-
-    command: str | None = None
-    first: str | None = None
-    why: str | None = None
 
 
 def to_paste(words: Sequence[str]) -> str:
@@ -75,12 +64,3 @@ def budget_words(seconds: float) -> tuple[str, ...]:
 def precision_words(precision: float) -> tuple[str, ...]:
     """The words that ask for a precision."""
     return ("--precision", f"{precision * 100:g}%")
-
-
-def say_next(run: Run | dict[str, Any], following: NextStep) -> None:
-    """Put a next step into a report's row of its run, in place of any other: what was to be done before that is not before this one."""
-    row = cast("dict[str, Any]", run)
-    for name, text in (("next_command", following.command), ("before_next", following.first)):
-        row.pop(name, None)
-        if text is not None:
-            row[name] = text
