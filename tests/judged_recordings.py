@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from made_recordings import Training, make_recording
-from slowstep.report.document import Report, validate
+from slowstep.document.report import Report, validate
 from slowstep.workflow.diagnose import diagnose_recording
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from launching import Workplace
-from slowstep.report.document import validate
+from slowstep.document.report import validate
 
 ATTEMPTS = 3
 

@@ -11,18 +11,18 @@ BEGINNING = """# report.json
 
 Generated from the schema in the package by `python tools/pages.py`; a test holds it against it. Every report is valid against that schema:
 
-    python -c "import importlib.resources as r; print((r.files('slowstep.report') / 'report.schema.json').read_text())"
+    python -c "import importlib.resources as r; print((r.files('slowstep.document') / 'report.schema.json').read_text())"
 
-`slowstep run`, `analyze` and `prove` write the document with `--json FILE` (`-` for standard output); `run` and `prove` leave one in the
-recording's folder, too. `bench`, `compare` and `runs` write documents of their own with it. Within `slowstep/report/1` fields are added,
-never taken away or given another meaning. **null is unknown, never zero.**
+`slowstep run`, `analyze`, `prove` and `bench` write the document with `--json FILE` (`-` for standard output); `run`, `prove` and `bench`
+leave one in the recording's folder, too. `compare` and `runs` write documents of their own with it. Within `slowstep/report/1` fields are
+added, never taken away or given another meaning. **null is unknown, never zero.**
 """
 HEAD = "\n| field | type | meaning |\n| --- | --- | --- |\n"
 
 
 def page() -> str:
     """The text of the page: a section for each key of the document."""
-    schema = json.loads((files("slowstep.report") / "report.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads((files("slowstep.document") / "report.schema.json").read_text(encoding="utf-8"))
     sections = (_section(key, what, schema["$defs"]) for key, what in schema["properties"].items())
     return BEGINNING + "".join(sections)
 

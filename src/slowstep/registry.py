@@ -1,15 +1,18 @@
-"""Discovery: one file in a package is one plug-in (a rule, a hook, a monitor, a source)."""
+"""Discovery: one file in a package is one plug-in (a rule, a hook, a monitor, a source, an exporter)."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
 
 from slowstep.errors import DiscoveryError
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+P = TypeVar("P")
 
 
 def discover(package_name: str, attribute: str, *, inside: str = "") -> dict[str, object]:
@@ -19,8 +22,27 @@ def discover(package_name: str, attribute: str, *, inside: str = "") -> dict[str
     attribute (`outside.words`). Raises DiscoveryError, naming the file, for a module that cannot be imported, one without the attribute,
     and two of the same name: a plug-in left out silently would look like one that found nothing.
     """
-    found: dict[str, object] = {}
-    origin: dict[str, str] = {}
+    return {name: plugin for name, plugin, _ in _discovered(package_name, attribute, inside, _folders(package_name))}
+
+
+def discover_of(kind: type[P], package_name: str, attribute: str, *, inside: str = "") -> dict[str, P]:
+    """The same, where every plug-in has to be of a class. Raises DiscoveryError, naming the file, for one that is of another."""
+    found: dict[str, P] = {}
+    for name, plugin, path in _discovered(package_name, attribute, inside, _folders(package_name)):
+        if not isinstance(plugin, kind):
+            raise DiscoveryError(f"The {attribute} of {path} is a {type(plugin).__name__}. Make it a {kind.__name__}.")
+        found[name] = plugin
+    return found
+
+
+def _folders(package_name: str) -> tuple[str, ...]:
+    return tuple(importlib.import_module(package_name).__path__)
+
+
+@cache
+def _discovered(package_name: str, attribute: str, inside: str, folders: tuple[str, ...]) -> tuple[tuple[str, object, str], ...]:
+    """Name, plug-in and file of each, for the package in these `folders`. Kept: of a folder of traces each file asks for all sources."""
+    found: dict[str, tuple[object, str]] = {}
     for module in _modules(package_name, inside):
         path = module.__file__ or module.__name__
         if not hasattr(module, attribute):
@@ -28,9 +50,9 @@ def discover(package_name: str, attribute: str, *, inside: str = "") -> dict[str
         plugin = getattr(module, attribute)
         name = str(getattr(plugin, "name", module.__name__.rpartition(".")[2]))
         if name in found:
-            raise DiscoveryError(f"{path} and {origin[name]} both define {attribute} {name!r}. Rename one of them.")
-        found[name], origin[name] = plugin, path
-    return dict(sorted(found.items()))
+            raise DiscoveryError(f"{path} and {found[name][1]} both define {attribute} {name!r}. Rename one of them.")
+        found[name] = plugin, path
+    return tuple((name, *found[name]) for name in sorted(found))
 
 
 def _modules(package_name: str, inside: str) -> list[ModuleType]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from launching import SLOWSTEP, Ended, Workplace
-from slowstep.report.bench_document import faults
+from slowstep.document.report import faults
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TRAIN = EXAMPLES / "case_study" / "train.py"
@@ -138,14 +138,14 @@ def test_a_sleeping_data_set_is_blocked_and_as_fast_as_its_sleep(work: Workplace
 
     report = report_of(work)
     assert ended.code == 0, ended.err
-    assert report["bound"]["kind"] == "blocked"
-    assert "time.sleep" in report["bound"]["sentence"]
-    assert 60 < report["loader"]["samples_per_s"]["value"] < 200
-    assert report["stages"][0]["kind"] == "read"
-    assert report["stages"][0]["ms_per_sample"] > 5
-    points = {point["workers"]: point["samples_per_s"]["value"] for point in report["sweep"]["points"] if point["samples_per_s"]}
+    assert report["bench"]["bound"]["kind"] == "blocked"
+    assert "time.sleep" in report["bench"]["bound"]["sentence"]
+    assert 60 < report["bench"]["loader"]["samples_per_s"]["value"] < 200
+    assert report["bench"]["stages"][0]["kind"] == "read"
+    assert report["bench"]["stages"][0]["ms_per_sample"] > 5
+    points = {point["workers"]: point["samples_per_s"]["value"] for point in report["bench"]["sweep"]["points"] if point["samples_per_s"]}
     assert points[2] > 1.5 * points[1]
-    assert report["whole"]["how"] == "max"
+    assert report["bench"]["whole"]["how"] == "max"
     assert_untouched(ended)
 
 
@@ -155,12 +155,12 @@ def test_a_loop_in_python_is_cpu_bound_and_its_transform_is_named(work: Workplac
 
     report = report_of(work)
     assert ended.code == 0, ended.err
-    assert report["bound"]["kind"] == "cpu"
-    largest = max(report["stages"], key=lambda row: row["share"])
+    assert report["bench"]["bound"]["kind"] == "cpu"
+    largest = max(report["bench"]["stages"], key=lambda row: row["share"])
     assert (largest["kind"], largest["name"]) == ("transform", "loop")
     assert largest["share"] > 0.5
     assert largest["left_out_ms"] > 0.3 * largest["ms_per_sample"]
-    assert {"double", "loop"} <= {row["name"] for row in report["stages"]}
+    assert {"double", "loop"} <= {row["name"] for row in report["bench"]["stages"]}
 
 
 @pytest.mark.alone
@@ -169,10 +169,10 @@ def test_large_pickled_samples_are_transport_bound(work: Workplace) -> None:
 
     report = report_of(work)
     assert ended.code == 0, ended.err
-    assert report["bound"]["kind"] == "transport"
-    assert max(report["stages"], key=lambda row: row["share"])["kind"] == "transport"
-    assert report["sweep"]["bend"] == 0
-    assert any("loader's indices" in note for note in report["notes"])
+    assert report["bench"]["bound"]["kind"] == "transport"
+    assert max(report["bench"]["stages"], key=lambda row: row["share"])["kind"] == "transport"
+    assert report["bench"]["sweep"]["bend"] == 0
+    assert any("loader's indices" in note for note in report["run"]["notes"])
 
 
 def test_the_compute_alone_is_faster_than_a_training_that_waits_for_its_input(work: Workplace) -> None:
@@ -181,16 +181,16 @@ def test_the_compute_alone_is_faster_than_a_training_that_waits_for_its_input(wo
 
     report = report_of(work)
     assert ended.code == 0, ended.err
-    compute = report["compute"]
+    compute = report["bench"]["compute"]
     assert compute["samples_per_s"]["value"] > 2 * compute["as_is_samples_per_s"]["value"]
     assert compute["samples_per_s"]["value"] < 8 / 0.005
     # Beside another load the halves may no longer be told apart.
-    is_busy = (report["run"]["foreign_share"] or 0.0) >= 0.2
-    assert report["whole"]["how"] == "max"
-    assert report["whole"]["binds"] in ({"loader", "both"} if is_busy else {"loader"})
-    assert report["loader"]["samples_per_s"]["value"] < 200
-    assert report["stages"] == []
-    assert report["sweep"] is None
+    is_busy = (report["bench"]["foreign_share"] or 0.0) >= 0.2
+    assert report["bench"]["whole"]["how"] == "max"
+    assert report["bench"]["whole"]["binds"] in ({"loader", "both"} if is_busy else {"loader"})
+    assert report["bench"]["loader"]["samples_per_s"]["value"] < 200
+    assert report["bench"]["stages"] == []
+    assert report["bench"]["sweep"] is None
     assert_untouched(ended)
 
 
@@ -200,12 +200,12 @@ def test_without_workers_both_add_up(work: Workplace) -> None:
 
     report = report_of(work)
     assert ended.code == 0, ended.err
-    whole = report["whole"]
+    whole = report["bench"]["whole"]
     assert whole["how"] == "sum"
     # 8 samples sleep 40 ms, and the step 5 ms.
     assert 8 / 0.10 < whole["predicted"]["value"] < 8 / 0.045
     assert whole["agrees"]
-    assert "--levers workers=" in report["next"]["command"]
+    assert "--levers workers=" in report["run"]["next_command"]
 
 
 def test_a_script_that_never_trains_is_said_to(work: Workplace) -> None:
@@ -230,9 +230,9 @@ def test_a_loop_without_a_loader_has_none_to_measure(work: Workplace) -> None:
 
     report = report_of(work)
     assert ended.code == 2
-    assert report["loader"] is None
-    assert "no torch DataLoader" in report["run"]["reason"]
-    assert report["next"]["command"].startswith("slowstep run")
+    assert report["bench"]["loader"] is None
+    assert "no torch DataLoader" in report["bench"]["reason"]
+    assert report["run"]["next_command"].startswith("slowstep run")
     assert_untouched(ended)
 
 
@@ -255,10 +255,10 @@ train(Pairs())
 
     report = report_of(work)
     assert ended.code == 0, ended.err
-    assert report["loader"]["dataset"] == "Slow"
-    assert any(note.startswith("the training reads 2 loaders") for note in report["notes"])
+    assert report["bench"]["loader"]["dataset"] == "Slow"
+    assert any(note.startswith("the training reads 2 loaders") for note in report["run"]["notes"])
     # What is left on cached batches is not the wait for the other loader.
-    assert report["compute"]["samples_per_s"]["value"] > 2 * report["loader"]["samples_per_s"]["value"]
+    assert report["bench"]["compute"]["samples_per_s"]["value"] > 2 * report["bench"]["loader"]["samples_per_s"]["value"]
 
 
 @pytest.mark.nightly
@@ -276,10 +276,10 @@ train(DataLoader(Stream(), batch_size=8, num_workers=1))
 
     report = report_of(work)
     assert ended.code == 0, ended.err
-    assert report["loader"]["stream"]
-    assert report["loader"]["dataset_length"] is None
-    assert 100 < report["loader"]["samples_per_s"]["value"] < 500
-    assert report["bound"]["kind"] == "blocked"
+    assert report["bench"]["loader"]["stream"]
+    assert report["bench"]["loader"]["dataset_length"] is None
+    assert 100 < report["bench"]["loader"]["samples_per_s"]["value"] < 500
+    assert report["bench"]["bound"]["kind"] == "blocked"
 
 
 @pytest.mark.nightly
@@ -288,8 +288,8 @@ def test_ten_samples_are_enough(work: Workplace) -> None:
 
     report = report_of(work)
     assert ended.code == 0, ended.err
-    assert report["loader"]["dataset_length"] == 10
-    assert report["loader"]["samples_per_s"]["value"] < 200
+    assert report["bench"]["loader"]["dataset_length"] == 10
+    assert report["bench"]["loader"]["samples_per_s"]["value"] < 200
 
 
 @pytest.mark.nightly
@@ -310,8 +310,8 @@ if __name__ == "__main__":
 
     report = report_of(work)
     assert ended.code == 0, ended.err
-    assert report["loader"]["workers"] == 0
-    assert all("spawn" in point["reason"] for point in report["sweep"]["points"] if point["workers"])
+    assert report["bench"]["loader"]["workers"] == 0
+    assert all("spawn" in point["reason"] for point in report["bench"]["sweep"]["points"] if point["workers"])
 
 
 def test_what_a_worker_raises_is_told_and_the_rest_is_measured(work: Workplace) -> None:
@@ -332,9 +332,9 @@ train(DataLoader(Data(make, length=100_000), batch_size=2, num_workers=1), steps
     ended = bench(work, "data", raising, budget="8s")
 
     report = report_of(work)
-    assert "sample is broken" in report["loader"]["reason"]
+    assert "sample is broken" in report["bench"]["loader"]["reason"]
     assert ended.code == 0, ended.err
-    assert report["stages"] != []
+    assert report["bench"]["stages"] != []
 
 
 def test_ctrl_c_leaves_a_partial_report_and_nothing_else(work: Workplace) -> None:
@@ -346,7 +346,7 @@ def test_ctrl_c_leaves_a_partial_report_and_nothing_else(work: Workplace) -> Non
 
     assert ended.code == 130
     report = report_of(work)
-    assert report["run"]["ended_by"] == "interrupted"
+    assert report["bench"]["ended_by"] == "interrupted"
     assert_untouched(ended)
 
 
@@ -358,7 +358,7 @@ def test_the_case_study_names_its_slow_transform(work: Workplace, pictures: Path
 
     report = report_of(work)
     assert ended.code == 0, ended.err
-    assert report["bound"]["kind"] == "cpu"
-    largest = max(report["stages"], key=lambda row: row["share"])
+    assert report["bench"]["bound"]["kind"] == "cpu"
+    largest = max(report["bench"]["stages"], key=lambda row: row["share"])
     assert (largest["kind"], largest["name"]) == ("transform", "augment_slow")
-    assert {"read", "decode", "collate", "transport"} <= {row["kind"] for row in report["stages"]}
+    assert {"read", "decode", "collate", "transport"} <= {row["kind"] for row in report["bench"]["stages"]}

@@ -12,8 +12,8 @@ import pytest
 
 from launching import Workplace
 from recorded import Process, Ran, Server, run_script
+from slowstep.document.report import validate
 from slowstep.record.format import ENV_STEPS
-from slowstep.report.document import validate
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -14,9 +14,9 @@ import pytest
 
 from launching import Ended, Workplace
 from sandboxed import looks_of
+from slowstep.document.report import validate
 from slowstep.errors import NoSandbox
 from slowstep.experiments.sandbox import open_sandbox
-from slowstep.report.document import validate
 
 pytestmark = pytest.mark.timeout(480)
 slow = pytest.mark.slow

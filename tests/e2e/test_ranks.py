@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from launching import SLOWSTEP, Ended, Workplace, count_records
+from slowstep.document.report import validate
 from slowstep.record import format as contract
-from slowstep.report.document import validate
 
 pytest.importorskip("torch.distributed")
 pytestmark = pytest.mark.slow

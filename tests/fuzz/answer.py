@@ -14,8 +14,8 @@ from rich.cells import cell_len
 
 from slowstep.analyses.trace.measure import measure_trace
 from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.document.report import faults
 from slowstep.errors import SlowstepError
-from slowstep.report.document import faults
 from slowstep.report.json import dumps
 from slowstep.report.terminal import render
 from slowstep.sources._source import PLAIN, Reading
@@ -23,7 +23,7 @@ from slowstep.sources.recording import SOURCE as RECORDING
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.analyze import analyze
-from slowstep.workflow.export import SUFFIX, export
+from slowstep.workflow.export import export, exporters
 from slowstep.workflow.find import Found
 from slowstep.workflow.trace_cache import read_cached
 from slowstep.workflow.traces import Asked
@@ -50,8 +50,8 @@ def faults_of_answer(path: Path, folder: Path) -> list[str]:
                 raise Refused(str(error)) from None
             return [f"a {type(error).__name__} that says nothing"]
         if "trace" in report["run"]:
-            for kind, suffix in SUFFIX.items():
-                export(kind, [path], report, folder / f"exported{suffix}", asked=Asked(), how=PLAIN)
+            for exporter in exporters().values():
+                export(exporter, [path], report, folder / f"exported{exporter.suffix}", asked=Asked(), how=PLAIN)
     found = faults(report)
     # An exception in a rule or an analysis costs that rule only, so that the report stands; here it must not be hidden.
     found += [f"{row['rule']} is not judged: {row['reason']}" for row in report["not_judged"] if "internal error" in row["reason"]]

@@ -11,9 +11,10 @@ import pytest
 from rich.cells import cell_len
 
 from slowstep.cli.bench import keep
-from slowstep.report.bench_document import faults
-from slowstep.report.bench_terminal import KEPT, WORDS, render, show
+from slowstep.document.report import faults
+from slowstep.report.bench_terminal import KEPT, WORDS
 from slowstep.report.json import write
+from slowstep.report.terminal import render, show
 
 REPORTS = Path(__file__).parents[1] / "data" / "reports"
 NAMES = ["bench-data", "bench-compute", "bench-partial"]
@@ -73,7 +74,7 @@ def test_it_is_shown_as_the_stream_can_take_it(monkeypatch):
 
 def test_control_characters_of_a_command_reach_no_terminal():
     report = load("bench-data")
-    report["next"]["command"] = "slowstep run '\x1b[31mtrain.py'"
+    report["run"]["next_command"] = "slowstep run '\x1b[31mtrain.py'"
 
     assert "\x1b" not in render(report, width=80, color=False)
 
@@ -87,7 +88,7 @@ def text_of(report: dict[str, Any]) -> str:
 def test_what_is_read_and_received_stands_beside_what_batches_hold():
     report = load("bench-data")
     figure = {"value": 1100.0, "low": 950.0, "high": 1200.0}
-    report["loader"] |= {"storage_mb_per_s": figure, "received_mb_per_s": figure}
+    report["bench"]["loader"] |= {"storage_mb_per_s": figure, "received_mb_per_s": figure}
 
     text = text_of(report)
 
@@ -98,7 +99,7 @@ def test_what_is_read_and_received_stands_beside_what_batches_hold():
 
 def test_a_loader_that_reads_next_to_nothing_is_not_said_to_read():
     report = load("bench-data")
-    report["loader"]["read_mb_per_s"] = {"value": 0.1, "low": 0.1, "high": 0.1}
+    report["bench"]["loader"]["read_mb_per_s"] = {"value": 0.1, "low": 0.1, "high": 0.1}
 
     assert "by read calls" not in text_of(report)
 
@@ -114,9 +115,9 @@ def test_a_loader_that_reads_next_to_nothing_is_not_said_to_read():
 )
 def test_what_workers_beyond_the_bend_do_is_said_as_it_is(rates, said):
     report = load("bench-data")
-    for point, rate in zip(report["sweep"]["points"], rates, strict=True):
+    for point, rate in zip(report["bench"]["sweep"]["points"], rates, strict=True):
         point["samples_per_s"] = {"value": rate, "low": rate, "high": rate}
-    report["sweep"]["bend"] = 0
+    report["bench"]["sweep"]["bend"] = 0
 
     assert said in text_of(report)
 
@@ -127,7 +128,7 @@ def test_what_workers_beyond_the_bend_do_is_said_as_it_is(rates, said):
 def test_an_end_that_few_batches_do_not_tell_is_not_said(low: float | None, high: float | None, said: str) -> None:
     report = load("bench-data")
     figure = {"value": 686.0, "low": low, "high": high}
-    report["sweep"]["points"][-1]["samples_per_s"] = report["loader"]["samples_per_s"] = figure
+    report["bench"]["sweep"]["points"][-1]["samples_per_s"] = report["bench"]["loader"]["samples_per_s"] = figure
 
     text = text_of(report)
 
@@ -138,27 +139,27 @@ def test_an_end_that_few_batches_do_not_tell_is_not_said(low: float | None, high
 
 def test_a_training_that_was_not_measured_has_a_reason_once():
     report = load("bench-compute")
-    report["whole"] = None
-    report["compute"] |= {"samples_per_s": None, "as_is_samples_per_s": None, "reason": "too few steps"}
+    report["bench"]["whole"] = None
+    report["bench"]["compute"] |= {"samples_per_s": None, "as_is_samples_per_s": None, "reason": "too few steps"}
 
     assert "The training not measured (too few steps)" in text_of(report)
-    report["compute"]["reason"] = None
+    report["bench"]["compute"]["reason"] = None
     assert "The training not measured Then" in text_of(report)
 
 
 @pytest.mark.parametrize(("measured", "said"), [(True, "Partial: it is gone"), (False, "Not measured: it is gone")])
 def test_what_was_measured_until_it_ended_is_a_part(measured, said):
     report = load("bench-data")
-    report["run"]["reason"] = "it is gone"
+    report["bench"]["reason"] = "it is gone"
     if not measured:
-        report["loader"] = report["compute"] = report["whole"] = None
+        report["bench"]["loader"] = report["bench"]["compute"] = report["bench"]["whole"] = None
 
     assert said in text_of(report)
 
 
 def test_a_reason_for_everything_is_said_once():
     report = load("bench-data")
-    report["run"]["reason"] = report["stages_reason"] = "the loader cannot be measured: it is gone"
+    report["bench"]["reason"] = report["bench"]["stages_reason"] = "the loader cannot be measured: it is gone"
 
     assert text_of(report).count("it is gone") == 1
 
@@ -174,7 +175,7 @@ def test_an_earlier_report_is_replaced_and_another_file_is_not(tmp_path):
     write(load("bench-data"), target)
     write(load("bench-compute"), target)
 
-    assert json.loads(target.read_text())["bench"] == "compute"
+    assert json.loads(target.read_text())["bench"]["half"] == "compute"
 
 
 def test_a_report_is_kept_in_its_recording_and_says_where(tmp_path, monkeypatch):
@@ -194,5 +195,5 @@ def test_of_a_report_that_could_not_be_kept_no_place_is_named(tmp_path):
 
     keep(report)
 
-    assert report["run"]["recording"] is None
+    assert "recording" not in report["run"]
     assert "Saved" not in render(report, width=80, color=False)

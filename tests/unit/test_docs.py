@@ -16,6 +16,7 @@ def test_every_path_that_a_page_names_exists(page):
     named = re.findall(r"`((?:src|tests|docs|tools|benchmarks|examples)/[\w/.-]+)`", text)
     invented = {
         "src/slowstep/diagnosis/rules/slow_thing.py",
+        "src/slowstep/exporters/thing.py",
         "src/slowstep/record/hooks/framework_thing.py",
         "src/slowstep/record/monitors/thing.py",
         "src/slowstep/sources/thing.py",

@@ -7,9 +7,9 @@ import unicodedata
 import pytest
 
 from made_recordings import Training, make_recording
+from slowstep.document.report import validate
 from slowstep.harmless import harmless, without_surrogates
 from slowstep.report.canvas import ASCII, UNICODE, printable
-from slowstep.report.document import validate
 from slowstep.report.html import render_block
 from slowstep.report.terminal import render
 from slowstep.workflow.diagnose import diagnose_recording

@@ -20,6 +20,7 @@ HEAVY = [
     "rich",
     "typer",
     "msgspec",
+    "slowstep.document",
     "slowstep.report",
     "slowstep.timeline",
     "slowstep.analyses",
@@ -66,7 +67,7 @@ def test_nothing_that_runs_inside_a_training_brings_anything_heavy_along():
 def test_the_probe_sees_what_is_heavy():
     done = _fresh("-c", PROBE, json.dumps([["slowstep.report.terminal"], HEAVY]))
 
-    assert json.loads(done.stdout) == ["slowstep.report.terminal", ["rich", "slowstep.report"]]
+    assert json.loads(done.stdout) == ["slowstep.report.terminal", ["rich", "slowstep.document", "slowstep.report"]]
 
 
 def test_importing_slowstep_reads_no_other_module_of_it():

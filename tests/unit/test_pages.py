@@ -45,7 +45,7 @@ def test_every_table_and_column_is_on_its_page():
 
 def test_every_field_of_the_report_has_a_type_and_a_meaning():
     page = (DOCS / "report.md").read_text(encoding="utf-8")
-    schema = json.loads((ROOT / "src/slowstep/report/report.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads((ROOT / "src/slowstep/document/report.schema.json").read_text(encoding="utf-8"))
     rows = re.findall(r"^\| `([^`]+)` \| (.*?) \| (.*) \|$", page, re.MULTILINE)
 
     assert [key for key in schema["properties"] if f"\n## `{key}`\n" not in page] == []

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from slowstep.errors import DiscoveryError
-from slowstep.registry import discover
+from slowstep.registry import discover, discover_of
 
 
 @pytest.fixture
@@ -61,3 +61,26 @@ def test_a_file_without_the_attribute_is_a_loud_error_that_names_it(package):
 def test_two_plug_ins_of_one_name_are_a_loud_error_that_names_both(package):
     with pytest.raises(DiscoveryError, match=r"two\.py and .*one\.py both define RULE 'same'"):
         discover(package(one=NAMED.format("same"), two=NAMED.format("same")), "RULE")
+
+
+def test_a_plug_in_of_another_class_is_a_loud_error(package):
+    assert discover_of(int, package(one="RULE = 1", two="RULE = True"), "RULE") == {"one": 1, "two": True}
+    with pytest.raises(DiscoveryError, match=r"The RULE of .*one\.py is a int\. Make it a str"):
+        discover_of(str, "plugged", "RULE")
+
+
+def test_files_are_looked_for_once(package, monkeypatch):
+    name = package(one="RULE = 1")
+    discover(name, "RULE")
+
+    monkeypatch.setattr("pkgutil.iter_modules", lambda *_: pytest.fail("looked for again"))
+
+    assert discover(name, "RULE") == {"one": 1}
+
+
+def test_a_broken_module_is_an_error_each_time(package):
+    name = package(one="RULE = ")
+
+    for _ in range(2):
+        with pytest.raises(DiscoveryError, match="cannot be imported"):
+            discover(name, "RULE")

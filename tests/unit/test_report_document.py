@@ -5,7 +5,8 @@ import math
 
 import pytest
 
-from slowstep.report import document, json
+from slowstep.document import report as document
+from slowstep.report import json
 from slowstep.stages import STAGES, UNATTRIBUTED
 
 NAMES = ["bottleneck", "healthy", "undetermined", "unknown", "nothing", "proved"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from slowstep.report.document import validate
+from slowstep.document.report import validate
 from slowstep.report.terminal import render, show
 
 REPORTS = Path(__file__).parents[1] / "data" / "reports"

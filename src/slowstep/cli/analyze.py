@@ -19,16 +19,15 @@ from slowstep.cli.progress import progress_on
 from slowstep.cli.user_command import check_json_target
 from slowstep.cli.verbose import Verbose
 from slowstep.errors import BadUsage, UnreadableInput
-from slowstep.report.bench_document import SCHEMA as BENCH_SCHEMA
-from slowstep.report.bench_terminal import show as show_bench
+from slowstep.exporters._exporter import Exporter
 from slowstep.report.drawn_parts import raising
 from slowstep.report.json import dumps, show_and_write
 from slowstep.report.streams import print_line
 from slowstep.report.terminal import show
 from slowstep.sources._source import Reading
 from slowstep.workflow.analyze import analyze as analyze_paths
-from slowstep.workflow.export import SUFFIX, Kind
-from slowstep.workflow.export import export as export_trace
+from slowstep.workflow.export import export as export_by
+from slowstep.workflow.export import export_document, exporters
 from slowstep.workflow.given import Given, what_is_given
 from slowstep.workflow.trace_memory import events_within
 from slowstep.workflow.traces import Asked
@@ -91,15 +90,18 @@ def analyze(
     ] = None,
     export: Annotated[
         str | None,
-        typer.Option("--export", metavar="chrome|parquet", help="Write a trace with findings as tracks for Perfetto, or all tables."),
+        typer.Option(
+            "--export",
+            metavar="|".join(exporters()),
+            help=f"Write it for other programs. {' '.join(f'{name}: {each.writes}.' for name, each in exporters().items())}",
+        ),
     ] = None,
     export_to: Annotated[
         Path | None,
         typer.Option(
             "--export-to",
             metavar="PATH",
-            help=f"Where: a trace, gzipped if PATH ends in .gz, or the tables' folder; without it TRACE{SUFFIX['chrome']} or "
-            f"TRACE{SUFFIX['parquet']} in the current folder.",
+            help=f"Where; without it {' or '.join(f'TRACE{each.suffix}' for each in exporters().values())} in the current folder.",
         ),
     ] = None,
     verbose: Verbose = False,
@@ -109,12 +111,19 @@ def analyze(
     PATH is a recording (a folder that `slowstep run` made), a trace, a folder of them, or a report.json. Without it, the last run is shown.
     """
     asked = Asked(step=_step(step), batch_size=batch_size)
-    kind = _kind(export, export_to)
+    exporter = _exporter(export, export_to)
     check_json_target(json)
     given = what_is_given(paths or [])
-    if given.document is not None:
-        changed = warmup is not None or rank is not None or asked != Asked() or kind is not None
-        _show_document(given, json, changed=changed, verbose=verbose)
+    changed = warmup is not None or rank is not None or asked != Asked()
+    needs_more = changed or (exporter is not None and exporter.write_document is None)
+    if given.document is not None and not (given.is_benched and needs_more):
+        if needs_more:
+            raise BadUsage(
+                f"{given.paths[0]} is a report, made already. Give the recording or the trace that it is of, with the same options."
+            )
+        _show_document(given, given.document, json, verbose=verbose)
+        if exporter is not None:
+            _say_written(export_document(exporter, given.paths[0], given.document, export_to), json)
         return
     paths, rank = list(given.paths), given.rank if rank is None else rank
     with progress_on(sys.stderr) as progress:
@@ -126,35 +135,32 @@ def analyze(
         sys.stdout.write(dumps(report))
     else:
         show_and_write(lambda: show(report, sys.stdout, verbose=verbose), report, json)
-    if kind is not None:
+    if exporter is not None:
         # Last: what cannot be written costs nobody the report.
         with progress_on(sys.stderr) as progress:
-            place = export_trace(kind, paths, report, export_to, asked=asked, how=replace(how, progress=progress))
-        if json != "-":
-            print_line(f"Written     {place}", sys.stdout)
+            place = export_by(exporter, paths, report, export_to, asked=asked, how=replace(how, progress=progress))
+        _say_written(place, json)
 
 
-def _show_document(given: Given, json: str | None, *, changed: bool, verbose: bool) -> None:
+def _show_document(given: Given, document: dict[str, Any], json: str | None, *, verbose: bool) -> None:
     """Show a report as it was written."""
-    path, document = given.paths[0], given.document or {}
-    if changed:
-        raise BadUsage(f"{path} is a report, made already. Give the recording or the trace that it is of, with the same options.")
-
-    def draw() -> None:
-        if document["schema"] == BENCH_SCHEMA:
-            show_bench(document, sys.stdout)
-        else:
-            show(document, sys.stdout, verbose=verbose)
-
+    path = given.paths[0]
+    if given.chosen:
+        _say_which(document, ())
     try:
         if json == "-":
             sys.stdout.write(dumps(document))
         else:
             # What somebody has changed is no fault of ours.
             with raising():
-                show_and_write(draw, document, json)
+                show_and_write(lambda: show(document, sys.stdout, verbose=verbose), document, json)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise UnreadableInput(f"{path} is a report that lacks something, or was changed ({type(error).__name__}: {error}).") from error
+
+
+def _say_written(place: Path, json: str | None) -> None:
+    if json != "-":
+        print_line(f"Written     {place}", sys.stdout)
 
 
 def _say_which(report: dict[str, Any], asked: Sequence[Path]) -> None:
@@ -166,15 +172,15 @@ def _say_which(report: dict[str, Any], asked: Sequence[Path]) -> None:
         say(f"slowstep: the last run here is {recording if shown.startswith('.') else shown}")
 
 
-def _kind(text: str | None, place: Path | None) -> Kind | None:
-    if text is None and place is not None:
-        raise BadUsage(f"--export-to {place}: say what is to be written there, --export chrome or --export parquet.")
-    for kind in SUFFIX:
-        if text == kind:
-            return kind
-    if text is not None:
-        raise BadUsage(f"--export {text}: give chrome or parquet.")
-    return None
+def _exporter(name: str | None, place: Path | None) -> Exporter | None:
+    if name is None and place is None:
+        return None
+    known = exporters()
+    if name is None:
+        raise BadUsage(f"--export-to {place}: say what is to be written there, {' or '.join(f'--export {each}' for each in known)}.")
+    if name not in known:
+        raise BadUsage(f"--export {name}: give {' or '.join(known)}.")
+    return known[name]
 
 
 def _step(text: str | None) -> Chosen:

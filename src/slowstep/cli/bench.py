@@ -17,8 +17,9 @@ from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.thrown_away import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
 from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.errors import INTERRUPTED_CODE, BadUsage, UnwritableOutput
-from slowstep.report.bench_terminal import KEPT, show
+from slowstep.report.bench_terminal import KEPT
 from slowstep.report.json import dumps, show_and_write, write
+from slowstep.report.terminal import show
 from slowstep.workflow.bench import bench as bench_training
 from slowstep.workflow.bench_act import Asked, Measured, What
 from slowstep.workflow.bench_report import make_report
@@ -127,12 +128,12 @@ def _report(measured: Measured, asked: Asked, json: str | None) -> None:
 
 def keep(report: Any) -> None:
     """Keep the report in its recording, whose own steps do not say what was measured. Where that fails, no place is named."""
-    folder = report["run"]["recording"]
+    folder = report["run"].get("recording")
     try:
         if folder is not None:
             write(report, Path(folder) / KEPT)
     except UnwritableOutput:
-        report["run"]["recording"] = None
+        del report["run"]["recording"]
 
 
 def _say_failure(measured: Measured) -> None:

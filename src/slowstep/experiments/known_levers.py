@@ -8,14 +8,14 @@ from typing import Final
 
 from slowstep.errors import BadUsage
 from slowstep.record.lever import Lever, Spec
-from slowstep.registry import discover
+from slowstep.registry import discover_of
 
 LEVERS: Final = "slowstep.levers"
 
 
 def known_levers() -> dict[str, Lever]:
     """All levers, by name. Raises DiscoveryError for a broken one."""
-    return {name: lever for name, lever in discover(LEVERS, "LEVER").items() if isinstance(lever, Lever)}
+    return discover_of(Lever, LEVERS, "LEVER")
 
 
 def check(spec: Spec, levers: Mapping[str, Lever], *, filled_in: frozenset[str] = frozenset()) -> None:

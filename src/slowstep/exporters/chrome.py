@@ -1,4 +1,7 @@
-"""A trace with what slowstep found in it, as Perfetto and chrome://tracing open it: host threads, streams, steps, stages, findings."""
+"""A trace with what slowstep found in it, as Perfetto and chrome://tracing open it: host threads, streams, steps, stages, findings.
+
+Of a recording it shows the steps, and what each thread did.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,12 @@ from typing import Any
 
 import polars as pl
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.trace.stretches import find_stretches
-from slowstep.exporters.finding_tracks import finding_track
-from slowstep.exporters.trace_events import OWN_PID, first_of_all, named, write_events
+from slowstep.exporters._exporter import Exporter
+from slowstep.exporters._finding_tracks import finding_track
+from slowstep.exporters._recording import recording_events, recording_names
+from slowstep.exporters._trace_events import OWN_PID, first_of_all, named, write_events
 from slowstep.timeline.timeline import Timeline
 
 STEPS_TID, STAGES_TID, FIRST_FINDING_TID = 1, 2, 3
@@ -21,7 +27,7 @@ FIRST_DEVICE_PID = 2_000_000_001
 Tracks = Mapping[int, tuple[str, pl.DataFrame]]
 
 
-def write_chrome(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataFrame], report: Mapping[str, Any]) -> None:
+def write_trace(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataFrame], report: Mapping[str, Any]) -> None:
     """Write it, gzipped where the target's name ends in `.gz`. Raises UnwritableOutput where the target exists or cannot be written."""
     stretches = find_stretches(timeline, tables["steps"], tables["gaps"])
     tracks = {
@@ -30,6 +36,11 @@ def write_chrome(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataF
     }
     shown = {tid: (rule, rows) for tid, (rule, rows) in tracks.items() if rows.height}
     write_events(target, _names(timeline, shown), _events(timeline, tables["steps"], stretches, shown))
+
+
+def write_recording(target: Path, timeline: Timeline, m: Measurements, report: Mapping[str, Any]) -> None:
+    """Write the trace of a recording, in the same way."""
+    write_events(target, recording_names(timeline), recording_events(timeline, m))
 
 
 def _names(timeline: Timeline, tracks: Tracks) -> Iterator[dict[str, Any]]:
@@ -71,3 +82,12 @@ def _own(rows: pl.DataFrame, name: pl.Expr, tid: int, category: pl.Expr) -> pl.D
 def _traced(rows: pl.DataFrame, pid: pl.Expr, tid: pl.Expr) -> pl.DataFrame:
     """Events of the trace."""
     return rows.select("start_ns", "end_ns", name=pl.col("name").cast(pl.String), cat=pl.col("kind").cast(pl.String), pid=pid, tid=tid)
+
+
+EXPORTER = Exporter(
+    name="chrome",
+    suffix=".slowstep.json.gz",
+    writes="a trace for Perfetto with findings as tracks, gzipped where its name ends in .gz",
+    write_trace=write_trace,
+    write_recording=write_recording,
+)

@@ -5,17 +5,28 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.errors import UnwritableOutput
+from slowstep.exporters._exporter import Exporter
+from slowstep.exporters._recording import recorded_ledger, recorded_steps
+from slowstep.timeline.schema import TABLES
 from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace_tables import TRACE_TABLES
 
 
-def write_parquet(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataFrame]) -> None:
+def write_trace(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataFrame], report: Mapping[str, Any]) -> None:
     """Write a trace's tables (docs/tables.md) and what was measured of it. Raises UnwritableOutput as `write_tables`."""
     write_tables(target, {table.name: timeline.table(table.name) for table in TRACE_TABLES} | dict(tables))
+
+
+def write_recording(target: Path, timeline: Timeline, m: Measurements, report: Mapping[str, Any]) -> None:
+    """Write a recording's tables, and `steps` and `ledger` as measured. Raises UnwritableOutput as `write_tables`."""
+    tables = {table.name: timeline.table(table.name) for table in TABLES}
+    write_tables(target, tables | {"steps": recorded_steps(m), "ledger": recorded_ledger(m)})
 
 
 def write_tables(target: Path, tables: Mapping[str, pl.DataFrame]) -> None:
@@ -29,3 +40,12 @@ def write_tables(target: Path, tables: Mapping[str, pl.DataFrame]) -> None:
     except (OSError, pl.exceptions.PolarsError) as error:
         shutil.rmtree(target, ignore_errors=True)
         raise UnwritableOutput(f"{target} cannot be written: {error}.") from error
+
+
+EXPORTER = Exporter(
+    name="parquet",
+    suffix=".slowstep-tables",
+    writes="a folder with all tables",
+    write_trace=write_trace,
+    write_recording=write_recording,
+)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache
 
 from slowstep.frameworks._words import Words
-from slowstep.registry import discover
+from slowstep.registry import discover_of
 
 PLAIN = "torch"
 
 
-@cache
 def all_words() -> dict[str, Words]:
     """The words of all frameworks, by name."""
-    found = discover("slowstep.frameworks", "WORDS", inside="outside.words")
-    return {words.name: words for words in found.values() if isinstance(words, Words)}
+    return discover_of(Words, "slowstep.frameworks", "WORDS", inside="outside.words")
 
 
 def plain() -> Words:

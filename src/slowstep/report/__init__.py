@@ -1,1 +1,1 @@
-"""Reports: they draw a document (`slowstep.report.document`), they compute nothing."""
+"""Reports: they draw a document (`slowstep.document.report`), they compute nothing."""

@@ -1,19 +1,18 @@
-"""The report of `slowstep bench` on one screen: the halves, what the loader does with its time, its curve, the whole, the next command."""
+"""What `slowstep bench` measured, on one screen: the halves, what the loader does with its time, its curve, the whole, the next command."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from slowstep.levers.workers import LEAST_ADDED
-from slowstep.report.canvas import ASCII, UNICODE, Canvas, fitting, printable
 from slowstep.report.drawn_parts import draw_part
 from slowstep.report.saved import draw_kept
-from slowstep.report.streams import takes_color, takes_unicode, width_of
 from slowstep.units import UNKNOWN, format_count, format_duration, format_number, format_share
 
 if TYPE_CHECKING:
-    from slowstep.report.bench_document import BenchReport, FigureRow, LoaderRow, PointRow, StageRow, WholeRow
+    from slowstep.document.bench import BenchRow, FigureRow, LoaderRow, PointRow, StageRow, WholeRow
+    from slowstep.document.report import Report
+    from slowstep.report.canvas import Canvas
 
 # From this width on the parts have bars, and a column of what leaving them out saves.
 _WITH_BARS: Final = 64
@@ -32,7 +31,7 @@ _NEXT_TO_NOTHING: Final = 0.1
 # A tenth of what a disk gives that seeks for every 4 KiB (a hundred times a second, 0.4 MB/s) keeps no loader waiting.
 _LEAST_MB_PER_S: Final = 0.04
 # The name of the report in its recording.
-KEPT: Final = "bench.json"
+KEPT: Final = "report.json"
 WORDS: Final = {
     "cpu": "CPU-BOUND",
     "storage": "DISK-BOUND",
@@ -44,33 +43,27 @@ WORDS: Final = {
 }
 
 
-def render(report: Mapping[str, Any], *, width: int, color: bool, unicode: bool = True) -> str:
-    """The report as text, `width` cells wide (40 to 120), with ANSI colours or none, in plain ASCII where `unicode` is False."""
-    glyphs = UNICODE if unicode else ASCII
-    canvas = Canvas(width=fitting(width), glyphs=glyphs)
-    document = cast("BenchReport", printable(dict(report), glyphs))
-    for draw in (_draw_header, _draw_stages, _draw_sweep, _draw_bound, _draw_whole):
-        draw_part(canvas, draw, document)
-    draw_kept(canvas, document["run"].get("recording"), KEPT, cells=_LABEL_CELLS)
-    return canvas.text(color=color)
+def draw_bench(canvas: Canvas, report: Report) -> None:
+    """Draw the page of a report with a section `bench`."""
+    bench = report["bench"]
+    draw_part(canvas, _draw_header, report)
+    for draw in (_draw_stages, _draw_sweep, _draw_bound, _draw_whole):
+        draw_part(canvas, draw, bench)
+    draw_part(canvas, _draw_next, report)
+    draw_kept(canvas, cast("dict[str, Any]", report["run"]).get("recording"), KEPT, cells=_LABEL_CELLS)
 
 
-def show(report: Mapping[str, Any], stream: TextIO) -> None:
-    """Print the report to a stream as it can take it."""
-    stream.write(render(report, width=width_of(stream), color=takes_color(stream), unicode=takes_unicode(stream)))
-    stream.flush()
-
-
-def _draw_header(canvas: Canvas, report: BenchReport) -> None:
-    run, loader = report["run"], report["loader"]
-    what = "its loader measured alone" if report["bench"] == "data" else "its compute measured on cached batches"
-    canvas.prose(f"{what}, in {format_duration(run['duration_s'] * 1e9)}", label=f"{run['name']}:", hang=2)
+def _draw_header(canvas: Canvas, report: Report) -> None:
+    run, bench = report["run"], report["bench"]
+    loader = bench["loader"]
+    what = "its loader measured alone" if bench["half"] == "data" else "its compute measured on cached batches"
+    canvas.prose(f"{what}, in {format_duration((run['duration_s'] or 0.0) * 1e9)}", label=f"{run['name']}:", hang=2)
     if loader is not None:
         canvas.prose(canvas.glyphs.separator.join(_loader_facts(loader)), hang=2)
-    if run["reason"] is not None:
-        label = "Not measured:" if loader is None and report["compute"] is None else "Partial:"
-        canvas.prose(run["reason"], label=label, label_style="yellow", hang=2)
-    for note in report["notes"]:
+    if bench["reason"] is not None:
+        label = "Not measured:" if loader is None and bench["compute"] is None else "Partial:"
+        canvas.prose(bench["reason"], label=label, label_style="yellow", hang=2)
+    for note in run.get("notes", []):
         canvas.prose(note, label="Note:", label_style="yellow", hang=2)
 
 
@@ -89,8 +82,8 @@ def _loader_facts(loader: LoaderRow) -> list[str]:
     return facts
 
 
-def _draw_stages(canvas: Canvas, report: BenchReport) -> None:
-    rows, reason = report["stages"], report["stages_reason"]
+def _draw_stages(canvas: Canvas, bench: BenchRow) -> None:
+    rows, reason = bench["stages"], bench["stages_reason"]
     if rows:
         canvas.blank()
         heads = "share".rjust(_SHARE_CELLS) + "ms/sample".rjust(_MS_CELLS)
@@ -101,7 +94,7 @@ def _draw_stages(canvas: Canvas, report: BenchReport) -> None:
     if len(rows) > len(shown):
         canvas.prose(f"{format_count(len(rows) - len(shown), 'smaller part')} in the JSON report only", style="dim", indent=2)
     # What ended it all stands above.
-    if report["bench"] == "data" and reason is not None and reason != report["run"]["reason"]:
+    if bench["half"] == "data" and reason is not None and reason != bench["reason"]:
         canvas.prose(reason, label="Not all parts:", label_style="yellow", hang=2)
 
 
@@ -119,8 +112,8 @@ def _draw_stage(canvas: Canvas, row: StageRow, largest: float) -> None:
         canvas.prose(row["note"], style="dim", indent=2)
 
 
-def _draw_sweep(canvas: Canvas, report: BenchReport) -> None:
-    sweep = report["sweep"]
+def _draw_sweep(canvas: Canvas, bench: BenchRow) -> None:
+    sweep = bench["sweep"]
     if sweep is None:
         return
     canvas.blank()
@@ -131,11 +124,11 @@ def _draw_sweep(canvas: Canvas, report: BenchReport) -> None:
     largest = max((rate["value"] for rate in rates if rate is not None), default=1.0)
     for point, rate in zip(sweep["points"], rates, strict=True):
         room = canvas.width - _WORKER_CELLS - _RATE_CELLS - 1
-        mark = "*" if report["loader"] is not None and point["workers"] == report["loader"]["workers"] else ""
+        mark = "*" if bench["loader"] is not None and point["workers"] == bench["loader"]["workers"] else ""
         text = canvas.cut(point["reason"] or UNKNOWN, room + _RATE_CELLS) if rate is None else _interval(rate)
         bar = "" if rate is None else canvas.glyphs.bar * max(round(room * rate["value"] / largest), 1)
         canvas.line(f"{point['workers']}{mark}".ljust(_WORKER_CELLS), text.ljust(_RATE_CELLS), " ", (bar, "cyan"))
-    own = None if report["loader"] is None else report["loader"]["workers"]
+    own = None if bench["loader"] is None else bench["loader"]["workers"]
     canvas.prose(_bend(sweep["bend"], own, sweep["points"]), style="dim")
     if any(map(_lacks_an_end, rates)):
         canvas.prose("an interval that lacks an end is of too few batches to know it", style="dim", indent=2)
@@ -173,16 +166,16 @@ def _more(added: float) -> str:
     return "are slower" if added <= -LEAST_ADDED else "add nothing" if added <= 0 else f"add under {format_share(LEAST_ADDED)}"
 
 
-def _draw_bound(canvas: Canvas, report: BenchReport) -> None:
-    bound = report["bound"]
+def _draw_bound(canvas: Canvas, bench: BenchRow) -> None:
+    bound = bench["bound"]
     if bound is None:
         return
     canvas.blank()
     canvas.prose(bound["sentence"], label=f"{WORDS[bound['kind']]}:", label_style="bold red", hang=0)
 
 
-def _draw_whole(canvas: Canvas, report: BenchReport) -> None:
-    loader, compute, whole = report["loader"], report["compute"], report["whole"]
+def _draw_whole(canvas: Canvas, bench: BenchRow) -> None:
+    loader, compute, whole = bench["loader"], bench["compute"], bench["whole"]
     canvas.blank()
     if loader is not None:
         size = "" if loader["mb_per_s"] is None else f", {_interval(loader['mb_per_s'])} MB/s of batches"
@@ -200,8 +193,11 @@ def _draw_whole(canvas: Canvas, report: BenchReport) -> None:
         _labelled(canvas, "The training", _samples(compute["as_is_samples_per_s"], compute["reason"]))
     if compute is not None and compute["samples_per_s"] is not None:
         canvas.prose("95 % intervals, with what other starts of the script may differ by", style="dim")
-    canvas.prose(report["next"]["why"], label="Then".ljust(_LABEL_CELLS), label_style="dim")
-    canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (report["next"]["command"], "bold cyan"))
+
+
+def _draw_next(canvas: Canvas, report: Report) -> None:
+    canvas.prose(report["bench"]["next_because"], label="Then".ljust(_LABEL_CELLS), label_style="dim")
+    canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (report["run"]["next_command"], "bold cyan"))
 
 
 def _sign(whole: WholeRow) -> str:

@@ -21,8 +21,8 @@ from slowstep.units import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from slowstep.document.report import ExperimentFacts, ExperimentRow, IntervalRow, Report
     from slowstep.report.canvas import Canvas
-    from slowstep.report.document import ExperimentFacts, ExperimentRow, IntervalRow, Report
 
 _GAIN_CELLS: Final = 18
 _VERDICT_CELLS: Final = 18

@@ -15,8 +15,8 @@ from slowstep.units import UNKNOWN, format_bytes, format_duration, format_number
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from slowstep.document.report import EvidenceRow, FindingRow, GainRow
     from slowstep.report.canvas import Canvas
-    from slowstep.report.document import EvidenceRow, FindingRow, GainRow
     from slowstep.report.left_out import LeftOut
 
 _IN_FULL: Final = 2

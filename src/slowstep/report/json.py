@@ -15,7 +15,7 @@ from slowstep.errors import UnwritableOutput
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_OWN_MARKS: Final = (b'"slowstep/report/', b'"slowstep/bench/', b'"slowstep/comparison/', b'"slowstep/runs/')
+_OWN_MARKS: Final = (b'"slowstep/report/', b'"slowstep/comparison/', b'"slowstep/runs/')
 _OWN_HEAD_BYTES: Final = 200
 
 

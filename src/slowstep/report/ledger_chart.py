@@ -9,8 +9,8 @@ from slowstep.stages import UNATTRIBUTED
 from slowstep.units import UNKNOWN, format_share
 
 if TYPE_CHECKING:
+    from slowstep.document.report import LedgerRow, Part
     from slowstep.report.canvas import Canvas
-    from slowstep.report.document import LedgerRow, Part
 
 STAGE_STYLE: Final = {
     "read": "blue",

@@ -8,8 +8,8 @@ from slowstep.report.canvas import NARROW
 from slowstep.units import format_number, format_share
 
 if TYPE_CHECKING:
+    from slowstep.document.report import RankRow, Run
     from slowstep.report.canvas import Canvas
-    from slowstep.report.document import RankRow, Run
 
 # So that the report stays on one screen.
 _ROWS_SHOWN: Final = 8

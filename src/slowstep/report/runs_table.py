@@ -50,7 +50,8 @@ def draw_runs(canvas: Canvas, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _cells(canvas: Canvas, row: Mapping[str, Any]) -> dict[str, str]:
-    verdict = row["rule"] or row["verdict"] or _STATE_WORDS.get(str(row["state"]), _UNKNOWN)
+    half = row["bench"] and f"bench {row['bench']}"
+    verdict = half or row["rule"] or row["verdict"] or _STATE_WORDS.get(str(row["state"]), _UNKNOWN)
     return {
         "name": row["name"],
         "when": _when(row["started"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
+from slowstep.report.bench_terminal import draw_bench
 from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, fitting, printable
 from slowstep.report.drawn_parts import draw_part
 from slowstep.report.experiment_table import draw_experiments, draw_proofs
@@ -22,7 +23,7 @@ from slowstep.units import UNKNOWN, format_duration, format_number, format_numbe
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from slowstep.report.document import HealthRow, NotJudgedRow, Overhead, Report, Run
+    from slowstep.document.report import HealthRow, NotJudgedRow, Overhead, Report, Run
 
 _REASONS_SHOWN: Final = 2
 _HEALTH_SHOWN: Final = 3
@@ -51,6 +52,9 @@ def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True, verbose
     glyphs = UNICODE if unicode else ASCII
     canvas = Canvas(width=fitting(width), glyphs=glyphs)
     document = cast("Report", printable(dict(report), glyphs))
+    if "bench" in document:
+        draw_bench(canvas, document)
+        return canvas
     left_out = LeftOut(verbose=verbose)
     draw_part(canvas, _draw_header, document, verbose=verbose)
     canvas.blank()

@@ -46,6 +46,8 @@ class Source:
     """
 
     name: str
+    reads: str  # what it reads, in the plural, as the end of "slowstep reads ..."
     sniff: Callable[[bytes, Path], bool]
     read: Callable[[Path, Reading], Timeline]
     processes: Callable[[Path], Sequence[int]] = _one
+    endings: tuple[str, ...] = ()  # of the names that profilers give: an empty file of such a name is a lost trace

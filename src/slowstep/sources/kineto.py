@@ -158,4 +158,4 @@ def _nothing(path: Path, reader: EventReader, unpacked: Unpacked, counts: Counte
     return f"{path} {why}. Record it again with torch.profiler, and let `export_chrome_trace` finish."
 
 
-SOURCE = Source(name="kineto", sniff=sniff, read=read)
+SOURCE = Source(name="kineto", reads="PyTorch's traces (Kineto JSON, also gzipped)", sniff=sniff, read=read, endings=(".json", ".json.gz"))

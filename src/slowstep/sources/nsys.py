@@ -300,4 +300,4 @@ def _session_began_ns(database: Database) -> int:
     return int(began[0]) if len(began) else 0
 
 
-SOURCE = Source(name="nsys", sniff=sniff, read=read, processes=processes)
+SOURCE = Source(name="nsys", reads="SQLite exports of Nsight Systems", sniff=sniff, read=read, processes=processes, endings=(".sqlite",))

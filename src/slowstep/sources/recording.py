@@ -116,4 +116,4 @@ def _merged(rows: Iterable[Health]) -> Iterable[Health]:
     return found.values()
 
 
-SOURCE = Source(name="recording", sniff=sniff, read=read)
+SOURCE = Source(name="recording", reads="folders that `slowstep run` made", sniff=sniff, read=read)

@@ -251,4 +251,4 @@ def _facts(found: Found, tables: dict[str, pl.DataFrame], read: Rows, hosts: lis
     )
 
 
-SOURCE = Source(name="xplane", sniff=sniff, read=read)
+SOURCE = Source(name="xplane", reads="XPlane files (.xplane.pb)", sniff=sniff, read=read, endings=(".pb",))

@@ -33,13 +33,13 @@ from slowstep.record.folder import holds_nothing, kept_words
 from slowstep.record.lever import Lever, Spec
 from slowstep.report.json import write
 from slowstep.units import format_count, format_duration, format_share
-from slowstep.workflow.asked_again import place_words
 from slowstep.workflow.diagnose import REPORT, diagnose_recording
 from slowstep.workflow.experiment_readings import foreign_share
 from slowstep.workflow.lead_in import LeadIn, Limits, lead_in
+from slowstep.workflow.next_command.after_experiment import ended_untried
+from slowstep.workflow.next_command.typed import USUAL_PRECISION, place_words, precision_words
 from slowstep.workflow.numerics_check import Checked
 from slowstep.workflow.pace import find_pace, receipt_ns
-from slowstep.workflow.prove_next import USUAL_PRECISION, ended_untried, precision_words
 from slowstep.workflow.start_up import EMPTY_INPUT, FIRST_STEP
 
 Report = dict[str, Any]

@@ -32,9 +32,7 @@ def analyze(
     if asked is not None and asked != Asked():
         raise BadUsage("--step and --batch-size are for traces: a recording has the batch size, and its report is of all steps.")
     try:
-        report = diagnose_recording(found[0].path, warmup=warmup, rank=rank)
+        return diagnose_recording(found[0].path, warmup=warmup, rank=rank, beside=not_read(skipped))
     finally:
         # Of a launcher that was killed: whatever became of its recording, nobody needs them.
         remove_leftovers(str(found[0].path))
-    report["health"] += not_read(skipped)
-    return report

@@ -19,8 +19,8 @@ from slowstep.record import format as contract
 from slowstep.record.command import Command
 from slowstep.record.lever import Spec
 from slowstep.units import format_count
-from slowstep.workflow.asked_again import USUAL_BUDGET_S
 from slowstep.workflow.experiment_readings import load_since
+from slowstep.workflow.next_command.typed import USUAL_BUDGET_S
 from slowstep.workflow.start_up import EMPTY_INPUT, FIRST_STEP, START_S, NeverTrained, start_up
 
 What = Literal["data", "compute"]

@@ -1,4 +1,4 @@
-"""The document of `slowstep bench` out of what was measured: rows, sentences, and the next useful command."""
+"""The report of `slowstep bench` out of what was measured: rows, sentences, and the next useful command."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from slowstep.diagnosis.law import Diagnosis
+from slowstep.document.bench import BenchRow, ComputeRow
+from slowstep.document.build import build
+from slowstep.document.next_step import NextStep
+from slowstep.document.report import NO_THROUGHPUT, Report, unseen_row
+from slowstep.document.sections import Sections
 from slowstep.experiments import core_waits
 from slowstep.experiments.design import AS_IS, CONTROL
 from slowstep.experiments.figures import FEWEST_BLOCKS, Figure, combined, exactly, ratio, scaled
@@ -16,69 +22,79 @@ from slowstep.experiments.loader_speed import Point, change_of_cache, curve, fro
 from slowstep.experiments.loader_stages import Stage, carried, read_calls, stages
 from slowstep.experiments.over_starts import over_starts, point_over_starts
 from slowstep.experiments.overlap import Whole, are_silent, arm_rate, known_steps, put_together, received
-from slowstep.report.bench_document import SCHEMA, BenchReport, ComputeRow, NextRow
+from slowstep.findings import Verdict
+from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count
 from slowstep.workflow.bench_act import Asked, Measured
-from slowstep.workflow.bench_next import next_command, prove_command
-from slowstep.workflow.bench_rows import bound_row, figure, loader_row, run_row, stage_rows, sweep_row, whole_row, words_of
+from slowstep.workflow.bench_rows import bound_row, figure, loader_row, run_row, sandbox_row, stage_rows, sweep_row, whole_row, words_of
 from slowstep.workflow.bench_sentences import LEAST_SAID, busy_sentence, cache_sentences
-from slowstep.workflow.to_paste import filled_in, to_paste
+from slowstep.workflow.next_command.after_bench import after_bench
 
 CACHED: Final = 2
+_OPEN: Final = Verdict(
+    state="undetermined", stage=None, healthy=None, rule=None, summary="undetermined, because one half of the training was measured alone"
+)
 # The steps' samples are counted in batches by their first dimension; where they and the loader's own count differ by more, by the loader's.
 _SAME: Final = 0.01
 
 
-def make_report(measured: Measured, asked: Asked) -> BenchReport:
+def make_report(measured: Measured, asked: Asked) -> Report:
     """All that is known, null where it is not."""
     found = _Found(measured)
+    following = _next(found, measured, asked)
+    run = run_row(measured, found.description, found.cores)
+    run["notes"] = found.notes()
+    sections = Sections(
+        run=run,
+        throughput=NO_THROUGHPUT | {"samples_per_s": None if found.as_is is None else found.as_is.value},
+        ledger=[unseen_row(stage) for stage in (*STAGES, UNATTRIBUTED)],
+        diagnosis=Diagnosis(findings=(), not_judged=(), verdict=_OPEN, next=None),
+        health=(),
+        overhead={"us_per_step": None, "share": None},
+        next_step=following,
+    )
+    return build(sections, bench=_section(found, measured, asked, following))
+
+
+def _section(found: _Found, measured: Measured, asked: Asked, following: NextStep) -> BenchRow:
+    is_data = asked.what == "data"
     point, compute = found.point, found.compute
     whole, printed = found.whole(), found.whole_over_starts()
-    rows = found.stages() if asked.what == "data" else ()
-    bound = found.bound() if asked.what == "data" else None
+    bound = found.bound() if is_data else None
     is_remote = (bound is not None and bound.kind == "network") or (point is not None and point.has_connections)
-    sweep = sweep_row(found.points, found.waiting) if asked.what == "data" and found.points else None
     return {
-        "schema": SCHEMA,
-        "bench": asked.what,
-        "run": run_row(measured, found.cores),
+        "half": asked.what,
+        "ended_by": measured.ended_by,
+        "reason": measured.reason,
+        "foreign_share": None if measured.load is None else measured.load.foreign_share,
+        "sandbox": sandbox_row(measured.place),
         "loader": None
         if point is None
         else loader_row(point, found.description, found.drains[0], is_remote=is_remote, waiting=found.waiting(point)),
-        "stages": stage_rows(rows),
-        "stages_reason": found.stages_reason() if asked.what == "data" else None,
-        "sweep": sweep,
+        "stages": stage_rows(found.stages() if is_data else ()),
+        "stages_reason": found.stages_reason() if is_data else None,
+        "sweep": sweep_row(found.points, found.waiting) if is_data and found.points else None,
         "bound": None if bound is None else bound_row(bound),
         "compute": compute,
         "whole": None if whole is None or printed is None else whole_row(whole, printed),
-        "notes": found.notes(),
-        "next": _filled_in(_next(found, measured, asked, whole)),
+        "next_because": following.why or "",
     }
 
 
-def _next(found: _Found, measured: Measured, asked: Asked, whole: Whole | None) -> NextRow:
-    if found.lacks_others:
-        why = "the training reads several loaders: this measures what waiting for them costs"
-        return {"command": prove_command(asked, to_paste(words_of(measured)), "mock-loader"), "why": why}
-    if found.lacks_samples and measured.ended_by == "done":
-        # The other half's command walks the same blocks.
-        why = "how many samples a step trains on is unknown: this shows where a step's time goes"
-        return {"command": f"slowstep run {to_paste(words_of(measured))}", "why": why}
-    return next_command(
+def _next(found: _Found, measured: Measured, asked: Asked) -> NextStep:
+    return after_bench(
         asked,
         words_of(measured),
         point=found.point,
-        whole=whole,
+        whole=found.whole(),
         wholes=found.wholes(),
         unsure=found.wholes_of_next_start(),
         is_busy=found.is_busy,
         ended_by=measured.ended_by,
         failed=measured.ending is not None and bool(measured.ending.exit_code),
+        lacks_others=found.lacks_others,
+        lacks_samples=found.lacks_samples,
     )
-
-
-def _filled_in(following: NextRow) -> NextRow:
-    return {**following, "why": filled_in(following["command"], following["why"]) or ""}
 
 
 class _Found:

@@ -1,11 +1,13 @@
-"""Rows of the document of `slowstep bench`, each from what was measured."""
+"""Rows of the report of `slowstep bench`, each from what was measured."""
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from slowstep.document.bench import BoundRow, FigureRow, LoaderRow, PointRow, SandboxRow, StageRow, SweepRow, WholeRow
+from slowstep.document.report import Run
 from slowstep.experiments.figures import Figure
 from slowstep.experiments.loader_bound import Bound
 from slowstep.experiments.loader_speed import Point, bend, page_cache
@@ -13,7 +15,6 @@ from slowstep.experiments.loader_stages import Stage
 from slowstep.experiments.over_starts import over_starts, point_over_starts
 from slowstep.experiments.overlap import Whole
 from slowstep.record.redact import redact_command
-from slowstep.report.bench_document import BoundRow, FigureRow, LoaderRow, PointRow, RunRow, StageRow, SweepRow, WholeRow
 from slowstep.workflow.bench_act import Measured
 from slowstep.workflow.bench_sentences import whole_sentence
 
@@ -42,24 +43,31 @@ def figure(figure: Figure | None, scale: float = 1.0) -> FigureRow | None:
     }
 
 
-def run_row(measured: Measured, cores: float | None) -> RunRow:
+def run_row(measured: Measured, description: dict[str, Any], cores: float | None) -> Run:
     """What was run."""
     began = datetime.datetime.now().astimezone() - datetime.timedelta(seconds=measured.duration_s)
-    return {
+    size = description.get("batch_size")
+    row = dict.fromkeys(("framework", "step_boundary", "device", "startup_s", "warmup_steps"))
+    known = {
         "name": measured.command.stem,
         "command": words_of(measured),
-        "recording": None if measured.left_nothing else measured.place.get("folder"),
+        "ranks": 1,
+        # No step is divided among stages.
+        "steps": 0,
+        "recorded_steps": measured.updates,
+        "batch_size": size,
+        "batch_size_from": None if size is None else "the loader",
         "started": began.isoformat(timespec="seconds"),
         "duration_s": measured.duration_s,
-        "sandbox": measured.place["kind"],
-        "claims": measured.place["claims"],
-        "warnings": list(measured.place["warnings"]),
-        "updates": measured.updates,
         "cores": cores,
-        "foreign_share": None if measured.load is None else measured.load.foreign_share,
-        "ended_by": measured.ended_by,
-        "reason": measured.reason,
     }
+    folder = None if measured.left_nothing else measured.place.get("folder")
+    return cast(Run, row | known | ({} if folder is None else {"recording": folder}))
+
+
+def sandbox_row(place: dict[str, Any]) -> SandboxRow:
+    """Where it ran."""
+    return {"kind": place["kind"], "claims": place["claims"], "warnings": list(place["warnings"]), "write_ratio": None}
 
 
 def loader_row(point: Point, description: dict[str, Any], first: dict[str, Any], *, is_remote: bool, waiting: float = 1.0) -> LoaderRow:

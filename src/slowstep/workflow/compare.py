@@ -7,14 +7,13 @@ from typing import Any
 
 from slowstep.errors import BadUsage
 from slowstep.report.comparison import Comparison, compare_reports
-from slowstep.report.document import SCHEMA
 from slowstep.sources._source import PLAIN, Reading
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.given import what_is_given
 
 
 def compare(before: Path, after: Path, *, how: Reading = PLAIN) -> Comparison:
-    """Compare what lies at two paths. Raises UnreadableInput or NothingRecorded as `analyze` does, and BadUsage for reports of `bench`."""
+    """Compare what lies at two paths. Raises what `analyze` does, and BadUsage for what `bench` measured."""
     return compare_reports(_report(before, how), _report(after, how))
 
 
@@ -22,6 +21,7 @@ def _report(path: Path, how: Reading) -> dict[str, Any]:
     given = what_is_given([path])
     if given.document is None:
         return analyze(list(given.paths), rank=given.rank, how=how)
-    if given.document["schema"] != SCHEMA:
-        raise BadUsage(f"{path} is a report of slowstep bench. Give recordings, traces, or reports of run, analyze or prove.")
+    if "bench" in given.document:
+        raise BadUsage(f"{path} is of slowstep bench, which stops the training. Give what run or prove recorded, traces, or their reports.")
+
     return given.document

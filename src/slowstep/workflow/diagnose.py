@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,12 @@ from slowstep.analyses.measurements import Measurements, measure
 from slowstep.analyses.ranks import Roll, call_roll, compare, first_shown
 from slowstep.analyses.untrained import with_failure
 from slowstep.diagnosis.engine import diagnose
+from slowstep.document.build import build
+from slowstep.document.next_step import NextStep
+from slowstep.document.ranks import rank_sections, waits_for
+from slowstep.document.recording import sections_of_recording
+from slowstep.document.report import HealthRow
+from slowstep.document.sections import ALONE, Sections
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
 from slowstep.faults import Attempts, Fault
 from slowstep.record.format import EXPERIMENT_FILE
@@ -19,10 +25,11 @@ from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE as RECORDING
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_count
-from slowstep.workflow.document import fill
 from slowstep.workflow.find import EXPECTED
-from slowstep.workflow.internal_errors import add_faults, all_completed, completed
-from slowstep.workflow.rank_rows import add_ranks
+from slowstep.workflow.internal_errors import completed, fault_rows
+from slowstep.workflow.next_command.after_fault import after_fault
+from slowstep.workflow.next_command.after_ranks import after_launcher, after_rank
+from slowstep.workflow.next_command.after_recording import after_recording
 
 REPORT = "report.json"
 FEWEST_BESIDE_OTHERS = 3
@@ -46,8 +53,11 @@ def file_name(number: int, first: int) -> str:
     return REPORT if number == first else f"report-rank{number}.json"
 
 
-def diagnose_all(folder: Path, *, warmup: int | None = None) -> Diagnosed:
-    """The reports of all trainings of a recording. Raises UnreadableInput, or NothingRecorded where nothing trained."""
+def diagnose_all(folder: Path, *, warmup: int | None = None, beside: Sequence[HealthRow] = ()) -> Diagnosed:
+    """The reports of all trainings of a recording; `beside` is said in their health of what lies beside it.
+
+    Raises UnreadableInput, or NothingRecorded where nothing trained.
+    """
     if not folder.exists():
         raise UnreadableInput(f"{folder} does not exist. {EXPECTED}")
     timeline = RECORDING.read(folder, PLAIN)
@@ -57,23 +67,49 @@ def diagnose_all(folder: Path, *, warmup: int | None = None) -> Diagnosed:
     measured = _compared(measured)
     first = attempt.otherwise(min(measured), first_shown, measured)
     own = {number: Attempts() for number in measured}
-    reports = {number: _report(folder, timeline, m, own[number]) for number, m in measured.items()}
-    for number, m in measured.items():
-        if (capture := _capture(m)) is not None:
-            # Imported here: most recordings have no capture, and reading traces takes libraries of its own.
-            from slowstep.workflow.captured import add_capture
-
-            reports[number] = completed(own[number], reports[number], add_capture, folder, capture, own[number])
-    files = {number: file_name(number, first) for number in reports}
-    tell = partial(add_ranks, measured=measured, roll=roll, timeline=timeline, folder=folder, files=files, unmeasured=unmeasured)
-    reports = all_completed(attempt, reports, tell, add_ranks.__name__)
+    sections = {number: _sections(folder, timeline, m, own[number]) for number, m in measured.items()}
+    files = {number: file_name(number, first) for number in sections}
+    ranks = attempt.outcome(
+        rank_sections.__name__,
+        rank_sections,
+        sections,
+        measured,
+        roll,
+        timeline=timeline,
+        folder=folder,
+        files=files,
+        unmeasured=unmeasured,
+    )
+    if isinstance(ranks, Fault):
+        sections, ranks = {number: each.opened_by(ranks) for number, each in sections.items()}, {}
+    elif len(roll.trainings) > 1 or roll.world_size > 1:
+        sections = {number: _with_next_rank(each, folder, measured[number], attempt) for number, each in sections.items()}
+    experiment = None
     if (folder / EXPERIMENT_FILE).exists():
-        # Imported here for the same reason.
-        from slowstep.workflow.experiments import add_experiments
+        # Imported here: most recordings hold no experiment.
+        from slowstep.workflow.experiments import experiment_section
 
-        reports[first] = completed(attempt, reports[first], add_experiments, folder)
-    add_faults(reports, {number: [*own[number].faults, *attempt.faults] for number in reports}, folder)
-    return Diagnosed(first=first, reports=reports)
+        tried = attempt.outcome(experiment_section.__name__, experiment_section, sections[first], folder)
+        if isinstance(tried, Fault):
+            sections[first] = sections[first].opened_by(tried)
+        elif tried is not None:
+            experiment, next_step = tried
+            sections[first] = replace(sections[first], next_step=next_step)
+    faults = fault_rows({number: [*own[number].faults, *attempt.faults] for number in sections}, folder)
+    return Diagnosed(
+        first=first,
+        reports={
+            number: dict(
+                build(
+                    each,
+                    ranks=ranks.get(number, ALONE),
+                    experiment=experiment if number == first else None,
+                    more_health=(*faults[number], *beside),
+                )
+            )
+            for number, each in sections.items()
+        },
+    )
 
 
 def _compared(measured: dict[int, Measurements]) -> dict[int, Measurements]:
@@ -84,22 +120,44 @@ def _compared(measured: dict[int, Measurements]) -> dict[int, Measurements]:
     return compared
 
 
-def _report(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -> dict[str, Any]:
+def _sections(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -> Sections:
+    """What one training tells by itself, with its capture."""
     diagnosis = diagnose(m)
     attempt.faults += [*m.faults, *diagnosis.faults]
-    return dict(fill(folder, timeline, m, diagnosis, attempt))
+    sections = sections_of_recording(folder, timeline, m, diagnosis, attempt)
+    if diagnosis.by_fault:
+        next_step = after_fault(folder)
+    else:
+        next_step = attempt.otherwise(NextStep(), after_recording, folder, timeline, m, diagnosis)
+    sections = replace(sections, next_step=next_step)
+    if (capture := _capture(m)) is not None:
+        # Imported here: most recordings have no capture, and reading traces takes libraries of its own.
+        from slowstep.workflow.read_capture import join_capture
+
+        sections = completed(attempt, sections, join_capture, folder, capture, attempt)
+    return sections
+
+
+def _with_next_rank(sections: Sections, folder: Path, m: Measurements, attempt: Attempts) -> Sections:
+    """With the report of the rank that this one waits for as the next to look at."""
+    found = attempt.otherwise(None, waits_for, sections.diagnosis, folder, m)
+    if found is None:
+        return sections
+    return replace(sections, next_step=after_launcher(found) if isinstance(found, Path) else after_rank(found, [folder]))
 
 
 def _capture(m: Measurements) -> Capture | None:
     return Attempts().otherwise(None, lambda: m.capture)
 
 
-def diagnose_recording(folder: Path, *, warmup: int | None = None, rank: int | None = None) -> dict[str, Any]:
+def diagnose_recording(
+    folder: Path, *, warmup: int | None = None, rank: int | None = None, beside: Sequence[HealthRow] = ()
+) -> dict[str, Any]:
     """The report of a recording, of the training that is to be shown first where none is named.
 
     Raises UnreadableInput, NothingRecorded where nothing trained, or BadUsage for a rank that has no report.
     """
-    diagnosed = diagnose_all(folder, warmup=warmup)
+    diagnosed = diagnose_all(folder, warmup=warmup, beside=beside)
     number = diagnosed.first if rank is None else rank
     if number not in diagnosed.reports:
         known = ", ".join(map(str, diagnosed.reports))

@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
+from slowstep.document.next_step import NextStep
+from slowstep.document.recording import finding_row
+from slowstep.document.report import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow, MeasuredRow
+from slowstep.document.sections import ExperimentSection, Sections
 from slowstep.experiments.choose import Choice, Untried
 from slowstep.experiments.experiment import SCRIPT_ENDED, Experiment, load
 from slowstep.experiments.intervals import Interval
@@ -19,11 +23,9 @@ from slowstep.experiments.repeated import Repeated
 from slowstep.experiments.results import Result, Results, find_results, verdict_on_bound
 from slowstep.experiments.stats import Estimate
 from slowstep.record.lever import NUMERICS
-from slowstep.report.document import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow
 from slowstep.units import format_count, format_share
 from slowstep.workflow.experiment_readings import Recorded, read_experiment
-from slowstep.workflow.prove_next import before_next, next_command
-from slowstep.workflow.to_paste import filled_in
+from slowstep.workflow.next_command.after_experiment import after_experiment
 
 Report = dict[str, Any]
 # A sandbox that writes at half the speed, or twice, changes what checkpoints and logs cost.
@@ -63,34 +65,37 @@ _NOTHING: ExperimentRow = {
 }
 
 
-def add_experiments(report: Report, folder: Path) -> None:
-    """Complete a report by the experiment in the recording's folder, if there is one. Raises UnreadableInput where it is damaged."""
+def experiment_section(sections: Sections, folder: Path) -> tuple[ExperimentSection, NextStep] | None:
+    """What the experiment in a recording's folder adds to the report, and what to do after it; None where there is none.
+
+    Raises UnreadableInput where it is damaged.
+    """
     experiment = load(folder)
     if experiment is None:
-        return
-    findings = {row["rule"]: row for row in report["findings"]}
+        return None
+    run: Report = {**sections.run}
+    findings = {finding.rule: finding_row(finding) for finding in sections.diagnosis.findings}
     recorded = None
     if experiment.until_ns is not None:
-        recorded = read_experiment(folder, from_ns=experiment.until_ns, cores=report["run"].get("cores"))
+        recorded = read_experiment(folder, from_ns=experiment.until_ns, cores=run.get("cores"))
     results = _results(experiment, recorded, findings)
     rows = [] if results is None or results.control is None else [_control_row(results)]
     rows += [_row(result, experiment, findings) for result in results.results] if results is not None else _untaken(experiment, findings)
     rows = _with_faults(rows, experiment, findings)
-    report["experiments"] = [*rows, *(_untried_row(untried, findings) for untried in experiment.untried)]
-    report["run"]["experiment"] = _facts(experiment, recorded, results)
-    command = next_command(report, _options(experiment, rows), experiment.kept)
-    # What was to be done before another command is not to be done before this one.
-    for said in ("next_command", "before_next"):
-        report["run"].pop(said, None)
-    if command is not None:
-        report["run"]["next_command"] = command
-    if (before := filled_in(command, before_next(report))) is not None:
-        report["run"]["before_next"] = before
-    report["health"] += _doubts(experiment, results)
-    for row in rows:
-        _fill_measured(row, findings)
-    if report["verdict"]["state"] == "healthy" and (proof := _largest_proof(rows)) is not None:
-        report["verdict"]["summary"] = proof
+    section = ExperimentSection(
+        facts=_facts(experiment, recorded, results),
+        rows=[*rows, *(_untried_row(untried, findings) for untried in experiment.untried)],
+        measured=dict(filter(None, (_measured(row, findings) for row in rows))),
+        summary=_largest_proof(rows),
+        health=tuple(_doubts(experiment, results)),
+    )
+    told: Report = {
+        "run": run | {"experiment": section.facts},
+        "verdict": {"state": sections.diagnosis.verdict.state},
+        "findings": list(findings.values()),
+        "experiments": section.rows,
+    }
+    return section, after_experiment(told, _options(experiment, rows), experiment.kept)
 
 
 def _results(experiment: Experiment, recorded: Recorded | None, findings: Mapping[str, Any]) -> Results | None:
@@ -229,13 +234,14 @@ def _predicted(rule: str | None, findings: Mapping[str, Any]) -> Any:
     return {"value": gain["predicted"], "low": gain["low"], "high": gain["high"]}
 
 
-def _fill_measured(row: ExperimentRow, findings: Mapping[str, Any]) -> None:
+def _measured(row: ExperimentRow, findings: Mapping[str, Any]) -> tuple[str, MeasuredRow] | None:
     """The measured gain of a finding is that of its first fix, tried as such."""
     gain, rule = row["gain"], row["rule"]
     if row["role"] != "fix" or rule is None or rule not in findings or row["state"] != "measured" or row["verdict"] == NOT_FINITE:
-        return
-    if gain is not None and gain["low"] is not None and gain["high"] is not None:
-        findings[rule]["gain"]["measured"] = dict(gain)
+        return None
+    if gain is None or gain["low"] is None or gain["high"] is None:
+        return None
+    return rule, {"value": gain["value"], "low": gain["low"], "high": gain["high"]}
 
 
 def _largest_proof(rows: list[ExperimentRow]) -> str | None:

@@ -1,58 +1,77 @@
-"""What a report is of, a trace or a recording, written for other programs."""
+"""A report, or what it is of (a trace or a recording), written for other programs by an exporter."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final
 
 from slowstep.analyses.measurements import measure
 from slowstep.analyses.trace.measure import measure_trace
 from slowstep.errors import BadUsage
-from slowstep.exporters.chrome import write_chrome
-from slowstep.exporters.parquet import write_parquet
-from slowstep.exporters.recording import write_recording_tables, write_recording_trace
+from slowstep.exporters._exporter import Exporter
+from slowstep.registry import discover_of
 from slowstep.sources._source import Reading
 from slowstep.workflow.find import RECORDING, Found, each_process, find
 from slowstep.workflow.trace_cache import read_cached
 from slowstep.workflow.traces import Asked
 
-Kind = Literal["chrome", "parquet"]
-SUFFIX: dict[Kind, str] = {"chrome": ".slowstep.json.gz", "parquet": ".slowstep-tables"}
+# Endings that the name of what is exported does not keep, in this order.
+_PACKED: Final = (".gz", ".json")
 
 
-def export(kind: Kind, paths: Sequence[Path], report: dict[str, Any], target: Path | None, *, asked: Asked, how: Reading) -> Path:
-    """Write the trace of the rank that the report is of, or the recording; returns where. Raises UnwritableOutput."""
+def exporters() -> dict[str, Exporter]:
+    """All exporters, by name."""
+    return discover_of(Exporter, "slowstep.exporters", "EXPORTER")
+
+
+def export(exporter: Exporter, paths: Sequence[Path], report: dict[str, Any], target: Path | None, *, asked: Asked, how: Reading) -> Path:
+    """Write the report, or the trace or recording that it is of, found at the paths; returns where. Raises UnwritableOutput."""
+    if exporter.write_document is not None:
+        return export_document(exporter, paths[0], report, target)
     run = report["run"]
     found = next((each for each in each_process(find(paths)[0]) if _is_of(run, each)), None)
     if found is None:
-        raise BadUsage(f"--export {kind}: {run.get('recording')} is no longer there.")
-    place = target or Path(found.path.resolve().name.removesuffix(".gz").removesuffix(".json") + SUFFIX[kind])
+        raise BadUsage(f"--export {exporter.name}: {run.get('recording')} is no longer there.")
+    place = target or _place(exporter, found.path)
     if found.source.name == RECORDING:
-        _export_recording(kind, place, found, run, how)
+        _export_recording(exporter, place, found, report, how)
     else:
-        _export_trace(kind, place, found, report, asked, how)
+        _export_trace(exporter, place, found, report, asked, how)
     return place
+
+
+def export_document(exporter: Exporter, path: Path, report: dict[str, Any], target: Path | None) -> Path:
+    """Write a report that was read from `path`; returns where. Raises BadUsage where the exporter needs what the report is of."""
+    if exporter.write_document is None:
+        raise BadUsage(f"--export {exporter.name}: {path} is a report. Give the recording or the trace that it is of.")
+    place = target or _place(exporter, path)
+    exporter.write_document(place, report)
+    return place
+
+
+def _place(exporter: Exporter, path: Path) -> Path:
+    name = path.resolve().name
+    for ending in _PACKED:
+        name = name.removesuffix(ending)
+    return Path(name + exporter.suffix)
 
 
 def _is_of(run: dict[str, Any], found: Found) -> bool:
     return str(found.path) == run.get("recording") and found.pid in (None, run.get("pid"))
 
 
-def _export_trace(kind: Kind, place: Path, found: Found, report: dict[str, Any], asked: Asked, how: Reading) -> None:
+def _export_trace(exporter: Exporter, place: Path, found: Found, report: dict[str, Any], asked: Asked, how: Reading) -> None:
+    if exporter.write_trace is None:
+        raise BadUsage(f"--export {exporter.name} is for recordings, and {found.path} is a trace.")
     timeline = read_cached(found, how)
     tables = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step).tables
-    if kind == "chrome":
-        write_chrome(place, timeline, tables, report)
-    else:
-        write_parquet(place, timeline, tables)
+    exporter.write_trace(place, timeline, tables, report)
 
 
-def _export_recording(kind: Kind, place: Path, found: Found, run: dict[str, Any], how: Reading) -> None:
+def _export_recording(exporter: Exporter, place: Path, found: Found, report: dict[str, Any], how: Reading) -> None:
+    if exporter.write_recording is None:
+        raise BadUsage(f"--export {exporter.name} is for traces, and {found.path} is a recording.")
     timeline = found.source.read(found.path, how)
-    process = next((number for number, facts in enumerate(timeline.processes) if facts.pid == run.get("pid")), None)
-    m = measure(timeline, process=process)
-    if kind == "chrome":
-        write_recording_trace(place, timeline, m)
-    else:
-        write_recording_tables(place, timeline, m)
+    process = next((number for number, facts in enumerate(timeline.processes) if facts.pid == report["run"].get("pid")), None)
+    exporter.write_recording(place, timeline, measure(timeline, process=process), report)

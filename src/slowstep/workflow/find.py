@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slowstep.errors import UnreadableInput
-from slowstep.exporters.trace_events import MARK
-from slowstep.registry import discover
+from slowstep.exporters._trace_events import MARK
+from slowstep.registry import discover_of
 from slowstep.sources._gzip import peek
 from slowstep.sources._source import Source
 from slowstep.workflow.runs import runs_here
@@ -22,8 +22,6 @@ DEEPEST = 4
 # A folder with more files than ranks of any job was not meant.
 MOST_FILES = 10_000
 RECORDING = "recording"
-# Of what a profiler writes. An empty file of another name is no lost trace.
-TRACE_ENDINGS = (".json", ".json.gz", ".sqlite", ".pb")
 EMPTY = "is empty"
 UNKNOWN = "is in no format that this version reads"
 GZIP = b"\x1f\x8b"
@@ -58,8 +56,7 @@ class Skipped:
 
 def sources() -> dict[str, Source]:
     """All sources, by name."""
-    found = discover("slowstep.sources", "SOURCE")
-    return {source.name: source for source in found.values() if isinstance(source, Source)}
+    return discover_of(Source, "slowstep.sources", "SOURCE")
 
 
 def find(paths: Iterable[Path]) -> tuple[list[Found], list[Skipped]]:
@@ -135,7 +132,7 @@ def _known_inside(file: Path) -> Found | Skipped:
         return Skipped(path=file, reason=_refusal(error))
     if one is None:
         head = _head(file)
-        is_missed = file.name.lower().endswith(TRACE_ENDINGS) and (not head or head.startswith(GZIP))
+        is_missed = file.name.lower().endswith(_endings()) and (not head or head.startswith(GZIP))
         return Skipped(path=file, reason=_why_not(file) if is_missed else None)
     return one
 
@@ -201,11 +198,17 @@ def _nothing(given: list[Path], skipped: list[Skipped]) -> str:
             f"({len(others)} other files).{missed}"
         )
     first = next((each for each in skipped if each.reason == EMPTY), skipped[0])
-    formats = (
-        " It reads folders that `slowstep run` made, PyTorch's traces (Kineto JSON, also gzipped), SQLite exports of Nsight Systems, and "
-        "XPlane files (.xplane.pb)."
-    )
-    return f"{first.path} {first.reason}.{formats if first.reason == UNKNOWN else ''}"
+    return f"{first.path} {first.reason}.{_formats() if first.reason == UNKNOWN else ''}"
+
+
+def _endings() -> tuple[str, ...]:
+    """Of the names of traces. An empty file of another name is no lost trace."""
+    return tuple(ending for source in sources().values() for ending in source.endings)
+
+
+def _formats() -> str:
+    *others, last = (source.reads for source in sources().values())
+    return f" It reads {', '.join(others)}, and {last}."
 
 
 def _why_not(path: Path) -> str:

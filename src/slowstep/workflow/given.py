@@ -7,15 +7,16 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from slowstep.document.report import SCHEMA
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.record.folder import DEFAULT_PARENT
-from slowstep.report.bench_document import SCHEMA as BENCH_SCHEMA
-from slowstep.report.document import SCHEMA as REPORT_SCHEMA
 from slowstep.report.json import is_report
+from slowstep.workflow.diagnose import REPORT
 from slowstep.workflow.find import is_recording
 from slowstep.workflow.runs import last_run
 
@@ -28,13 +29,15 @@ _REPORT_NAME: Final = re.compile(r"report(?:-rank(\d+))?\.json")
 class Given:
     """What is to be read: paths, of `rank` where a report of that rank was named; or `document`, a report that stands for itself.
 
-    `chosen` is whether it was chosen here, and not named.
+    `chosen` is whether it was chosen here, and not named. `is_benched`: the document is that of the recording at the path, in which one
+    half of a training was measured alone: its own steps, which can be looked at all the same, do not tell what was measured.
     """
 
     paths: tuple[Path, ...]
     chosen: bool = False
     rank: int | None = None
     document: dict[str, Any] | None = None
+    is_benched: bool = False
 
 
 def what_is_given(paths: Sequence[Path]) -> Given:
@@ -42,13 +45,13 @@ def what_is_given(paths: Sequence[Path]) -> Given:
     UnreadableInput for a damaged report.
     """
     if not paths or (list(paths) == [Path(LAST)] and not os.path.exists(LAST)):
-        return Given(paths=(last_run(Path()),), chosen=True)
+        return _of_recording(last_run(Path()), chosen=True)
     paths = tuple(_by_name(path) for path in paths)
     for path in paths:
         _refuse_script(path)
     reports = [path for path in paths if os.path.isfile(path) and is_report(path)]
     if not reports:
-        return Given(paths=paths)
+        return _of_recording(paths[0]) if len(paths) == 1 else Given(paths=paths)
     if len(paths) > 1:
         raise BadUsage(f"{reports[0]} is a report of slowstep: give it alone.")
     return _of_report(reports[0])
@@ -72,8 +75,20 @@ def _of_report(path: Path) -> Given:
     name = _REPORT_NAME.fullmatch(path.name)
     folder = path.absolute().parent
     if name is not None and is_recording(folder):
-        return Given(paths=(path.parent,), rank=None if name[1] is None else int(name[1]))
+        return _of_recording(path.parent, rank=None if name[1] is None else int(name[1]))
     return Given(paths=(path,), document=read_document(path))
+
+
+def _of_recording(path: Path, *, rank: int | None = None, chosen: bool = False) -> Given:
+    """What lies at a path: a report is made of it again, but for one of `slowstep bench`."""
+    kept = path / REPORT
+    if is_report(kept) and is_recording(path):
+        # One that is damaged keeps nobody from the recording.
+        with suppress(UnreadableInput):
+            document = read_document(kept)
+            if "bench" in document:
+                return Given(paths=(path,), document=document, is_benched=True, chosen=chosen)
+    return Given(paths=(path,), rank=rank, chosen=chosen)
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -85,6 +100,6 @@ def read_document(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise UnreadableInput(f"{path} is a report of slowstep that is damaged: {error}. Give its recording instead.") from error
     schema = document.get("schema") if isinstance(document, dict) else None
-    if schema not in (REPORT_SCHEMA, BENCH_SCHEMA):
-        raise UnreadableInput(f"{path} is a document of the kind {schema!r}; this version shows {REPORT_SCHEMA} and {BENCH_SCHEMA}.")
+    if schema != SCHEMA:
+        raise UnreadableInput(f"{path} is a document of the kind {schema!r}; this version shows {SCHEMA}.")
     return dict(document)

@@ -16,10 +16,9 @@ from slowstep.record.folder import forget_aside, put_back, remove_folder, set_as
 from slowstep.record.lever import Lever, Spec
 from slowstep.units import format_about, format_duration
 from slowstep.workflow.act import Act, Again, Ended, Phase, Wanted
-from slowstep.workflow.asked_again import USUAL_BUDGET_S
 from slowstep.workflow.lead_in import Limits
+from slowstep.workflow.next_command.typed import USUAL_BUDGET_S, USUAL_PRECISION
 from slowstep.workflow.numerics_check import NumericsCheck, changes_numbers_alone, longest_check
-from slowstep.workflow.prove_next import USUAL_PRECISION
 from slowstep.workflow.rerun_levers import RerunLevers
 from slowstep.workflow.thrown_away import ThrownAway, thrown_away
 

@@ -27,7 +27,10 @@ _CLOCK_S: Final = 2.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRow:
-    """One recording; None is unknown. `state` is `reported`, `recording` (it goes on), or `unreported`: there is no report.json."""
+    """One recording; None is unknown. `bench` is the half of its training that was measured alone (None: neither was).
+
+    `state` is `reported`, `recording` (it goes on), or `unreported`: there is no report.json.
+    """
 
     folder: Path
     command: tuple[str, ...]
@@ -39,6 +42,7 @@ class RunRow:
     verdict: str | None
     rule: str | None
     gain: float | None
+    bench: str | None
     size_bytes: int
 
     @property
@@ -93,6 +97,7 @@ def row_of(folder: Path) -> RunRow:
         verdict=_text(verdict.get("state")),
         rule=_text(verdict.get("rule")),
         gain=_gain(report),
+        bench=_text(_dict(report.get("bench")).get("half")),
         size_bytes=_size_bytes(folder),
     )
 
@@ -112,6 +117,7 @@ def runs_document(folder: Path, rows: Iterable[RunRow]) -> dict[str, Any]:
             "verdict": row.verdict,
             "rule": row.rule,
             "gain": row.gain,
+            "bench": row.bench,
             "size_bytes": row.size_bytes,
         }
         for row in rows

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from slowstep.workflow.trace_ranks import Preferred, Rank
+from slowstep.document.trace_ranks import Preferred, Rank
 
 # As `tensorboard_trace_handler` names a file: the worker (its host and pid where nothing else was asked for), and when it was written.
 WORKER: Final = re.compile(r"(.+)\.\d{10,}\.pt\.trace\.json")
@@ -29,7 +29,7 @@ def _preferred(process: Sequence[Rank]) -> Preferred:
     """The capture of most steps, whose means are the surest. Of equal ones the last: nothing starts up in it any more."""
 
     def worth(rank: Rank) -> tuple[int, int]:
-        return rank.report["run"]["steps"], rank.facts.clock_ns[0] if rank.facts.clock_ns else 0
+        return rank.sections.run["steps"], rank.facts.clock_ns[0] if rank.facts.clock_ns else 0
 
     one = max(process, key=worth)
     return Preferred(one=one, others=tuple(rank for rank in process if rank is not one))

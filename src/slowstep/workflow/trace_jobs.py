@@ -10,9 +10,9 @@ import itertools
 from collections.abc import Sequence
 from typing import Final
 
-from slowstep.report.document import HealthRow
+from slowstep.document.report import HealthRow
+from slowstep.document.trace_ranks import Rank
 from slowstep.units import format_duration
-from slowstep.workflow.trace_ranks import Rank
 
 # Ranks are profiled in the same steps; their clocks may differ, and a slow one may begin later.
 APART_NS: Final = 600 * 10**9
@@ -68,4 +68,4 @@ def _belong_together(one: Rank, other: Rank) -> bool:
         return max(a.clock_ns[0], b.clock_ns[0]) - min(a.clock_ns[1], b.clock_ns[1]) <= APART_NS
     if one.told and other.told:
         return True
-    return a.format == b.format and one.report["run"]["steps"] == other.report["run"]["steps"]
+    return a.format == b.format and one.sections.run["steps"] == other.sections.run["steps"]

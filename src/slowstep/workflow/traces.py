@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -14,23 +14,31 @@ from slowstep.analyses.trace.coverage import find_doubts
 from slowstep.analyses.trace.marks import find_mark_doubts
 from slowstep.analyses.trace.measure import Chosen, measure_trace
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.ranks import pace_of
+from slowstep.analyses.trace.ranks import Compared, pace_of
+from slowstep.diagnosis.law import Diagnosis
+from slowstep.diagnosis.trace_doubts import is_inference
 from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.document.build import build
+from slowstep.document.next_step import NextStep
+from slowstep.document.report import HealthRow
+from slowstep.document.sections import ALONE, RankSection
+from slowstep.document.trace import sections_of_trace
+from slowstep.document.trace_ranks import Preferred, Rank, trace_rank_sections
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.faults import Attempts, Fault
 from slowstep.health import Health
 from slowstep.sources._source import Reading
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.find import Found, Skipped, each_process
-from slowstep.workflow.internal_errors import Reports, add_faults, all_completed
-from slowstep.workflow.trace_among_ranks import compare_ranks, first_shown, judge_among_ranks
+from slowstep.workflow.internal_errors import fault_rows
+from slowstep.workflow.next_command.after_fault import after_fault
+from slowstep.workflow.next_command.after_trace import after_trace
+from slowstep.workflow.trace_among_ranks import compare_ranks, first_shown, judge_among_ranks, notes_among_ranks
 from slowstep.workflow.trace_cache import read_cached
 from slowstep.workflow.trace_captures import one_of_each_process
 from slowstep.workflow.trace_copies import without_copies
-from slowstep.workflow.trace_document import fill_trace
 from slowstep.workflow.trace_jobs import clocks_apart, jobs
 from slowstep.workflow.trace_memory import exceeded
-from slowstep.workflow.trace_ranks import Preferred, Rank, add_trace_ranks
 from slowstep.workflow.traces_left_out import left_out
 
 # Records at the ends of a trace always lack the other half: of fewer than half a percent that share is rounded off.
@@ -80,14 +88,22 @@ def diagnose_traces(
     unrelated = [rank for other in others for rank in other]
     beside = left_out(refused=refused, skipped=skipped, copies=copies, captures=captures, doubles=doubles, unrelated=unrelated)
 
-    def tell_of_others(reports: Reports) -> None:
-        own = {number: replace(one, report=reports[number]) for number, one in ranks.items()}
-        judge_among_ranks(own, compared, given)
-        add_trace_ranks(own, [*clocks_apart(job), *beside])
+    joined = attempt.outcome(judge_among_ranks.__name__, _joined, ranks, compared, given, [*clocks_apart(job), *beside])
+    shown, others_of = ranks[number].sections, ALONE
+    if isinstance(joined, Fault):
+        shown = shown.opened_by(joined)
+    else:
+        shown, others_of = joined[0][number].sections, joined[1][number]
+    faults = fault_rows({each: [*one.faults, *attempt.faults] for each, one in ranks.items()}, None)
+    return dict(build(shown, ranks=others_of, more_health=faults[number]))
 
-    reports = all_completed(attempt, {each: one.report for each, one in ranks.items()}, tell_of_others, judge_among_ranks.__name__)
-    add_faults(reports, {each: [*one.faults, *attempt.faults] for each, one in ranks.items()}, None)
-    return reports[number]
+
+def _joined(
+    ranks: Mapping[int, Rank], compared: Compared | None, given: Sequence[Path], left_out: Sequence[HealthRow]
+) -> tuple[dict[int, Rank], dict[int, RankSection]]:
+    """The ranks, judged by what is known of all of them, and what each of their reports says of the others."""
+    judged = judge_among_ranks(ranks, compared, given)
+    return judged, trace_rank_sections(judged, left_out, notes_among_ranks(ranks, compared))
 
 
 def _numbered(read: Sequence[Rank]) -> tuple[dict[int, Rank], list[Preferred]]:
@@ -115,13 +131,13 @@ def _diagnose(found: Found, asked: Asked, how: Reading) -> Rank:
     diagnosis = diagnose_trace(m)
     attempt.faults += [*m.faults, *diagnosis.faults]
     health = (*timeline.health, *attempt.otherwise((), _doubts, timeline, m), *exceeded(how.memory_bytes))
-    report = fill_trace(found.path, m, diagnosis, health, attempt)
+    sections = sections_of_trace(found.path, m, diagnosis, health, attempt)
+    next_step = after_fault(found.path) if diagnosis.by_fault else attempt.otherwise(NextStep(), _next_step, found.path, m, diagnosis)
     return Rank(
         number=0 if told is None else told,
         told=told is not None,
         facts=m.facts,
-        report=dict(report),
-        diagnosis=diagnosis,
+        sections=replace(sections, next_step=next_step),
         pace=attempt.otherwise(None, pace_of, m),
         path=found.path,
         pid=found.pid or attempt.otherwise(0, _pid, timeline, m),
@@ -129,6 +145,10 @@ def _diagnose(found: Found, asked: Asked, how: Reading) -> Rank:
         marked=frozenset(timeline.table("marked_steps")["number"].drop_nulls().to_list()),
         faults=attempt.faults,
     )
+
+
+def _next_step(path: Path, m: TraceMeasurements, diagnosis: Diagnosis) -> NextStep:
+    return after_trace(diagnosis, m.facts, path, is_inference=is_inference(m), is_chosen=m.is_chosen)
 
 
 def _pid(timeline: Timeline, m: TraceMeasurements) -> int:

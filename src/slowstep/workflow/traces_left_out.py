@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from slowstep.document.report import HealthRow
+from slowstep.document.trace_ranks import Preferred, Rank
 from slowstep.health import Severity
-from slowstep.report.document import HealthRow
 from slowstep.workflow.find import Skipped
-from slowstep.workflow.trace_ranks import Preferred, Rank
 
 # Files and traces that are named.
 SHOWN: Final = 5
@@ -78,8 +78,8 @@ def not_read(skipped: Sequence[Skipped]) -> list[HealthRow]:
 
 
 def _said(rank: Rank) -> str:
-    verdict = rank.report["verdict"]
-    return str(verdict["rule"] or verdict["state"])
+    verdict = rank.sections.diagnosis.verdict
+    return verdict.rule or verdict.state
 
 
 def _named(preferred: Sequence[Preferred]) -> str:

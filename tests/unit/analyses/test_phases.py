@@ -11,7 +11,7 @@ from made_recordings import SCRIPT
 from slowstep.analyses.measurements import measure
 from slowstep.analyses.trainer import Trainer, find_trainer
 from slowstep.diagnosis.engine import diagnose
-from slowstep.workflow.doubts import find_doubts
+from slowstep.document.doubts import find_doubts
 
 MAIN, FIT, PRETRAIN = (SCRIPT, "<module>", 1, 90), (SCRIPT, "fit", 40, 52), (SCRIPT, "pretrain", 10, 22)
 

@@ -11,7 +11,7 @@ from made_recordings import TRAINER_PID, Training
 from slowstep.analyses.measurements import measure
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules import foreign_load
-from slowstep.report.document import validate
+from slowstep.document.report import validate
 from slowstep.report.terminal import render
 from slowstep.sources.recording import SOURCE
 from slowstep.workflow.diagnose import diagnose_recording

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from made_recordings import LIBRARY, SCRIPT, Training, make_recording
-from slowstep.report.document import validate
+from slowstep.document.report import validate
 from slowstep.workflow.diagnose import diagnose_recording
 
 COMPILED = {"kind": "untimed", "why": "compiled"}

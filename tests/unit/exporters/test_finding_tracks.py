@@ -16,12 +16,12 @@ from made_traces import device, host, made_trace, step
 from slowstep.analyses.trace.measure import measure_trace
 from slowstep.analyses.trace.stretches import find_stretches
 from slowstep.diagnosis.trace_engine import diagnose_trace
-from slowstep.exporters.chrome import FIRST_FINDING_TID, STAGES_TID, write_chrome
-from slowstep.exporters.finding_tracks import finding_track
-from slowstep.exporters.trace_events import OWN_PID
+from slowstep.document.recording import finding_row
+from slowstep.exporters._finding_tracks import finding_track
+from slowstep.exporters._trace_events import OWN_PID
+from slowstep.exporters.chrome import FIRST_FINDING_TID, STAGES_TID, write_trace
 from slowstep.sources.kineto import SOURCE
 from slowstep.timeline.timeline import Timeline
-from slowstep.workflow.document import finding_row
 
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 SGEMM = "ampere_sgemm_128x64_tn"
@@ -123,7 +123,7 @@ def shown(folder: Path, timeline: Timeline) -> tuple[list[dict[str, Any]], list[
     """The findings of a trace, and the events of the file that is exported of it."""
     m = measure_trace(timeline)
     findings = [dict(finding_row(finding)) for finding in diagnose_trace(m).findings]
-    write_chrome(folder / "out.json.gz", timeline, m.tables, {"findings": findings})
+    write_trace(folder / "out.json.gz", timeline, m.tables, {"findings": findings})
     return findings, json.loads(gzip.decompress((folder / "out.json.gz").read_bytes()))["traceEvents"]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from made_experiments import OVERLAY
 from made_recordings import Training, make_recording
+from slowstep.document.report import validate
 from slowstep.errors import CommandNotStarted, NoSandbox
 from slowstep.experiments.experiment import load
 from slowstep.experiments.known_levers import known_levers
@@ -16,7 +17,6 @@ from slowstep.experiments.plan import parse_spec
 from slowstep.experiments.repeated import AllRepeated, Repeated
 from slowstep.record.folder import forget_aside, put_back, set_aside
 from slowstep.record.lever import Lever
-from slowstep.report.document import validate
 from slowstep.workflow import act as act_module
 from slowstep.workflow.act import Act, Again, Ended, Wanted
 from slowstep.workflow.diagnose import diagnose_recording

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from slowstep.document.report import faults
 from slowstep.experiments.executor import Ending, Progress
 from slowstep.experiments.plan import Arm, Plan
 from slowstep.experiments.readings import Steps, no_steps
 from slowstep.record import format as contract
 from slowstep.record.command import Command
-from slowstep.report.bench_document import faults
-from slowstep.report.bench_terminal import render
+from slowstep.report.terminal import render
 from slowstep.workflow.bench import bench, how_long
 from slowstep.workflow.bench_act import CACHED, Asked, Bench, Limits, Measured
 from slowstep.workflow.bench_report import make_report
@@ -251,11 +251,11 @@ def test_the_document_of_a_real_run_is_valid_and_says_what_it_found(real_bench: 
     report = make_report(measured_of(real_bench("case_study_data")), Asked(what="data", words=("train.py",)))
 
     assert faults(report) == []
-    assert report["bound"]["kind"] == "blocked"
-    assert report["loader"]["page_cache"] == "warm"
-    assert [point["workers"] for point in report["sweep"]["points"]] == [0, 1, 2, 4]
-    assert report["whole"]["how"] == "max"
-    assert report["next"]["command"].startswith("slowstep ")
+    assert report["bench"]["bound"]["kind"] == "blocked"
+    assert report["bench"]["loader"]["page_cache"] == "warm"
+    assert [point["workers"] for point in report["bench"]["sweep"]["points"]] == [0, 1, 2, 4]
+    assert report["bench"]["whole"]["how"] == "max"
+    assert report["run"]["next_command"].startswith("slowstep ")
 
 
 def test_what_too_few_cores_make_has_an_interval(real_bench: Callable[[str], dict[str, Any]]):
@@ -265,7 +265,7 @@ def test_what_too_few_cores_make_has_an_interval(real_bench: Callable[[str], dic
     report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
 
     assert faults(report) == []
-    whole = report["whole"]
+    whole = report["bench"]["whole"]
     assert whole["cores_bound"]
     # CPU time per batch of its 14 looks is within a tenth.
     assert 0.8 * whole["predicted"]["value"] < whole["predicted"]["low"] < 0.999 * whole["predicted"]["value"]
@@ -276,12 +276,12 @@ def test_the_document_of_a_training_without_workers_adds_up(real_bench: Callable
     report = make_report(measured_of(real_bench("case_study_compute")), Asked(what="compute", words=("train.py",)))
 
     assert faults(report) == []
-    whole = report["whole"]
+    whole = report["bench"]["whole"]
     assert whole["how"] == "sum"
-    halves = 1 / report["loader"]["samples_per_s"]["value"] + 1 / report["compute"]["samples_per_s"]["value"]
+    halves = 1 / report["bench"]["loader"]["samples_per_s"]["value"] + 1 / report["bench"]["compute"]["samples_per_s"]["value"]
     assert whole["predicted"]["value"] == pytest.approx(1 / halves)
-    assert report["next"]["command"].startswith("slowstep prove --levers workers=")
-    assert (report["stages"], report["sweep"], report["bound"]) == ([], None, None)
+    assert report["run"]["next_command"].startswith("slowstep prove --levers workers=")
+    assert (report["bench"]["stages"], report["bench"]["sweep"], report["bench"]["bound"]) == ([], None, None)
 
 
 def test_how_well_the_compute_is_known_is_no_reason_against_a_faster_loader(real_bench: Callable[[str], dict[str, Any]]):
@@ -295,11 +295,11 @@ def test_how_well_the_compute_is_known_is_no_reason_against_a_faster_loader(real
 
     report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
 
-    assert report["compute"]["samples_per_s"]["low"] is None
-    assert report["whole"]["binds"] == "both"
-    assert report["next"]["command"].startswith("slowstep prove --levers workers=")
+    assert report["bench"]["compute"]["samples_per_s"]["low"] is None
+    assert report["bench"]["whole"]["binds"] == "both"
+    assert report["run"]["next_command"].startswith("slowstep prove --levers workers=")
     # What it gains hangs on the compute all the same.
-    assert report["next"]["why"] == "with 4 workers the loader is faster"
+    assert report["bench"]["next_because"] == "with 4 workers the loader is faster"
 
 
 @pytest.mark.parametrize(("faster", "is_advised"), [(8, True), (1, False)])
@@ -316,9 +316,9 @@ def test_of_a_sum_the_compute_must_be_known_where_it_is_most_of_it(
 
     report = make_report(measured_of(real), Asked(what="compute", words=("train.py",)))
 
-    rates = report["compute"]["samples_per_s"], report["loader"]["samples_per_s"]
+    rates = report["bench"]["compute"]["samples_per_s"], report["bench"]["loader"]["samples_per_s"]
     assert (rates[0]["value"] > rates[1]["value"]) == is_advised
-    assert (report["next"]["command"].startswith("slowstep prove --levers workers=")) == is_advised
+    assert (report["run"]["next_command"].startswith("slowstep prove --levers workers=")) == is_advised
 
 
 def test_a_loader_without_workers_carries_no_batch(real_bench: Callable[[str], dict[str, Any]]):
@@ -331,10 +331,10 @@ def test_a_loader_without_workers_carries_no_batch(real_bench: Callable[[str], d
     report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
 
     assert faults(report) == []
-    assert (report["loader"]["workers"], report["whole"]["how"]) == (0, "sum")
-    assert "transport" in [row["kind"] for row in with_workers["stages"]]
-    assert "transport" not in [row["kind"] for row in report["stages"]]
-    assert report["next"]["command"].startswith("slowstep prove --levers workers=4 ")
+    assert (report["bench"]["loader"]["workers"], report["bench"]["whole"]["how"]) == (0, "sum")
+    assert "transport" in [row["kind"] for row in with_workers["bench"]["stages"]]
+    assert "transport" not in [row["kind"] for row in report["bench"]["stages"]]
+    assert report["run"]["next_command"].startswith("slowstep prove --levers workers=4 ")
 
 
 @pytest.mark.parametrize(("silent", "is_known"), [(1, True), (1000, False)])
@@ -347,12 +347,12 @@ def test_a_block_of_unknown_samples_is_left_out_and_said(real_bench: Callable[[s
 
     report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
 
-    assert report["compute"]["as_is_samples_per_s"] is not None
-    assert (report["compute"]["samples_per_s"] is not None) is is_known
-    assert (report["compute"]["cpu_ms_per_sample"] is not None) is is_known
-    assert report["compute"]["reason"] == (None if is_known else "the number of samples in a step is unknown")
-    assert any("left out of compute alone: 1 block of steps in which" in note for note in report["notes"]) is is_known
-    assert (report["next"]["command"].startswith("slowstep run ")) is not is_known
+    assert report["bench"]["compute"]["as_is_samples_per_s"] is not None
+    assert (report["bench"]["compute"]["samples_per_s"] is not None) is is_known
+    assert (report["bench"]["compute"]["cpu_ms_per_sample"] is not None) is is_known
+    assert report["bench"]["compute"]["reason"] == (None if is_known else "the number of samples in a step is unknown")
+    assert any("left out of compute alone: 1 block of steps in which" in note for note in report["run"]["notes"]) is is_known
+    assert (report["run"]["next_command"].startswith("slowstep run ")) is not is_known
 
 
 @pytest.mark.parametrize("what", ["data", "compute"])
@@ -371,12 +371,14 @@ def test_a_batch_that_is_trained_on_several_times_is_counted_once(
 
     assert faults(report) == []
     if is_known:
-        assert report["compute"]["samples_per_s"]["value"] == pytest.approx(plain["compute"]["samples_per_s"]["value"] / 2, rel=0.1)
-        assert report["compute"]["cpu_ms_per_sample"] == pytest.approx(plain["compute"]["cpu_ms_per_sample"] * 2, rel=0.1)
-        assert report["whole"] is not None
+        assert report["bench"]["compute"]["samples_per_s"]["value"] == pytest.approx(
+            plain["bench"]["compute"]["samples_per_s"]["value"] / 2, rel=0.1
+        )
+        assert report["bench"]["compute"]["cpu_ms_per_sample"] == pytest.approx(plain["bench"]["compute"]["cpu_ms_per_sample"] * 2, rel=0.1)
+        assert report["bench"]["whole"] is not None
     else:
-        assert report["compute"]["reason"] == "each batch is trained on in several steps, and no block of steps holds a whole one"
-        assert report["next"]["command"].startswith("slowstep run train.py")
+        assert report["bench"]["compute"]["reason"] == "each batch is trained on in several steps, and no block of steps holds a whole one"
+        assert report["run"]["next_command"].startswith("slowstep run train.py")
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2, 3, 5])
@@ -389,22 +391,21 @@ def test_the_document_of_a_partial_run_is_valid(real_bench: Callable[[str], dict
     report = make_report(measured, Asked(what="data", words=("train.py",)))
 
     assert faults(report) == []
-    assert report["whole"] is None
-    assert (report["loader"] is None) == (kept < 3)
-    assert report["next"] == {
-        "command": "slowstep bench data train.py --variant too-few-workers --steps 500",
-        "why": "the measurement was interrupted",
-    }
+    assert report["bench"]["whole"] is None
+    assert (report["bench"]["loader"] is None) == (kept < 3)
+    assert report["run"]["next_command"] == "slowstep bench data train.py --variant too-few-workers --steps 500"
+    assert report["bench"]["next_because"] == "the measurement was interrupted"
 
 
 def test_a_training_without_a_loader_is_sent_to_the_command_that_needs_none():
     played = Played(notes_of={"task": [{**LOADER, "reason": "no torch DataLoader feeds the training"}, END], "iterator": [], "block": []})
     asked = Asked(what="compute", words=COMMAND.words)
 
-    following = make_report(run(played, what="compute"), asked)["next"]
+    report = make_report(run(played, what="compute"), asked)
 
-    assert following["command"] == "slowstep run train.py --lr 1"
-    assert "measures a torch DataLoader by itself, and this training has none that can be measured" in following["why"]
+    assert report["run"]["next_command"] == "slowstep run train.py --lr 1"
+    because = report["bench"]["next_because"]
+    assert "measures a torch DataLoader by itself, and this training has none that can be measured" in because
 
 
 @pytest.mark.parametrize(
@@ -423,9 +424,9 @@ def test_of_a_script_that_ended_early_there_is_a_document_too(changes: dict[str,
 
     assert faults(report) == []
     assert measured.code == code
-    assert report["run"]["reason"] == measured.reason
-    assert report["next"]["command"] == following
-    assert ("own error" in report["next"]["why"]) == (code == 1)
+    assert report["bench"]["reason"] == measured.reason
+    assert report["run"]["next_command"] == following
+    assert ("own error" in report["bench"]["next_because"]) == (code == 1)
 
 
 def test_of_two_loaders_the_one_that_was_measured_is_told(real_bench: Callable[[str], dict[str, Any]]):
@@ -433,7 +434,7 @@ def test_of_two_loaders_the_one_that_was_measured_is_told(real_bench: Callable[[
 
     assert (
         "the script reads 2 loaders: the one that feeds the training was measured, a ShapesDataset of 293 samples, in batches of 16"
-    ) in report["notes"]
+    ) in report["run"]["notes"]
 
 
 def test_what_is_received_is_the_loaders_only_where_it_uses_the_network(real_bench: Callable[[str], dict[str, Any]]):
@@ -443,7 +444,7 @@ def test_what_is_received_is_the_loaders_only_where_it_uses_the_network(real_ben
         each["received_bytes"] = each["period_ns"] // 100
 
     def loader() -> Any:
-        return make_report(measured_of(real), Asked(what="data", words=("train.py",)))["loader"]
+        return make_report(measured_of(real), Asked(what="data", words=("train.py",)))["bench"]["loader"]
 
     assert loader()["received_mb_per_s"] is None
     assert loader()["read_mb_per_s"]["value"] == pytest.approx(6.46, abs=0.01)
@@ -475,7 +476,7 @@ def test_files_that_were_colder_at_another_time_are_told(
 
     report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
 
-    found = [note for note in report["notes"] if "storage" in note]
+    found = [note for note in report["run"]["notes"] if "storage" in note]
     assert (len(found) == 1 and said in found[0]) if said else found == []
 
 
@@ -492,9 +493,9 @@ def test_a_lever_that_failed_is_told(real_bench: Callable[[str], dict[str, Any]]
     report = make_report(measured, Asked(what="data", words=("train.py",)))
 
     assert faults(report) == []
-    assert report["compute"]["reason"] == "batches cannot be copied"
-    assert report["notes"][-1] == "mock-loader: not applicable, because batches cannot be copied"
-    assert report["next"]["command"].startswith("slowstep bench compute")
+    assert report["bench"]["compute"]["reason"] == "batches cannot be copied"
+    assert report["run"]["notes"][-1] == "mock-loader: not applicable, because batches cannot be copied"
+    assert report["run"]["next_command"].startswith("slowstep bench compute")
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -509,12 +510,12 @@ def test_the_start_of_workers_is_in_the_loaders_half_of_a_short_epoch(real_bench
     report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
 
     assert faults(report) == []
-    assert report["loader"]["epoch_batches"] == 20
-    assert 0.2 < report["loader"]["starting"] < 0.9
-    starting_ms = report["whole"]["starting_ms_per_sample"]
+    assert report["bench"]["loader"]["epoch_batches"] == 20
+    assert 0.2 < report["bench"]["loader"]["starting"] < 0.9
+    starting_ms = report["bench"]["whole"]["starting_ms_per_sample"]
     assert starting_ms == (0 if stream else pytest.approx(1010 / 320, rel=0.1))
-    assert any("of a stream" in note for note in report["notes"]) is stream
-    assert ("an epoch waits for its first batch" in report["whole"]["sentence"]) is not stream
+    assert any("of a stream" in note for note in report["run"]["notes"]) is stream
+    assert ("an epoch waits for its first batch" in report["bench"]["whole"]["sentence"]) is not stream
 
 
 LEFT = {"kind": "lever", "arm": 2, "name": "mock-loader", "state": "not undone", "reason": "ValueError: gone"}
@@ -538,10 +539,11 @@ def test_the_schema_refuses_what_it_does_not_know(real_bench: Callable[[str], di
     report: dict[str, Any] = dict(make_report(measured_of(real_bench("case_study_data")), Asked(what="data", words=("train.py",))))
 
     assert faults(report | {"more": 1})
-    assert faults(report | {"bench": "both"})
-    outside = report["loader"]["samples_per_s"] | {"high": 0.0}
-    assert faults(report | {"loader": report["loader"] | {"samples_per_s": outside}})
-    assert any("shares" in fault for fault in faults(report | {"stages": report["stages"][1:]}))
+    bench = report["bench"]
+    outside = bench["loader"]["samples_per_s"] | {"high": 0.0}
+    for wrong in ({"half": "both"}, {"more": 1}, {"loader": bench["loader"] | {"samples_per_s": outside}}):
+        assert faults(report | {"bench": bench | wrong})
+    assert any("shares" in fault for fault in faults(report | {"bench": bench | {"stages": bench["stages"][1:]}}))
 
 
 def test_of_several_loaders_in_each_step_the_halves_say_nothing_where_they_do_not_explain_it(real_bench: Callable[[str], dict[str, Any]]):
@@ -552,7 +554,7 @@ def test_of_several_loaders_in_each_step_the_halves_say_nothing_where_they_do_no
     explained = make_report(measured_of({**real, "notes": notes}), Asked(what="compute", words=("train.py",)))
     unexplained = make_report(measured_of({**real, "notes": notes, "steps": slower}), Asked(what="compute", words=("train.py",)))
 
-    assert explained["whole"] is not None
-    assert unexplained["whole"] is None
-    assert any("in neither half" in note for note in unexplained["notes"])
-    assert unexplained["next"]["command"].startswith("slowstep prove --levers mock-loader")
+    assert explained["bench"]["whole"] is not None
+    assert unexplained["bench"]["whole"] is None
+    assert any("in neither half" in note for note in unexplained["run"]["notes"])
+    assert unexplained["run"]["next_command"].startswith("slowstep prove --levers mock-loader")

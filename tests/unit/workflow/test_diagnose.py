@@ -7,8 +7,8 @@ import pytest
 
 from made_recordings import Training, make_recording
 from slowstep.diagnosis.few_steps import REMOVED
+from slowstep.document.report import validate
 from slowstep.errors import NothingRecorded
-from slowstep.report.document import validate
 from slowstep.report.terminal import render
 from slowstep.workflow.diagnose import diagnose_recording
 

@@ -13,16 +13,16 @@ import pytest
 
 from made_experiments import add_experiment, made_experiment, made_plan, untried
 from made_recordings import START_NS, Training, make_recording
+from slowstep.document.report import validate
 from slowstep.experiments.choose import Choice, Role
 from slowstep.experiments.experiment import Experiment, save
 from slowstep.experiments.lever_faults import Fault
 from slowstep.experiments.plan import parse_spec
 from slowstep.experiments.repeated import AllRepeated, Repeated
 from slowstep.experiments.throughput import Throughputs
-from slowstep.report.document import validate
 from slowstep.report.terminal import render, show
 from slowstep.workflow.diagnose import diagnose_recording
-from slowstep.workflow.prove_next import ended_untried
+from slowstep.workflow.next_command.after_experiment import ended_untried
 
 SLOW_CALLBACK = Training(steps=400, workers=2, after_ms=15)
 UNTIL_NS = START_NS + 6_000_000_000

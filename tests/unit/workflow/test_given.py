@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,8 @@ from slowstep.errors import BadUsage, NoRecording, UnreadableInput
 from slowstep.report.json import write
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.given import what_is_given
+
+REPORTS = Path(__file__).parents[2] / "data" / "reports"
 
 
 @pytest.fixture
@@ -82,7 +85,6 @@ def test_a_report_that_lies_elsewhere_is_shown_as_it_was_written(recording, tmp_
         '{"schema": "slowstep/report/1", "run": 3, "throughput": null, "ledger": [], "verdict": {}}',
         '{"schema": "slowstep/report/1", ',
         '{"schema": "slowstep/report/99"}',
-        '{"schema": "slowstep/bench/1"}',
         '["slowstep/report/1", "slowstep/report/',
     ],
 )
@@ -91,6 +93,58 @@ def test_a_damaged_report_is_refused_in_words(recording, text):
 
     with pytest.raises(UnreadableInput, match=r"mine\.json"):
         obey(["analyze", "mine.json"])
+
+
+@pytest.fixture
+def benched(recording) -> dict[str, Any]:
+    """The report of a loader that was measured alone, kept in its recording."""
+    report: dict[str, Any] = json.loads((REPORTS / "bench-data.json").read_text(encoding="utf-8"))
+    report["run"]["recording"] = str(recording)
+    write(report, recording / "report.json")
+    return report
+
+
+@pytest.mark.parametrize("name", ["", "report.json"])
+def test_of_a_training_whose_loader_was_measured_alone_that_is_shown(recording, benched, name, capsys):
+    assert what_is_given([recording / name]).document == benched
+    assert obey(["analyze", str(recording / name)]) == 0
+
+    said = capsys.readouterr()
+    assert "its loader measured alone" in said.out
+    assert said.err == ""
+
+
+def test_the_last_run_may_be_one_of_bench(recording, benched, capsys):
+    assert obey(["analyze"]) == 0
+
+    said = capsys.readouterr()
+    assert "its loader measured alone" in said.out
+    assert str(recording) in said.err
+
+
+def test_an_option_asks_for_the_steps_of_a_recording_of_bench(recording, benched, capsys):
+    assert obey(["analyze", str(recording), "--warmup", "3"]) == 0
+
+    assert "56 of 60" in capsys.readouterr().out.replace("\xa0", " ")
+
+
+def test_a_damaged_report_in_a_recording_keeps_nobody_from_it(recording):
+    (recording / "report.json").write_text('{"schema": "slowstep/report/1", ')
+
+    assert what_is_given([recording]).document is None
+
+
+def test_what_bench_measured_is_no_run_to_compare(recording, benched):
+    with pytest.raises(BadUsage, match="slowstep bench, which stops the training"):
+        obey(["compare", str(recording), str(recording)])
+
+
+def test_a_list_of_runs_names_the_half_that_was_measured(recording, benched, capsys):
+    assert obey(["runs"]) == 0
+
+    row = next(line for line in capsys.readouterr().out.splitlines() if recording.name in line)
+    assert "bench data" in row
+    assert "216" in row
 
 
 def test_a_path_that_may_not_be_looked_at_is_left_to_whoever_reads_it(recording):

@@ -14,22 +14,23 @@ from made_recordings import Training, make_recording
 from slowstep.analyses import measurements
 from slowstep.analyses.trace import measure as trace_measure
 from slowstep.diagnosis import engine, law, trace_engine
+from slowstep.document import recording as document
+from slowstep.document.report import validate
 from slowstep.errors import NothingRecorded
 from slowstep.faults import Attempts, Fault, Faulty, Results
 from slowstep.report import terminal
-from slowstep.report.document import validate
 from slowstep.report.fault_log import LOG
 from slowstep.report.terminal import render
 from slowstep.sources.kineto import SOURCE as KINETO
 from slowstep.sources.recording import SOURCE
-from slowstep.workflow import diagnose, document, traces
+from slowstep.workflow import diagnose, traces
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.internal_errors import INTERNAL_ERROR
 
 BF16 = "ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_tn"
 MESSAGE = "made to fail"
 # The document is made of these; the others are parts of them.
-SECTIONS = ("_run", "_say_what_next", "_throughput", "_seen_ledger", "find_doubts", "_by_hand", "ending_note", "_periodic")
+SECTIONS = ("_run", "_note_findings", "_throughput", "_seen_ledger", "find_doubts", "_by_hand", "ending_note", "_periodic")
 
 
 def analyses_of(module, *without):
@@ -166,7 +167,7 @@ def test_a_verdict_that_fails_is_undetermined(report_of_measured, monkeypatch, n
     assert report["run"]["next_command"].startswith("SLOWSTEP_DEBUG=1 slowstep analyze")
 
 
-@pytest.mark.parametrize("name", ["compare", "add_ranks"])
+@pytest.mark.parametrize("name", ["compare", "rank_sections"])
 def test_ranks_that_cannot_be_compared_are_not_healthy(report_of_measured, monkeypatch, name):
     monkeypatch.setattr(diagnose, name, failing())
 

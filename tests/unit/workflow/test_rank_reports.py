@@ -8,12 +8,12 @@ import pytest
 
 from made_events import Events
 from made_ranks import make_job
+from slowstep.document.next_step import NextStep
+from slowstep.document.report import validate
 from slowstep.errors import BadUsage, NothingRecorded
-from slowstep.report.document import validate
 from slowstep.report.terminal import render
-from slowstep.workflow import document
+from slowstep.workflow import diagnose
 from slowstep.workflow.diagnose import diagnose_all, diagnose_recording
-from slowstep.workflow.run_next import NextStep
 
 
 def _health(report) -> dict[str, str]:
@@ -43,7 +43,7 @@ def test_a_rank_that_waits_for_another_is_neither_healthy_nor_blamed(tmp_path: P
 
 def test_nothing_has_to_be_done_before_a_look_at_the_slowest_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = NextStep(first="put the secret in place of FILL_IN", command="slowstep run train.py --token FILL_IN")
-    monkeypatch.setattr(document, "next_after_run", lambda *_: alone)
+    monkeypatch.setattr(diagnose, "after_recording", lambda *_: alone)
 
     waiting, slowest = (report["run"] for report in diagnose_all(make_job(tmp_path, [4.0, 12.0])).reports.values())
 

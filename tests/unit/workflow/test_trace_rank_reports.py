@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 
 from kineto_files import event, kernel, launch, written
-from slowstep.report.document import validate
+from slowstep.document.report import validate
 from slowstep.report.terminal import render
 from slowstep.sources._source import PLAIN
 from slowstep.workflow.analyze import analyze
-from slowstep.workflow.export import export
+from slowstep.workflow.export import export, exporters
 from slowstep.workflow.traces import Asked
 
 MATMUL = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
@@ -166,7 +166,7 @@ def test_one_export_of_two_processes_is_a_job_of_two_ranks() -> None:
 def test_the_tables_of_the_chosen_process_are_exported(tmp_path: Path) -> None:
     for rank, device in ((0, 0), (1, 1)):
         report = analyze([EXPORT], rank=rank)
-        place = export("parquet", [EXPORT], report, tmp_path / str(rank), asked=Asked(), how=PLAIN)
+        place = export(exporters()["parquet"], [EXPORT], report, tmp_path / str(rank), asked=Asked(), how=PLAIN)
 
         assert pl.read_parquet(place / "trace_devices.parquet")["device"].to_list() == [device]
 

@@ -1,4 +1,4 @@
-"""What `slowstep bench` says to do next, and why: the proof of what was found, or the look at the other half."""
+"""After one half of a training was measured alone: the proof of what was found, or the look at the other half; and why."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from typing import Final
 import numpy as np
 
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
+from slowstep.document.next_step import NextStep
 from slowstep.experiments.figures import Figure, combined, inverse
 from slowstep.experiments.judging import WORTH
 from slowstep.experiments.loader_speed import Point
 from slowstep.experiments.overlap import Whole
 from slowstep.levers.workers import LEAST_ADDED
-from slowstep.report.bench_document import NextRow
 from slowstep.units import format_count, format_ratio, format_share
-from slowstep.workflow.asked_again import USUAL_BUDGET_S, budget_words, place_words
 from slowstep.workflow.bench_act import Asked, EndedBy
-from slowstep.workflow.to_paste import to_paste
+from slowstep.workflow.next_command.typed import USUAL_BUDGET_S, budget_words, filled_in, place_words, prove, run, to_paste
 
 _HALF: Final = 0.5
 _NO_LOADER: Final = (
@@ -28,6 +27,8 @@ _NO_LOADER: Final = (
 )
 
 _FAILED: Final = "fix the script's own error first: it ended before the measurement was done"
+_OTHERS: Final = "the training reads several loaders: this measures what waiting for them costs"
+_SAMPLES: Final = "how many samples a step trains on is unknown: this shows where a step's time goes"
 _ELSE: Final[dict[EndedBy, str]] = {
     "never trained": "no training step was seen: this shows what was",
     "stood still": "the training stopped before its loader could be read: this shows where its time goes",
@@ -40,7 +41,7 @@ _TOO_SHORT: Final = (
 )
 
 
-def next_command(
+def after_bench(
     asked: Asked,
     words: Sequence[str],
     *,
@@ -51,56 +52,67 @@ def next_command(
     is_busy: bool = False,
     ended_by: EndedBy = "done",
     failed: bool = False,
-) -> NextRow:
+    lacks_others: bool = False,
+    lacks_samples: bool = False,
+) -> NextStep:
     """The command that helps most now. `wholes`: the whole with each number of workers that is known, the loader's own among them.
 
     `unsure`: the same with all in their intervals that is not known, the next start of the script among it; `wholes` have this start.
     `is_busy`: whether others used the machine: how much workers gain is not said then.
-    `failed`: whether the script ended with an error of its own.
+    `failed`: whether the script ended with an error of its own. `lacks_others`, `lacks_samples`: whether the halves do not make the whole,
+    because other loaders are in neither, or because the samples of a step are not known.
     """
     command = to_paste(words)
+    if lacks_others:
+        return _step(_prove(asked, command, "mock-loader"), _OTHERS)
+    if lacks_samples and ended_by == "done":
+        # The other half's command walks the same blocks.
+        return _step(run(command), _SAMPLES)
     if whole is None and ended_by == "script ended" and not failed:
         # It would only end as early again.
-        return {"command": f"slowstep run {command}", "why": _TOO_SHORT}
+        return _step(run(command), _TOO_SHORT)
     if whole is None and ended_by in ("script ended", "interrupted"):
-        return {"command": bench_command(asked, asked.what, command), "why": _FAILED if failed else _INTERRUPTED}
+        return _step(_bench(asked, asked.what, command), _FAILED if failed else _INTERRUPTED)
     if point is None and ended_by in _ELSE:
-        return {"command": f"slowstep run {command}", "why": _ELSE[ended_by]}
+        return _step(run(command), _ELSE[ended_by])
     if point is None:
-        return {"command": f"slowstep run {command}", "why": _NO_LOADER}
+        return _step(run(command), _NO_LOADER)
     if whole is None:
         other = "compute" if asked.what == "data" else "data"
-        return {"command": bench_command(asked, other, command), "why": "one half alone does not tell what limits the training"}
+        return _step(_bench(asked, other, command), "one half alone does not tell what limits the training")
     better, kept = better_workers(point.workers, wholes), kept_workers_gain(point, whole)
     if kept >= max(BOTTLENECK_PREDICTED, better[1] if better else 0.0):
         why = f"with workers that are kept between epochs: about {format_ratio(kept)} the throughput by these figures"
-        return {"command": prove_command(asked, command, "persistent-workers"), "why": why}
+        return _step(_prove(asked, command, "persistent-workers"), why)
     if whole.binds == "compute":
-        return {"command": f"slowstep run --capture {command}", "why": "compute is the limit: this shows what it consists of"}
+        return _step(run(command, "--capture"), "compute is the limit: this shows what it consists of")
     if better is not None:
         workers, known = better[0], unsure or wholes
         most = None if is_busy else most_gain(known[workers], replace(known[point.workers], real=whole.real))
         gain = "" if most is None else f": up to {format_ratio(most)} the throughput by these figures"
         why = f"{_with(workers, point.workers)}{gain}"
-        return {"command": prove_command(asked, command, f"workers={workers}"), "why": why}
+        return _step(_prove(asked, command, f"workers={workers}"), why)
     if whole.how == "sum" and (computing := 1 - loading_share(point, whole)) > _HALF:
         why = f"computing takes {format_share(computing)} of the time, so more workers would gain little: this shows what it consists of"
-        return {"command": f"slowstep run --capture {command}", "why": why}
+        return _step(run(command, "--capture"), why)
     is_even = whole.how == "max" and whole.binds == "both"
     equal = "need the same cores" if whole.cores_bound else "take about as long" if is_even else None
     decides = f"loading and computing {equal}" if equal else "the loader is the limit"
     if asked.what == "compute":
-        return {"command": bench_command(asked, "data", command), "why": f"{decides}: this measures the loader part by part"}
-    return {"command": prove_command(asked, command), "why": f"{decides}: this tests what helps"}
+        return _step(_bench(asked, "data", command), f"{decides}: this measures the loader part by part")
+    return _step(_prove(asked, command), f"{decides}: this tests what helps")
 
 
-def prove_command(asked: Asked, command: str, levers: str | None = None) -> str:
+def _step(command: str, why: str) -> NextStep:
+    return NextStep(command=command, why=filled_in(command, why))
+
+
+def _prove(asked: Asked, command: str, levers: str | None = None) -> str:
     """`slowstep prove` with these levers, in the place in which `asked` was asked to run."""
-    chosen = () if levers is None else ("--levers", levers)
-    return f"{shlex.join(('slowstep', 'prove', *chosen, *_place(asked)))} {command}"
+    return prove(command, *(() if levers is None else ("--levers", levers)), *_place(asked))
 
 
-def bench_command(asked: Asked, what: str, command: str) -> str:
+def _bench(asked: Asked, what: str, command: str) -> str:
     """`slowstep bench` in the same place, and with the same time."""
     budget = () if asked.budget_s == USUAL_BUDGET_S else budget_words(asked.budget_s)
     return f"{shlex.join(('slowstep', 'bench', what, *budget, *_place(asked)))} {command}"

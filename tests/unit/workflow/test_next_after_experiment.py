@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from slowstep.workflow.prove_next import before_next, next_command
+from slowstep.document.next_step import NextStep
+from slowstep.workflow.next_command.after_experiment import after_experiment
 
 
 def report_of(*rows: dict[str, Any]) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def report_of(*rows: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_a_lever_that_changes_numbers_and_is_proved_needs_its_losses_compared(numerics: dict[str, Any] | None, following: str) -> None:
-    assert next_command(report_of({"lever": "autocast=bf16", "numerics": numerics}), ("--levers", "autocast=bf16")) == following
+    assert after_experiment(report_of({"lever": "autocast=bf16", "numerics": numerics}), ("--levers", "autocast=bf16")).command == following
 
 
 def proved(lever: str, rule: str | None, gain: float, role: str = "fix") -> dict[str, Any]:
@@ -63,7 +64,7 @@ def test_what_comes_next_follows_from_the_largest_gain_that_was_proved(
 ) -> None:
     report = report_of(*rows)
 
-    assert (before_next(report), next_command(report, ())) == (first, following)
+    assert after_experiment(report, ()) == NextStep(first=first, command=following)
 
 
 @pytest.mark.parametrize(("budget_s", "words"), [(10.0, " --budget 10s"), (60.0, "")])
@@ -71,14 +72,14 @@ def test_a_killed_experiment_is_to_be_made_again_as_it_was(budget_s: float, word
     report = report_of({"lever": "workers=2", "state": "unmeasured", "verdict": None})
     report["run"]["experiment"] |= {"ended_by": "killed", "budget_s": budget_s, "trustworthy": None}
 
-    assert next_command(report, ("--levers", "workers=2")) == f"slowstep prove --levers workers=2{words} train.py"
+    assert after_experiment(report, ("--levers", "workers=2")).command == f"slowstep prove --levers workers=2{words} train.py"
 
 
 def test_a_killed_experiment_of_no_levers_is_to_be_made_again_as_it_was() -> None:
     report = report_of()
     report["run"]["experiment"] |= {"ended_by": "killed", "trustworthy": None}
 
-    assert next_command(report, ()) == "slowstep prove train.py"
+    assert after_experiment(report, ()).command == "slowstep prove train.py"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_faster_code_is_to_be_written_once_its_bound_is_known_whatever_else_is_o
     report = report_of({"lever": bound, "verdict": "upper bound"}, {"lever": "workers=2", "verdict": "cannot distinguish"})
     report["run"]["experiment"] |= {"ended_by": "budget", "trustworthy": trustworthy}
 
-    assert next_command(report, ()) == following
+    assert after_experiment(report, ()).command == following
 
 
 @pytest.mark.parametrize(("exit_code", "begins"), [(0, "let the script train longer"), (3, "fix the script's own error")])
@@ -101,5 +102,5 @@ def test_a_healthy_script_that_came_to_its_end_before_any_lever_was_tested_has_n
     report = report_of()
     report["run"]["experiment"] |= {"ended_by": "script ended", "exit_code": exit_code, "trustworthy": None}
 
-    assert str(before_next(report)).startswith(begins)
-    assert next_command(report, ()) == "slowstep prove --all train.py"
+    assert str(after_experiment(report, ()).first).startswith(begins)
+    assert after_experiment(report, ()).command == "slowstep prove --all train.py"

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.ranks import Roll, Training
 from slowstep.analyses.sharing import STAGE as SHARING
 from slowstep.diagnosis.healthy import HEALTHY_SHARING
-from slowstep.report.document import HealthRow, RankRow
+from slowstep.diagnosis.law import Diagnosis
+from slowstep.document.report import HealthRow, RankRow
+from slowstep.document.sections import RankSection, Sections
 from slowstep.timeline.timeline import Timeline
 
 STAGES_SHOWN = 2
@@ -23,8 +24,8 @@ JUDGED_SINGLY = "each rank is judged alone: gains assume that no other rank is s
 LAUNCHER_FOLDER = re.compile(r"-rank(\d+)-\d+\Z")
 
 
-def add_ranks(
-    reports: dict[int, dict[str, Any]],
+def rank_sections(
+    sections: Mapping[int, Sections],
     measured: Mapping[int, Measurements],
     roll: Roll,
     *,
@@ -32,54 +33,58 @@ def add_ranks(
     folder: Path,
     files: Mapping[int, str],
     unmeasured: Mapping[int, str],
-) -> None:
-    """Complete every report by which rank it is of, how all ranks did, and which are missing. A lone training's stays as it is."""
-    for number, report in reports.items():
-        report["health"] += _launchers(timeline, folder, measured[number])
+) -> dict[int, RankSection]:
+    """For every report: which rank it is of, how all ranks did, and which are missing. Of a lone training it says nothing of ranks."""
+    launchers = {number: tuple(_launchers(timeline, folder, measured[number])) for number in sections}
     if len(roll.trainings) < 2 and roll.world_size < 2:
-        return
+        return {number: RankSection(health=launchers[number]) for number in sections}
     by_number = {training.number: training for training in roll.trainings}
-    rows = [_row(by_number[number], measured[number], reports[number], files[number]) for number in reports]
+    rows = [_row(by_number[number], measured[number], sections[number], files[number]) for number in sections]
     rows += [_unmeasured_row(by_number[number]) for number in unmeasured]
     rows.sort(key=lambda row: row["number"])
-    notes = _notes(measured, roll)
-    for number, report in reports.items():
-        run, training = report["run"], by_number[number]
-        run["rank"], run["training"], run["pid"] = training.facts.rank, number, training.facts.pid
-        run["rank_rows"] = rows
-        run["trainings"] = len(roll.trainings)
-        run["all_samples_per_s"] = _sum_of(reports, by_number, of_job=training.is_rank) if len(reports) > 1 else None
-        if (command := _next_to_look_at(report, folder, measured[number])) is not None:
-            run["next_command"] = command
-            # That was of another command.
-            run.pop("before_next", None)
-        run["notes"] = [*run.get("notes", []), *notes]
-        report["health"] += _absences(roll, unmeasured)
+    notes, absences = tuple(_notes(measured, roll)), _absences(roll, unmeasured)
+    found = {}
+    for number in sections:
+        training = by_number[number]
+        run = {
+            "rank": training.facts.rank,
+            "training": number,
+            "pid": training.facts.pid,
+            "rank_rows": rows,
+            "trainings": len(roll.trainings),
+            "all_samples_per_s": _sum_of(sections, by_number, of_job=training.is_rank) if len(sections) > 1 else None,
+        }
+        found[number] = RankSection(run=run, notes=notes, health=(*launchers[number], *absences))
+    return found
 
 
-def _next_to_look_at(report: Mapping[str, Any], folder: Path, m: Measurements) -> str | None:
-    """The command that shows the rank that this one waits for; None where it is not known to wait for any."""
+def waits_for(diagnosis: Diagnosis, folder: Path, m: Measurements) -> int | Path | None:
+    """The rank that this one waits for, or the folder of the next launcher, whose ranks are recorded there; None where none is known."""
     if slower := m.sharing.slower:
-        return f"slowstep analyze {shlex.quote(report['run']['recording'])} --rank {slower[0]}"
-    other = _other_launcher(folder, m) if report["verdict"]["state"] == "undetermined" else None
-    return None if other is None else f"slowstep analyze {shlex.quote(str(other))}"
+        return slower[0]
+    return _other_launcher(folder, m) if diagnosis.verdict.state == "undetermined" else None
 
 
-def _row(training: Training, m: Measurements, report: Mapping[str, Any], file: str) -> RankRow:
+def _row(training: Training, m: Measurements, sections: Sections, file: str) -> RankRow:
     seen = m.sharing.seen or m.sharing.ranks == 1
-    stages = sorted((row for row in report["ledger"] if (row["share"] or 0.0) >= STAGE_FROM), key=lambda row: -row["share"])
+    own_ms = float(m.sharing.own_ns.mean()) / 1e6 if seen else None
+    row = rank_row(sections, report=file, step_ms=float(m.step_ns.mean()) / 1e6, own_ms=own_ms)
+    return cast(RankRow, row | {"number": training.number, "rank": training.facts.rank, "pid": training.facts.pid})
+
+
+def rank_row(sections: Sections, *, report: str, step_ms: float | None, own_ms: float | None) -> dict[str, Any]:
+    """The row of a rank that has a report, but for its number, rank and process."""
+    shares = [(row["share"], row["stage"]) for row in sections.ledger if row["share"] is not None and row["share"] >= STAGE_FROM]
+    largest = sorted(shares, key=lambda each: -each[0])[:STAGES_SHOWN]
     return {
-        "number": training.number,
-        "rank": training.facts.rank,
-        "pid": training.facts.pid,
-        "steps": m.steps.count,
-        "samples_per_s": report["throughput"]["samples_per_s"],
-        "step_ms": float(m.step_ns.mean()) / 1e6,
-        "own_ms": float(m.sharing.own_ns.mean()) / 1e6 if seen else None,
-        "stages": [{"stage": row["stage"], "share": row["share"]} for row in stages[:STAGES_SHOWN]],
-        "state": report["verdict"]["state"],
-        "rule": report["verdict"]["rule"],
-        "report": file,
+        "steps": sections.run["steps"],
+        "samples_per_s": sections.throughput["samples_per_s"],
+        "step_ms": step_ms,
+        "own_ms": own_ms,
+        "stages": [{"stage": stage, "share": share} for share, stage in largest],
+        "state": sections.diagnosis.verdict.state,
+        "rule": sections.diagnosis.verdict.rule,
+        "report": report,
     }
 
 
@@ -99,12 +104,12 @@ def _unmeasured_row(training: Training) -> RankRow:
     }
 
 
-def _sum_of(reports: Mapping[int, Mapping[str, Any]], by_number: Mapping[int, Training], *, of_job: bool) -> float | None:
+def _sum_of(sections: Mapping[int, Sections], by_number: Mapping[int, Training], *, of_job: bool) -> float | None:
     """Samples/s of all recorded ranks of the job; None where one is unknown, and for trainings of their own, which are no job."""
-    speeds = [report["throughput"]["samples_per_s"] for number, report in reports.items() if by_number[number].is_rank]
+    speeds = [each.throughput["samples_per_s"] for number, each in sections.items() if by_number[number].is_rank]
     if not of_job or len(speeds) < 2 or None in speeds:
         return None
-    return float(sum(speeds))
+    return float(sum(cast("list[float]", speeds)))
 
 
 def _notes(measured: Mapping[int, Measurements], roll: Roll) -> list[str]:

@@ -7,11 +7,12 @@ from typing import Any, Literal
 
 import pytest
 
+from made_measured_traces import made_measured
 from slowstep.diagnosis.law import Diagnosis
-from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
+from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN, diagnose_trace
 from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict
 from slowstep.timeline.trace import TraceFacts
-from slowstep.workflow.trace_next import next_after_trace
+from slowstep.workflow.next_command.after_trace import after_trace
 
 FINDING = Finding(
     rule="launch-bound",
@@ -34,7 +35,7 @@ def diagnosis(state: Literal["undetermined", "healthy"] = "undetermined", *findi
 
 def following(found: Diagnosis, path: Path = Path("trace.json"), framework: str | None = "pytorch", **more: Any) -> str | None:
     facts = TraceFacts(format="Kineto trace", files=(), bytes=1, events=1, recorded=frozenset(), framework=framework)
-    return next_after_trace(found, facts, path, **more)
+    return after_trace(found, facts, path, **more).command
 
 
 def test_what_a_trace_of_pytorch_leaves_open_a_recording_with_a_capture_answers() -> None:
@@ -69,3 +70,11 @@ def test_one_rank_whose_verdict_needs_the_others_is_followed_by_all_of_them() ->
 def test_an_inference_is_not_recorded_as_a_training() -> None:
     assert following(diagnosis(), is_inference=True) is None
     assert following(diagnosis("undetermined", FINDING), is_inference=True) == "slowstep explain launch-bound"
+
+
+def test_after_one_chosen_step_that_leaves_the_verdict_open_all_are_to_be_looked_at() -> None:
+    m = made_measured(steps=1, chosen_of=4)
+
+    next_step = after_trace(diagnose_trace(m), m.facts, Path("of a rank/trace.json"), is_chosen=m.is_chosen)
+
+    assert next_step.command == "slowstep analyze 'of a rank/trace.json'"

@@ -7,6 +7,8 @@ import math
 from importlib import resources
 from typing import Any, Final, Literal, NotRequired, TypedDict, cast
 
+from slowstep.document.bench import BenchRow, SandboxRow, unbalanced_bench
+
 SCHEMA: Final = "slowstep/report/1"
 # Shares may have been rounded on their way into a file.
 SUM_TOLERANCE: Final = 1e-4
@@ -60,15 +62,6 @@ class IntervalRow(TypedDict):
     value: float
     low: float | None
     high: float | None
-
-
-class SandboxRow(TypedDict):
-    """Where an experiment ran: `claims` is what may be said of it, `write_ratio` its writing speed by that outside."""
-
-    kind: str
-    claims: str
-    warnings: list[str]
-    write_ratio: float | None
 
 
 class ExperimentFacts(TypedDict):
@@ -382,11 +375,21 @@ class Report(TypedDict):
     health: list[HealthRow]
     overhead: Overhead
     experiments: list[ExperimentRow]
+    bench: NotRequired[BenchRow]
+    """Where one half of the training was measured alone: most of the rest is unknown then."""
+
+
+NO_THROUGHPUT: Final[Throughput] = {"samples_per_s": None, "steps_per_s": None, "step_ms": {"median": None, "p05": None, "p95": None}}
+
+
+def unseen_row(stage: str) -> LedgerRow:
+    """The account of a stage that nothing was seen of."""
+    return {"stage": stage, "share": None, "ms_per_step": None, "parts": []}
 
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of report.json, as shipped in the package."""
-    text = resources.files("slowstep.report").joinpath("report.schema.json").read_text(encoding="utf-8")
+    text = resources.files("slowstep.document").joinpath("report.schema.json").read_text(encoding="utf-8")
     return cast("dict[str, Any]", json.loads(text))
 
 
@@ -402,7 +405,8 @@ def faults(report: dict[str, Any] | Report) -> list[str]:
     import jsonschema
 
     validator = jsonschema.Draft202012Validator(json_schema())
-    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(report)] or unbalanced(report["ledger"])
+    broken = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(report)]
+    return broken or unbalanced(report["ledger"]) + (unbalanced_bench(report["bench"]) if "bench" in report else [])
 
 
 def unbalanced(ledger: list[LedgerRow]) -> list[str]:

@@ -1,50 +1,36 @@
-"""What to do after the report of a recording: the command that tells more, and what has to be changed before it can.
+"""After the report of a recording: the command that tells more, and what has to be changed before it can.
 
 A script that ends by itself ends the same way again: then what is to be changed is all that is said, and no command.
 """
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import dataclass
 from pathlib import Path
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import ENOUGH_STEPS, WARMUP_AT_MOST_SHARE
 from slowstep.diagnosis.few_steps import ENOUGH_NS, enough_ns, enough_steps
 from slowstep.diagnosis.law import Diagnosis
-from slowstep.record.folder import analyze_words
-from slowstep.timeline.timeline import Session, Timeline
+from slowstep.document.ending import ended_by_an_error, first_after_error
+from slowstep.document.next_step import NextStep
+from slowstep.record.folder import as_typed
+from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_count, format_duration, type_duration
-from slowstep.workflow.ending import ended_by_an_error, first_after_error
-from slowstep.workflow.session_next import session_next
-from slowstep.workflow.to_paste import filled_in, to_paste
+from slowstep.workflow.next_command.after_session import after_session
+from slowstep.workflow.next_command.typed import analyze, filled_in, prove, run, to_paste
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NextStep:
-    """`first` is to be done before `command` is typed, or is all there is to do; None where nothing is."""
-
-    first: str | None = None
-    command: str | None = None
-
-
-def next_after_run(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> NextStep:
+def after_recording(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> NextStep:
     """What helps most now."""
     is_open = diagnosis.verdict.state == "undetermined"
     if timeline.run.session and is_open:
-        first, command = _session_next(timeline.run.session, diagnosis, m)
-        return NextStep(first=first, command=command)
+        alone = m.sharing.ranks == 1
+        return after_session(timeline.run.session, diagnosis, words=m.words, steps=m.steps.total, is_alone=alone, enough=enough_steps(m))
     found = _to_prove(timeline, m, diagnosis) or (_open(folder, timeline, m, diagnosis) if is_open else NextStep(first=diagnosis.change))
     first = found.first
     if ended_by_an_error(timeline) and (found.command is not None or diagnosis.verdict.state != "healthy"):
         first = first_after_error(timeline)
     return NextStep(first=filled_in(found.command, first), command=found.command)
-
-
-def _session_next(session: Session, diagnosis: Diagnosis, m: Measurements) -> tuple[str | None, str]:
-    alone = m.sharing.ranks == 1
-    return session_next(session, diagnosis, words=m.words, steps=m.steps.total, is_alone=alone, enough=enough_steps(m))
 
 
 def can_be_proved(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> bool:
@@ -67,7 +53,7 @@ def _to_prove(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Next
         levers = ("--levers", diagnosis.telling)
     else:
         return None
-    command = f"{shlex.join(('slowstep', 'prove', *levers))} {to_paste(timeline.run.command)}"
+    command = prove(to_paste(timeline.run.command), *levers)
     longer = _longer(timeline, m) if diagnosis.verdict.state == "undetermined" else None
     return NextStep(first=_both(diagnosis.change, longer), command=command)
 
@@ -77,31 +63,34 @@ def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosi
     if m.steps.asked_too_many:
         # What was recorded is enough: less of it is to be left out.
         warmup = int(WARMUP_AT_MOST_SHARE * m.steps.total)
-        return NextStep(command=f"{analyze_words(str(folder))} --warmup {warmup}")
-    run = f"slowstep run {to_paste(timeline.run.command)}" if timeline.run.command else None
+        return NextStep(command=analyze(as_typed(str(folder)), "--warmup", str(warmup)))
     if not _ended_by_itself(timeline, m):
-        limit = _limit(m)
         # A limit would record no more than this run did.
-        return NextStep(first=diagnosis.change, command=None if run is None else run.replace("slowstep run", f"slowstep run{limit}", 1))
+        return NextStep(first=diagnosis.change, command=_again(timeline, *_limit(m)))
     if (longer := _longer(timeline, m)) is not None:
         # Of a script that is changed anyway the command is worth typing again.
-        return NextStep(first=_both(diagnosis.change, longer), command=None if diagnosis.change is None else run)
+        return NextStep(first=_both(diagnosis.change, longer), command=None if diagnosis.change is None else _again(timeline))
     if diagnosis.change is not None:
-        return NextStep(first=diagnosis.change, command=run)
+        return NextStep(first=diagnosis.change, command=_again(timeline))
     if m.load.busy:
-        return NextStep(first="repeat it on a quieter machine", command=run)
-    if m.device != "cpu" and m.capture is None and run is not None:
-        return NextStep(command=run.replace("slowstep run", "slowstep run --capture", 1))
+        return NextStep(first="repeat it on a quieter machine", command=_again(timeline))
+    if m.device != "cpu" and m.capture is None and timeline.run.command:
+        return NextStep(command=_again(timeline, "--capture"))
     return NextStep(
         first=f"let {_what(m)} train longer than these {format_count(m.steps.total, 'step')}: more epochs, checkpoints, validations"
     )
 
 
-def _limit(m: Measurements) -> str:
+def _again(timeline: Timeline, *options: str) -> str | None:
+    """Another recording of the same command, with options; None where the command is not known."""
+    return run(to_paste(timeline.run.command), *options) if timeline.run.command else None
+
+
+def _limit(m: Measurements) -> tuple[str, ...]:
     """How much to record, as options of `run`: of long steps as long as a verdict takes."""
     if enough_steps(m) < ENOUGH_STEPS:
-        return f" --for {type_duration(enough_ns(m))}"
-    return f" --steps {ENOUGH_STEPS}" if m.steps.total < ENOUGH_STEPS else ""
+        return ("--for", type_duration(enough_ns(m)))
+    return ("--steps", str(ENOUGH_STEPS)) if m.steps.total < ENOUGH_STEPS else ()
 
 
 def _both(change: str | None, longer: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""The report of one trace: what it says of stages that the trace could not show, and what to do after one chosen step."""
+"""The report of one trace: what it says of stages that the trace could not show, and of what recording it took."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import pytest
 from made_measured_traces import made_measured
 from slowstep.analyses.trace.parts import INPUT_WAIT
 from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.document.build import build
+from slowstep.document.trace import sections_of_trace
 from slowstep.report.terminal import render
-from slowstep.workflow.trace_document import fill_trace
 
 
 def report(**given):
     m = made_measured(**given)
-    return fill_trace(Path("of a rank/trace.json"), m, diagnose_trace(m), ())
+    return build(sections_of_trace(Path("of a rank/trace.json"), m, diagnose_trace(m), ()))
 
 
 def test_a_stage_that_the_trace_could_not_show_has_a_null_share_and_the_others_add_up():
@@ -32,10 +33,6 @@ def test_a_wait_for_input_that_was_charged_is_shown():
 
     assert shares["preprocess"] == pytest.approx(0.2)
     assert shares["read"] is None
-
-
-def test_after_one_chosen_step_that_leaves_the_verdict_open_all_are_to_be_looked_at():
-    assert report(steps=1, chosen_of=4)["run"]["next_command"] == "slowstep analyze 'of a rank/trace.json'"
 
 
 def test_a_trace_without_steps_is_said_to_lie_in_the_window():

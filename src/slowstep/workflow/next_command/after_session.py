@@ -1,13 +1,14 @@
-"""What to do next where a recording from within left its verdict undetermined: its command is the notebook's server, or a prompt."""
+"""After a recording from within that left its verdict undetermined: its command is the notebook's server, or a prompt."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from typing import TYPE_CHECKING, Final
 
 from slowstep.analyses.steps import ENOUGH_STEPS
+from slowstep.document.next_step import NextStep
 from slowstep.frameworks._words import Change, Words
+from slowstep.workflow.next_command.typed import prove
 from slowstep.workflow.place import Place
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ _BY_HAND: Final = {"workers": Change.WORKERS, "prefetch": Change.PREFETCH}
 _LEVER: Final = re.compile(r"(?P<name>[a-z-]+)=(?P<value>\d+)")
 
 
-def session_next(
+def after_session(
     session: Session, diagnosis: Diagnosis, *, words: Words, steps: int, is_alone: bool, enough: int = ENOUGH_STEPS
-) -> tuple[str | None, str]:
+) -> NextStep:
     """What to do first where the same again would tell no more (None: nothing), and what to type then, after `steps` recorded steps.
 
     `enough` are as many as are asked for. `is_alone` where no other ranks train with this one: a script of its own can then be tried by
@@ -35,7 +36,7 @@ def session_next(
         how.append(f"longer than these {steps:,} steps")
     if session.kind != Place.words:
         how.append("in one cell or command")
-    return first, f"with slowstep.record(): ({', '.join(how)})"
+    return NextStep(first=first, command=f"with slowstep.record(): ({', '.join(how)})")
 
 
 def _instead_of(levers: str | None, words: Words, *, is_alone: bool) -> str | None:
@@ -43,7 +44,7 @@ def _instead_of(levers: str | None, words: Words, *, is_alone: bool) -> str | No
     if levers is None:
         return None
     by_hand = _by_hand(levers, words)
-    script = f"put the training into a script: slowstep prove --levers {shlex.quote(levers)} python SCRIPT" if is_alone else None
+    script = f"put the training into a script: {prove('python SCRIPT', '--levers', levers)}" if is_alone else None
     return ", or ".join(filter(None, (by_hand, script))) or None
 
 

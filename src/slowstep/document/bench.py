@@ -1,16 +1,21 @@
-"""The report of `slowstep bench` as plain data: `slowstep/bench/1`. null is unknown, never zero; every figure has its 95 % interval.
+"""What `slowstep bench` measured, as plain data: the section `bench` of a report. Every figure has its 95 % interval.
 
 Intervals of speeds hold what other starts of the script make on this machine, and where other processes kept it busy also what it would
-make on a quiet one: so two of these documents of one script can be held against each other.
+make on a quiet one: so two of these sections of one script can be held against each other.
 """
 
 from __future__ import annotations
 
-import json
-from importlib import resources
-from typing import Any, Final, Literal, NotRequired, TypedDict, cast
+from typing import Any, Literal, TypedDict, cast
 
-SCHEMA: Final = "slowstep/bench/1"
+
+class SandboxRow(TypedDict):
+    """Where a training was run and thrown away: `claims` is what may be said of it, `write_ratio` its writing speed by that outside."""
+
+    kind: str
+    claims: str
+    warnings: list[str]
+    write_ratio: float | None
 
 
 class FigureRow(TypedDict):
@@ -19,26 +24,6 @@ class FigureRow(TypedDict):
     value: float
     low: float | None
     high: float | None
-
-
-class RunRow(TypedDict):
-    """What was run, where, and how it ended: `recording` is the folder, in which this report is kept as bench.json, and `reason` says why
-    something is missing. `foreign_share` is what other processes used of the cores.
-    """
-
-    name: str
-    command: list[str]
-    recording: NotRequired[str | None]
-    started: str
-    duration_s: float
-    sandbox: str
-    claims: str
-    warnings: list[str]
-    updates: int
-    cores: float | None
-    foreign_share: float | None
-    ended_by: str
-    reason: str | None
 
 
 class LoaderRow(TypedDict):
@@ -150,19 +135,18 @@ class WholeRow(TypedDict):
     sentence: str
 
 
-class NextRow(TypedDict):
-    """The next useful command, and why it is."""
+class BenchRow(TypedDict):
+    """The whole section. `stages`, `sweep` and `bound` are those of `bench data`; null where nothing could be measured.
 
-    command: str
-    why: str
+    `reason` says why something is missing, `foreign_share` is what other processes used of the cores, and `next_because` is why the next
+    command helps most.
+    """
 
-
-class BenchReport(TypedDict):
-    """The whole document. `stages`, `sweep` and `bound` are those of `bench data`; null where nothing could be measured."""
-
-    schema: str
-    bench: Literal["data", "compute"]
-    run: RunRow
+    half: Literal["data", "compute"]
+    ended_by: str
+    reason: str | None
+    foreign_share: float | None
+    sandbox: SandboxRow
     loader: LoaderRow | None
     stages: list[StageRow]
     stages_reason: str | None
@@ -170,30 +154,16 @@ class BenchReport(TypedDict):
     bound: BoundRow | None
     compute: ComputeRow | None
     whole: WholeRow | None
-    notes: list[str]
-    next: NextRow
+    next_because: str
 
 
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema of the document, as shipped in the package."""
-    text = resources.files("slowstep.report").joinpath("bench.schema.json").read_text(encoding="utf-8")
-    return cast("dict[str, Any]", json.loads(text))
-
-
-def faults(report: dict[str, Any] | BenchReport) -> list[str]:
-    """What of a report breaks its schema or, where that holds, its accounts; needs the package jsonschema."""
-    import jsonschema
-
-    validator = jsonschema.Draft202012Validator(json_schema())
-    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(report)] or _unbalanced(report)
-
-
-def _unbalanced(report: dict[str, Any] | BenchReport) -> list[str]:
+def unbalanced_bench(bench: BenchRow) -> list[str]:
+    """The accounts of the section that do not add up: shares of parts that are not 1 in all, values outside of their intervals."""
     found = []
-    shares = sum(row["share"] for row in report["stages"])
-    if report["stages"] and abs(shares - 1) > 1e-6:
+    shares = sum(row["share"] for row in bench["stages"])
+    if bench["stages"] and abs(shares - 1) > 1e-6:
         found.append(f"the shares of the stages sum to {shares:.6f}, not 1")
-    for path, figure in _figures(report, "$"):
+    for path, figure in _figures(bench, "$.bench"):
         value, low, high = figure["value"], figure["low"], figure["high"]
         if (low is not None and low > value) or (high is not None and high < value):
             found.append(f"{path}: {value} lies outside of its interval")

@@ -1,17 +1,18 @@
-"""What to type after the report of a trace whose verdict names no rule: what would tell more than this trace did."""
+"""After the report of a trace whose verdict names no rule: what would tell more than this trace did."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 from typing import Final
 
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_doubts import TORCH
 from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
+from slowstep.document.next_step import NextStep
 from slowstep.timeline.trace import TraceFacts
 from slowstep.workflow.find import is_recording
+from slowstep.workflow.next_command.typed import analyze
 
 # What a trace leaves open, a recording of the training itself answers, with a trace of a few of its steps.
 RECORD: Final = "slowstep run train.py"
@@ -24,14 +25,16 @@ ASKS_FOR_ALL: Final = LATE_ONE_NOT_SEEN.partition(": ")[2]
 CAPTURED: Final = re.compile(r"capture-\d+\.json(\.gz)?")
 
 
-def next_after_trace(
-    diagnosis: Diagnosis, facts: TraceFacts, path: Path, *, is_inference: bool = False, is_chosen: bool = False
-) -> str | None:
-    """The command; None where the verdict is no open question, or nothing that is known helps. `is_chosen`: of one of several steps."""
+def after_trace(diagnosis: Diagnosis, facts: TraceFacts, path: Path, *, is_inference: bool = False, is_chosen: bool = False) -> NextStep:
+    """No command where the verdict is no open question, or nothing that is known helps. `is_chosen`: of one of several steps."""
+    return NextStep(command=_command(diagnosis, facts, path, is_inference=is_inference, is_chosen=is_chosen))
+
+
+def _command(diagnosis: Diagnosis, facts: TraceFacts, path: Path, *, is_inference: bool, is_chosen: bool) -> str | None:
     if diagnosis.verdict.state != "undetermined":
         return None
     if is_chosen:
-        return shlex.join(["slowstep", "analyze", str(path)])
+        return analyze(path)
     explained = f"slowstep explain {diagnosis.findings[0].rule}" if diagnosis.findings else None
     if is_inference:
         # It is no training that could be recorded: what is known of it stands here.
@@ -39,7 +42,7 @@ def next_after_trace(
     if ASKS_FOR_ALL in diagnosis.verdict.summary:
         return ALL_RANKS
     if CAPTURED.fullmatch(path.name):
-        return f"slowstep analyze {shlex.quote(str(path.parent))}" if is_recording(path.parent) else RECORD
+        return analyze(path.parent) if is_recording(path.parent) else RECORD
     if facts.framework not in (TORCH, None):
         # Recordings are of PyTorch's trainings: of others a better trace tells more.
         return explained or ANOTHER

@@ -12,14 +12,15 @@ from slowstep.findings import Verdict
 from slowstep.frameworks._known import plain
 from slowstep.timeline.timeline import Session
 from slowstep.workflow.diagnose import diagnose_recording
-from slowstep.workflow.session_next import session_next
+from slowstep.workflow.next_command.after_session import after_session
 
 OPEN = Verdict(state="undetermined", stage="compute", healthy=None, rule=None, summary="undetermined, because it is not known")
 
 
-def following(*, kind: str = "a notebook", steps: int = 1100, is_alone: bool = True, **doubt: str) -> tuple[str | None, str]:
+def following(*, kind: str = "a notebook", steps: int = 1100, is_alone: bool = True, **doubt: str) -> tuple[str | None, str | None]:
     diagnosis = Diagnosis(findings=(), not_judged=(), verdict=OPEN, next=None, **doubt)
-    return session_next(Session(kind=kind, from_ns=0, thread=1, prompts_ns=()), diagnosis, words=plain(), steps=steps, is_alone=is_alone)
+    found = after_session(Session(kind=kind, from_ns=0, thread=1, prompts_ns=()), diagnosis, words=plain(), steps=steps, is_alone=is_alone)
+    return found.first, found.command
 
 
 def test_too_few_steps_are_to_be_more():

@@ -1,4 +1,4 @@
-"""Fills the report document from a trace that was measured and judged."""
+"""What one rank's trace gives its report, from what was measured and judged."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.law import Diagnosis
-from slowstep.diagnosis.trace_doubts import is_inference
 from slowstep.diagnosis.unseen_stages import unseen_stages
+from slowstep.document.recording import SMALLEST_SHARE, health_row
+from slowstep.document.report import NO_THROUGHPUT, LedgerRow, Part, Run, Throughput, unseen_row
+from slowstep.document.sections import Sections
 from slowstep.faults import Attempts
 from slowstep.health import Health
-from slowstep.report.document import SCHEMA, LedgerRow, Part, Report, Run, Throughput
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count, format_share
-from slowstep.workflow.document import NO_THROUGHPUT, SMALLEST_SHARE, finding_row, health_row, not_judged_row
-from slowstep.workflow.internal_errors import see_fault
-from slowstep.workflow.trace_next import next_after_trace
 
 # Of parts of a stage, those beyond these many are too small to be read.
 PARTS_KEPT = 12
@@ -30,38 +28,20 @@ RECORDING_MATTERS = 0.05
 _NOTHING: tuple[str, ...] = ()
 
 
-def fill_trace(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, health: Iterable[Health], attempt: Attempts | None = None) -> Report:
-    """The report of one rank's trace. What of it cannot be made is left out, and is one of the faults of `attempt`."""
+def sections_of_trace(
+    path: Path, m: TraceMeasurements, diagnosis: Diagnosis, health: Iterable[Health], attempt: Attempts | None = None
+) -> Sections:
+    """What one rank's trace tells. What of it cannot be made is left out, and is one of the faults of `attempt`."""
     attempt = attempt or Attempts()
-    report: dict[str, Any] = {
-        "schema": SCHEMA,
-        "run": attempt.otherwise(_bare_run(path, m), _run, path, m, diagnosis, attempt),
-        "throughput": attempt.otherwise(NO_THROUGHPUT, _throughput, m),
-        "ledger": attempt.otherwise([_unknown(stage) for stage in (*STAGES, UNATTRIBUTED)], _ledger, m),
-        **_judged(diagnosis),
-        "health": [health_row(row) for row in health],
+    return Sections(
+        run=attempt.otherwise(_bare_run(path, m), _run, path, m, attempt),
+        throughput=attempt.otherwise(NO_THROUGHPUT, _throughput, m),
+        ledger=attempt.otherwise([unseen_row(stage) for stage in (*STAGES, UNATTRIBUTED)], _ledger, m),
+        diagnosis=diagnosis,
+        health=tuple(health_row(row) for row in health),
         # What the profiler cost is in the trace's times, and nobody knows how much.
-        "overhead": {"us_per_step": None, "share": None},
-        "experiments": [],
-    }
-    return cast(Report, report)
-
-
-def fill_diagnosis(report: dict[str, Any], diagnosis: Diagnosis, next_command: str | None) -> None:
-    """Put another diagnosis of a training into the report of its trace, and what to type after it."""
-    report.update(_judged(diagnosis))
-    report["run"].pop("next_command", None)
-    if next_command is not None:
-        report["run"]["next_command"] = next_command
-
-
-def _judged(diagnosis: Diagnosis) -> dict[str, Any]:
-    return {
-        "verdict": asdict(diagnosis.verdict),
-        "findings": [finding_row(finding) for finding in diagnosis.findings],
-        "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
-        "not_judged": [not_judged_row(row) for row in diagnosis.not_judged],
-    }
+        overhead={"us_per_step": None, "share": None},
+    )
 
 
 def _bare_run(path: Path, m: TraceMeasurements) -> Run:
@@ -74,12 +54,11 @@ def _bare_run(path: Path, m: TraceMeasurements) -> Run:
         "ranks": m.facts.world_size or 1,
         "steps": 0,
         "recording": str(path),
-        "next_command": see_fault(path),
     }
     return cast(Run, dict.fromkeys(unknown) | known)
 
 
-def _run(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, attempt: Attempts) -> Run:
+def _run(path: Path, m: TraceMeasurements, attempt: Attempts) -> Run:
     steps = m.table("steps")
     mark = steps["mark"][0] if steps.height else None
     row: dict[str, Any] = {
@@ -105,12 +84,7 @@ def _run(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, attempt: Attemp
         },
         "notes": [*attempt.otherwise(_NOTHING, lambda: (_coverage(m),)), *attempt.otherwise(_NOTHING, lambda: m.notes)],
     }
-    command = see_fault(path) if diagnosis.by_fault else attempt.otherwise(None, _next_command, path, m, diagnosis)
-    return cast(Run, row if command is None else row | {"next_command": command})
-
-
-def _next_command(path: Path, m: TraceMeasurements, diagnosis: Diagnosis) -> str | None:
-    return next_after_trace(diagnosis, m.facts, path, is_inference=is_inference(m), is_chosen=m.is_chosen)
+    return cast(Run, row)
 
 
 def _device(m: TraceMeasurements) -> str:
@@ -159,7 +133,7 @@ def _throughput(m: TraceMeasurements) -> Throughput:
 
 def _ledger(m: TraceMeasurements) -> list[LedgerRow]:
     if not m.window_ns:
-        return [_unknown(stage) for stage in (*STAGES, UNATTRIBUTED)]
+        return [unseen_row(stage) for stage in (*STAGES, UNATTRIBUTED)]
     steps = max(len(m.step_ns), 1)
     whole = m.window_ns
     unseen = unseen_stages(m)
@@ -168,7 +142,7 @@ def _ledger(m: TraceMeasurements) -> list[LedgerRow]:
     for stage in (*STAGES, UNATTRIBUTED):
         own = spent.filter(pl.col("stage") == stage)
         if stage in unseen:
-            rows.append(_unknown(stage))
+            rows.append(unseen_row(stage))
             continue
         ns = int(own["ns"].sum())
         parts: list[Part] = [
@@ -178,7 +152,3 @@ def _ledger(m: TraceMeasurements) -> list[LedgerRow]:
         ]
         rows.append({"stage": stage, "share": ns / whole, "ms_per_step": ns / steps / 1e6, "parts": parts[:PARTS_KEPT]})
     return rows
-
-
-def _unknown(stage: str) -> LedgerRow:
-    return {"stage": stage, "share": None, "ms_per_step": None, "parts": []}

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from made_recordings import Training, make_recording
-from slowstep.report.document import validate
+from slowstep.document.report import validate
 from slowstep.workflow.diagnose import diagnose_recording
-from slowstep.workflow.to_paste import FILL_IN
+from slowstep.workflow.next_command.typed import FILL_IN
 
 # Undetermined without a lever that tells more: another batch size is to be tried by hand.
 OPEN = {"nodes": 500, "loader": False}

@@ -5,30 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from slowstep.analyses.trace.ranks import Pace
-from slowstep.diagnosis.law import Diagnosis
+from slowstep.document.ranks import rank_row
+from slowstep.document.report import HealthRow, RankRow
+from slowstep.document.sections import RankSection, Sections
 from slowstep.faults import Fault
-from slowstep.report.document import HealthRow, RankRow
 from slowstep.timeline.trace import TraceFacts
 
-STAGES_SHOWN = 2
 # Of other ranks, whose traces lost something.
 RANKS_SHOWN = 5
-# Smaller stages say nothing about what is different between ranks (the design's law on what may be claimed).
-STAGE_FROM = 0.03
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rank:
-    """One rank's trace and report; `told` where the trace or its name tells the number."""
+    """One rank's trace and what it gives its report; `told` where the trace or its name tells the number."""
 
     number: int
     told: bool
     facts: TraceFacts
-    report: dict[str, Any]
-    diagnosis: Diagnosis  # of this trace by itself
+    sections: Sections
     pace: Pace | None  # None where its steps cannot be held against other ranks'
     path: Path
     pid: int  # of the training process; 0 where the trace does not say
@@ -49,13 +46,13 @@ class Rank:
     @property
     def step_ms(self) -> float | None:
         """Mean length of a step."""
-        per_second = self.report["throughput"]["steps_per_s"]
+        per_second = self.sections.throughput["steps_per_s"]
         return None if not per_second else 1e3 / per_second
 
     @property
     def own_ms(self) -> float | None:
         """A step without what is shared with other ranks; None where that is unknown."""
-        shared = next((row["share"] for row in self.report["ledger"] if row["stage"] == "gradient_sharing"), None)
+        shared = next((row["share"] for row in self.sections.ledger if row["stage"] == "gradient_sharing"), None)
         return None if shared is None or self.step_ms is None else self.step_ms * (1 - shared)
 
 
@@ -72,46 +69,32 @@ def size_of(ranks: Mapping[int, Rank]) -> int:
     return max(len(ranks), *(rank.facts.world_size or 0 for rank in ranks.values()))
 
 
-def add_trace_ranks(ranks: Mapping[int, Rank], left_out: Sequence[HealthRow]) -> None:
-    """Complete every report by what is known of the other ranks, and of what was left out. A lone trace's stays as it is, but for what is
-    missing."""
+def trace_rank_sections(ranks: Mapping[int, Rank], left_out: Sequence[HealthRow], notes: Sequence[str]) -> dict[int, RankSection]:
+    """For every report: what is known of the other ranks, and what was left out. Of a lone trace, only what is missing."""
     size = size_of(ranks)
     health = [*_absences(ranks, size), *left_out]
     rows = [_row(rank) for _, rank in sorted(ranks.items())]
     losses = {number: _losses(rank) for number, rank in sorted(ranks.items())}
+    differ = len({rank.sections.run["steps"] for rank in ranks.values()}) > 1
+    notes = (*notes, *(["the traces hold different numbers of steps: each is judged by its own"] if differ else []))
+    found = {}
     for number, rank in ranks.items():
-        report, run = rank.report, rank.report["run"]
-        report["health"] += [*_losses_of_others(losses, number), *health]
-        run["ranks"] = size
+        run: dict[str, Any] = {"ranks": size}
         if size > 1:
-            run["rank"], run["training"], run["trainings"], run["pid"] = number, number, len(ranks), rank.pid
-            run["rank_rows"] = rows
-            run["all_samples_per_s"] = None
-        if len({rank.report["run"]["steps"] for rank in ranks.values()}) > 1:
-            run["notes"] = [*run.get("notes", []), "the traces hold different numbers of steps: each is judged by its own"]
+            run |= {"rank": number, "training": number, "trainings": len(ranks), "pid": rank.pid}
+            run |= {"rank_rows": rows, "all_samples_per_s": None}
+        found[number] = RankSection(run=run, notes=notes, health=(*_losses_of_others(losses, number), *health))
+    return found
 
 
 def _row(rank: Rank) -> RankRow:
-    report = rank.report
-    stages = sorted((row for row in report["ledger"] if (row["share"] or 0.0) >= STAGE_FROM), key=lambda row: -row["share"])
-    return {
-        "number": rank.number,
-        "rank": rank.number,
-        "pid": rank.pid,
-        "steps": report["run"]["steps"],
-        "samples_per_s": report["throughput"]["samples_per_s"],
-        "step_ms": rank.step_ms,
-        "own_ms": rank.own_ms,
-        "stages": [{"stage": row["stage"], "share": row["share"]} for row in stages[:STAGES_SHOWN]],
-        "state": report["verdict"]["state"],
-        "rule": report["verdict"]["rule"],
-        "report": rank.name,
-    }
+    row = rank_row(rank.sections, report=rank.name, step_ms=rank.step_ms, own_ms=rank.own_ms)
+    return cast(RankRow, row | {"number": rank.number, "rank": rank.number, "pid": rank.pid})
 
 
 def _losses(rank: Rank) -> list[str]:
     """What was lost of a trace, by the names of its health."""
-    return [row["name"] for row in rank.report["health"] if row["severity"] in ("data_loss", "error")]
+    return [row["name"] for row in rank.sections.health if row["severity"] in ("data_loss", "error")]
 
 
 def _losses_of_others(losses: Mapping[int, Sequence[str]], number: int) -> list[HealthRow]:

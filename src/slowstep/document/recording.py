@@ -1,11 +1,11 @@
-"""Fills the report document from what was measured and judged."""
+"""What one training of a recording gives its report, from what was measured and judged."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,14 +16,11 @@ from slowstep.analyses.phases import Training
 from slowstep.diagnosis.few_steps import is_provisional
 from slowstep.diagnosis.gain import speed_interval
 from slowstep.diagnosis.law import Diagnosis
-from slowstep.faults import Attempts
-from slowstep.findings import Finding, NotJudged
-from slowstep.frameworks._known import plain
-from slowstep.frameworks._words import Words
-from slowstep.health import Health
-from slowstep.record.format import EXPERIMENT_FILE
-from slowstep.report.document import (
-    SCHEMA,
+from slowstep.document.doubts import find_doubts
+from slowstep.document.ending import ending_note
+from slowstep.document.lever_notes import lever_notes
+from slowstep.document.report import (
+    NO_THROUGHPUT,
     FindingRow,
     HealthRow,
     InTurn,
@@ -32,25 +29,25 @@ from slowstep.report.document import (
     Overhead,
     Part,
     Periodic,
-    Report,
     Run,
     StartupPart,
     Throughput,
 )
+from slowstep.document.sections import Sections
+from slowstep.faults import Attempts
+from slowstep.findings import Finding, NotJudged
+from slowstep.frameworks._known import plain
+from slowstep.frameworks._words import Words
+from slowstep.health import Health
+from slowstep.record.format import EXPERIMENT_FILE
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.units import format_duration
-from slowstep.workflow.doubts import find_doubts
-from slowstep.workflow.ending import ending_note
-from slowstep.workflow.internal_errors import see_fault
-from slowstep.workflow.lever_notes import lever_notes
-from slowstep.workflow.run_next import next_after_run
 
 # Below this a part is numerical dust and is not listed.
 SMALLEST_SHARE = 1e-6
 # Of such a loader every other step at most has a batch.
 _IN_TURNS = 1.5
-NO_THROUGHPUT: Final[Throughput] = {"samples_per_s": None, "steps_per_s": None, "step_ms": {"median": None, "p05": None, "p95": None}}
 # `slowstep bench` posts plans, and writes no file of an experiment.
 _BENCHED = (
     "slowstep bench stopped this training, read its loader and fed it cached batches: this report is of the steps before that; "
@@ -58,41 +55,29 @@ _BENCHED = (
 )
 
 
-def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis, attempt: Attempts | None = None) -> Report:
-    """The report of one training. What of it cannot be made is left out, and is one of the faults of `attempt`."""
+def sections_of_recording(
+    folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis, attempt: Attempts | None = None
+) -> Sections:
+    """What one training of a recording tells. What of it cannot be made is left out, and is one of the faults of `attempt`."""
     attempt = attempt or Attempts()
     row = attempt.otherwise(_bare_run(folder, timeline), _run, folder, timeline, m, attempt)
-    attempt(_say_what_next, row, folder, timeline, m, diagnosis)
-    return {
-        "schema": SCHEMA,
-        "run": row,
-        "throughput": attempt.otherwise(NO_THROUGHPUT, _throughput, m, attempt),
-        "ledger": attempt.otherwise(_ledger(None, ()), _seen_ledger, m),
-        "verdict": cast(Any, asdict(diagnosis.verdict)),
-        "findings": [finding_row(finding) for finding in diagnosis.findings],
-        "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
-        "not_judged": [not_judged_row(row) for row in diagnosis.not_judged],
-        "health": [health_row(row) for row in (*timeline.health, *attempt.otherwise([], find_doubts, m))],
-        "overhead": attempt.otherwise(_overhead(None), lambda: _overhead(m.own_cost, float(m.step_ns.mean()))),
-        "experiments": [],
-    }
+    attempt(_note_findings, row, diagnosis)
+    return Sections(
+        run=row,
+        throughput=attempt.otherwise(NO_THROUGHPUT, _throughput, m, attempt),
+        ledger=attempt.otherwise(_ledger(None, ()), _seen_ledger, m),
+        diagnosis=diagnosis,
+        health=tuple(health_row(row) for row in (*timeline.health, *attempt.otherwise([], find_doubts, m))),
+        overhead=attempt.otherwise(_overhead(None), lambda: _overhead(m.own_cost, float(m.step_ns.mean()))),
+    )
 
 
-def _say_what_next(row: Run, folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> None:
-    """Put what the reader is to do next, and before it, into the row of the run, and what is pressing among its notes."""
+def _note_findings(row: Run, diagnosis: Diagnosis) -> None:
+    """Put what is pressing, and what lies outside the script, among the notes of the run."""
     if outside := [f"{finding.title} ({finding.fixes[0].text})" for finding in diagnosis.findings if finding.outside]:
         row["notes"] = [*outside, *row.get("notes", [])]
     if urgent := [finding.title for finding in diagnosis.findings if finding.urgent]:
         row["notes"] = [*(f"out of memory within the hour at this rate: {title}" for title in urgent), *row.get("notes", [])]
-    if diagnosis.by_fault:
-        # The same training again would meet the same fault.
-        row["next_command"] = see_fault(folder)
-        return
-    following = next_after_run(folder, timeline, m, diagnosis)
-    if following.command is not None:
-        row["next_command"] = following.command
-    if following.first is not None:
-        row["before_next"] = following.first
 
 
 def _by_hand(m: Measurements) -> str | None:

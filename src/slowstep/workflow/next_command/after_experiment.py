@@ -1,12 +1,13 @@
-"""What `slowstep prove` advises next: more time, a finer precision, other levers, or the training itself; and what to do before."""
+"""After an experiment: more time, a finer precision, other levers, or the training itself; and what is to be done before."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
+from slowstep.document.next_step import NextStep
+from slowstep.document.report import ExperimentRow
 from slowstep.experiments.experiment import (
     CUT_SHORT,
     INTERRUPTED,
@@ -18,16 +19,12 @@ from slowstep.experiments.experiment import (
     STOOD_STILL,
 )
 from slowstep.experiments.plan import parse_spec
-from slowstep.report.document import ExperimentRow
 from slowstep.units import format_duration
-from slowstep.workflow.asked_again import USUAL_BUDGET_S, budget_words
 from slowstep.workflow.lead_in import Limits
+from slowstep.workflow.next_command.typed import USUAL_BUDGET_S, budget_words, filled_in, precision_words, prove, run, to_paste
 from slowstep.workflow.numerics_check import NEEDED
-from slowstep.workflow.to_paste import to_paste
 
 Report = dict[str, Any]
-# What `slowstep prove` takes where it is not told: half the width of an interval as a share.
-USUAL_PRECISION: Final = 0.05
 STUB = "stub="
 SWAP = "swap"
 # What the next command calls the faster code that is still to be written.
@@ -37,36 +34,41 @@ _WAIT: Final = "wait until nothing else runs on this machine: other processes us
 ENDED_EARLY: Final = (SCRIPT_ENDED, NOT_TAKEN_UP, STOOD_STILL, CUT_SHORT)
 
 
-def next_command(report: Report, options: tuple[str, ...], kept: tuple[str, ...] = ()) -> str | None:
-    """What helps most now: the same with more time, with other levers, or the training itself once the fix is made. None where the script
-    would only end as early again.
+def after_experiment(report: Report, options: tuple[str, ...], kept: tuple[str, ...] = ()) -> NextStep:
+    """What helps most now: the same with more time, with other levers, or the training itself once the fix is made. No command where the
+    script would only end as early again.
 
     `options` are the words that chose the levers, `kept` those that every experiment of this training is to be asked for with.
     """
+    command = _command(report, options, kept)
+    return NextStep(command=command, first=filled_in(command, _before(report)))
+
+
+def _command(report: Report, options: tuple[str, ...], kept: tuple[str, ...]) -> str | None:
     facts, rows = report["run"]["experiment"], _lever_rows(report)
     command = to_paste(report["run"]["command"])
     if _is_too_short(report):
         return None
-    again = _prove(*options, *kept)
+    again = prove(command, *options, *kept)
     if ended_untried(report) and (rows or report["verdict"]["state"] == "undetermined"):
-        return f"{again} {command}"
+        return again
     if facts["ended_by"] in (INTERRUPTED, RUNNING) and not rows:
-        return f"{again} {command}"
+        return again
     if _needs_more(report):
-        return f"{_prove(*options, *_longer(facts, kept))} {command}"
+        return prove(command, *options, *_longer(facts, kept))
     if _waits_for_cores(report):
-        return f"{again} {command}"
+        return again
     if (proved := _largest_proved(rows)) is not None:
         if (budget_s := (proved["numerics"] or {}).get(NEEDED)) is not None:
-            return f"{_prove('--levers', str(proved['lever']), *kept, *budget_words(budget_s))} {command}"
+            return prove(command, "--levers", str(proved["lever"]), *kept, *budget_words(budget_s))
         if _proved_fix(report, proved) is not None:
             # What is left to gain once the script has it.
-            return f"slowstep run {command}"
+            return run(command)
         # Of a lever that no finding named: what it answers, and what it leaves open.
         return f"slowstep explain {proved['rule'] or parse_spec(str(proved['lever'])).name}"
     if (function := _to_make_faster(report)) is not None:
-        return f"{_prove('--levers', f'swap={function}={_faster(function)}', *kept)} {command}"
-    return f"slowstep run {command}" if options == ("--all",) else f"{_prove('--all', *kept)} {command}"
+        return prove(command, "--levers", f"swap={function}={_faster(function)}", *kept)
+    return run(command) if options == ("--all",) else prove(command, "--all", *kept)
 
 
 def _largest_proved(rows: list[ExperimentRow]) -> ExperimentRow | None:
@@ -93,15 +95,6 @@ def _proved_fix(report: Report, proved: ExperimentRow) -> str | None:
     fixes = next((each["fixes"] for each in report["findings"] if each["rule"] == proved["rule"] and proved["role"] == "fix"), ())
     of_lever = (fix for fix in fixes if fix["lever"] is not None and parse_spec(fix["lever"]).name == spec.name)
     return next((str(fix["text"]) for fix in (*of_lever, *fixes)), None)
-
-
-def _prove(*words: str) -> str:
-    return shlex.join(["slowstep", "prove", *words])
-
-
-def precision_words(precision: float) -> tuple[str, ...]:
-    """The words that ask for a precision."""
-    return ("--precision", f"{precision * 100:g}%")
 
 
 def _longer(facts: Mapping[str, Any], kept: tuple[str, ...]) -> tuple[str, ...]:
@@ -166,7 +159,7 @@ def _faster(function: str) -> str:
     return re.sub(r"__(\w+)__$", r"\1", function) + FASTER
 
 
-def before_next(report: Report) -> str | None:
+def _before(report: Report) -> str | None:
     """What is to be done before the next command, which on its own would come to the same end."""
     if (function := _to_make_faster(report)) is not None:
         name = function.partition(":")[2]

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from slowstep.calibration import BETWEEN_STARTS
+from slowstep.document.next_step import NextStep
 from slowstep.experiments.figures import Figure
 from slowstep.experiments.loader_speed import Point
 from slowstep.experiments.over_starts import over_starts
 from slowstep.experiments.overlap import Whole, put_together
 from slowstep.workflow.bench_act import Asked
-from slowstep.workflow.bench_next import better_workers, kept_workers_gain, most_gain, next_command
+from slowstep.workflow.next_command.after_bench import after_bench, better_workers, kept_workers_gain, most_gain
 
 
 def about(value: float, share: float = 0.01) -> Figure:
@@ -34,56 +35,56 @@ def wholes_of(rates: dict[int, float], compute: float, share: float = 0.01, core
     }
 
 
-def following(own: int, rates: dict[int, float], compute: float, what: Any = "data", **changes: Any) -> dict[str, str]:
+def following(own: int, rates: dict[int, float], compute: float, what: Any = "data", **changes: Any) -> NextStep:
     wholes = wholes_of(rates, compute, **changes)
     asked = Asked(what=what, words=("train.py",))
-    return dict(next_command(asked, ["train.py"], point=a_point(own, rates[own]), whole=wholes[own], wholes=wholes))
+    return after_bench(asked, ["train.py"], point=a_point(own, rates[own]), whole=wholes[own], wholes=wholes)
 
 
 def test_no_workers_are_named_where_they_are_the_fastest():
     found = following(2, {0: 39_279, 1: 358, 2: 369, 4: 238}, compute=14_550)
 
-    assert found == {
-        "command": "slowstep prove --levers workers=0 train.py",
-        "why": "without workers no batch is moved between processes: up to 29x the throughput by these figures",
-    }
+    assert found == NextStep(
+        command="slowstep prove --levers workers=0 train.py",
+        why="without workers no batch is moved between processes: up to 29x the throughput by these figures",
+    )
 
 
 def test_a_loader_that_is_faster_without_workers_need_not_make_the_training_faster():
     # Alone 1.5 times as fast; after each other both take longer than beside each other.
     found = following(2, {0: 150, 1: 90, 2: 100, 4: 95}, compute=120)
 
-    assert found["command"] == "slowstep prove train.py"
+    assert found.command == "slowstep prove train.py"
 
 
 def test_the_fewest_workers_that_are_nearly_as_fast_as_any():
     found = following(1, {0: 100, 1: 100, 2: 200, 4: 205}, compute=1000)
 
-    assert found == {
-        "command": "slowstep prove --levers workers=2 train.py",
-        "why": "with 2 workers the loader is faster: up to 2.0x the throughput by these figures",
-    }
+    assert found == NextStep(
+        command="slowstep prove --levers workers=2 train.py",
+        why="with 2 workers the loader is faster: up to 2.0x the throughput by these figures",
+    )
 
 
 def test_workers_are_worth_no_more_than_the_compute_lets_them():
     # Four times the loader, and a training that is nearly as fast already.
-    assert following(1, {0: 100, 1: 100, 2: 200, 4: 400}, compute=105)["command"] == "slowstep prove train.py"
+    assert following(1, {0: 100, 1: 100, 2: 200, 4: 400}, compute=105).command == "slowstep prove train.py"
 
 
 def test_where_loading_is_little_of_the_sum_the_compute_decides():
     found = following(0, {0: 45_141}, compute=789, what="compute")
 
-    assert found == {
-        "command": "slowstep run --capture train.py",
-        "why": "computing takes 98 % of the time, so more workers would gain little: this shows what it consists of",
-    }
+    assert found == NextStep(
+        command="slowstep run --capture train.py",
+        why="computing takes 98 % of the time, so more workers would gain little: this shows what it consists of",
+    )
 
 
 def test_a_small_gain_by_workers_that_an_unsure_compute_may_swallow_is_not_advised():
     rates = {0: 4218.0, 1: 3733.0, 2: 2831.0, 4: 3027.0}
 
-    assert following(0, rates, compute=553, share=0.01)["command"] == "slowstep prove --levers workers=1 train.py"
-    assert following(0, rates, compute=553, share=0.5)["command"] == "slowstep run --capture train.py"
+    assert following(0, rates, compute=553, share=0.01).command == "slowstep prove --levers workers=1 train.py"
+    assert following(0, rates, compute=553, share=0.5).command == "slowstep run --capture train.py"
 
 
 def test_what_other_workers_gain_is_said_as_the_most_that_halves_which_may_hinder_each_other_can():
@@ -91,9 +92,9 @@ def test_what_other_workers_gain_is_said_as_the_most_that_halves_which_may_hinde
     here, there = put_together(about(581), about(3203), about(300), workers=1), put_together(about(949), about(3203), None, workers=2)
     wholes = {1: here, 2: there}
 
-    found = next_command(Asked(what="data", words=("t.py",)), ["t.py"], point=a_point(1, 581), whole=here, wholes=wholes)
+    found = after_bench(Asked(what="data", words=("t.py",)), ["t.py"], point=a_point(1, 581), whole=here, wholes=wholes)
 
-    assert found["why"] == "with 2 workers the loader is faster: up to 3.2x the throughput by these figures"
+    assert found.why == "with 2 workers the loader is faster: up to 3.2x the throughput by these figures"
     assert most_gain(there, here) == pytest.approx(949 / 300, rel=0.05)
     # A training that is faster than its own prediction has halves that were slower alone: no less can be gained for it.
     assert most_gain(there, replace(here, real=about(900))) == pytest.approx(949 / 581, rel=0.05)
@@ -103,9 +104,9 @@ def test_the_most_that_is_gained_holds_what_is_not_known_of_the_compute():
     sure, unsure = wholes_of({0: 100, 4: 400}, 200, share=0.0), wholes_of({0: 100, 4: 400}, 200, share=0.2)
     asked, point = Asked(what="data", words=("t.py",)), a_point(0, 100)
 
-    found = next_command(asked, ["t.py"], point=point, whole=unsure[0], wholes=sure, unsure=unsure)
+    found = after_bench(asked, ["t.py"], point=point, whole=unsure[0], wholes=sure, unsure=unsure)
 
-    assert found["why"] == "with 4 workers loading and computing overlap: up to 3.8x the throughput by these figures"
+    assert found.why == "with 4 workers loading and computing overlap: up to 3.8x the throughput by these figures"
 
 
 @pytest.mark.parametrize(("rates", "own", "workers"), [((1600.0, 1400.0), 0, 1), ((500.0, 1400.0), 0, 1), ((900.0, 2000.0), 1, 2)])
@@ -134,30 +135,30 @@ def test_no_gain_of_another_start_is_over_the_most_that_is_said(rates: tuple[flo
 def test_on_a_busy_machine_no_gain_is_said():
     wholes, asked = wholes_of({0: 100, 1: 100}, compute=100), Asked(what="data", words=("t.py",))
 
-    found = next_command(asked, ["t.py"], point=a_point(0, 100), whole=wholes[0], wholes=wholes, is_busy=True)
+    found = after_bench(asked, ["t.py"], point=a_point(0, 100), whole=wholes[0], wholes=wholes, is_busy=True)
 
-    assert found == {
-        "command": "slowstep prove --levers workers=1 t.py",
-        "why": "with 1 worker loading and computing overlap",
-    }
+    assert found == NextStep(
+        command="slowstep prove --levers workers=1 t.py",
+        why="with 1 worker loading and computing overlap",
+    )
 
 
 def test_a_gain_whose_upper_end_too_few_blocks_tell_is_not_said():
     untold = Figure(value=100, draws=np.linspace(0, 110, 500))
     here, there = put_together(untold, about(1e6), untold, workers=1), put_together(about(1000), about(1e6), None, workers=2)
 
-    found = next_command(Asked(what="data", words=("t.py",)), ["t.py"], point=a_point(1, 100), whole=here, wholes={1: here, 2: there})
+    found = after_bench(Asked(what="data", words=("t.py",)), ["t.py"], point=a_point(1, 100), whole=here, wholes={1: here, 2: there})
 
-    assert found["why"] == "with 2 workers the loader is faster"
+    assert found.why == "with 2 workers the loader is faster"
 
 
 def test_where_loading_counts_workers_are_advised():
     found = following(0, {0: 40, 1: 40, 2: 88, 4: 173}, compute=286)
 
-    assert found == {
-        "command": "slowstep prove --levers workers=4 train.py",
-        "why": "with 4 workers loading and computing overlap: up to 4.9x the throughput by these figures",
-    }
+    assert found == NextStep(
+        command="slowstep prove --levers workers=4 train.py",
+        why="with 4 workers loading and computing overlap: up to 4.9x the throughput by these figures",
+    )
 
 
 def test_workers_that_are_started_anew_most_of_the_time_are_to_be_kept():
@@ -166,10 +167,10 @@ def test_workers_that_are_started_anew_most_of_the_time_are_to_be_kept():
     assert point.starting == pytest.approx(0.75)
     whole = put_together(point.samples_per_s, about(1000), None, workers=2, starting_ms=point.edge_ms)
 
-    found = next_command(Asked(what="data", words=("t.py",)), ["t.py"], point=point, whole=whole, wholes={2: whole})
+    found = after_bench(Asked(what="data", words=("t.py",)), ["t.py"], point=point, whole=whole, wholes={2: whole})
 
-    assert found["command"] == "slowstep prove --levers persistent-workers t.py"
-    assert found["why"].startswith("with workers that are kept between epochs: about 3.7x")
+    assert found.command == "slowstep prove --levers persistent-workers t.py"
+    assert str(found.why).startswith("with workers that are kept between epochs: about 3.7x")
     # Nothing to keep where the starts are a small part of it, or there are no workers.
     assert kept_workers_gain(replace(point, edge_s=0.01), whole) < 1.1
     assert kept_workers_gain(replace(point, workers=0), whole) == 1
@@ -182,9 +183,9 @@ def test_halves_that_take_about_as_long_are_said_to():
     wholes = {2: put_together(about(453, 0.1), about(470, 0.1), None, workers=2)}
     asked = Asked(what="data", words=("t.py",))
 
-    found = next_command(asked, ["t.py"], point=a_point(2, rates[2]), whole=wholes[2], wholes=wholes)
+    found = after_bench(asked, ["t.py"], point=a_point(2, rates[2]), whole=wholes[2], wholes=wholes)
 
-    assert found["why"] == "loading and computing take about as long: this tests what helps"
+    assert found.why == "loading and computing take about as long: this tests what helps"
 
 
 @pytest.mark.parametrize(("what", "command"), [("data", "slowstep prove train.py"), ("compute", "slowstep bench data train.py")])
@@ -192,8 +193,8 @@ def test_a_loader_that_decides_and_that_workers_do_not_help(what, command):
     # Both together need more cores than there are: overlapped they are no faster.
     found = following(0, {0: 100, 1: 100, 2: 100, 4: 100}, compute=400, what=what, core_ms=about(12.4))
 
-    assert found["command"] == command
-    assert found["why"].startswith("the loader is the limit")
+    assert found.command == command
+    assert str(found.why).startswith("the loader is the limit")
 
 
 def test_of_a_curve_without_the_loaders_own_number_nothing_is_compared():
@@ -206,10 +207,10 @@ def test_the_next_command_asks_for_the_same_place_and_time():
     asked = Asked(what="data", words=("train.py",), budget_s=40.0, out="my runs", allow_writes=True, sandbox="copy")
     place = "--out 'my runs' --allow-writes --sandbox copy"
 
-    measured = next_command(asked, ["train.py"], point=a_point(1, 100.0), whole=wholes[1], wholes=wholes)
-    other = next_command(asked, ["train.py"], point=a_point(1, 100.0), whole=None, wholes={})
-    interrupted = next_command(asked, ["train.py"], point=None, whole=None, wholes={}, ended_by="interrupted")
+    measured = after_bench(asked, ["train.py"], point=a_point(1, 100.0), whole=wholes[1], wholes=wholes)
+    other = after_bench(asked, ["train.py"], point=a_point(1, 100.0), whole=None, wholes={})
+    interrupted = after_bench(asked, ["train.py"], point=None, whole=None, wholes={}, ended_by="interrupted")
 
-    assert measured["command"] == f"slowstep prove --levers workers=2 {place} train.py"
-    assert other["command"] == f"slowstep bench compute --budget 40s {place} train.py"
-    assert interrupted["command"] == f"slowstep bench data --budget 40s {place} train.py"
+    assert measured.command == f"slowstep prove --levers workers=2 {place} train.py"
+    assert other.command == f"slowstep bench compute --budget 40s {place} train.py"
+    assert interrupted.command == f"slowstep bench data --budget 40s {place} train.py"

@@ -1,17 +1,14 @@
-"""A recording for other programs: as a trace for Perfetto (steps, and what each thread did), or as tables in Parquet files."""
+"""A recording as events of a trace (steps, and what each thread did), and its steps and ledger as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.exporters.parquet import write_tables
-from slowstep.exporters.trace_events import OWN_PID, first_of_all, named, write_events
-from slowstep.timeline.schema import TABLES
+from slowstep.exporters._trace_events import OWN_PID, first_of_all, named
 from slowstep.timeline.timeline import Timeline
 
 STEPS_TID = 1
@@ -28,18 +25,8 @@ THREADS_DID: dict[str, pl.Expr] = {
 }
 
 
-def write_recording_trace(target: Path, timeline: Timeline, m: Measurements) -> None:
-    """Write a trace, gzipped where the target's name ends in `.gz`. Raises UnwritableOutput where it exists or cannot be written."""
-    write_events(target, _names(timeline), _events(timeline, m))
-
-
-def write_recording_tables(target: Path, timeline: Timeline, m: Measurements) -> None:
-    """Write a folder with a file for each table, and `steps` and `ledger` as measured. Raises UnwritableOutput as above."""
-    tables = {table.name: timeline.table(table.name) for table in TABLES}
-    write_tables(target, tables | {"steps": _steps(m), "ledger": _ledger(m)})
-
-
-def _names(timeline: Timeline) -> Iterator[dict[str, Any]]:
+def recording_names(timeline: Timeline) -> Iterator[dict[str, Any]]:
+    """What rows of its trace are called."""
     yield named("process_name", OWN_PID, 0, "slowstep")
     yield first_of_all(OWN_PID)
     yield named("thread_name", OWN_PID, STEPS_TID, "steps")
@@ -50,8 +37,9 @@ def _names(timeline: Timeline) -> Iterator[dict[str, Any]]:
         yield named("thread_name", pids.get(row["process"], 0), row["thread"], row["name"] or f"thread {row['thread']}")
 
 
-def _events(timeline: Timeline, m: Measurements) -> Iterator[pl.DataFrame]:
-    steps = _steps(m)
+def recording_events(timeline: Timeline, m: Measurements) -> Iterator[pl.DataFrame]:
+    """The steps, and what each thread did."""
+    steps = recorded_steps(m)
     own = {"cat": pl.lit("step"), "pid": pl.lit(OWN_PID), "tid": pl.lit(STEPS_TID)}
     yield steps.select("start_ns", "end_ns", name=pl.format("step {}", "step"), **own)
     pids = timeline.table("processes").select("process", "pid")
@@ -62,13 +50,13 @@ def _events(timeline: Timeline, m: Measurements) -> Iterator[pl.DataFrame]:
         )
 
 
-def _steps(m: Measurements) -> pl.DataFrame:
+def recorded_steps(m: Measurements) -> pl.DataFrame:
     """One row per step of the window."""
     edges, kept = m.steps.edges_ns, ~m.steps.excluded
     return pl.DataFrame({"start_ns": edges[:-1][kept], "end_ns": edges[1:][kept]}).with_row_index("step")
 
 
-def _ledger(m: Measurements) -> pl.DataFrame:
+def recorded_ledger(m: Measurements) -> pl.DataFrame:
     """One row per part of each step that took any time; of a step they sum to its length."""
     count = m.ledger.ns.shape[1]
     parts = [

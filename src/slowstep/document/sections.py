@@ -1,0 +1,61 @@
+"""What a report is built of: the sections of one training, what is known of the other ranks, and what an experiment showed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
+
+from slowstep.diagnosis.law import Diagnosis, open_by_fault
+from slowstep.document.next_step import NextStep
+from slowstep.document.report import ExperimentFacts, ExperimentRow, HealthRow, LedgerRow, MeasuredRow, Overhead, Run, Throughput
+from slowstep.faults import Fault
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sections:
+    """What one training, live or as a trace, tells by itself. Each section was made by itself: a fault in one costs no other."""
+
+    run: Run
+    throughput: Throughput
+    ledger: Sequence[LedgerRow]
+    diagnosis: Diagnosis
+    health: tuple[HealthRow, ...]
+    overhead: Overhead
+    next_step: NextStep = field(default_factory=NextStep)
+
+    def with_diagnosis(self, diagnosis: Diagnosis) -> Self:
+        """The same with another diagnosis."""
+        return replace(self, diagnosis=diagnosis)
+
+    def opened_by(self, fault: Fault) -> Self:
+        """The same where something could not be done that might have changed a healthy verdict."""
+        verdict = self.diagnosis.verdict
+        if verdict.state != "healthy":
+            return self
+        return self.with_diagnosis(replace(self.diagnosis, verdict=open_by_fault(verdict.stage, fault)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankSection:
+    """What one report of a job says of the other ranks: more of its run, notes, and who is missing. Of a lone training, nothing."""
+
+    run: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    health: tuple[HealthRow, ...] = ()
+
+
+ALONE: Final = RankSection()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExperimentSection:
+    """What an experiment showed. `measured` are gains by the rules whose fixes were tried; `summary` is the verdict's, where it proved what
+    no rule predicted.
+    """
+
+    facts: ExperimentFacts
+    rows: Sequence[ExperimentRow]
+    measured: Mapping[str, MeasuredRow]
+    summary: str | None
+    health: tuple[HealthRow, ...]

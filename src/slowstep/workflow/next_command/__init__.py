@@ -1,0 +1,1 @@
+"""What to type next: one module for each situation in which a report is read. A report that names no command has one by its finding."""

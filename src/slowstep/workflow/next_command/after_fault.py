@@ -1,0 +1,14 @@
+"""After a fault of slowstep's own: what shows all that is known of it. The same training again would meet the same fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from slowstep.document.next_step import NextStep
+from slowstep.report.fault_log import DEBUG
+from slowstep.workflow.next_command.typed import analyze
+
+
+def after_fault(recording: Path) -> NextStep:
+    """The command, for a recording or a trace."""
+    return NextStep(command=f"{DEBUG}=1 {analyze(recording)}")

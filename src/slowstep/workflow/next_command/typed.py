@@ -1,0 +1,66 @@
+"""What all of them share: command lines as they can be typed again.
+
+They are quoted for the shell, have a mark where a secret was not recorded, and ask again for what was asked for.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from slowstep.record.redact import HIDDEN
+
+# A word that needs no quotes, and with which no service lets anybody in.
+FILL_IN: Final = "FILL_IN"
+# For how long `slowstep prove` and `slowstep bench` measure where they are not told.
+USUAL_BUDGET_S: Final = 60.0
+# What `slowstep prove` takes where it is not told: half the width of an interval as a share.
+USUAL_PRECISION: Final = 0.05
+
+
+def to_paste(words: Sequence[str]) -> str:
+    """The words of a recorded command for a shell; each secret that is left out of recordings is to be filled in."""
+    return shlex.join(word.replace(HIDDEN, FILL_IN) for word in words)
+
+
+def filled_in(command: str | None, first: str | None) -> str | None:
+    """What is to be done before a command, with the secrets that are to be filled in; None where nothing is."""
+    if command is None or FILL_IN not in command:
+        return first
+    return ", and ".join(filter(None, (first, f"put the secret in place of {FILL_IN}: it was not recorded")))
+
+
+def run(command: str, *options: str) -> str:
+    """`slowstep run` of a command that is quoted already."""
+    return f"{shlex.join(('slowstep', 'run', *options))} {command}"
+
+
+def prove(command: str, *options: str) -> str:
+    """`slowstep prove` of such a command."""
+    return f"{shlex.join(('slowstep', 'prove', *options))} {command}"
+
+
+def analyze(*words: Path | str) -> str:
+    """`slowstep analyze` of what lies at paths, with options."""
+    return shlex.join(("slowstep", "analyze", *map(str, words)))
+
+
+def place_words(*, out: str | None, allow_writes: bool, sandbox: str | None) -> tuple[str, ...]:
+    """The folder for recordings, leave to write, and the kind of sandbox: those of them that were given."""
+    folder = () if out is None else ("--out", out)
+    leave = ("--allow-writes",) if allow_writes else ()
+    kind = () if sandbox is None else ("--sandbox", sandbox)
+    return (*folder, *leave, *kind)
+
+
+def budget_words(seconds: float) -> tuple[str, ...]:
+    """The words that ask for a time, in whole seconds."""
+    return ("--budget", f"{math.ceil(seconds)}s")
+
+
+def precision_words(precision: float) -> tuple[str, ...]:
+    """The words that ask for a precision."""
+    return ("--precision", f"{precision * 100:g}%")
