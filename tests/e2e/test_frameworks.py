@@ -12,7 +12,7 @@ import pytest
 
 from launching import Workplace
 from recorded import Process, Ran, Server, run_script
-from slowstep.record.format import ENV_STEPS
+from slowstep.record.writing.format import ENV_STEPS
 from slowstep.report.document import validate
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from launching import SLOWSTEP, Ended, Workplace, count_records
-from slowstep.record import format as contract
+from slowstep.record.writing import format as contract
 from slowstep.report.document import validate
 
 pytest.importorskip("torch.distributed")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from made_recordings import Training, make_recording
 from slowstep.analyses.measurements import Measurements, measure
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.report.document import validate
 from slowstep.sources.recording import SOURCE
 from slowstep.workflow.diagnose import diagnose_recording

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from made_recordings import Training, make_recording
 from slowstep.errors import NothingRecorded
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.report.document import faults
 from slowstep.workflow.diagnose import diagnose_recording
 

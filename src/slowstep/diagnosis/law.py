@@ -66,8 +66,7 @@ class Answers:
 
 def rules() -> dict[str, Rule]:
     """All rules, by name."""
-    found = discover("slowstep.diagnosis.rules", "RULE")
-    return {rule.name: rule for rule in found.values() if isinstance(rule, Rule)}
+    return discover("slowstep.diagnosis.rules", "RULE", Rule)
 
 
 def ask(attempt: Attempts, judges: Iterable[tuple[Rule, Callable[[M], Answer] | None]], m: M) -> Iterator[tuple[Rule, Answer]]:

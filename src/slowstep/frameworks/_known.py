@@ -14,8 +14,7 @@ PLAIN = "torch"
 @cache
 def all_words() -> dict[str, Words]:
     """The words of all frameworks, by name."""
-    found = discover("slowstep.frameworks", "WORDS", inside="outside.words")
-    return {words.name: words for words in found.values() if isinstance(words, Words)}
+    return discover("slowstep.frameworks", "WORDS", Words, inside="outside.words")
 
 
 def plain() -> Words:

@@ -14,7 +14,7 @@ from slowstep.analyses.untrained import with_failure
 from slowstep.diagnosis.engine import diagnose
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
 from slowstep.faults import Attempts, Fault
-from slowstep.record.format import EXPERIMENT_FILE
+from slowstep.record.writing.format import EXPERIMENT_FILE
 from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE as RECORDING
 from slowstep.timeline.timeline import Timeline

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.errors import NothingRecorded, SlowstepError, UnreadableInput
-from slowstep.record.apart import environment_apart, words_apart
+from slowstep.record.launching.apart import environment_apart, words_apart
 
 if TYPE_CHECKING:
     from pathlib import Path

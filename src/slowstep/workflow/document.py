@@ -21,7 +21,7 @@ from slowstep.findings import Finding, NotJudged
 from slowstep.frameworks._known import plain
 from slowstep.frameworks._words import Words
 from slowstep.health import Health
-from slowstep.record.format import EXPERIMENT_FILE
+from slowstep.record.writing.format import EXPERIMENT_FILE
 from slowstep.report.document import (
     SCHEMA,
     FindingRow,

@@ -18,7 +18,7 @@ from slowstep.experiments.lever_faults import GIVEN_UP, Fault
 from slowstep.experiments.repeated import Repeated
 from slowstep.experiments.results import Result, Results, find_results, verdict_on_bound
 from slowstep.experiments.stats import Estimate
-from slowstep.record.lever import NUMERICS
+from slowstep.record.experiment.lever import NUMERICS
 from slowstep.report.document import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow
 from slowstep.units import format_count
 from slowstep.workflow.experiment_readings import Recorded, read_experiment

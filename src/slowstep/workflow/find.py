@@ -58,8 +58,7 @@ class Skipped:
 
 def sources() -> dict[str, Source]:
     """All sources, by name."""
-    found = discover("slowstep.sources", "SOURCE")
-    return {source.name: source for source in found.values() if isinstance(source, Source)}
+    return discover("slowstep.sources", "SOURCE", Source)
 
 
 def find(paths: Iterable[Path]) -> tuple[list[Found], list[Skipped]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from slowstep.errors import BadUsage, UnreadableInput
-from slowstep.record.folder import DEFAULT_PARENT
+from slowstep.record.launching.folder import DEFAULT_PARENT
 from slowstep.report.bench_document import SCHEMA as BENCH_SCHEMA
 from slowstep.report.document import SCHEMA as REPORT_SCHEMA
 from slowstep.report.json import is_report

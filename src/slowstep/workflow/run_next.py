@@ -13,7 +13,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import ENOUGH_STEPS, WARMUP_AT_MOST_SHARE
 from slowstep.diagnosis.few_steps import ENOUGH_NS, enough_ns, enough_steps
 from slowstep.diagnosis.law import Diagnosis
-from slowstep.record.folder import analyze_words
+from slowstep.record.launching.folder import analyze_words
 from slowstep.timeline.timeline import Session, Timeline
 from slowstep.units import format_count, format_duration, type_duration
 from slowstep.workflow.ending import ended_by_an_error, first_after_error

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
-from slowstep.record.redact import HIDDEN
+from slowstep.record.system.redact import HIDDEN
 
 # A word that needs no quotes, and with which no service lets anybody in.
 FILL_IN: Final = "FILL_IN"

@@ -13,10 +13,11 @@ import pytest
 
 import slowstep
 from recorded import make_folder
-from slowstep.record import activation
-from slowstep.record.format import ENV_DISABLE, ENV_LEVEL, ENV_RECORDING, ENV_STEPS
-from slowstep.record.hook import Hook, Unfit, find, replace
+from slowstep.record.hook import Hook
+from slowstep.record.launching import activation
+from slowstep.record.patch import Unfit, find, replace
 from slowstep.record.recorder import Recorder
+from slowstep.record.writing.format import ENV_DISABLE, ENV_LEVEL, ENV_RECORDING, ENV_STEPS
 
 SOURCES = str(Path(slowstep.__file__).parents[1])
 
@@ -32,7 +33,7 @@ def python(code: str, *, wrapper: tuple[str, ...] = (), **variables: str) -> str
     return done.stdout.strip()
 
 
-ACTIVE = "import slowstep.auto, slowstep.record as r; a = r.active(); print(a and (a.folder, a.level, a.steps))"
+ACTIVE = "import slowstep.auto; from slowstep.record.active import active; a = active(); print(a and (a.folder, a.level, a.steps))"
 
 
 def test_the_environment_names_the_recording(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from levered import TRAINING, run_always, run_planned, said, steps_of
 from recorded import Server
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 
 pytest.importorskip("torch")
 
@@ -99,6 +99,6 @@ def test_without_levers_and_experiment_nothing_is_hooked(server: Server, tmp_pat
     hooked = run_always(server, tmp_path / "with", names, "threads=2")
 
     assert ran.out.split()[0] == "1"
-    assert ran.out.strip().endswith("torch_dataloader.py")
+    assert ran.out.strip().endswith("inside/dataloader.py")
     assert hooked.out.split()[0] == "2"
-    assert hooked.out.strip().endswith("torch_switch.py")
+    assert hooked.out.strip().endswith("inside/switch.py")

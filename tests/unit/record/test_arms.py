@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from slowstep.record import arms as arms_module
-from slowstep.record.arms import AS_IS, Arms
-from slowstep.record.lever import Change, Lever, NotApplicable
+from slowstep.record.experiment import arms as arms_module
+from slowstep.record.experiment.arms import AS_IS, Arms
+from slowstep.record.experiment.lever import Change, Lever, NotApplicable
 
 
 class Notes:

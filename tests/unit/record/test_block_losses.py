@@ -9,7 +9,7 @@ import pytest
 
 from levered import TRAINING, run_planned, said, steps_of
 from recorded import Server
-from slowstep.record.block_losses import BlockLosses, Found
+from slowstep.record.experiment.block_losses import BlockLosses, Found
 
 LATE = None
 BATCH, OTHER = 2, 3

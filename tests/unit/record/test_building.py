@@ -10,7 +10,7 @@ import pytest
 
 from levered import run_always, run_planned, said
 from recorded import Ran, Server
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 
 pytest.importorskip("torch")
 

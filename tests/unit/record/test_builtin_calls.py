@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from slowstep.record.builtin_calls import MOST_ROWS, builtin_rows
-from slowstep.record.call_times import FIRST, CallTimes
+from slowstep.record.timing.builtin_calls import MOST_ROWS, builtin_rows
+from slowstep.record.timing.call_times import FIRST, CallTimes
 
 SAMPLES = 4
 

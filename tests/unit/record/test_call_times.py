@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from slowstep.record import call_times
-from slowstep.record.call_times import PASSED, CallTimes
+from slowstep.record.timing import call_times
+from slowstep.record.timing.call_times import PASSED, CallTimes
 
 
 @pytest.mark.parametrize("cycle_ms", [(1, 24), (1, 1, 24), (1, 1, 24, 1)])

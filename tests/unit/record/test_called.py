@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from slowstep.record.called import Called
+from slowstep.record.timing.called import Called
 
 
 class Watched:

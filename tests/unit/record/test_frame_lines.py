@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from slowstep.record.frame_lines import line_of
-from slowstep.record.stacks import StackTable
+from slowstep.record.timing.frame_lines import line_of
+from slowstep.record.timing.stacks import StackTable
 
 
 def search(seen: list[int], keys: list[int]) -> None:

@@ -15,24 +15,20 @@ from typing import Any
 import pytest
 
 from recorded import Process, Record, make_folder, only
-from slowstep.record import named_spans
-from slowstep.record.format import FAILED
-from slowstep.record.hook import Hook, Unfit
-from slowstep.record.hooks import (
-    accelerate_accelerator,
-    huggingface_callbacks,
-    huggingface_trainer,
-    lightning_actions,
-    lightning_interrupt,
-    lightning_loggers,
-    lightning_metrics,
-    lightning_validation,
-    pytorch_lightning_actions,
-)
-from slowstep.record.lightning import label_of
-from slowstep.record.named_spans import NOT_RECORDED, Label, place_of
+from slowstep.frameworks.accelerate.inside import accelerator as accelerate_accelerator
+from slowstep.frameworks.lightning.inside import actions, interrupt, metrics
+from slowstep.frameworks.lightning.inside.actions import label_of
+from slowstep.frameworks.transformers.inside import callbacks as huggingface_callbacks
+from slowstep.frameworks.transformers.inside import trainer as huggingface_trainer
+from slowstep.record.hook import Hook
+from slowstep.record.patch import Unfit
 from slowstep.record.recorder import Recorder
+from slowstep.record.steps import named_spans
+from slowstep.record.steps.named_spans import NOT_RECORDED, Label, place_of
+from slowstep.record.writing.format import FAILED
 from slowstep.stages import STAGES
+
+LIGHTNING = {hook.name: hook for hook in (*actions.HOOKS, *interrupt.HOOKS, *metrics.HOOKS)}
 
 
 @pytest.fixture
@@ -108,7 +104,7 @@ def call(profiler: Profiler, action: str, fn: Any = None) -> None:
             fn()
 
 
-@pytest.mark.parametrize("hook", [lightning_actions.HOOK, pytorch_lightning_actions.HOOK], ids=lambda hook: hook.name)
+@pytest.mark.parametrize("hook", [LIGHTNING["lightning_actions"], LIGHTNING["pytorch_lightning_actions"]], ids=lambda hook: hook.name)
 @pytest.mark.parametrize("chosen", [Profiler, Quiet])
 def test_an_action_of_a_callback_is_a_span_with_the_place_of_its_function(recorder: Recorder, module: Any, hook: Hook, chosen: Any) -> None:
     module(hook.module, Profiler=Profiler)
@@ -130,10 +126,10 @@ def test_an_action_of_a_callback_is_a_span_with_the_place_of_its_function(record
 
 
 def test_after_undoing_the_profiler_is_as_it_was(recorder: Recorder, module: Any) -> None:
-    module(lightning_actions.HOOK.module, Profiler=Profiler)
+    module(LIGHTNING["lightning_actions"].module, Profiler=Profiler)
     before = dict(vars(Profiler))
 
-    undo = lightning_actions.HOOK.install(recorder)
+    undo = LIGHTNING["lightning_actions"].install(recorder)
     assert vars(Profiler)["profile"] is not before["profile"]
     undo()
 
@@ -141,8 +137,8 @@ def test_after_undoing_the_profiler_is_as_it_was(recorder: Recorder, module: Any
 
 
 def test_a_profiler_is_a_decorator_still_and_can_be_pickled_and_copied(recorder: Recorder, module: Any) -> None:
-    module(lightning_actions.HOOK.module, Profiler=Profiler)
-    undo = lightning_actions.HOOK.install(recorder)
+    module(LIGHTNING["lightning_actions"].module, Profiler=Profiler)
+    undo = LIGHTNING["lightning_actions"].install(recorder)
     profiler = Profiler()
 
     assert profiler.profile("[Callback]Plot.on_fit_start")(lambda: 5)() == 5
@@ -153,8 +149,8 @@ def test_a_profiler_is_a_decorator_still_and_can_be_pickled_and_copied(recorder:
 
 
 def test_an_exception_in_a_callback_passes_and_its_span_is_marked(recorder: Recorder, module: Any) -> None:
-    module(lightning_actions.HOOK.module, Profiler=Profiler)
-    undo = lightning_actions.HOOK.install(recorder)
+    module(LIGHTNING["lightning_actions"].module, Profiler=Profiler)
+    undo = LIGHTNING["lightning_actions"].install(recorder)
 
     def fail() -> None:
         raise KeyError("mine")
@@ -235,8 +231,8 @@ class Connector:
 
 def test_each_logger_is_a_span_by_its_name_whoever_calls_it(recorder: Recorder, module: Any) -> None:
     before = dict(vars(Logger)), dict(vars(Own))
-    module(lightning_loggers.HOOK.module, _LoggerConnector=Connector)
-    undo = lightning_loggers.HOOK.install(recorder)
+    module(LIGHTNING["lightning_loggers"].module, _LoggerConnector=Connector)
+    undo = LIGHTNING["lightning_loggers"].install(recorder)
 
     own = Own()
     assert Connector([Logger(), own]).log_metrics({"loss": 1.0}, step=3) == 1
@@ -253,8 +249,8 @@ def test_each_logger_is_a_span_by_its_name_whoever_calls_it(recorder: Recorder, 
 
 
 def test_loggers_that_are_met_after_the_recording_are_left_alone(recorder: Recorder, module: Any) -> None:
-    module(lightning_loggers.HOOK.module, _LoggerConnector=Connector)
-    undo = lightning_loggers.HOOK.install(recorder)
+    module(LIGHTNING["lightning_loggers"].module, _LoggerConnector=Connector)
+    undo = LIGHTNING["lightning_loggers"].install(recorder)
     running = Connector.log_metrics
     undo()
     before = dict(vars(Own))
@@ -289,9 +285,9 @@ class Module:
 
 
 def test_what_a_module_logs_is_a_span_by_the_function_that_does_and_log_dict_is_one(recorder: Recorder, module: Any) -> None:
-    module(lightning_metrics.HOOK.module, LightningModule=Module)
+    module(LIGHTNING["lightning_metrics"].module, LightningModule=Module)
     before = dict(vars(Module))
-    undo = lightning_metrics.HOOK.install(recorder)
+    undo = LIGHTNING["lightning_metrics"].install(recorder)
     net = Module()
 
     net.training_step()
@@ -310,8 +306,8 @@ def test_what_a_module_logs_is_a_span_by_the_function_that_does_and_log_dict_is_
 
 @pytest.mark.parametrize(("stage", "count"), [("TRAINING", 2), ("VALIDATING", 0), ("SANITY_CHECKING", 0)])
 def test_what_a_validation_logs_is_the_validations(recorder: Recorder, module: Any, stage: str, count: int) -> None:
-    module(lightning_metrics.HOOK.module, LightningModule=Module)
-    undo = lightning_metrics.HOOK.install(recorder)
+    module(LIGHTNING["lightning_metrics"].module, LightningModule=Module)
+    undo = LIGHTNING["lightning_metrics"].install(recorder)
 
     Module(stage).training_step()
     Module().training_step()
@@ -321,8 +317,8 @@ def test_what_a_validation_logs_is_the_validations(recorder: Recorder, module: A
 
 
 def test_an_exception_of_log_passes_and_the_next_call_is_recorded(recorder: Recorder, module: Any) -> None:
-    module(lightning_metrics.HOOK.module, LightningModule=Module)
-    undo = lightning_metrics.HOOK.install(recorder)
+    module(LIGHTNING["lightning_metrics"].module, LightningModule=Module)
+    undo = LIGHTNING["lightning_metrics"].install(recorder)
     net = Module()
 
     with pytest.raises(ValueError, match="mine"):
@@ -334,8 +330,8 @@ def test_an_exception_of_log_passes_and_the_next_call_is_recorded(recorder: Reco
 
 
 def test_a_trainer_that_does_not_say_what_it_does_is_no_fault_of_the_training(recorder: Recorder, module: Any) -> None:
-    module(lightning_metrics.HOOK.module, LightningModule=Module)
-    undo = lightning_metrics.HOOK.install(recorder)
+    module(LIGHTNING["lightning_metrics"].module, LightningModule=Module)
+    undo = LIGHTNING["lightning_metrics"].install(recorder)
     net = Module()
     net._trainer = types.SimpleNamespace()
 
@@ -352,8 +348,8 @@ def test_the_validation_loop_is_one_span(recorder: Recorder, module: Any) -> Non
         def run(self) -> list[int]:
             return [1]
 
-    module(lightning_validation.HOOK.module, _EvaluationLoop=Loop)
-    undo = lightning_validation.HOOK.install(recorder)
+    module(LIGHTNING["lightning_validation"].module, _EvaluationLoop=Loop)
+    undo = LIGHTNING["lightning_validation"].install(recorder)
 
     assert Loop().run() == [1]
     undo()
@@ -365,8 +361,8 @@ def test_that_lightning_was_interrupted_is_noted_and_an_error_is_not(recorder: R
     def interrupt(trainer: Any, exception: BaseException) -> str:
         return f"{trainer} {type(exception).__name__}"
 
-    call = module(lightning_interrupt.HOOK.module, _interrupt=interrupt)
-    undo = lightning_interrupt.HOOK.install(recorder)
+    call = module(LIGHTNING["lightning_interrupt"].module, _interrupt=interrupt)
+    undo = LIGHTNING["lightning_interrupt"].install(recorder)
     noted: list[dict[str, Any]] = []
     recorder.note = noted.append  # type: ignore[method-assign]
 
@@ -381,10 +377,10 @@ def test_that_lightning_was_interrupted_is_noted_and_an_error_is_not(recorder: R
 @pytest.mark.parametrize(
     ("hook", "missing"),
     [
-        (lightning_actions.HOOK, "Profiler"),
-        (lightning_validation.HOOK, "_EvaluationLoop"),
-        (lightning_loggers.HOOK, "_LoggerConnector"),
-        (lightning_metrics.HOOK, "LightningModule"),
+        (LIGHTNING["lightning_actions"], "Profiler"),
+        (LIGHTNING["lightning_validation"], "_EvaluationLoop"),
+        (LIGHTNING["lightning_loggers"], "_LoggerConnector"),
+        (LIGHTNING["lightning_metrics"], "LightningModule"),
         (huggingface_callbacks.HOOK, "CallbackHandler"),
         (huggingface_trainer.HOOK, "Trainer"),
         (accelerate_accelerator.HOOK, "Accelerator"),

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from recorded import Record, make_folder, processes
-from slowstep.record.hook import Undo
-from slowstep.record.hooks.garbage_collections import OLDEST, SHORTEST_NS, install
+from slowstep.record.patch import Undo
 from slowstep.record.recorder import Recorder, now
+from slowstep.record.steps.garbage_collections import OLDEST, SHORTEST_NS, install
 
 # A full collection walks through all of these: milliseconds.
 OBJECTS = 200_000

@@ -9,10 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from slowstep.record import graph_looks  # noqa: E402
-from slowstep.record.format import GRAPH  # noqa: E402
-from slowstep.record.graph_looks import PASSES, GraphLooks  # noqa: E402
+from slowstep.frameworks.torch.inside import _graph_looks as graph_looks  # noqa: E402
+from slowstep.frameworks.torch.inside._graph_looks import PASSES, GraphLooks  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
+from slowstep.record.writing.format import GRAPH  # noqa: E402
 
 Look = dict[str, int]
 

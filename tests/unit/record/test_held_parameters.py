@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from slowstep.record.parameters import HeldParameters
+from slowstep.record.steps.parameters import HeldParameters
 
 
 class Parameter:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from slowstep.record import arms as arms_module
-from slowstep.record import format as contract
-from slowstep.record import switch as switch_module
-from slowstep.record.in_step import Place, Ranks, Vote, find_place
-from slowstep.record.last_loss import LastLoss
-from slowstep.record.lever import ORDER, Change, Lever, NotApplicable
-from slowstep.record.switch import ELSEWHERE, ELSEWHERE_GONE, OUT_OF_STEP, InStep
+from slowstep.record.device.last_loss import LastLoss
+from slowstep.record.experiment import arms as arms_module
+from slowstep.record.experiment import switch as switch_module
+from slowstep.record.experiment.in_step import Place, Ranks, Vote, find_place
+from slowstep.record.experiment.lever import ORDER, Change, Lever, NotApplicable
+from slowstep.record.experiment.switch import ELSEWHERE, ELSEWHERE_GONE, OUT_OF_STEP, InStep
+from slowstep.record.writing import format as contract
 
 ALONE = {"arms": [{"name": "as-is", "levers": []}, {"name": "lever", "levers": [{"name": "lever"}]}], "blocks": [1, 0, 1, 0], "steps": 2}
 

@@ -6,7 +6,7 @@ from types import CodeType
 
 import pytest
 
-from slowstep.record.inner_loops import inner_loops, loop_around, loops_around, loops_beside
+from slowstep.record.timing.inner_loops import inner_loops, loop_around, loops_around, loops_beside
 
 TRAINING = """
 def train(loader, held_out):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from slowstep.record.last_loss import LastLoss
+from slowstep.record.device.last_loss import LastLoss
 
 torch = pytest.importorskip("torch")
 

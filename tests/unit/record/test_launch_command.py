@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from slowstep.errors import CommandNotStarted
-from slowstep.record import command
-from slowstep.record.command import find_python, resolve_command, run_stem
+from slowstep.record.launching import command
+from slowstep.record.launching.command import find_python, resolve_command, run_stem
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from slowstep.errors import CommandNotStarted
-from slowstep.record import folder as recordings
-from slowstep.record.folder import create_folder, holds_nothing, remove_folder
+from slowstep.record.launching import folder as recordings
+from slowstep.record.launching.folder import create_folder, holds_nothing, remove_folder
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from slowstep.record.control import ControlPage
-from slowstep.record.inject import injected_environment, remove_injection, write_injection
+from slowstep.record.launching.inject import injected_environment, remove_injection, write_injection
+from slowstep.record.writing.control import ControlPage
 
 PYTHONS = ["python2", "python3.8", "python3.10", "python3.11", "python3.12", "python3.13", "python3.14"]
 REPORT = "import sys; print(sys.path, sorted(set(sys.modules)), 'sitecustomize' in sys.modules)"
@@ -112,7 +112,7 @@ def test_what_a_process_imports_is_told_before_it_trains(tmp_path: Path, code: s
     ended = run(code, env)
 
     assert ended.stderr == ""
-    assert page.told == told
+    assert page.flags == told
     page.close()
 
 

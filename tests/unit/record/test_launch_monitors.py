@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from slowstep.record import format as contract
-from slowstep.record import watch
-from slowstep.record.journal import Journal
+from slowstep.record.launching import watch
+from slowstep.record.launching.journal import Journal
+from slowstep.record.launching.watch import Watch
 from slowstep.record.monitors import Absent, Monitor, Place, Reader, Reading, cpu
-from slowstep.record.watch import Watch
+from slowstep.record.writing import format as contract
 from slowstep.registry import discover
 
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")
@@ -126,7 +126,7 @@ def test_a_monitor_that_fails_is_left_out_and_said(tmp_path: Path, monkeypatch: 
         "c": Monitor(name="c", open=usual),
         "d": Monitor(name="d", open=fails),
     }
-    monkeypatch.setattr(watch, "discover", lambda package, attribute: found)
+    monkeypatch.setattr(watch, "discover", lambda package, attribute, kind: found)
     journal = Journal(str(tmp_path))
 
     Watch(journal, os.getpid()).stop()

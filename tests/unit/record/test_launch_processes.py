@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from slowstep.record import processes
-from slowstep.record.witness import Witness
+from slowstep.record.launching.witness import Witness
+from slowstep.record.system import processes
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="ne
 # In a process of its own: signals are a matter of the whole process.
 RECEIVER = """
     import signal, sys
-    from slowstep.record.signals import Inbox
+    from slowstep.record.launching.signals import Inbox
     with Inbox() as inbox:
         print("ready", flush=True)
         for _ in range(int(sys.argv[1])):

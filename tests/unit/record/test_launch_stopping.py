@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from slowstep.record import processes
-from slowstep.record.stopping import StopLimits, Stopper
+from slowstep.record.launching.stopping import StopLimits, Stopper
+from slowstep.record.system import processes
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")
 

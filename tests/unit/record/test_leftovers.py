@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from slowstep.record import format as contract
-from slowstep.record.facts import process_line
-from slowstep.record.folder import create_folder
-from slowstep.record.inject import write_injection
-from slowstep.record.leftovers import QUIET_S, remove_leftovers
+from slowstep.record.launching.folder import create_folder
+from slowstep.record.launching.inject import write_injection
+from slowstep.record.launching.leftovers import QUIET_S, remove_leftovers
+from slowstep.record.system.facts import process_line
+from slowstep.record.writing import format as contract
 
 HERE = process_line({"role": "launcher"}, level=1, started_ns=0)
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from slowstep.record import line_times
-from slowstep.record.line_times import ENOUGH, FIRST, LineTimes, call_cost_ns
+from slowstep.record.timing import line_times
+from slowstep.record.timing.line_times import ENOUGH, FIRST, LineTimes, call_cost_ns
 
 now = time.monotonic_ns
 

@@ -9,7 +9,7 @@ import pytest
 
 from levered import TRAINING, run_always
 from recorded import Ran, Server
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 
 pytest.importorskip("torch")
 
@@ -188,7 +188,7 @@ print(len(read), torch.autograd.backward.__code__.co_filename, torch.amp.GradSca
 
     count, backward, scale = ran.out.split()
     # The loader's own, at its start.
-    assert (count, Path(backward).name, Path(scale).name) == ("1", "torch_backward.py", "grad_scaler.py")
+    assert (count, Path(backward).name, Path(scale).name) == ("1", "backward.py", "grad_scaler.py")
     assert ran.trainer.of("LOSS") == []
     count, backward, scale = asked.out.split()
-    assert (count, Path(backward).name, Path(scale).name) == ("25", "torch_losses.py", "scaling.py")
+    assert (count, Path(backward).name, Path(scale).name) == ("25", "losses.py", "scaling.py")

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from slowstep.record.models import Models  # noqa: E402
+from slowstep.frameworks.torch.inside.module import Models  # noqa: E402
 
 
 class ByHand(torch.nn.Module):  # type: ignore[name-defined, misc]
@@ -63,7 +63,7 @@ def test_a_model_may_make_its_parameters_in_its_first_call() -> None:
 
 def test_what_comes_to_lie_where_another_was_is_looked_at_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     models, loss, layer = Models(torch), torch.nn.MSELoss(), torch.nn.Linear(2, 2)
-    monkeypatch.setattr("slowstep.record.models.id", lambda _: 1, raising=False)
+    monkeypatch.setattr("slowstep.frameworks.torch.inside.module.id", lambda _: 1, raising=False)
     for _ in range(5):
         models.is_model(loss)
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from fake_machine import FakeMachine
-from slowstep.record import format as contract
-from slowstep.record import nvml
+from slowstep.record.device import nvml
 from slowstep.record.monitors import Absent, Place, Reading, gpu
+from slowstep.record.writing import format as contract
 
 SOURCE = Path(__file__).parents[2] / "data" / "fake_nvml.c"
 MIB, GIB = 1 << 20, 1 << 30

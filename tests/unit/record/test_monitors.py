@@ -6,9 +6,6 @@ from pathlib import Path
 import pytest
 
 from fake_machine import MS, FakeMachine
-from slowstep.record import cgroups
-from slowstep.record import format as contract
-from slowstep.record.family import PAGE_BYTES
 from slowstep.record.monitors import (
     Absent,
     Reading,
@@ -24,6 +21,9 @@ from slowstep.record.monitors import (
     tree_io,
     tree_memory,
 )
+from slowstep.record.system import cgroups
+from slowstep.record.system.family import PAGE_BYTES
+from slowstep.record.writing import format as contract
 
 SECOND = 1_000_000_000
 TICK = 10 * MS

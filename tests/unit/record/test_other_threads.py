@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 import slowstep
-from slowstep.record import other_threads
-from slowstep.record.other_threads import CoreUse, without_collecting
+from slowstep.record.timing import other_threads
+from slowstep.record.timing.other_threads import CoreUse, without_collecting
 
 # Collections begin at nearly every allocation, and let the other thread run: its functions return while they are being noted. They differ
 # in size, so that what is left of one is no frame of another.
 SCRIPT = """
 import gc, random, sys, threading, time
-from slowstep.record.other_threads import look_at
-from slowstep.record.stacks import StackTable
+from slowstep.record.timing.other_threads import look_at
+from slowstep.record.timing.stacks import StackTable
 
 class Slow:
     def __init__(self):

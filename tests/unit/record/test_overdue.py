@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from slowstep.record.control import ControlPage
-from slowstep.record.overdue import RECORDER_S, START_UP_S, is_overdue
-from slowstep.record.page import Page
+from slowstep.record.launching.overdue import RECORDER_S, START_UP_S, is_overdue
+from slowstep.record.writing.control import ControlPage
+from slowstep.record.writing.page import Page
 
 S = 1_000_000_000
 STARTED_NS = 5 * S

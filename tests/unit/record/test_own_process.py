@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from slowstep.errors import UnwritableOutput
-from slowstep.record import active
-from slowstep.record import format as contract
-from slowstep.record.own_process import OwnOptions, OwnRecording
+from slowstep.record.active import active
+from slowstep.record.launching.own_process import OwnOptions, OwnRecording
+from slowstep.record.writing import format as contract
 
 
 def begin(place: Path, **options: Any) -> OwnRecording:

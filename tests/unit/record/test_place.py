@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from slowstep.record.folder import create_folder, remove_folder
-from slowstep.record.place import Place, find_place
+from slowstep.record.launching.folder import create_folder, remove_folder
+from slowstep.record.system.place import Place, find_place
 
 SLURM = {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "1", "SLURM_PROCID": "1", "SLURM_NTASKS": "4", "SLURMD_NODENAME": "node5.cluster"}
 TORCHRUN = {"RANK": "1", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none"}

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-TOLD = "import atexit; from slowstep.record.raised import uncaught; atexit.register(lambda: print(uncaught()))\n"
+TOLD = "import atexit; from slowstep.record.timing.tracebacks import uncaught; atexit.register(lambda: print(uncaught()))\n"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from slowstep.record.redact import known_variables, redact_command, redact_text
+from slowstep.record.system.redact import known_variables, redact_command, redact_text
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 
 from levered import run_always
 from recorded import Ran, Server, make_folder
-from slowstep.record import format as fmt
-from slowstep.record.inject import injected_environment, write_injection
+from slowstep.record.launching.inject import injected_environment, write_injection
+from slowstep.record.writing import format as fmt
 
 pytest.importorskip("torch")
 
@@ -129,7 +129,7 @@ print(random.seed.__class__.__name__, hasattr(numpy.random.seed, "__wrapped__"),
 
     assert "seeds.py" not in plain
     assert "\nmethod False " in plain
-    assert plain.strip().endswith("torch_dataloader.py")
+    assert plain.strip().endswith("inside/dataloader.py")
     assert asked.startswith("['seeds.py', 'seeds.py']\nfunction True ")
     assert asked.strip().endswith("input_stream.py")
 

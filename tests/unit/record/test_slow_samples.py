@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from slowstep.record import slow_samples
-from slowstep.record.slow_samples import SHORTEST_NS, TimedIndices, count_made, record_slow, timed_indices
-from slowstep.record.threads import ThreadState
+from slowstep.frameworks.torch.inside import _slow_samples as slow_samples
+from slowstep.frameworks.torch.inside._slow_samples import SHORTEST_NS, TimedIndices, count_made, record_slow, timed_indices
+from slowstep.record.writing.threads import ThreadState
 
 MS = 1_000_000
 BATCH = list(range(64))

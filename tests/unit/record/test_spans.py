@@ -12,10 +12,10 @@ import pytest
 
 import slowstep
 from recorded import Process, make_folder, only
-from slowstep import record
-from slowstep.record import spans
-from slowstep.record.format import END, FAILED
+from slowstep.record import active
 from slowstep.record.recorder import Recorder
+from slowstep.record.steps import spans
+from slowstep.record.writing.format import END, FAILED
 from slowstep.sources.recording import SOURCE
 from slowstep.stages import STAGES
 
@@ -23,7 +23,7 @@ from slowstep.stages import STAGES
 @pytest.fixture
 def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
     recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
-    monkeypatch.setattr(record, "_active", [recorder])
+    monkeypatch.setattr(active, "recorders", [recorder])
     yield recorder
     recorder.stop("test")
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from slowstep.record.format import STACK
-from slowstep.record.other_threads import running
-from slowstep.record.stacks import LARGEST_DEPTH, Sampler, StackTable
+from slowstep.record.timing.other_threads import running
+from slowstep.record.timing.stacks import LARGEST_DEPTH, Sampler, StackTable
+from slowstep.record.writing.format import STACK
 
 
 class Notebook:
@@ -93,7 +93,7 @@ def test_frames_of_slowstep_are_left_out() -> None:
     seen: list[int | None] = []
 
     # `_call_once` of ours calls back into this file.
-    from slowstep.record.hook import all_of
+    from slowstep.record.patch import all_of
 
     all_of([lambda: seen.append(number_of(table, here()))])()
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from slowstep.record import startup_stacks
-from slowstep.record.startup_stacks import StartupStacks
+from slowstep.record.timing import startup_stacks
+from slowstep.record.timing.startup_stacks import StartupStacks
 
 PERIOD_S = 0.001
 

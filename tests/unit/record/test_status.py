@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from slowstep.record import status
-from slowstep.record.status import has_title
+from slowstep.record.launching import status
+from slowstep.record.launching.status import has_title
 
 TERMINAL = {"TERM": "xterm-256color"}
 

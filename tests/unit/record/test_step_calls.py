@@ -10,14 +10,14 @@ from weakref import WeakSet
 
 import pytest
 
-from slowstep.record import line_counts
-from slowstep.record.call_times import CallTimes, slowdown
-from slowstep.record.format import MODES
-from slowstep.record.line_counts import LineCounts
 from slowstep.record.recorder import now
-from slowstep.record.step_calls import FIRST, StepCalls
-from slowstep.record.threads import PerThread
-from slowstep.record.turns import Place, place_of
+from slowstep.record.steps.step_calls import FIRST, StepCalls
+from slowstep.record.timing import line_counts
+from slowstep.record.timing.call_times import CallTimes, slowdown
+from slowstep.record.timing.line_counts import LineCounts
+from slowstep.record.timing.turns import Place, place_of
+from slowstep.record.writing.format import MODES
+from slowstep.record.writing.threads import PerThread
 
 Notes = list[dict[str, Any]]
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from recorded import make_folder, only
-from slowstep.record import format as contract
-from slowstep.record import tasks
+from slowstep.record.experiment import tasks
+from slowstep.record.experiment.switch import Switch
 from slowstep.record.recorder import Recorder
-from slowstep.record.switch import Switch
+from slowstep.record.writing import format as contract
 
 
 class Iterator:

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from slowstep.record import threads_beside
-from slowstep.record.format import CPU
-from slowstep.record.threads_beside import ThreadsBeside
+from slowstep.record.timing import threads_beside
+from slowstep.record.timing.threads_beside import ThreadsBeside
+from slowstep.record.writing.format import CPU
 
 
 class Taken:

@@ -14,9 +14,9 @@ from torch.utils.data import DataLoader
 from transformers import BatchEncoding
 
 from recorded import make_folder
-from slowstep.record.batches import samples_in
+from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import Recorder
-from slowstep.record.training import Training
+from slowstep.record.timing.batches import samples_in
 
 
 class Optimizer:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from slowstep.record import accelerators
-from slowstep.record.modes import ANOMALY, PROFILED, TORCH_PROFILER, TRACED, python_modes, torch_modes
-from slowstep.record.parameters import describe_parameters
+from slowstep.record.device import accelerators
+from slowstep.record.steps.parameters import describe_parameters
+from slowstep.record.timing.modes import ANOMALY, PROFILED, TORCH_PROFILER, TRACED, python_modes, torch_modes
 
 
 def parameter(elements: int, dtype: str, device: str) -> Any:

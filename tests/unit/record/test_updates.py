@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from recorded import make_folder, processes
-from slowstep.record import updates
-from slowstep.record.fastpath import HELD_NS, SHORT_NS
-from slowstep.record.iterators import Iterator
 from slowstep.record.recorder import Recorder
-from slowstep.record.storage import GRANULE_BYTES
+from slowstep.record.steps import updates
+from slowstep.record.writing.fastpath import HELD_NS, SHORT_NS
+from slowstep.record.writing.storage import GRANULE_BYTES
+from slowstep.record.writing.threads import Iterator
 
 STEPS = 20_000
 STEP_NS = 4_000
@@ -29,7 +29,7 @@ def test_shortest_steps_are_counted_once_where_details_are_left_out(tmp_path: Pa
     monkeypatch.setattr(updates, "now", clock)
     recorder = Recorder(make_folder(tmp_path / "recording"), level=0, limit_bytes=16 * GRANULE_BYTES)
     before, after = updates.Updates(recorder).build_hooks()
-    me, optimizer, iterator = recorder.local.me, Optimizer(), Iterator(1, {})
+    me, optimizer, iterator = recorder.local.me, Optimizer(), Iterator(1)
     for _ in range(STEPS):
         began_ns = clock()
         me.held = (began_ns, began_ns + 1, iterator, 16)
@@ -53,7 +53,7 @@ def test_short_steps_are_written_together_and_longer_ones_at_once(tmp_path: Path
     monkeypatch.setattr(updates, "now", lambda: at_ns[0])
     recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
     before, after = updates.Updates(recorder).build_hooks()
-    me, optimizer, iterator = recorder.local.me, Optimizer(), Iterator(1, {})
+    me, optimizer, iterator = recorder.local.me, Optimizer(), Iterator(1)
     monkeypatch.setattr(updates.Updates, "_do_what_is_due", lambda *_: None)
     waiting = []
     for step_ns in [HELD_NS // 20] * 50 + [SHORT_NS + 1] * 20:

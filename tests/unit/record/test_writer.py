@@ -11,12 +11,11 @@ from weakref import WeakSet
 import pytest
 
 from recorded import Record, read_records
-from slowstep.record.fastpath import NOT_TINY_NS
-from slowstep.record.format import BACKWARD, CLOCK, COLLECTION, RECORD_BYTES, SAVE, UPDATE, WAIT
-from slowstep.record.iterators import Iterator
-from slowstep.record.storage import GRANULE_BYTES, SPARE_BYTES, AppendFile, MappedFile, is_mappable
-from slowstep.record.threads import PerThread
-from slowstep.record.writer import Writer
+from slowstep.record.writing.fastpath import NOT_TINY_NS
+from slowstep.record.writing.format import BACKWARD, CLOCK, COLLECTION, RECORD_BYTES, SAVE, UPDATE, WAIT
+from slowstep.record.writing.storage import GRANULE_BYTES, SPARE_BYTES, AppendFile, MappedFile, is_mappable
+from slowstep.record.writing.threads import Iterator, PerThread
+from slowstep.record.writing.writer import Writer
 
 CHUNK_RECORDS = 21 * GRANULE_BYTES // RECORD_BYTES
 
@@ -101,7 +100,7 @@ def hold(
 ) -> None:
     """What hooks of requests and of backward passes hold back of a step."""
     me = writer.local.me
-    known = Iterator(iterator, {"_num_yielded": batch})
+    known = Iterator(iterator, batches=batch)
     me.held = (began, began + waited, known, samples)
     if backward:
         me.backward = (began + 20, began + 50)
@@ -186,7 +185,7 @@ def test_an_update_that_began_before_the_request_does_not_share_its_record(tmp_p
 
 def test_requests_that_are_held_back_are_counted_when_they_are_written(tmp_path: Path, faults: Faults) -> None:
     writer = mapped(tmp_path / "x.rec", faults)
-    me, known = writer.local.me, Iterator(4, {"_num_yielded": 2})
+    me, known = writer.local.me, Iterator(4, batches=2)
     known.last, known.left = 4, 3
 
     for began in (100, 200, 300):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kineto_files import case, event, kernel, launch, lost, raw, read, same, written
-from slowstep.record import processes
+from slowstep.record.system import processes
 from slowstep.sources import kineto
 from slowstep.sources._kineto import co_readers
 from slowstep.sources._kineto.co_readers import CoReaders

@@ -8,7 +8,7 @@ import pytest
 from made_events import Events
 from made_recordings import Training, make_recording
 from slowstep.errors import UnreadableInput
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.report.document import faults
 from slowstep.sources.recording import SOURCE, read
 from slowstep.timeline.schema import TABLES

@@ -15,8 +15,8 @@ import pytest
 from slowstep.experiments.executor import Ending, Progress
 from slowstep.experiments.plan import Arm, Plan
 from slowstep.experiments.readings import Steps, no_steps
-from slowstep.record import format as contract
-from slowstep.record.command import Command
+from slowstep.record.launching.command import Command
+from slowstep.record.writing import format as contract
 from slowstep.report.bench_document import faults
 from slowstep.report.bench_terminal import render
 from slowstep.workflow.bench import bench, how_long

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from slowstep.record.apart import environment_apart, words_apart
-from slowstep.record.facts import cores_allowed, cpu_quota
+from slowstep.record.launching.apart import environment_apart, words_apart
+from slowstep.record.system.facts import cores_allowed, cpu_quota
 from slowstep.sources._kineto.columns import Columns
 from slowstep.sources._kineto.events import DECODERS, Decode
 from slowstep.sources._kineto.share import join_share
