@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from slowstep.analyses.calls import Key
-from slowstep.analyses.functions import OPTIMIZERS, OWN, TORCH, enclosing, is_library
+from slowstep.analyses.functions import OPTIMIZERS, TORCH, enclosing, is_library
 from slowstep.analyses.timed_bodies import Lengthened
 from slowstep.record.writing import own_frames
 from slowstep.timeline.timeline import Frame, Timeline
@@ -165,7 +165,7 @@ def held_by_functions(calls: pl.DataFrame, edges: pl.DataFrame, is_left_out: Cal
 
 def _is_of_library(row: dict[str, Any]) -> bool:
     frame = Frame(file=row["file"], function=row["function"], first_line=row["first_line"], line=row["first_line"])
-    return is_library(frame) and not OWN.search(frame.file)
+    return is_library(frame) and not own_frames.is_own(frame.file)
 
 
 def _timed(row: dict[str, Any]) -> Timed:

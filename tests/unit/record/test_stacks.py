@@ -18,6 +18,7 @@ import pytest
 from slowstep.record.timing.other_threads import running
 from slowstep.record.timing.stacks import LARGEST_DEPTH, Sampler, StackTable
 from slowstep.record.writing.format import STACK
+from slowstep.record.writing.own_frames import is_own
 
 
 class Notebook:
@@ -98,7 +99,7 @@ def test_frames_of_slowstep_are_left_out() -> None:
     all_of([lambda: seen.append(number_of(table, here()))])()
 
     assert seen == [1]
-    assert all("slowstep/record" not in line["file"] for line in notebook.lines if line["kind"] == "frame")
+    assert all(not is_own(line["file"]) for line in notebook.lines if line["kind"] == "frame")
 
 
 def test_a_runaway_recursion_is_cut_at_the_root() -> None:
