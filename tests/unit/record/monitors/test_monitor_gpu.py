@@ -16,7 +16,7 @@ from slowstep.record.device import nvml
 from slowstep.record.monitors import Absent, Place, Reading, gpu
 from slowstep.record.writing import format as contract
 
-SOURCE = Path(__file__).parents[2] / "data" / "fake_nvml.c"
+SOURCE = Path(__file__).parents[3] / "data" / "fake_nvml.c"
 MIB, GIB = 1 << 20, 1 << 30
 
 
