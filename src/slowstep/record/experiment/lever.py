@@ -91,7 +91,7 @@ class Lever:
     `every`: whether `:every=k` is understood, which leaves one call in k as it is. `changes` holds NUMERICS, ORDER and DEMAND,
     `long_steps` says whether seldom long steps may count alike with it and without.
     `prepare` raises NotApplicable, with the reason, and ValueError for a value that cannot be meant. `read`, too, raises that ValueError,
-    from the specification alone: so a slip of the hand is said before a training is started for it. `build` makes the change to a loader
+    from the specification alone: so a typo is reported before a training is started for it. `build` makes the change to a loader
     that the script has just built, for good, and says as JSON what it made of it; where it raises the same, it leaves the loader as it was.
     `harms` says what it would do to files of the user's where no sandbox holds back all writes: it is refused there. None: nothing.
     """

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from slowstep.record.launching.apart import environment_apart, words_apart
+from slowstep.record.launching.isolated import isolated_argv, isolated_environment
 from slowstep.record.system.facts import cores_allowed, cpu_quota
 from slowstep.sources._kineto.columns import Columns
 from slowstep.sources._kineto.events import DECODERS, Decode
@@ -98,8 +98,8 @@ class _CoReader:
         self._folder = folder
         self._waiting = 0
         self._process = subprocess.Popen(
-            words_apart(_CODE, str(folder)),
-            env=environment_apart(),
+            isolated_argv(_CODE, str(folder)),
+            env=isolated_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

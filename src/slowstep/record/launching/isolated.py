@@ -13,12 +13,12 @@ from slowstep.record.launching import inject
 _BEGIN: Final = "import json, sys; sys.path += [entry for entry in json.loads(sys.argv[1]) if entry not in sys.path]\n"
 
 
-def words_apart(code: str, *words: str) -> list[str]:
-    """The words that run `code`, whose `sys.argv[2:]` are `words`."""
+def isolated_argv(code: str, *words: str) -> list[str]:
+    """The command line that runs `code`, whose `sys.argv[2:]` are `words`."""
     paths = [os.path.dirname(inject.PACKAGE_FOLDER), *filter(None, sys.path)]
     return [sys.executable, "-I", "-c", _BEGIN + code, json.dumps(paths), *words]
 
 
-def environment_apart() -> dict[str, str]:
+def isolated_environment() -> dict[str, str]:
     """The environment that such a process gets: a recording around this one is none of its."""
     return {name: value for name, value in os.environ.items() if name not in inject.SPOKEN}
