@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 from isal import igzip
 from machine import busy_ticks, describe
 
-from slowstep.record import processes
+from slowstep.record.system import processes
 
 RESULTS = Path(__file__).parent / "results"
 # One name in this many is another one in each copy: a real training repeats nearly all of its names each step.

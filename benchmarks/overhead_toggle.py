@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from overhead_loop import make
 
-from slowstep.record import active
+from slowstep.record.active import active
 from slowstep.record.recorder import Recorder
 
 # Steps after a switch that are not counted, and those that are: four times as many as pass between two marks. In blocks of 250 steps, what

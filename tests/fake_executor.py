@@ -1,7 +1,7 @@
 """A training under experiment that takes no time: its steps are made by a formula, its clock by whoever waits.
 
-It walks a plan as `record/switch.py` does: the first step of a block and those in which an arm settles are flagged, an arm that fails is
-noted and passed over. `gains` are what its levers truly gain.
+It walks a plan as `record/experiment/switch.py` does: the first step of a block and those in which an arm settles are flagged, an arm that
+fails is noted and passed over. `gains` are what its levers truly gain.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from slowstep.experiments.executor import Ending, Progress
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
-from slowstep.record.format import PLAN_DONE, PLAN_NONE, PLAN_POSTED, PLAN_TAKEN
+from slowstep.record.writing.format import PLAN_DONE, PLAN_NONE, PLAN_POSTED, PLAN_TAKEN
 
 # Before the plan is posted.
 UPDATES = 40

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slowstep.record import format as contract
-from slowstep.record import processes
+from slowstep.record.system import processes
+from slowstep.record.writing import format as contract
 
 SLOWSTEP = (sys.executable, "-c", "from slowstep.cli.main import main; main()")
 TIME_LIMIT_S = 200

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from made_recordings import DATA, LOOP, MS, SCRIPT, START_NS, TRAINER_PID, TRAINER_THREAD, Writer
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE
 from slowstep.stages import STAGES

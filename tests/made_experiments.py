@@ -13,7 +13,7 @@ from slowstep.experiments.choose import Choice, Untried
 from slowstep.experiments.design import make_plan
 from slowstep.experiments.experiment import Experiment, Place, save
 from slowstep.experiments.plan import Arm, Plan, spec_text
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 
 OVERLAY = Place(kind="overlay", claims="no file changed", write_ratio=0.9)
 TRAINER = "100-1"

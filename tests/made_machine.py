@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from made_recordings import MS, START_NS, TRAINER_PID, Training, make_recording
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 
 MIB, GIB = 1 << 20, 1 << 30
 SECOND = 1000 * MS

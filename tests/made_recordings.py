@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 
 MS = 1_000_000
 START_NS = 1_000_000_000

@@ -21,9 +21,9 @@ from torch.utils.data import DataLoader, Dataset
 from recorded import make_folder
 from slowstep.experiments.plan import Arm, Plan, parse_spec
 from slowstep.experiments.readings import StepReader, Steps
-from slowstep.record import format as contract
-from slowstep.record.activation import attach, detach
+from slowstep.record.launching.activation import attach, detach
 from slowstep.record.recorder import Recorder
+from slowstep.record.writing import format as contract
 
 # As in the experiments' own plan: the training as it is comes first.
 AS_IS = 0

@@ -14,9 +14,9 @@ from typing import Any
 
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import StepReader, Steps
-from slowstep.record import format as fmt
-from slowstep.record import inject
-from slowstep.record.control import ControlPage
+from slowstep.record.launching import inject
+from slowstep.record.writing import format as fmt
+from slowstep.record.writing.control import ControlPage
 
 
 class PlainExecutor:

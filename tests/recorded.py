@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from slowstep.record import format as contract
+from slowstep.record.writing import format as contract
 
 TIME_LIMIT_S = 120
 NAMES = {

@@ -16,9 +16,9 @@ import pytest
 from slowstep.errors import NoSandbox
 from slowstep.experiments.executor import Ending, LiveExecutor, Progress
 from slowstep.experiments.sandbox import Sandbox, open_sandbox
-from slowstep.record import processes
-from slowstep.record.command import resolve_command
-from slowstep.record.folder import create_folder
+from slowstep.record.launching.command import resolve_command
+from slowstep.record.launching.folder import create_folder
+from slowstep.record.system import processes
 
 TIME_LIMIT_S = 60.0
 MARK = "SLOWSTEP_TEST_MARK"

@@ -12,7 +12,7 @@ from made_experiments import write_steps
 from slowstep.experiments.executor import Ending, Progress
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import StepReader, Steps
-from slowstep.record.format import PLAN_DONE, PLAN_FILE, PLAN_NONE, PLAN_TAKEN
+from slowstep.record.writing.format import PLAN_DONE, PLAN_FILE, PLAN_NONE, PLAN_TAKEN
 
 
 @dataclass(kw_only=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from slowstep import data
-    from slowstep.record.spans import span, steps
+    from slowstep.record.steps.spans import span, steps
     from slowstep.workflow.session import record, start, stop
 
 __all__ = ["__version__", "data", "record", "span", "start", "steps", "stop"]
@@ -16,14 +18,34 @@ __version__ = "0.1.0"
 
 _HOMES: Final = {
     "record": "slowstep.record",
-    "span": "slowstep.record.spans",
-    "steps": "slowstep.record.spans",
+    "span": "slowstep.record.steps.spans",
+    "steps": "slowstep.record.steps.spans",
     "data": "slowstep.data",
     "start": "slowstep.workflow.session",
     "stop": "slowstep.workflow.session",
     "load_ipython_extension": "slowstep.workflow.ipython",
     "unload_ipython_extension": "slowstep.workflow.ipython",
 }
+
+
+class _Record(ModuleType):
+    """The package `slowstep.record`, which shares its name with what users call: `with slowstep.record():`."""
+
+    def __call__(self, **options: Any) -> Any:
+        """See slowstep.workflow.session.record, which nothing that runs inside a training imports by itself."""
+        return import_module(_HOMES["start"]).record(**options)
+
+
+class _Public(ModuleType):
+    """This package: it is told of each of its sub-packages when that has been imported, by whomever."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "record" and type(value) is ModuleType:
+            value.__class__ = _Record
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Public
 
 
 def __dir__() -> list[str]:

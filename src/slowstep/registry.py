@@ -1,64 +1,87 @@
-"""Discovery: one file in a package is one plug-in (a rule, a hook, a monitor, a source, an exporter)."""
+"""Discovery: one file in a package is one plug-in (a rule, a monitor, a source, an exporter), or a few that belong together (hooks)."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from slowstep.errors import DiscoveryError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import ModuleType
 
-P = TypeVar("P")
+Plugin = TypeVar("Plugin")
 
 
-def discover(package_name: str, attribute: str, *, inside: str = "") -> dict[str, object]:
+@overload
+def discover(package_name: str, attribute: str, *, inside: str = "") -> dict[str, object]: ...
+
+
+@overload
+def discover(package_name: str, attribute: str, kind: type[Plugin], *, inside: str = "") -> dict[str, Plugin]: ...
+
+
+def discover(package_name: str, attribute: str, kind: type[Any] = object, *, inside: str = "") -> dict[str, Any]:
     """The plug-ins of a package, sorted by name: each module's attribute (`RULE`, `HOOK`, ...) by its own `name`, else by the module's.
 
-    Modules whose name begins with an underscore are no plug-ins. Where plug-ins are folders, `inside` is the module of theirs that has the
-    attribute (`outside.words`). Raises DiscoveryError, naming the file, for a module that cannot be imported, one without the attribute,
-    and two of the same name: a plug-in left out silently would look like one that found nothing.
+    A module with several has a tuple of them under the attribute's plural (`HOOKS`). Modules whose name begins with an underscore are no
+    plug-ins. Where plug-ins are folders, `inside` is the module of theirs that has the attribute (`outside.words`). Raises DiscoveryError,
+    naming the file, for a module that cannot be imported, one without the attribute or with one that is not of its `kind`, and two of the
+    same name: a plug-in left out silently would look like one that found nothing.
     """
-    return {name: plugin for name, plugin, _ in _discovered(package_name, attribute, inside, _folders(package_name))}
+    return dict(_discovered(package_name, attribute, kind, inside, _folders(package_name)))  # type: ignore[arg-type]  # a class is hashable
 
 
-def discover_of(kind: type[P], package_name: str, attribute: str, *, inside: str = "") -> dict[str, P]:
-    """The same, where every plug-in has to be of a class. Raises DiscoveryError, naming the file, for one that is of another."""
-    found: dict[str, P] = {}
-    for name, plugin, path in _discovered(package_name, attribute, inside, _folders(package_name)):
-        if not isinstance(plugin, kind):
-            raise DiscoveryError(f"The {attribute} of {path} is a {type(plugin).__name__}. Make it a {kind.__name__}.")
-        found[name] = plugin
-    return found
+def discover_in_each(package_name: str, folder: str, attribute: str, kind: type[Plugin]) -> dict[str, Plugin]:
+    """The plug-ins in the folder of that name of each sub-package, sorted by name; without the folder it has none. Raises as `discover`."""
+    package = importlib.import_module(package_name)
+    folders = [f"{package_name}.{name}.{folder}" for name in _names(package)]
+    holders = [importlib.import_module(name) for name in folders if find_spec(name) is not None]
+    return _named((_imported(holder, name) for holder in holders for name in _names(holder)), attribute, kind)
+
+
+@cache
+def _discovered(package_name: str, attribute: str, kind: type[Any], inside: str, folders: tuple[str, ...]) -> dict[str, Any]:
+    """Those of the package in these `folders`. Kept: of a folder of traces each file asks for all sources."""
+    package = importlib.import_module(package_name)
+    return _named((_imported(package, f"{name}.{inside}" if inside else name) for name in _names(package)), attribute, kind)
 
 
 def _folders(package_name: str) -> tuple[str, ...]:
     return tuple(importlib.import_module(package_name).__path__)
 
 
-@cache
-def _discovered(package_name: str, attribute: str, inside: str, folders: tuple[str, ...]) -> tuple[tuple[str, object, str], ...]:
-    """Name, plug-in and file of each, for the package in these `folders`. Kept: of a folder of traces each file asks for all sources."""
-    found: dict[str, tuple[object, str]] = {}
-    for module in _modules(package_name, inside):
+def _names(package: ModuleType) -> list[str]:
+    return sorted(info.name for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_"))
+
+
+def _named(modules: Iterable[ModuleType], attribute: str, kind: type[Plugin]) -> dict[str, Plugin]:
+    found: dict[str, Plugin] = {}
+    origin: dict[str, str] = {}
+    for module in modules:
         path = module.__file__ or module.__name__
-        if not hasattr(module, attribute):
-            raise DiscoveryError(f"{path} has no {attribute}. Define it, or begin the file's name with an underscore if it is no plug-in.")
-        plugin = getattr(module, attribute)
-        name = str(getattr(plugin, "name", module.__name__.rpartition(".")[2]))
-        if name in found:
-            raise DiscoveryError(f"{path} and {found[name][1]} both define {attribute} {name!r}. Rename one of them.")
-        found[name] = plugin, path
-    return tuple((name, *found[name]) for name in sorted(found))
+        for plugin in _plugins(module, attribute):
+            if not isinstance(plugin, kind):
+                raise DiscoveryError(f"{path}: {attribute} is a {type(plugin).__name__}, not a {kind.__name__}. Repair or remove the file.")
+            name = str(getattr(plugin, "name", module.__name__.rpartition(".")[2]))
+            if name in found:
+                raise DiscoveryError(f"{path} and {origin[name]} both define {attribute} {name!r}. Rename one of them.")
+            found[name], origin[name] = plugin, path
+    return dict(sorted(found.items()))
 
 
-def _modules(package_name: str, inside: str) -> list[ModuleType]:
-    package = importlib.import_module(package_name)
-    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_"))
-    return [_imported(package, f"{name}.{inside}" if inside else name) for name in names]
+def _plugins(module: ModuleType, attribute: str) -> tuple[Any, ...]:
+    if hasattr(module, attribute):
+        return (getattr(module, attribute),)
+    several = getattr(module, f"{attribute}S", None)
+    if isinstance(several, tuple):
+        return several
+    path = module.__file__ or module.__name__
+    raise DiscoveryError(f"{path} has no {attribute}. Define it, or begin the file's name with an underscore if it is no plug-in.")
 
 
 def _imported(package: ModuleType, name: str) -> ModuleType:

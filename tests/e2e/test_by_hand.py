@@ -14,8 +14,8 @@ from recorded import Ran, Server, run_script
 from slowstep.analyses.steps import find_steps
 from slowstep.analyses.stops import NO_STOPS
 from slowstep.analyses.trainer import find_trainer
-from slowstep.record.by_hand import names_gradients
-from slowstep.record.format import ENV_STEPS
+from slowstep.record.timing.gradient_names import names_gradients
+from slowstep.record.writing.format import ENV_STEPS
 from slowstep.sources.recording import SOURCE
 from slowstep.timeline.schema import TABLE
 

@@ -98,7 +98,7 @@ ON_ANOTHER_THREAD = LOSSES.replace(", torch._C._autograd._profiler_enabled()", "
     "train({steps})",
     """
 import importlib, threading
-ours = sys.modules.get("slowstep.record.capture")
+ours = sys.modules.get("slowstep.frameworks.torch.inside._capture")
 if ours is not None and {patience} is not None:
     ours.PATIENCE_S = {patience}
 def other():

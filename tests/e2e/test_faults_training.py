@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from launching import SLOWSTEP, TRAINING, Workplace, assert_same
-from slowstep.record import processes
+from slowstep.record.system import processes
 
 pytest.importorskip("torch")
 

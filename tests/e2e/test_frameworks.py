@@ -13,7 +13,7 @@ import pytest
 from launching import Workplace
 from recorded import Process, Ran, Server, run_script
 from slowstep.document.report import validate
-from slowstep.record.format import ENV_STEPS
+from slowstep.record.writing.format import ENV_STEPS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -227,9 +227,9 @@ def test_a_training_ends_the_same_when_it_is_recorded(server: Server, tmp_path: 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_when_the_recording_ends_in_the_middle_everything_is_put_back(server: Server, tmp_path: Path, framework: str) -> None:
     main = """
-changed = {name for name, v in vars(Hooked).items() if "slowstep/record" in getattr(getattr(v, "__code__", None), "co_filename", "")}
+changed = {name for name, v in vars(Hooked).items() if "/slowstep/" in getattr(getattr(v, "__code__", None), "co_filename", "")}
 train(epochs=3)
-left = {name for name, v in vars(Hooked).items() if "slowstep/record" in getattr(getattr(v, "__code__", None), "co_filename", "")}
+left = {name for name, v in vars(Hooked).items() if "/slowstep/" in getattr(getattr(v, "__code__", None), "co_filename", "")}
 print(len(changed) > 0, left)
 """
     ran = run(server, tmp_path, framework, main, **{ENV_STEPS: "10"})
@@ -254,6 +254,7 @@ train(epochs=2, on_step=fail)
     assert ran.code == 1
     assert ran.err.rstrip().endswith("KeyError: 'mine'")
     assert "slowstep/record/" not in ran.err
+    assert "slowstep/frameworks/" not in ran.err
     assert len(ran.trainer.of("UPDATE")) == at
 
 
@@ -328,6 +329,7 @@ os.write(2, b"trained to the end after %d steps\\n" % len(calls))
 
     assert (ran.code, ran.err.splitlines()[-1:]) == (0, ["trained to the end after 24 steps"])
     assert "slowstep/record/" not in ran.err
+    assert "slowstep/frameworks/" not in ran.err
 
 
 def report_of(work: Workplace, script: str, *flags: str) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from recorded import Process, Ran, Server, processes, run_script
-from slowstep.record.format import ENV_STEPS
-from slowstep.record.format import FAILED as RAISED
+from slowstep.record.writing.format import ENV_STEPS
+from slowstep.record.writing.format import FAILED as RAISED
 
 pytest.importorskip("torch.distributed")
 

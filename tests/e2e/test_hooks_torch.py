@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from recorded import Process, Ran, Server, run_script
-from slowstep.record.fastpath import HELD_NS
-from slowstep.record.format import END as EXHAUSTED
-from slowstep.record.format import ENV_DISABLE, ENV_LEVEL, ENV_SECONDS, ENV_STEPS, EVALUATING, NO_GRADIENT, RECORD_BYTES, SKIPPED
-from slowstep.record.format import FAILED as RAISED
-from slowstep.record.tracebacks import PACKAGE
+from slowstep.record.timing.tracebacks import PACKAGE
+from slowstep.record.writing.fastpath import HELD_NS
+from slowstep.record.writing.format import END as EXHAUSTED
+from slowstep.record.writing.format import ENV_DISABLE, ENV_LEVEL, ENV_SECONDS, ENV_STEPS, EVALUATING, NO_GRADIENT, RECORD_BYTES, SKIPPED
+from slowstep.record.writing.format import FAILED as RAISED
 from slowstep.stages import COMPILING
 
 pytest.importorskip("torch")
@@ -535,14 +535,15 @@ def originals():
     ]
 """
 BEFORE = f"""
-from slowstep.record import activate
+from slowstep.record import active
+from slowstep.record.launching.activate import activate
 import slowstep.record, os
 {ORIGINALS}
-for undos in (slowstep.record.active().undos, slowstep.record.active().optimizer_undos):
+for undos in (active.active().undos, active.active().optimizer_undos):
     while undos:
         undos.pop()()
 before = originals()
-slowstep.record._active.clear()
+active.recorders.clear()
 activate()
 assert originals() != before
 """

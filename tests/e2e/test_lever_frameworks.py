@@ -9,7 +9,7 @@ import pytest
 
 from levered import run_always, said
 from recorded import Ran, Server
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 
 pytest.importorskip("torch")
 

@@ -21,7 +21,7 @@ MIB = 1 << 20
 SCRIPT = (
     TRAINING
     + """
-from slowstep.record import format as contract
+from slowstep.record.writing import format as contract
 
 def memory_readings():
     with open(os.path.join(os.environ["SLOWSTEP_RECORDING"], "launcher.rec"), "rb") as file:

@@ -15,7 +15,7 @@ import pytest
 
 from launching import SLOWSTEP, Ended, Workplace, count_records
 from slowstep.document.report import validate
-from slowstep.record import format as contract
+from slowstep.record.writing import format as contract
 
 pytest.importorskip("torch.distributed")
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from launching import SLOWSTEP, Workplace, assert_same
-from slowstep.record import processes
+from slowstep.record.system import processes
 
 ECHO = """\
 import os, sys

@@ -18,9 +18,9 @@ pytest.importorskip("torch")
 IMPATIENT = """\
 import os, sys
 from pathlib import Path
-from slowstep.record.command import resolve_command
-from slowstep.record.launch import RunLimits, RunOptions, launch
-from slowstep.record.stopping import StopLimits
+from slowstep.record.launching.command import resolve_command
+from slowstep.record.launching.launch import RunLimits, RunOptions, launch
+from slowstep.record.launching.stopping import StopLimits
 
 patience_s = float(sys.argv[2])
 limits = RunLimits(stop=StopLimits(interrupt_s=patience_s, terminate_s=patience_s, kill_s=30.0))

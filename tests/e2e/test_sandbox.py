@@ -22,10 +22,10 @@ from slowstep.errors import CommandNotStarted, NoSandbox
 from slowstep.experiments._sandbox import landlock
 from slowstep.experiments._sandbox.copied import open_copy
 from slowstep.experiments.sandbox import Sandbox, open_sandbox
-from slowstep.record import processes
-from slowstep.record.command import resolve_command
-from slowstep.record.folder import create_folder
-from slowstep.record.format import ENV_UNPROTECTED
+from slowstep.record.launching.command import resolve_command
+from slowstep.record.launching.folder import create_folder
+from slowstep.record.system import processes
+from slowstep.record.writing.format import ENV_UNPROTECTED
 
 KINDS = ("overlay", "copy")
 
@@ -551,7 +551,7 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from slowstep.experiments._sandbox.guarded import Guarded
 from slowstep.experiments.sandbox import open_sandbox
-from slowstep.record.command import resolve_command
+from slowstep.record.launching.command import resolve_command
 folder, cwd = Path(sys.argv[2]), Path(sys.argv[3])
 with open_sandbox(folder, cwd, allow_writes=False, kind=sys.argv[4]) as sandbox:
     command = resolve_command((sys.executable, *sys.argv[5:]), os.environ)
@@ -618,7 +618,7 @@ import os, subprocess
 from pathlib import Path
 from slowstep.experiments._sandbox.guarded import Guarded
 from slowstep.experiments.sandbox import open_sandbox
-from slowstep.record.command import resolve_command
+from slowstep.record.launching.command import resolve_command
 folder = Path("recording")
 folder.mkdir()
 with open_sandbox(folder, Path.cwd(), allow_writes=False, kind="overlay") as sandbox:
@@ -692,8 +692,8 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_training_with_workers_walks_a_plan_in_a_sandbox(place, kind):
     from slowstep.experiments.plan import Arm, Plan
-    from slowstep.record import format as contract
-    from slowstep.record.lever import Spec
+    from slowstep.record.experiment.lever import Spec
+    from slowstep.record.writing import format as contract
 
     place.write("train.py", LOADER)
     place.write("model.pt", "old")

@@ -214,6 +214,7 @@ print(run("slowstep.stop()"))
     assert "mine" in text
     assert "(False, 'ValueError')" in text
     assert "slowstep/record" not in text
+    assert "slowstep/frameworks" not in text
 
 
 CELLS = [

@@ -21,7 +21,7 @@ from made_ranks import make_job
 from made_recordings import START_NS, Training, make_recording
 from slowstep.experiments.choose import Choice
 from slowstep.experiments.plan import parse_spec
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 
 REAL = sorted((Path(__file__).parents[1] / "data/recordings").glob("*-problem.tar.xz"))
 KINDS = sorted(value for name, value in vars(fmt).items() if name.isupper() and isinstance(value, int) and 0 < value < 60)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from made_recordings import Training, make_recording
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.document.report import validate
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
 from slowstep.workflow.diagnose import diagnose_recording
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from made_recordings import Training, make_recording
 from slowstep.document.report import faults
 from slowstep.errors import NothingRecorded
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.workflow.diagnose import diagnose_recording
 
 # Of fewer steps there may be no report, where it is said why.

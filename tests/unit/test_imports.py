@@ -27,6 +27,8 @@ HEAVY = [
     "slowstep.cli",
 ]
 INSIDE = ["slowstep.record", "slowstep.levers", "slowstep.integrations"]
+FRAMEWORKS = Path(slowstep.__path__[0], "frameworks")
+INSIDE += sorted(f"slowstep.frameworks.{folder.parent.name}.inside" for folder in FRAMEWORKS.glob("*/inside"))
 
 PROBE = """
 import importlib, json, sys
@@ -41,7 +43,7 @@ def _inside_the_training() -> list[str]:
     root = Path(slowstep.__path__[0])
     names = ["slowstep"]
     for package in INSIDE:
-        folder = root / package.partition(".")[2]
+        folder = root.joinpath(*package.split(".")[1:])
         if folder.is_dir():
             names += [package, *(info.name for info in pkgutil.walk_packages([str(folder)], f"{package}."))]
     return names + ["slowstep.auto"] * (root / "auto.py").exists()

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from slowstep.errors import DiscoveryError
-from slowstep.registry import discover, discover_of
+from slowstep.registry import discover, discover_in_each
 
 
 @pytest.fixture
@@ -63,10 +63,28 @@ def test_two_plug_ins_of_one_name_are_a_loud_error_that_names_both(package):
         discover(package(one=NAMED.format("same"), two=NAMED.format("same")), "RULE")
 
 
-def test_a_plug_in_of_another_class_is_a_loud_error(package):
-    assert discover_of(int, package(one="RULE = 1", two="RULE = True"), "RULE") == {"one": 1, "two": True}
-    with pytest.raises(DiscoveryError, match=r"The RULE of .*one\.py is a int\. Make it a str"):
-        discover_of(str, "plugged", "RULE")
+def test_several_plug_ins_of_one_file_are_found_each_by_its_own_name(package):
+    found = discover(package(both=f"{NAMED.format('b')}B = RULE\n{NAMED.format('a')}RULES = (RULE, B)\ndel RULE\n"), "RULE")
+
+    assert list(found) == ["a", "b"]
+
+
+@pytest.mark.parametrize("text", ["RULE = 1", "RULES = ('a', 1)"])
+def test_a_plug_in_of_the_wrong_kind_is_a_loud_error_that_names_the_file(package, text):
+    with pytest.raises(DiscoveryError, match=r"plugged/other\.py: RULE is a int, not a str"):
+        discover(package(other=text), "RULE", str)
+
+
+def test_plug_ins_are_found_in_the_folder_of_that_name_of_each_sub_package(package, tmp_path):
+    name = package()
+    for path in ("torch/inside/one", "keras/inside/two", "keras/inside/_shared", "words/outside/three"):
+        file = tmp_path / "plugged" / f"{path}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for folder in (file.parent, file.parent.parent):
+            (folder / "__init__.py").touch()
+        file.write_text(f"HOOK = {file.stem!r}" if not file.stem.startswith("_") else "")
+
+    assert discover_in_each(name, "inside", "HOOK", str) == {"one": "one", "two": "two"}
 
 
 def test_files_are_looked_for_once(package, monkeypatch):

@@ -11,6 +11,7 @@ from itertools import takewhile
 import polars as pl
 
 from slowstep.analyses.functions import is_library
+from slowstep.record.writing.own_frames import COLLATE, is_one_of
 from slowstep.timeline.timeline import Frame
 
 # A function is named as the one that matters when it holds at least half of the time of what it is a part of.
@@ -19,7 +20,6 @@ DOMINANT_SHARE = 0.5
 PART_SHARE = 0.1
 
 FETCH_FILE = "torch/utils/data/_utils/fetch.py"
-COLLATE_FILE = "slowstep/record/fetches.py"
 PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)[/\\]")
 
 Key = tuple[str, str, int]  # file, function, first line
@@ -80,7 +80,7 @@ def dominant_of_fetch(tree: CallTree, share: float) -> Function | None:
 
     Of a library's data set, as torchvision's, that calls nothing of the user's, the deepest function of the same library.
     """
-    roots = [key for key in tree.total_ns if _is(key, FETCH_FILE) and key[1].endswith("fetch")]
+    roots = [key for key in tree.total_ns if is_one_of(key[0], (FETCH_FILE,)) and key[1].endswith("fetch")]
     whole = sum(tree.total_ns[root] - _collating(tree, root) for root in roots)
     if not roots or whole <= 0:
         return None
@@ -140,7 +140,7 @@ def _descent(tree: CallTree, root: Key, least_ns: float) -> list[tuple[Key, floa
     path: list[tuple[Key, float]] = []
     seen, here = {root}, root
     while True:
-        following = {k: ns for k, ns in tree.callees.get(here, {}).items() if k not in seen and not _is(k, COLLATE_FILE)}
+        following = {k: ns for k, ns in tree.callees.get(here, {}).items() if k not in seen and not is_one_of(k[0], COLLATE)}
         here = max(following, key=lambda key: following[key], default=root)
         if here == root or following[here] < least_ns:
             return path
@@ -149,11 +149,7 @@ def _descent(tree: CallTree, root: Key, least_ns: float) -> list[tuple[Key, floa
 
 
 def _collating(tree: CallTree, root: Key) -> float:
-    return sum(ns for key, ns in tree.callees.get(root, {}).items() if _is(key, COLLATE_FILE))
-
-
-def _is(key: Key, file: str) -> bool:
-    return key[0].replace("\\", "/").endswith(file)
+    return sum(ns for key, ns in tree.callees.get(root, {}).items() if is_one_of(key[0], COLLATE))
 
 
 def _frame(key: Key) -> Frame:

@@ -30,8 +30,6 @@ TRAINING = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]((optim|nn|autog
 TORCH = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
 # Its optimizers, and what wraps every optimizer's call.
 OPTIMIZERS = re.compile(r"[/\\]torch[/\\]optim[/\\]")
-# What wraps the script's calls.
-OWN = re.compile(r"slowstep[/\\]record[/\\]")
 MODULE_FILE = "torch/nn/modules/module.py"
 # What a call of a module goes through there, in whichever version of torch; `parameters` and `train` are no calls of it.
 MODULE_CALL = re.compile(r"(^|\.)(__call__|_call_impl|_wrapped_call_impl)$")

@@ -15,8 +15,9 @@ from typing import Any
 import polars as pl
 
 from slowstep.analyses.calls import Key
-from slowstep.analyses.functions import OPTIMIZERS, OWN, TORCH, enclosing, is_library
+from slowstep.analyses.functions import OPTIMIZERS, TORCH, enclosing, is_library
 from slowstep.analyses.timed_bodies import Lengthened
+from slowstep.record.writing import own_frames
 from slowstep.timeline.timeline import Frame, Timeline
 
 # A line that runs so often in one call is a loop's. Run once instead, it leaves a twentieth: as much as the gain assumes is left.
@@ -31,8 +32,8 @@ FEWEST_BODIES = 2
 LARGEST_OPTIMIZER = 0.8
 # Layers of a model, however small they are.
 LAYERS = re.compile(r"[/\\]torch[/\\]nn[/\\]modules[/\\]")
-BACKWARD = ("slowstep/record/hooks/torch_backward.py", "backward")
-OPTIMIZER = ("torch/optim/optimizer.py", "wrapper")
+BACKWARD = (own_frames.BACKWARD, "backward")
+OPTIMIZER = (("torch/optim/optimizer.py",), "wrapper")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,7 +165,7 @@ def held_by_functions(calls: pl.DataFrame, edges: pl.DataFrame, is_left_out: Cal
 
 def _is_of_library(row: dict[str, Any]) -> bool:
     frame = Frame(file=row["file"], function=row["function"], first_line=row["first_line"], line=row["first_line"])
-    return is_library(frame) and not OWN.search(frame.file)
+    return is_library(frame) and not own_frames.is_own(frame.file)
 
 
 def _timed(row: dict[str, Any]) -> Timed:
@@ -235,6 +236,7 @@ def _untimed(held: float, rest: float, slowdown: float) -> float:
     return min(plain / max(rest - held + plain, 1.0), 1.0)
 
 
-def _within(calls: pl.DataFrame, file: str, function: str) -> float:
-    name = pl.col("file").str.replace_all("\\\\", "/").str.ends_with(file) & pl.col("function").str.ends_with(function)
+def _within(calls: pl.DataFrame, files: tuple[str, ...], function: str) -> float:
+    path = pl.col("file").str.replace_all("\\\\", "/")
+    name = pl.any_horizontal(path.str.ends_with(file) for file in files) & pl.col("function").str.ends_with(function)
     return float(calls.filter(name)["total_ns"].max() or 0.0)  # type: ignore[arg-type]

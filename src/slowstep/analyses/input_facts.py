@@ -14,6 +14,7 @@ from slowstep.analyses.input_sizes import InputSizes, find_input_sizes
 from slowstep.analyses.made_at_once import MadeAtOnce, find_made_at_once
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
+from slowstep.record.writing.own_frames import is_own
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Frame, Timeline
 
@@ -162,14 +163,8 @@ def _function(row: dict[str, object], samples: int, wall_ns: int) -> InputFuncti
         calls_per_sample=int(str(row["calls"])) / samples,
         share=min(int(str(row["total_ns"])) / wall_ns, 1.0),
         caller=None if row["caller"] is None else str(row["caller"]),
-        is_users=file is not None
-        and not is_library(Frame(file=str(file), function=name, first_line=0, line=0))
-        and not _is_ours(str(file)),
+        is_users=file is not None and not is_library(Frame(file=str(file), function=name, first_line=0, line=0)) and not is_own(str(file)),
     )
-
-
-def _is_ours(file: str) -> bool:
-    return "slowstep/record/" in file.replace("\\", "/")
 
 
 def _passes(trainer: Trainer, fetches: pl.DataFrame) -> tuple[Pass, ...]:

@@ -1,7 +1,7 @@
 """How much of a function's time goes into running Python again and again: in the gaps of a loop without a loader, or in making batches.
 
 Timed calls cannot tell it: `x[index]` is no call to them, a gather of a millisecond and a loop of a thousand lines are both the function's
-own time. So its lines are counted in one gap and in one fetch (record/line_counts.py).
+own time. So its lines are counted in one gap and in one fetch (record/timing/line_counts.py).
 """
 
 from __future__ import annotations

@@ -14,16 +14,17 @@ import polars as pl
 
 from slowstep.analyses.functions import MODULE_CALL, MODULE_FILE, TORCH
 from slowstep.analyses.gap_calls import CHANGES, COPIES, JUDGING, LOGGING, WALKS, GapCalls, Node, Wanted, read_nodes
+from slowstep.record.writing import own_frames
 from slowstep.timeline.timeline import Place, Timeline
 
 # Fewer timed gaps than this say nothing of the others.
 FEWEST_GAPS = 3
 # What takes less of the gaps is left to stacks.
 SMALLEST_SHARE = 0.02
-RECEIPT = re.compile(r"slowstep[/\\]record[/\\]|torch[/\\]utils[/\\]data[/\\]")
+RECEIPT = re.compile(r"torch[/\\]utils[/\\]data[/\\]")
 # Where a request for the next batch begins. A gap ends with it, but whoever asks may have been called in the gap: a runner's `train_iter`.
 # Not all of the above: a callback may call a model, whose hooks are ours, or collate samples by itself.
-REQUEST = re.compile(r"slowstep[/\\]record[/\\]waits\.py$|torch[/\\]utils[/\\]data[/\\]dataloader\.py$")
+REQUEST = re.compile(r"torch[/\\]utils[/\\]data[/\\]dataloader\.py$")
 # What stands between the loop and a function that is decorated: `@torch.no_grad()`.
 WRAPPER = re.compile(r"torch[/\\]utils[/\\]_contextlib\.py$")
 # Of a function that hands batches on: they are of no length, or nearly, where the loader is fast.
@@ -158,12 +159,12 @@ def read_gap_calls(timeline: Timeline, process: int) -> tuple[GapCalls, int, flo
 
 
 def _receives(node: Node) -> bool:
-    return bool(RECEIPT.search(node.file))
+    return own_frames.is_own(node.file) or bool(RECEIPT.search(node.file))
 
 
 def requests(node: Node) -> bool:
     """Whether it asks for the next batch: no part of the gap."""
-    return bool(REQUEST.search(node.file))
+    return own_frames.is_one_of(node.file, own_frames.REQUEST) or bool(REQUEST.search(node.file))
 
 
 def _unwrapped(tree: GapCalls, roots: dict[int, float]) -> dict[int, float]:

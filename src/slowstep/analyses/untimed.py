@@ -1,8 +1,8 @@
 """How much of the time the user's own Python may hold inside the steps' bodies where no calls could be timed: what stacks leave open.
 
 Timed calls name a loop or a function in the body. Beside compiled code, and beside other threads from Python 3.12 on, none are timed
-(record/step_calls.py). Then stacks are left. They tell code of the user's from the work of a model that is compiled, but not a loop in
-Python from one long operation.
+(record/steps/step_calls.py). Then stacks are left. They tell code of the user's from the work of a model that is compiled, but
+not a loop in Python from one long operation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WRITES_CODE = ("/torch/_inductor/", "/torch/_functorch/")
 class Untimed:
     """Stacks in the user's own code inside bodies, `of` so many of all; `at_most` is the highest share of the time that they allow."""
 
-    why: tuple[str, ...]  # as record/format.py has it
+    why: tuple[str, ...]  # as record/writing/format.py has it
     stacks: int
     of: int
     at_most: float

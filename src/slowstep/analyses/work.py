@@ -23,7 +23,7 @@ from slowstep.analyses.trainer import Trainer
 from slowstep.analyses.untimed import Untimed, find_untimed
 from slowstep.timeline.timeline import Frame, Place, Timeline
 
-# The bits of record/modes.py, in words.
+# The bits of record/timing/modes.py, in words.
 MODES = {
     1: "anomaly detection",
     2: "deterministic algorithms",

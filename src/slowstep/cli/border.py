@@ -57,7 +57,7 @@ def ignore_interrupts() -> None:
 
 def _of_fault(error: BaseException, doing: str) -> str:
     # Imported here: it is needed where something has failed.
-    from slowstep.record.folder import kept_words
+    from slowstep.record.launching.folder import kept_words
     from slowstep.report.fault_log import describe
 
     folder = error.folder if isinstance(error, FaultOf) else None

@@ -12,7 +12,7 @@ import typer
 
 from slowstep.cli.border import say
 from slowstep.errors import BadUsage
-from slowstep.record.command import find_python
+from slowstep.record.launching.command import find_python
 
 SCRIPT: Final = "slowstep_demo.py"
 # What starts Python and looks for a package takes, on a busy machine with a cold disk.

@@ -17,8 +17,8 @@ from slowstep.cli.thrown_away import Json, Out, SandboxKind, Seed, Words, Writes
 from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.errors import INTERRUPTED_CODE, BadUsage
 from slowstep.experiments.plan import parse_spec
-from slowstep.record.folder import kept_words
-from slowstep.record.lever import Spec
+from slowstep.record.experiment.lever import Spec
+from slowstep.record.launching.folder import kept_words
 from slowstep.report.json import dumps, show_and_write
 from slowstep.report.terminal import show
 from slowstep.workflow.act import Ended

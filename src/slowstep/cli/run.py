@@ -19,15 +19,15 @@ from slowstep.cli.verbose import Verbose
 from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
 from slowstep.experiments.known_levers import check, known_levers
 from slowstep.experiments.plan import parse_spec
-from slowstep.record import format as contract
-from slowstep.record.command import resolve_command
-from slowstep.record.folder import holds_nothing, remove_folder
-from slowstep.record.launch import RunOptions, launch
-from slowstep.record.lever import Spec
-from slowstep.record.overdue import START_UP_S
-from slowstep.record.place import find_place
-from slowstep.record.plain_run import run_plainly
-from slowstep.record.status import ENV_NO_TITLE
+from slowstep.record.experiment.lever import Spec
+from slowstep.record.launching.command import resolve_command
+from slowstep.record.launching.folder import holds_nothing, remove_folder
+from slowstep.record.launching.launch import RunOptions, launch
+from slowstep.record.launching.overdue import START_UP_S
+from slowstep.record.launching.plain_run import run_plainly
+from slowstep.record.launching.status import ENV_NO_TITLE
+from slowstep.record.system.place import find_place
+from slowstep.record.writing import format as contract
 
 # Five steps, after a warm-up of any usual training.
 USUAL_CAPTURE = "31-35"

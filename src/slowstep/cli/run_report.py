@@ -11,12 +11,12 @@ from slowstep.cli.border import say
 from slowstep.errors import NothingRecorded, SlowstepError
 from slowstep.faults import is_fault
 from slowstep.harmless import harmless
-from slowstep.record.folder import kept_words
+from slowstep.record.launching.folder import kept_words
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from slowstep.record.witness import Seen
+    from slowstep.record.launching.witness import Seen
 
 
 @dataclass(kw_only=True)

@@ -12,7 +12,7 @@ import typer
 
 from slowstep.cli.user_command import check_json_target
 from slowstep.errors import UnreadableInput
-from slowstep.record.folder import analyze_words
+from slowstep.record.launching.folder import analyze_words
 from slowstep.workflow.runs import last_run, row_of, runs_document, runs_here
 
 _EXAMPLES: Final = """\b

@@ -9,7 +9,7 @@ import typer
 
 from slowstep.cli.numbers import whole_number
 from slowstep.errors import BadUsage
-from slowstep.record import format as contract
+from slowstep.record.writing import format as contract
 
 SANDBOXES: Final = ("overlay", "copy")
 

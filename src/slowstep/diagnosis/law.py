@@ -9,7 +9,7 @@ from typing import TypeVar
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, Folded, NotJudged, Verdict
-from slowstep.registry import discover_of
+from slowstep.registry import discover
 from slowstep.units import format_share
 
 BOTTLENECK_PREDICTED = 1.10
@@ -66,7 +66,7 @@ class Answers:
 
 def rules() -> dict[str, Rule]:
     """All rules, by name."""
-    return discover_of(Rule, "slowstep.diagnosis.rules", "RULE")
+    return discover("slowstep.diagnosis.rules", "RULE", Rule)
 
 
 def ask(attempt: Attempts, judges: Iterable[tuple[Rule, Callable[[M], Answer] | None]], m: M) -> Iterator[tuple[Rule, Answer]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import HEALTHY_SHARE_OF_UNKNOWN_GAIN
-from slowstep.record.format import UNTIMED_COMPILED
+from slowstep.record.writing.format import UNTIMED_COMPILED
 from slowstep.units import format_share
 
 BESIDE = {True: "compiled code", False: "the script's other threads"}

@@ -20,7 +20,7 @@ STAGES_SHOWN = 2
 # Smaller stages say nothing about what is different between ranks (the design's law on what may be claimed).
 STAGE_FROM = 0.03
 JUDGED_SINGLY = "each rank is judged alone: gains assume that no other rank is slower than this one after the fix"
-# As `record/place.py` names them, in a folder of the job's own.
+# As `record/system/place.py` names them, in a folder of the job's own.
 LAUNCHER_FOLDER = re.compile(r"-rank(\d+)-\d+\Z")
 
 
@@ -170,7 +170,7 @@ def _other_launcher(folder: Path, m: Measurements) -> Path | None:
 
 
 def _is_of_job(folder: Path) -> bool:
-    """Whether a recording lies in a folder of its job alone, as `record/place.py` names it."""
+    """Whether a recording lies in a folder of its job alone, as `record/system/place.py` names it."""
     return folder.parent.name.startswith("slurm-")
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from slowstep.experiments.meaning import meant, script_names
 from slowstep.experiments.plan import Arm, parse_spec, spec_text
 from slowstep.experiments.seen_callbacks import CALLBACKS_OFF, callbacks_seen, steers
-from slowstep.record.lever import Lever, Spec
+from slowstep.record.experiment.lever import Lever, Spec
 
 # `fix`: what the finding's predicted gain is of. `bound`: does more than that fix, so the fix gains at most as much. `other`: neither.
 Role = Literal["fix", "bound", "other"]

@@ -18,14 +18,14 @@ from slowstep.experiments._sandbox.guarded import Guarded
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import NoteReader, StepReader, Steps, no_steps
 from slowstep.experiments.sandbox import Sandbox
-from slowstep.record import format as contract
-from slowstep.record import inject
-from slowstep.record.command import Command
-from slowstep.record.control import ControlPage
-from slowstep.record.journal import Journal
-from slowstep.record.launch import KILLED
-from slowstep.record.launch_notes import note_end, note_start
-from slowstep.record.watch import Watch
+from slowstep.record.launching import inject
+from slowstep.record.launching.command import Command
+from slowstep.record.launching.journal import Journal
+from slowstep.record.launching.launch import KILLED
+from slowstep.record.launching.launch_notes import note_end, note_start
+from slowstep.record.launching.watch import Watch
+from slowstep.record.writing import format as contract
+from slowstep.record.writing.control import ControlPage
 
 OUTPUT_FILE: Final = "output.txt"
 _TAIL_BYTES: Final = 8192
@@ -94,7 +94,7 @@ class LiveExecutor:
     """The user's command in a sandbox, recorded into a folder that `record.folder.create_folder` has made.
 
     It is ended after `limit_s` seconds, whatever else happens; where slowstep itself is gone, at once. `asked` are variables of
-    record/format.py that are asked of this run alone.
+    record/writing/format.py that are asked of this run alone.
     """
 
     def __init__(
@@ -225,7 +225,7 @@ class LiveExecutor:
         self._look()
         self._page.stop(contract.STOPPED_BY_END)
         # Whether all of its processes could tell is not known here: what one of them told holds all the same.
-        told = self._page.told if {"tensorflow", "jax"}.intersection(self._page.told) else None
+        told = self._page.flags if {"tensorflow", "jax"}.intersection(self._page.flags) else None
         self._page.close()
         killed = exit_code is None
         note_end(

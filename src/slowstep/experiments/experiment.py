@@ -17,7 +17,7 @@ from slowstep.errors import UnreadableInput
 from slowstep.experiments.choose import Choice, Untried
 from slowstep.experiments.lever_faults import Fault
 from slowstep.experiments.repeated import AllRepeated
-from slowstep.record.format import EXPERIMENT_FILE
+from slowstep.record.writing.format import EXPERIMENT_FILE
 
 # Version 1: the first.
 VERSION: Final = 1

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 
 Records = NDArray[Any]
 

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from slowstep.errors import BadUsage
-from slowstep.record.lever import Lever, Spec
-from slowstep.registry import discover_of
+from slowstep.record.experiment.lever import Lever, Spec
+from slowstep.registry import discover
 
 LEVERS: Final = "slowstep.levers"
 
 
 def known_levers() -> dict[str, Lever]:
     """All levers, by name. Raises DiscoveryError for a broken one."""
-    return discover_of(Lever, LEVERS, "LEVER")
+    return discover(LEVERS, "LEVER", Lever)
 
 
 def check(spec: Spec, levers: Mapping[str, Lever], *, filled_in: frozenset[str] = frozenset()) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.sources._recording.records import DTYPE
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
-from slowstep.record.lever import Spec
+from slowstep.record.experiment.lever import Spec
 
 MAIN: Final = "__main__"
 _OF_FUNCTIONS: Final = ("stub", "swap")

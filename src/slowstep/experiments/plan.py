@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from slowstep.errors import BadUsage
-from slowstep.record.lever import Spec
+from slowstep.record.experiment.lever import Spec
 
 _EVERY = "every="
 

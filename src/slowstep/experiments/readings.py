@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slowstep.experiments import input_times
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.sources._recording.records import DTYPE, taken_apart
 from slowstep.sources._recording.sane import is_sane
 

@@ -20,7 +20,7 @@ from slowstep.experiments.repeated import AllRepeated, Repeated
 from slowstep.experiments.repeated import State as Outcome
 from slowstep.experiments.throughput import Throughputs
 from slowstep.experiments.whole_run import Asked, Limits, Make, Ran, State, run_once
-from slowstep.record.lever import Spec
+from slowstep.record.experiment.lever import Spec
 
 # The design's upper limit of a warm-up: so large a share of a run's steps comes before those that are counted.
 WARMUP_SHARE: Final = 0.20

@@ -19,7 +19,7 @@ from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
 from slowstep.experiments.repeated import Repeated
 from slowstep.experiments.stats import Estimate, estimate
-from slowstep.record.lever import DEMAND, Lever, OnLongSteps
+from slowstep.record.experiment.lever import DEMAND, Lever, OnLongSteps
 from slowstep.units import format_duration, format_share
 
 State = Literal["measured", "not applicable", "failed", "unmeasured"]

@@ -24,7 +24,7 @@ from slowstep.experiments._sandbox.overlaid import open_overlay
 from slowstep.experiments._sandbox.removal import remove
 from slowstep.experiments._sandbox.room import Room
 from slowstep.experiments._sandbox.unprotected import open_unprotected
-from slowstep.record.command import Command
+from slowstep.record.launching.command import Command
 
 OTHER_EFFECTS: Final = "What the script does beside files is as always: it may use the network, databases, queues and accelerators."
 # Trackers that would send something, and what stops them. Who has switched W&B off wants it off.

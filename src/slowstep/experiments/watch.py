@@ -15,7 +15,7 @@ from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
 from slowstep.experiments.rounds import sum_rounds
 from slowstep.experiments.stats import Estimate, estimate
-from slowstep.record.format import PLAN_DONE, PLAN_TAKEN
+from slowstep.record.writing.format import PLAN_DONE, PLAN_TAKEN
 
 # A plan is taken up at the next boundary: so long a validation or a compilation may lie before it.
 TAKE_UP_S: Final = 60.0

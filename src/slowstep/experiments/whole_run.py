@@ -12,8 +12,8 @@ from slowstep.experiments.executor import Executor
 from slowstep.experiments.losses import Losses, LossReader
 from slowstep.experiments.plan import Arm, Plan
 from slowstep.experiments.readings import Steps
-from slowstep.record import format as fmt
-from slowstep.record.lever import Spec
+from slowstep.record.experiment.lever import Spec
+from slowstep.record.writing import format as fmt
 
 State = Literal["done", "not applicable", "failed", "script ended", "too slow"]
 
@@ -31,7 +31,8 @@ Make = Callable[[Mapping[str, str]], Executor]
 class Asked:
     """What is asked of one run: levers from the beginning, an offset to its seeds (None: seeds as they are), losses recorded.
 
-    `loader` is where the script builds the loader that its levers change there (record/building.py); None: they are switched on later.
+    `loader` is where the script builds the loader that its levers change there (record/experiment/building.py);
+    None: they are switched on later.
     """
 
     levers: tuple[Spec, ...] = ()

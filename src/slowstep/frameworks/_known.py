@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from slowstep.frameworks._words import Words
-from slowstep.registry import discover_of
+from slowstep.registry import discover
 
 PLAIN = "torch"
 
 
 def all_words() -> dict[str, Words]:
     """The words of all frameworks, by name."""
-    return discover_of(Words, "slowstep.frameworks", "WORDS", inside="outside.words")
+    return discover("slowstep.frameworks", "WORDS", Words, inside="outside.words")
 
 
 def plain() -> Words:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from slowstep.levers._disk_reads import Reads, readers, reads_of
 from slowstep.levers._rebuilt import Rebuilt
-from slowstep.record.lever import NotApplicable
-from slowstep.record.training import Training
+from slowstep.record.experiment.lever import NotApplicable
+from slowstep.record.experiment.training import Training
 
 # Batches over which it is seen what the loader reads as it is.
 LOOKED_AT: Final = 16

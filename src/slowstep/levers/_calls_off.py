@@ -9,9 +9,9 @@ from typing import Any
 from slowstep.levers._handing import Call, Function, Handler
 from slowstep.levers._intercept import intercept, release_all
 from slowstep.levers._turns import Turns
-from slowstep.record.hook import Undo, all_of
-from slowstep.record.lever import Change
-from slowstep.record.training import Training
+from slowstep.record.experiment.lever import Change
+from slowstep.record.experiment.training import Training
+from slowstep.record.patch import Undo, all_of
 
 # Whether a call, by its arguments, is one that is meant at all.
 Meant = Callable[[tuple[Any, ...], dict[str, Any]], bool]

@@ -6,7 +6,7 @@ import re
 import sys
 from typing import Any, Final
 
-from slowstep.record.compiled import has_compiled
+from slowstep.record.timing.compiled import has_compiled
 
 # Guards name what they look at by the number that id() gives: ___check_obj_id(G['helper'].__code__, 140243108763376)
 _NUMBER: Final = re.compile(r"[ (](\d{9,})\)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slowstep.record.lever import Spec
+from slowstep.record.experiment.lever import Spec
 
 
 def count_of(spec: Spec, *, least: int, hint: str = "") -> int:

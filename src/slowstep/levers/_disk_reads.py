@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from slowstep.record.kernel_files import read_text
+from slowstep.record.system.kernel_files import read_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

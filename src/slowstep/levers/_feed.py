@@ -15,14 +15,14 @@ from slowstep.levers._references import is_referred_to_only_by
 from slowstep.levers._replaced import in_place_of_torchs
 from slowstep.levers._seen import Seen
 from slowstep.levers._stream import MULTI, SINGLE, Stream, torch_class
-from slowstep.record.hook import Undo
-from slowstep.record.lever import NotHere
+from slowstep.record.experiment.lever import NotHere
+from slowstep.record.patch import Undo
 from slowstep.record.recorder import now
 
 if TYPE_CHECKING:
     from slowstep.levers._input import InputChange
-    from slowstep.record.feeding import Feeder
-    from slowstep.record.training import Training
+    from slowstep.record.experiment.feeding import Feeder
+    from slowstep.record.experiment.training import Training
 
 _feeds: dict[Training | Feeder, Feed] = {}
 

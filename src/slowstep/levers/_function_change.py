@@ -14,9 +14,9 @@ from slowstep.levers._intercept import intercept, release_all
 from slowstep.levers._targets import known_function
 from slowstep.levers._worker_page import ENDED, OFF, ON
 from slowstep.levers._workers import InWorkers
-from slowstep.record.hook import Undo
-from slowstep.record.lever import Change, NotApplicable, Spec
-from slowstep.record.training import Training
+from slowstep.record.experiment.lever import Change, NotApplicable, Spec
+from slowstep.record.experiment.training import Training
+from slowstep.record.patch import Undo
 
 # Steps in which a call is waited for. A function that is called more rarely is seen, and kept, when its arm is on.
 PATIENCE: Final = 30

@@ -11,8 +11,8 @@ from slowstep.levers._handing import Function
 from slowstep.levers._intercept import intercept, is_running
 from slowstep.levers._targets import find_calls, find_functions, is_in_a_graph, module_and_function
 from slowstep.levers._turns import Turns
-from slowstep.record.hook import Undo, all_of
-from slowstep.record.lever import NotApplicable, Spec
+from slowstep.record.experiment.lever import NotApplicable, Spec
+from slowstep.record.patch import Undo, all_of
 
 # What only the training itself may leave out: without it there are no more steps.
 _NEEDED = ("torch.optim", "torch.autograd")

@@ -8,7 +8,7 @@ import weakref
 from typing import Any, Final
 
 from slowstep.levers._stream import ready_in
-from slowstep.record.training import Training
+from slowstep.record.experiment.training import Training
 
 # Readings of how many batches usually lie ready.
 READINGS: Final = 8

@@ -8,7 +8,7 @@ from types import BuiltinFunctionType
 from typing import Any, Final
 
 from slowstep.levers._wrappers import Call, as_it_is
-from slowstep.record.tracebacks import PACKAGE
+from slowstep.record.timing.tracebacks import PACKAGE
 
 # Py_TPFLAGS_IMMUTABLETYPE of CPython's object.h, since Python 3.10.
 _IMMUTABLE: Final = 1 << 8

@@ -7,9 +7,9 @@ from typing import Any
 
 from slowstep.levers._feed import feed_of
 from slowstep.levers._stream import Stream
-from slowstep.record.feeding import Feeder
-from slowstep.record.lever import Change, NotApplicable
-from slowstep.record.training import Training
+from slowstep.record.experiment.feeding import Feeder
+from slowstep.record.experiment.lever import Change, NotApplicable
+from slowstep.record.experiment.training import Training
 
 NO_LOADER = "no torch DataLoader feeds the training"
 LOST = "a loader that is read beside another was built anew, and cannot be told from that one"

@@ -17,7 +17,7 @@ from typing import Any
 
 from slowstep.levers._handing import HANDLER, Call, Function, Handler, but_for_ours, going_through, handing, handing_over
 from slowstep.levers._own_calls import may_be_ours
-from slowstep.record.hook import Undo
+from slowstep.record.patch import Undo
 
 
 class _Calls:

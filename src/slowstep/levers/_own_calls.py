@@ -12,7 +12,7 @@ from types import FrameType, FunctionType
 from typing import Any, Final
 
 from slowstep.levers._holders import Holders
-from slowstep.record.tracebacks import PACKAGE
+from slowstep.record.timing.tracebacks import PACKAGE
 
 # What slowstep calls for itself where it runs in a training. A function of anything else needs no look at who calls it.
 _CALLED: Final = sys.stdlib_module_names | {"torch", "numpy"}

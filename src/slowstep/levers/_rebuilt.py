@@ -11,9 +11,9 @@ from typing import Any, Final
 from slowstep.levers._input import NO_LOADER, InputChange, said
 from slowstep.levers._room import MIB, memory_free_bytes, own_bytes, shared_free_bytes
 from slowstep.levers._stream import Stream, Usual, torch_class
-from slowstep.record.lever import NotApplicable, NotHere, Spec
+from slowstep.record.experiment.lever import NotApplicable, NotHere, Spec
+from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
-from slowstep.record.training import Training
 from slowstep.units import format_duration
 
 # So long a batch is waited for before the arm is given up, or so many times as long as the longest wait for a batch of the loader's own.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from slowstep.levers._stream import MULTI, torch_class
-from slowstep.record.hook import Undo, all_of, replace
+from slowstep.record.patch import Undo, all_of, replace
 
 if TYPE_CHECKING:
     from slowstep.levers._feed import Feed

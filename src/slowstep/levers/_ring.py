@@ -12,11 +12,11 @@ from slowstep.levers._copies import changes, copied, handed_out, tensors
 from slowstep.levers._input import InputChange
 from slowstep.levers._room import MIB, memory_free_bytes
 from slowstep.levers._stream import READINGS, Stream
-from slowstep.record.batches import bytes_in
-from slowstep.record.feeding import Feeder
-from slowstep.record.lever import NotApplicable
+from slowstep.record.experiment.feeding import Feeder
+from slowstep.record.experiment.lever import NotApplicable
+from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
-from slowstep.record.training import Training
+from slowstep.record.timing.batches import bytes_in
 
 # Of the memory that is free a ring takes no more than this share.
 MOST_MEMORY: Final = 0.25

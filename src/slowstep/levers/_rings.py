@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from slowstep.levers._ring import Ring
-from slowstep.record.lever import Change
-from slowstep.record.training import Training
+from slowstep.record.experiment.lever import Change
+from slowstep.record.experiment.training import Training
 
 
 def rings(training: Training, size: int, *, across_epochs: bool = False) -> Change:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from slowstep.record.cgroups import find_memory_limit
-from slowstep.record.facts import memory_available_bytes
-from slowstep.record.kernel_files import read_size, read_text
+from slowstep.record.system.cgroups import find_memory_limit
+from slowstep.record.system.facts import memory_available_bytes
+from slowstep.record.system.kernel_files import read_size, read_text
 
 MIB: Final = 2**20
 SHARED: Final = "/dev/shm"

@@ -7,8 +7,8 @@ from collections import deque
 from typing import Any, Final
 
 from slowstep.levers._stream import READINGS, Usual
-from slowstep.record.batches import bytes_in
 from slowstep.record.recorder import now
+from slowstep.record.timing.batches import bytes_in
 
 # Batches that are looked at before anything is changed.
 ENOUGH: Final = 16

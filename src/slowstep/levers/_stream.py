@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from slowstep.levers._epochs import has_indices
 from slowstep.levers._supply import Supply
-from slowstep.record.format import READY_UNKNOWN
 from slowstep.record.recorder import now
-from slowstep.record.waits import ready_batches
+from slowstep.record.steps.loaders import ready_batches
+from slowstep.record.writing.format import READY_UNKNOWN
 
 Receive = Callable[[Any], Any]
 SINGLE: Final = "_SingleProcessDataLoaderIter"

@@ -15,7 +15,7 @@ from slowstep.levers._compiled import is_compiled
 from slowstep.levers._handing import Function
 from slowstep.levers._holders import Holders
 from slowstep.levers._wrappers import Call, as_called, kept_alike, unwrapped
-from slowstep.record.lever import NotApplicable
+from slowstep.record.experiment.lever import NotApplicable
 
 _MAIN: Final = ("__main__", "__mp_main__")
 # Functions that are not Python's, by the name of their type: torch and numpy bring some of their own.

@@ -12,7 +12,7 @@ import struct
 from dataclasses import asdict
 from typing import Any, Final
 
-from slowstep.record.lever import Spec
+from slowstep.record.experiment.lever import Spec
 
 ORDERS_FILE: Final = "worker-orders"
 DONE_FILES: Final = "worker-done-"

@@ -9,8 +9,8 @@ from slowstep.levers._functions import Redirected, redirected
 from slowstep.levers._gathered import Gathered
 from slowstep.levers._turns import DrawnTurns
 from slowstep.levers._worker_page import ENDED, OFF, ON, WATCH, Done, Orders, OrdersRead
-from slowstep.record.lever import NotApplicable, Spec
-from slowstep.record.training import Training
+from slowstep.record.experiment.lever import NotApplicable, Spec
+from slowstep.record.experiment.training import Training
 
 _orders: weakref.WeakKeyDictionary[Training, Orders] = weakref.WeakKeyDictionary()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any, Final
 
-from slowstep.record.tracebacks import PACKAGE
+from slowstep.record.timing.tracebacks import PACKAGE
 
 Call = Callable[..., Any]
 # `functools.cache` makes them, too. The class has no public name.

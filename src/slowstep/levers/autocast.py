@@ -24,11 +24,11 @@ from typing import Any, Final
 
 from slowstep.levers._forward import Forward
 from slowstep.levers._precision import in_float32
-from slowstep.record.by_hand import ByHand
-from slowstep.record.compiled import has_compiled
-from slowstep.record.lever import NUMERICS, Change, Lever, NotApplicable, Spec
-from slowstep.record.parameters import describe_parameters, describe_trained
-from slowstep.record.training import Training
+from slowstep.record.experiment.lever import NUMERICS, Change, Lever, NotApplicable, Spec
+from slowstep.record.experiment.training import Training
+from slowstep.record.steps.by_hand import ByHand
+from slowstep.record.steps.parameters import describe_parameters, describe_trained
+from slowstep.record.timing.compiled import has_compiled
 
 _DTYPES: Final = {"bf16": "bfloat16", "fp16": "float16"}
 

@@ -35,11 +35,11 @@ from slowstep.levers._epochs import has_indices, length_of
 from slowstep.levers._peak import Peak
 from slowstep.levers._rebuilt import Rebuilt, at_building, own_loader
 from slowstep.levers._room import MIB
-from slowstep.record.batches import samples_in
-from slowstep.record.compiled import has_compiled
-from slowstep.record.lever import DEMAND, NUMERICS, ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
-from slowstep.record.training import Training
+from slowstep.record.timing.batches import samples_in
+from slowstep.record.timing.compiled import has_compiled
 from slowstep.units import format_duration
 
 # Of the memory that is free, so much is used at most: estimates are no measurements.

@@ -25,9 +25,9 @@ from typing import Any, Final
 from slowstep.levers._calls_off import CallsOff
 from slowstep.levers._handing import Function, Handler
 from slowstep.levers._trainers import huggingface_trainer, lightning_trainer
-from slowstep.record.hook import replace
-from slowstep.record.lever import Change, Lever, NotApplicable, Spec
-from slowstep.record.training import Training
+from slowstep.record.experiment.lever import Change, Lever, NotApplicable, Spec
+from slowstep.record.experiment.training import Training
+from slowstep.record.patch import replace
 
 # What callbacks do in or after steps, and in validations. Not where something begins: other methods rely on it.
 _METHODS: Final = (

@@ -29,10 +29,10 @@ from slowstep.levers._handing import Call, Function, Handler
 from slowstep.levers._intercept import intercept
 from slowstep.levers._targets import known_function
 from slowstep.levers._trainers import LIGHTNING, decision
-from slowstep.record.format import ENV_UNPROTECTED
-from slowstep.record.hook import Undo, all_of
-from slowstep.record.lever import Change, Lever, NotApplicable, Spec
-from slowstep.record.training import Training
+from slowstep.record.experiment.lever import Change, Lever, NotApplicable, Spec
+from slowstep.record.experiment.training import Training
+from slowstep.record.patch import Undo, all_of
+from slowstep.record.writing.format import ENV_UNPROTECTED
 
 HARMS: Final = "the empty files that it leaves could take the place of your own checkpoints"
 # What was to be written is kept of the last files only: it may be a copy of the model.

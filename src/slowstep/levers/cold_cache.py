@@ -25,8 +25,8 @@ from slowstep.levers._cold_files import ColdStart
 from slowstep.levers._disk_reads import Reads
 from slowstep.levers._rebuilt import loader_of
 from slowstep.levers.warm_cache import LEAST_BYTES
-from slowstep.record.lever import ORDER, Change, Lever, NotApplicable, Spec
-from slowstep.record.training import Training
+from slowstep.record.experiment.lever import ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.record.experiment.training import Training
 
 # Of the bytes that are read, so many must come from storage for files to be cold.
 COLD_SHARE: Final = 0.5

@@ -16,8 +16,8 @@ How it is undone:
 from __future__ import annotations
 
 from slowstep.levers._rings import rings
-from slowstep.record.lever import ORDER, Change, Lever, Spec
-from slowstep.record.training import Training
+from slowstep.record.experiment.lever import ORDER, Change, Lever, Spec
+from slowstep.record.experiment.training import Training
 
 
 def prepare(training: Training, spec: Spec) -> Change:

@@ -23,8 +23,8 @@ from slowstep.levers._calls_off import CallsOff
 from slowstep.levers._handing import Function, Handler
 from slowstep.levers._targets import known_function
 from slowstep.levers._trainers import HUGGINGFACE, LIGHTNING, decision, lightning_trainer
-from slowstep.record.lever import Change, Lever, Spec
-from slowstep.record.training import Training
+from slowstep.record.experiment.lever import Change, Lever, Spec
+from slowstep.record.experiment.training import Training
 
 # Not log_model: that one returns what it logged, and is a checkpoint.
 _MLFLOW: Final = ("metric", "param", "artifact", "text", "dict", "image", "figure", "table")

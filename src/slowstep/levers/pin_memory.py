@@ -17,8 +17,8 @@ import sys
 from typing import Any
 
 from slowstep.levers._rebuilt import Rebuilt, at_building, own_loader
-from slowstep.record.lever import DEMAND, ORDER, Change, Lever, NotApplicable, Spec
-from slowstep.record.training import Training
+from slowstep.record.experiment.lever import DEMAND, ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.record.experiment.training import Training
 
 
 def arguments(loader: Any, spec: Spec) -> dict[str, Any]:

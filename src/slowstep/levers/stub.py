@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from slowstep.levers._function_change import FunctionChange
 from slowstep.levers._functions import named
-from slowstep.record.lever import Change, Lever, Spec
-from slowstep.record.training import Training
+from slowstep.record.experiment.lever import Change, Lever, Spec
+from slowstep.record.experiment.training import Training
 
 
 def prepare(training: Training, spec: Spec) -> Change:

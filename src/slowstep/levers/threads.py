@@ -20,8 +20,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from slowstep.record.lever import DEMAND, Change, Lever, NotApplicable, Spec
-from slowstep.record.training import Training
+from slowstep.record.experiment.lever import DEMAND, Change, Lever, NotApplicable, Spec
+from slowstep.record.experiment.training import Training
 
 # A number above this is a slip of the hand: no machine has so many cores.
 _MOST: Final = 4096

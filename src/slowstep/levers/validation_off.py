@@ -26,9 +26,9 @@ from slowstep.levers._calls_off import CallsOff
 from slowstep.levers._handing import Call, Function, Handler
 from slowstep.levers._targets import known_function
 from slowstep.levers._trainers import LIGHTNING, decision, huggingface_trainer, lightning_trainer
-from slowstep.record.lever import Change, Lever, NotApplicable, Spec
+from slowstep.record.experiment.lever import Change, Lever, NotApplicable, Spec
+from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
-from slowstep.record.training import Training
 
 _USE_STUB: Final = "use stub=MODULE:FUNCTION on the function that validates"
 

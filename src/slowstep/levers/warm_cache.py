@@ -22,8 +22,8 @@ from typing import Any, Final
 from slowstep.levers._cache import OtherCache
 from slowstep.levers._rebuilt import loader_of
 from slowstep.levers._supply import Repeated
-from slowstep.record.lever import ORDER, Change, Lever, NotApplicable, Spec
-from slowstep.record.training import Training
+from slowstep.record.experiment.lever import ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.record.experiment.training import Training
 
 # Batches of samples in turn; never fewer than twice those that are made ahead.
 BATCHES: Final = 16

@@ -23,8 +23,8 @@ from typing import Any, Final
 
 from slowstep.levers._count import count_of
 from slowstep.levers._rebuilt import Rebuilt, at_building, own_loader
-from slowstep.record.lever import DEMAND, ORDER, Change, Lever, NotApplicable, Spec
-from slowstep.record.training import Training
+from slowstep.record.experiment.lever import DEMAND, ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.record.experiment.training import Training
 from slowstep.units import format_count
 
 # More workers that add less are not worth their memory: under 5 % is what experiments here can just tell from nothing in a minute

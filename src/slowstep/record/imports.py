@@ -114,27 +114,24 @@ def forget(names: list[str]) -> None:
         sys.meta_path.remove(_FINDER)
 
 
-def listen(package_folder: str, modules: tuple[str, ...] = ("torch",)) -> None:
-    """Start recording once one of these modules is imported; slowstep itself is then loaded from `package_folder`."""
+def listen(
+    package_folder: str,
+    activate: Callable[[str, int | None], Any],
+    say: Callable[[str], Any],
+    modules: tuple[str, ...] = ("torch",),
+) -> None:
+    """Once one of these modules is imported, `activate` recording with its name and when its import began.
+
+    slowstep itself is loaded from `package_folder`. `say` is called with the name of a framework that is used, recorded or not.
+    """
     _FINDER.package_folder = package_folder
     for name in modules:
-        _activate_after(name)
+        _activate_after(name, activate)
     # Not when it has been imported: a command may be ended in the midst of that.
-    _FINDER.beginning["torch"] = lambda: _tell("torch")
-    when_imported("tensorflow", lambda: _tell("tensorflow"))
-    when_imported("jax", lambda: _tell("jax"))
+    _FINDER.beginning["torch"] = lambda: say("torch")
+    when_imported("tensorflow", lambda: say("tensorflow"))
+    when_imported("jax", lambda: say("jax"))
 
 
-def _tell(name: str) -> None:
-    from slowstep.record.told import tell
-
-    tell(name)
-
-
-def _activate_after(name: str) -> None:
-    def activated() -> None:
-        from slowstep.record import activate
-
-        activate(name, _FINDER.began_ns.get(name))
-
-    when_imported(name, activated)
+def _activate_after(name: str, activate: Callable[[str, int | None], Any]) -> None:
+    when_imported(name, lambda: activate(name, _FINDER.began_ns.get(name)))

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
-from slowstep.record import cost, facts
-from slowstep.record.callers import is_updating
-from slowstep.record.format import CLOCK, CONTROL_REASON, LIMIT_BYTES, STOPPED_BY_LAUNCHER, STOPPED_BY_STEPS, STOPPED_BY_TIME
-from slowstep.record.hook import Undo
-from slowstep.record.last_loss import LastLoss
-from slowstep.record.notes import Notes
-from slowstep.record.other_threads import running
-from slowstep.record.page import Page
-from slowstep.record.raised import uncaught
-from slowstep.record.stacks import Sampler
-from slowstep.record.startup_stacks import StartupStacks
-from slowstep.record.storage import AppendFile, MappedFile, Reserve, is_mappable
-from slowstep.record.threads import PerThread, ThreadState
-from slowstep.record.threads_beside import ThreadsBeside
-from slowstep.record.tracebacks import innermost_frame, is_from_signal_handler
-from slowstep.record.used_forwards import UsedForwards
-from slowstep.record.writer import Writer
+from slowstep.record.device.last_loss import LastLoss
+from slowstep.record.patch import Undo
+from slowstep.record.system import facts
+from slowstep.record.timing.callers import is_updating
+from slowstep.record.timing.other_threads import running
+from slowstep.record.timing.stacks import Sampler
+from slowstep.record.timing.startup_stacks import StartupStacks
+from slowstep.record.timing.threads_beside import ThreadsBeside
+from slowstep.record.timing.tracebacks import innermost_frame, is_from_signal_handler, uncaught
+from slowstep.record.writing import cost
+from slowstep.record.writing.format import CLOCK, CONTROL_REASON, LIMIT_BYTES, STOPPED_BY_LAUNCHER, STOPPED_BY_STEPS, STOPPED_BY_TIME
+from slowstep.record.writing.notes import Notes
+from slowstep.record.writing.page import Page
+from slowstep.record.writing.storage import AppendFile, MappedFile, Reserve, is_mappable
+from slowstep.record.writing.threads import PerThread, ThreadState
+from slowstep.record.writing.writer import Writer
+
+Kept = TypeVar("Kept")
 
 now: Final = time.monotonic_ns
 
@@ -79,8 +81,7 @@ class Recorder:
         self.when_unfed: Callable[[], None] | None = None
         # Called after each update that a script without an optimizer makes, with what stands for one; emptied at the first optimizer.
         self.by_hand: list[Callable[[Any], None]] = []
-        # What is known of calls of models with gradients on.
-        self.forwards = UsedForwards(self)
+        self._shared: dict[Callable[[Recorder], Any], Any] = {}
         # The loss of a step that somebody asked for.
         self.last_loss = LastLoss()
         # First and last update that a profiler is to capture.
@@ -121,6 +122,13 @@ class Recorder:
         self.local.forget()
         for forgetter in self.forgetters:
             forgetter()
+
+    def shared(self, kind: Callable[[Recorder], Kept]) -> Kept:
+        """What several hooks of a framework keep together: made when the first of them asks for it."""
+        if kind not in self._shared:
+            self._shared[kind] = kind(self)
+        kept: Kept = self._shared[kind]
+        return kept
 
     def note(self, note: dict[str, Any]) -> None:
         """Write one JSON line, once something is being recorded."""
@@ -301,7 +309,7 @@ class Recorder:
                 self._writer.use_mapped(MappedFile(path, limit_bytes=self._limit_bytes, reserve=self._reserve))
                 return
             except OSError as error:
-                if error.errno == 28:
+                if error.errno == errno.ENOSPC:
                     raise
         self._writer.use_appended(AppendFile(path))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
-from slowstep.record.folder import analyze_words
+from slowstep.record.launching.folder import analyze_words
 from slowstep.report.canvas import ASCII, UNICODE, Canvas, fitting, printable
 from slowstep.report.comparison import MACHINE
 from slowstep.report.ledger_chart import STAGE_STYLE

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from slowstep.faults import Fault, one_line
-from slowstep.record.redact import redact_command, redact_text
+from slowstep.record.system.redact import redact_command, redact_text
 
 LOG: Final = "internal-error.log"
 # Set, it shows the traceback on standard error too.

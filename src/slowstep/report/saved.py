@@ -6,7 +6,7 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.record.folder import as_typed
+from slowstep.record.launching.folder import as_typed
 from slowstep.report.left_out import LeftOut
 
 if TYPE_CHECKING:

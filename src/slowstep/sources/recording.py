@@ -10,7 +10,7 @@ import polars as pl
 
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health
-from slowstep.record.folder import LAUNCHER_NOTES, is_recording
+from slowstep.record.launching.folder import LAUNCHER_NOTES, is_recording
 from slowstep.sources._recording.by_hand import stand_ins, without_doubtful
 from slowstep.sources._recording.cells import name_cells
 from slowstep.sources._recording.cut import FIRST, KEPT, find_cut, written_before

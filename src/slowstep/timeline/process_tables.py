@@ -316,7 +316,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
         columns=(
             PROCESS,
             TIME,
-            column("on", pl.Int64, "which were on, as bits of record/modes.py"),
+            column("on", pl.Int64, "which were on, as bits of record/timing/modes.py"),
             column("looked_at", pl.Int64, "which were looked at"),
         ),
     ),

@@ -29,8 +29,8 @@ from slowstep.experiments.plan import Plan
 from slowstep.experiments.repeated import AllRepeated
 from slowstep.experiments.results import FIRST, arms_with_own_long_steps, corrected_arms
 from slowstep.experiments.runner import run
-from slowstep.record.folder import holds_nothing, kept_words
-from slowstep.record.lever import Lever, Spec
+from slowstep.record.experiment.lever import Lever, Spec
+from slowstep.record.launching.folder import holds_nothing, kept_words
 from slowstep.report.json import write
 from slowstep.units import format_count, format_duration, format_share
 from slowstep.workflow.diagnose import REPORT, diagnose_recording

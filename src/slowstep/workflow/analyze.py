@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from slowstep.errors import BadUsage
-from slowstep.record.leftovers import remove_leftovers
+from slowstep.record.launching.leftovers import remove_leftovers
 from slowstep.sources._source import PLAIN, Reading
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.find import RECORDING, find

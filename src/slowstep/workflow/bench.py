@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from slowstep.experiments.executor import LiveExecutor
-from slowstep.record.folder import holds_nothing, remove_folder
+from slowstep.record.launching.folder import holds_nothing, remove_folder
 from slowstep.units import format_about, format_duration
 from slowstep.workflow.bench_act import Asked, Bench, Limits, Measured, Phase
 from slowstep.workflow.thrown_away import thrown_away

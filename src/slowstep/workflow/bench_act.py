@@ -15,9 +15,9 @@ from slowstep.experiments.plan import Arm, Plan
 from slowstep.experiments.readings import Steps, no_steps
 from slowstep.experiments.results import NOT_UNDONE
 from slowstep.levers.mock_loader import ACROSS_EPOCHS
-from slowstep.record import format as contract
-from slowstep.record.command import Command
-from slowstep.record.lever import Spec
+from slowstep.record.experiment.lever import Spec
+from slowstep.record.launching.command import Command
+from slowstep.record.writing import format as contract
 from slowstep.units import format_count
 from slowstep.workflow.experiment_readings import load_since
 from slowstep.workflow.next_command.typed import USUAL_BUDGET_S

@@ -14,7 +14,7 @@ from slowstep.experiments.loader_speed import Point, bend, page_cache
 from slowstep.experiments.loader_stages import Stage
 from slowstep.experiments.over_starts import over_starts, point_over_starts
 from slowstep.experiments.overlap import Whole
-from slowstep.record.redact import redact_command
+from slowstep.record.system.redact import redact_command
 from slowstep.workflow.bench_act import Measured
 from slowstep.workflow.bench_sentences import whole_sentence
 

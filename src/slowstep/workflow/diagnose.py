@@ -20,7 +20,7 @@ from slowstep.document.report import HealthRow
 from slowstep.document.sections import ALONE, Sections
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
 from slowstep.faults import Attempts, Fault
-from slowstep.record.format import EXPERIMENT_FILE
+from slowstep.record.writing.format import EXPERIMENT_FILE
 from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE as RECORDING
 from slowstep.timeline.timeline import Timeline

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.errors import NothingRecorded, SlowstepError, UnreadableInput
-from slowstep.record.apart import environment_apart, words_apart
+from slowstep.record.launching.isolated import isolated_argv, isolated_environment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,10 +38,10 @@ else:
 
 def diagnose_apart(folder: Path, *, warmup: int | None = None) -> dict[str, Any]:
     """The report of a recording, which is kept in it as report.json. Raises what diagnose_recording does, or UnreadableInput."""
-    words = words_apart(_CODE, str(folder), json.dumps(warmup))
+    words = isolated_argv(_CODE, str(folder), json.dumps(warmup))
     try:
         done = subprocess.run(
-            words, env=environment_apart(), stdin=subprocess.DEVNULL, capture_output=True, text=True, encoding="utf-8", check=False
+            words, env=isolated_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, encoding="utf-8", check=False
         )
     except OSError as error:
         raise UnreadableInput(f"The diagnosis could not be started with {sys.executable!r}: {error}.") from error

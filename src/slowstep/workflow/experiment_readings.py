@@ -13,7 +13,7 @@ from slowstep.analyses.load import Load, find_load
 from slowstep.errors import UnreadableInput
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import StepReader, Steps
-from slowstep.record.format import PLAN_FILE
+from slowstep.record.writing.format import PLAN_FILE
 from slowstep.sources._recording.machine import machine_tables
 from slowstep.sources._recording.notes import read_notes
 from slowstep.sources._recording.records import read_records

@@ -22,7 +22,7 @@ from slowstep.experiments.lever_faults import GIVEN_UP, Fault
 from slowstep.experiments.repeated import Repeated
 from slowstep.experiments.results import Result, Results, find_results, verdict_on_bound
 from slowstep.experiments.stats import Estimate
-from slowstep.record.lever import NUMERICS
+from slowstep.record.experiment.lever import NUMERICS
 from slowstep.units import format_count, format_share
 from slowstep.workflow.experiment_readings import Recorded, read_experiment
 from slowstep.workflow.next_command.after_experiment import after_experiment

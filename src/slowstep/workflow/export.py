@@ -10,7 +10,7 @@ from slowstep.analyses.measurements import measure
 from slowstep.analyses.trace.measure import measure_trace
 from slowstep.errors import BadUsage
 from slowstep.exporters._exporter import Exporter
-from slowstep.registry import discover_of
+from slowstep.registry import discover
 from slowstep.sources._source import Reading
 from slowstep.workflow.find import RECORDING, Found, each_process, find
 from slowstep.workflow.trace_cache import read_cached
@@ -22,7 +22,7 @@ _PACKED: Final = (".gz", ".json")
 
 def exporters() -> dict[str, Exporter]:
     """All exporters, by name."""
-    return discover_of(Exporter, "slowstep.exporters", "EXPORTER")
+    return discover("slowstep.exporters", "EXPORTER", Exporter)
 
 
 def export(exporter: Exporter, paths: Sequence[Path], report: dict[str, Any], target: Path | None, *, asked: Asked, how: Reading) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from slowstep.errors import UnreadableInput
 from slowstep.exporters._trace_events import MARK
-from slowstep.registry import discover_of
+from slowstep.registry import discover
 from slowstep.sources._gzip import peek
 from slowstep.sources._source import Source
 from slowstep.workflow.runs import runs_here
@@ -56,7 +56,7 @@ class Skipped:
 
 def sources() -> dict[str, Source]:
     """All sources, by name."""
-    return discover_of(Source, "slowstep.sources", "SOURCE")
+    return discover("slowstep.sources", "SOURCE", Source)
 
 
 def find(paths: Iterable[Path]) -> tuple[list[Found], list[Skipped]]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from slowstep.document.report import SCHEMA
 from slowstep.errors import BadUsage, UnreadableInput
-from slowstep.record.folder import DEFAULT_PARENT
+from slowstep.record.launching.folder import DEFAULT_PARENT
 from slowstep.report.json import is_report
 from slowstep.workflow.diagnose import REPORT
 from slowstep.workflow.find import is_recording

@@ -12,8 +12,8 @@ from slowstep.experiments.numerics import CONVERGENCE_STEPS
 from slowstep.experiments.plan import parse_spec
 from slowstep.experiments.reruns import SEED_OFFSETS, check, seconds_needed
 from slowstep.experiments.whole_run import Limits
-from slowstep.record.command import Command
-from slowstep.record.lever import NUMERICS, ORDER
+from slowstep.record.experiment.lever import NUMERICS, ORDER
+from slowstep.record.launching.command import Command
 from slowstep.units import format_duration
 from slowstep.workflow.own_runs import OF_BUDGET, START_UP_S, Open, OwnRuns, longest_s
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from slowstep.experiments.executor import Executor, LiveExecutor
 from slowstep.experiments.sandbox import Sandbox
-from slowstep.record.command import Command
-from slowstep.record.folder import create_folder
+from slowstep.record.launching.command import Command
+from slowstep.record.launching.folder import create_folder
 
 Open = Callable[[Path], Sandbox]
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from slowstep.record.tracebacks import clean
+from slowstep.record.timing.tracebacks import clean
 
 
 class Place:

@@ -12,8 +12,8 @@ from slowstep.experiments.design import draw_seed
 from slowstep.experiments.executor import LiveExecutor
 from slowstep.experiments.experiment import Place
 from slowstep.experiments.known_levers import check, known_levers
-from slowstep.record.folder import forget_aside, put_back, remove_folder, set_aside
-from slowstep.record.lever import Lever, Spec
+from slowstep.record.experiment.lever import Lever, Spec
+from slowstep.record.launching.folder import forget_aside, put_back, remove_folder, set_aside
 from slowstep.units import format_about, format_duration
 from slowstep.workflow.act import Act, Again, Ended, Phase, Wanted
 from slowstep.workflow.lead_in import Limits

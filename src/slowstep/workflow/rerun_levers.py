@@ -14,7 +14,7 @@ from slowstep.experiments.plan import parse_spec
 from slowstep.experiments.repeated import AllRepeated, Repeated
 from slowstep.experiments.reruns import WARMUP_SHARE, rerun, seconds_needed
 from slowstep.experiments.whole_run import Asked, Limits
-from slowstep.record.command import Command
+from slowstep.record.launching.command import Command
 from slowstep.units import format_duration
 from slowstep.workflow.own_runs import OF_BUDGET, START_UP_S, Open, OwnRuns, longest_s
 from slowstep.workflow.pace import find_pace

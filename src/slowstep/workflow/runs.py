@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from slowstep.errors import NoRecording
-from slowstep.record import format as contract
-from slowstep.record import processes
-from slowstep.record.facts import boot_id
-from slowstep.record.folder import DEFAULT_PARENT, LAUNCHER_NOTES, holds_nothing, is_recording
+from slowstep.record.launching.folder import DEFAULT_PARENT, LAUNCHER_NOTES, holds_nothing, is_recording
+from slowstep.record.system import processes
+from slowstep.record.system.facts import boot_id
+from slowstep.record.writing import format as contract
 
 SCHEMA: Final = "slowstep/runs/1"
 # The launcher's first two lines are all that is wanted of its notes.

@@ -7,9 +7,9 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from slowstep.errors import BadUsage
-from slowstep.record import active
-from slowstep.record import format as contract
-from slowstep.record.own_process import OwnOptions, OwnRecording
+from slowstep.record.active import active
+from slowstep.record.launching.own_process import OwnOptions, OwnRecording
+from slowstep.record.writing import format as contract
 from slowstep.workflow.place import find_place
 from slowstep.workflow.session_report import SessionReport
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from slowstep.errors import NothingRecorded, SlowstepError
 from slowstep.harmless import harmless
-from slowstep.record.folder import analyze_words, kept_words
+from slowstep.record.launching.folder import analyze_words, kept_words
 from slowstep.workflow.diagnose_apart import diagnose_apart
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from pathlib import Path
 from slowstep.errors import BadUsage, CommandNotStarted
 from slowstep.experiments.sandbox import Sandbox, open_sandbox
 from slowstep.faults import of_recording
-from slowstep.record.command import Command, resolve_command
-from slowstep.record.folder import create_folder, remove_folder
+from slowstep.record.launching.command import Command, resolve_command
+from slowstep.record.launching.folder import create_folder, remove_folder
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

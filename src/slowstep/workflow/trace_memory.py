@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from slowstep.health import Health
-from slowstep.record.kernel_files import read_size
+from slowstep.record.system.kernel_files import read_size
 from slowstep.units import MIB, format_bytes
 
 # What an analysis takes of a trace of next to no events (the interpreter, its libraries, the code), and what of each event: above what was

@@ -12,7 +12,7 @@ from slowstep.analyses.asked_samples import ASKED, NOT_LEADING
 from slowstep.analyses.measurements import measure
 from slowstep.analyses.steps import Steps
 from slowstep.analyses.trainer import LEADING
-from slowstep.record.format import EVALUATING, NO_GRADIENT
+from slowstep.record.writing.format import EVALUATING, NO_GRADIENT
 
 EPOCHS, BATCHES = 4, 10
 NODES = (1164, 1250, 1382, 1201, 1222)

@@ -9,7 +9,7 @@ from made_events import Events
 from made_recordings import LOOP, MS, SCRIPT, TRAINER_THREAD
 from slowstep.analyses.blocked import Blocked
 from slowstep.analyses.measurements import measure
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 
 STEPS, LENGTH = 60, 10.0
 

@@ -10,7 +10,7 @@ from made_events import Events, at
 from made_recordings import LOOP, SCRIPT, TRAINER_THREAD
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.diagnosis.engine import diagnose
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 
 STEP = ("/usr/lib/python3.11/site-packages/torch/optim/lbfgs.py", "LBFGS.step", 300, 330)
 WRAPPER = ("/usr/lib/python3.11/site-packages/torch/optim/optimizer.py", "wrapper", 500, 510)

@@ -10,7 +10,7 @@ from slowstep.analyses.ledger import COLLECTING
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.analyses.producers import COLLATE, CORE, SAMPLES
 from slowstep.analyses.producers import COLLECTING as IN_PRODUCER
-from slowstep.record.format import COLLECTION, SLOW_SAMPLE
+from slowstep.record.writing.format import COLLECTION, SLOW_SAMPLE
 from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE
 

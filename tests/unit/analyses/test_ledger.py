@@ -10,7 +10,7 @@ from made_events import Events
 from made_recordings import MS, SCRIPT, Training, make_recording
 from slowstep.analyses.ledger import CORE, SMALL, Ledger
 from slowstep.analyses.measurements import Measurements, measure
-from slowstep.record.format import EVALUATING, NO_GRADIENT, SPAN, VALIDATION
+from slowstep.record.writing.format import EVALUATING, NO_GRADIENT, SPAN, VALIDATION
 from slowstep.sources.recording import SOURCE
 from slowstep.stages import STAGES
 

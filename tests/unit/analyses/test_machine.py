@@ -12,7 +12,7 @@ from slowstep.analyses.machine import Machine, Throttling, Traffic
 from slowstep.analyses.measurements import measure
 from slowstep.analyses.stops import Stops
 from slowstep.analyses.window import Window, rate
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import read
 from slowstep.timeline.schema import TABLE
 

@@ -9,7 +9,7 @@ from made_recordings import MS, Writer
 from slowstep.analyses.captures import Capture
 from slowstep.analyses.own_cost import OwnCost, find_own_cost
 from slowstep.analyses.trainer import find_trainer
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 
 
 def a_second_of_training(events: Events) -> None:

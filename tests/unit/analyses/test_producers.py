@@ -12,7 +12,7 @@ from slowstep.analyses.measurements import Measurements, measure
 from slowstep.analyses.producers import ACCOUNT, PART_STAGE, WaitParts, divide_waits, find_fetches
 from slowstep.analyses.stops import NO_STOPS
 from slowstep.analyses.trainer import find_trainer
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
 from slowstep.timeline.timeline import Timeline
 

@@ -9,7 +9,7 @@ from slowstep.analyses.steps import Steps, find_steps, find_warmup
 from slowstep.analyses.stops import NO_STOPS
 from slowstep.analyses.trainer import find_trainer
 from slowstep.errors import NothingRecorded
-from slowstep.record.format import END
+from slowstep.record.writing.format import END
 from slowstep.sources.recording import SOURCE
 from slowstep.timeline.timeline import Timeline
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from made_events import Events, at
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.workflow.diagnose import diagnose_recording
 
 STOPPED_MS = 600_000.0

@@ -7,7 +7,7 @@ from made_events import Events, at
 from made_recordings import MS
 from slowstep.analyses.measurements import measure
 from slowstep.analyses.stragglers import Stragglers, replay
-from slowstep.record.format import SLOW_SAMPLE
+from slowstep.record.writing.format import SLOW_SAMPLE
 
 
 def test_a_replay_without_slow_samples_waits_for_what_is_not_ready():

@@ -8,7 +8,7 @@ import pytest
 
 from made_recordings import TRAINER_THREAD, Training, make_recording
 from slowstep.analyses.measurements import Measurements, measure
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
 from slowstep.workflow.diagnose import diagnose_recording
 

@@ -6,7 +6,7 @@ from made_events import Events
 from made_recordings import TRAINER_THREAD
 from slowstep.analyses.trainer import find_trainer
 from slowstep.errors import NothingRecorded
-from slowstep.record.format import EVALUATING, NO_GRADIENT
+from slowstep.record.writing.format import EVALUATING, NO_GRADIENT
 from slowstep.sources.recording import SOURCE
 
 

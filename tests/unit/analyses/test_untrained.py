@@ -7,7 +7,7 @@ import pytest
 from made_events import Events, at
 from slowstep.analyses.untrained import describe_untrained
 from slowstep.errors import NothingRecorded
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
 from slowstep.workflow.diagnose import diagnose_all
 

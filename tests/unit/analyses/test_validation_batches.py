@@ -11,7 +11,7 @@ from made_recordings import LIBRARY, LOOP, MS, SCRIPT, TRAINER_THREAD
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules.frequent_validation import judge
-from slowstep.record.format import STACK
+from slowstep.record.writing.format import STACK
 
 STEPS, EVERY = 100, 10
 FETCH = (f"{LIBRARY}/torch/utils/data/_utils/fetch.py", "_MapDatasetFetcher.fetch", 40, 52)

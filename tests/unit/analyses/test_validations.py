@@ -11,7 +11,7 @@ from made_events import Events, at
 from made_recordings import LOOP, MS, SCRIPT, TRAINER_THREAD
 from slowstep.analyses.measurements import measure
 from slowstep.analyses.validations import Validations
-from slowstep.record.format import EVALUATING, NO_GRADIENT, STACK
+from slowstep.record.writing.format import EVALUATING, NO_GRADIENT, STACK
 
 STEPS, EVERY = 60, 10
 FILE, FUNCTION, FIRST, UPDATE_LINE = LOOP

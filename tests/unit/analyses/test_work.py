@@ -7,7 +7,7 @@ import pytest
 from made_recordings import LIBRARY, LOOP, MS, SCRIPT, TRAINER_THREAD, Training, Writer, make_recording
 from slowstep.analyses import work
 from slowstep.analyses.measurements import Measurements, measure
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
 
 CALL = (f"{LIBRARY}/nn/modules/module.py", "Module._call_impl", 1, 2)

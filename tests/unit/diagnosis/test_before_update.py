@@ -9,7 +9,7 @@ import pytest
 
 from made_events import Events, at
 from made_recordings import LOOP, SCRIPT, TRAINER_THREAD
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.workflow.diagnose import diagnose_recording
 
 CLIP = ("/usr/lib/python3.11/site-packages/torch/nn/utils/clip_grad.py", "clip_grad_norm_", 1, 2)

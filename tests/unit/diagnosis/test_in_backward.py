@@ -10,7 +10,7 @@ import pytest
 from judged_recordings import diagnose_recording
 from made_events import Events, at
 from made_recordings import LOOP, SCRIPT, TRAINER_THREAD
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 
 Place = tuple[str, str, int, int]
 TORCH = "/usr/lib/python3.11/site-packages/torch"

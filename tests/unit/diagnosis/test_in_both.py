@@ -16,7 +16,7 @@ from slowstep.analyses.measurements import Measurements, measure
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules import beside_the_model, slow_callback
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 
 STEPS = 80
 LABEL = "log_gradients (train.py:18)"

@@ -11,7 +11,7 @@ from made_events import Events, at
 from made_recordings import LOOP, MS, TRAINER_THREAD
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.diagnosis.engine import diagnose
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.workflow.diagnose import diagnose_recording
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from made_events import Events, at
 from made_recordings import LIBRARY, LOOP, MS, SCRIPT, TRAINER_THREAD, Training, make_recording
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.workflow.diagnose import diagnose_recording
 
 LOADER = f"{LIBRARY}/utils/data/dataloader.py"

@@ -21,8 +21,8 @@ from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules import beside_the_model, per_step_metrics, slow_callback
 from slowstep.diagnosis.rules.dominant_module import RULE as DOMINANT_MODULE
 from slowstep.document.report import validate
-from slowstep.record import format as fmt
-from slowstep.record.modes import ANOMALY, DETERMINISTIC, PYTHON_MODES, TORCH_MODES, TRACED
+from slowstep.record.timing.modes import ANOMALY, DETERMINISTIC, PYTHON_MODES, TORCH_MODES, TRACED
+from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
 from slowstep.stages import STAGES
 from slowstep.workflow.diagnose import diagnose_recording

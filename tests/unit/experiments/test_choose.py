@@ -20,7 +20,7 @@ from slowstep.experiments.choose import (
 from slowstep.experiments.known_levers import check, known_levers
 from slowstep.experiments.meaning import script_names
 from slowstep.experiments.plan import parse_spec, spec_text
-from slowstep.record.lever import Lever, Spec
+from slowstep.record.experiment.lever import Lever, Spec
 
 
 def lever(name: str, **more: Any) -> Lever:

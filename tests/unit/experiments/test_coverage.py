@@ -18,7 +18,7 @@ from slowstep.experiments.judging import is_precise, is_trustworthy, judge_all
 from slowstep.experiments.plan import Arm, Plan
 from slowstep.experiments.readings import Steps
 from slowstep.experiments.stats import estimate
-from slowstep.record.lever import Spec
+from slowstep.record.experiment.lever import Spec
 
 # More of them are missed, where the stated share is the true one, in under one run of this test in a hundred.
 UNLIKELY = math.log(0.01)

@@ -17,7 +17,7 @@ from slowstep.experiments.design import (
     whole_bunches,
 )
 from slowstep.experiments.plan import Arm
-from slowstep.record.lever import Spec
+from slowstep.record.experiment.lever import Spec
 
 ONE = (Arm(name="mock-loader", levers=(Spec(name="mock-loader"),)),)
 FIFTEEN = tuple(Arm(name=f"lever {i}", levers=(Spec(name=f"lever-{i}"),)) for i in range(15))

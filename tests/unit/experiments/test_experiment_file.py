@@ -6,8 +6,8 @@ from made_experiments import made_experiment, untried
 from slowstep.errors import UnreadableInput
 from slowstep.experiments.choose import Choice
 from slowstep.experiments.experiment import load, save
-from slowstep.record.format import EXPERIMENT_FILE
-from slowstep.record.lever import Spec
+from slowstep.record.experiment.lever import Spec
+from slowstep.record.writing.format import EXPERIMENT_FILE
 
 EXPERIMENT = made_experiment(
     (Choice(spec=Spec(name="checkpoint-off", every=10), role="fix", rule="blocking-checkpoint"),),

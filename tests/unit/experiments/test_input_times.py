@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slowstep.experiments.input_times import input_times
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.sources._recording.records import DTYPE
 
 TRAINS, VALIDATES, NEXT = 1, 2, 3

@@ -14,7 +14,7 @@ from slowstep.experiments.long_steps import LongSteps
 from slowstep.experiments.plan import Arm, Plan
 from slowstep.experiments.readings import Steps
 from slowstep.experiments.stats import estimate
-from slowstep.record.lever import Spec
+from slowstep.record.experiment.lever import Spec
 
 STEPS, STEP_NS = 5, 20_000_000
 LEVER = 2

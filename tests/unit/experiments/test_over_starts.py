@@ -22,7 +22,7 @@ from slowstep.experiments.over_starts import over_starts, point_over_starts
 from slowstep.experiments.overlap import arm_rate
 from slowstep.experiments.plan import Arm, Plan
 from slowstep.experiments.readings import Steps
-from slowstep.record.lever import Spec
+from slowstep.record.experiment.lever import Spec
 
 CACHED = 2
 # More of them are missed, where the stated share is the true one, in under one run of this test in a hundred.

@@ -19,7 +19,7 @@ from slowstep.experiments.plan import Plan, parse_spec
 from slowstep.experiments.readings import Steps
 from slowstep.experiments.repeated import AllRepeated
 from slowstep.experiments.whole_run import Asked, Limits, run_once
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 
 LEVER = parse_spec("autocast=bf16")
 ON = {"kind": "lever", "arm": 1, "name": str(LEVER), "state": "on", "updates": 2}

@@ -10,7 +10,7 @@ from slowstep.experiments.design import make_plan, schedule
 from slowstep.experiments.outcome import Interim, Outcome
 from slowstep.experiments.plan import Arm, Plan
 from slowstep.experiments.runner import run
-from slowstep.record.lever import Spec
+from slowstep.record.experiment.lever import Spec
 
 
 def _arms(count: int) -> list[Arm]:

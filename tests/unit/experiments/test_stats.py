@@ -8,7 +8,7 @@ from slowstep.experiments.design import schedule
 from slowstep.experiments.plan import Arm, Plan
 from slowstep.experiments.stats import Estimate, estimate
 from slowstep.experiments.throughput import Throughputs
-from slowstep.record.lever import Spec
+from slowstep.record.experiment.lever import Spec
 
 LEVER = Arm(name="lever", levers=(Spec(name="lever"),))
 

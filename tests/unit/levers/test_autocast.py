@@ -11,7 +11,7 @@ import pytest
 from levered import TRAINING, run_always, run_planned, said, steps_of
 from recorded import Ran, Server
 from slowstep.levers import autocast
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 
 pytest.importorskip("torch")
 
@@ -101,7 +101,7 @@ before = replaced()
     assert "torch.bfloat16" in ran.out
 
 
-# Forwards are recorded from the third update of a loop without a loader on (record/hooks/torch_module.py): around the lever's own.
+# Forwards are recorded from the third update of a loop without a loader on (frameworks/torch/inside/module.py): around the lever's own.
 IN_MEMORY = (
     TRAINING
     + """

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset
 
+from slowstep.frameworks.torch.inside import fetch as torch_fetch
 from slowstep.levers._tasks import _drain, _refused, _sizes, bench_data
 from slowstep.levers._tasks._again import Again, Noted
 from slowstep.levers._tasks._calls import CoreClock, Segments, kind_of, short_name
@@ -21,8 +22,7 @@ from slowstep.levers._tasks._parts import time_parts
 from slowstep.levers._tasks._plain import plain
 from slowstep.levers._tasks._slots import find_slots
 from slowstep.levers._tasks._watched import Bench
-from slowstep.record.hooks import torch_fetch
-from slowstep.record.lever import NotApplicable
+from slowstep.record.experiment.lever import NotApplicable
 
 
 class Compose:

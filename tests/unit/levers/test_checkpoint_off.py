@@ -15,7 +15,7 @@ from torch import save as save_by_name
 
 from made_trainings import Script, Walked, loader, plan_of, walk
 from slowstep.levers._intercept import _calls
-from slowstep.record.format import ENV_UNPROTECTED
+from slowstep.record.writing.format import ENV_UNPROTECTED
 
 STATE = {"weights": torch.ones(1000)}
 

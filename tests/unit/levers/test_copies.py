@@ -10,7 +10,7 @@ import torch
 from transformers import BatchEncoding
 
 from slowstep.levers._copies import changes, copied, handed_out, tensors
-from slowstep.record.batches import samples_in
+from slowstep.record.timing.batches import samples_in
 
 Pair = namedtuple("Pair", ["image", "label"])  # noqa: PYI024 - what collate functions make
 

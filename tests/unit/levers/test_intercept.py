@@ -17,10 +17,10 @@ import pytest
 
 from slowstep.levers._holders import Holders
 from slowstep.levers._intercept import intercept, is_running, release_all
-from slowstep.record import spans
-from slowstep.record.notes import Notes
-from slowstep.record.stacks import Sampler
-from slowstep.record.tracebacks import PACKAGE
+from slowstep.record.steps import spans
+from slowstep.record.timing.stacks import Sampler
+from slowstep.record.timing.tracebacks import PACKAGE
+from slowstep.record.writing.notes import Notes
 
 
 @pytest.fixture(autouse=True)

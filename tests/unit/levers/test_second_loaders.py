@@ -18,7 +18,7 @@ from made_trainings import AS_IS, Samples, Script, Walked, loader, once, plan_of
 from slowstep.levers import _rebuilt
 from slowstep.levers._rebuilt import again
 from slowstep.levers.workers import LEVER as WORKERS
-from slowstep.record.lever import DEMAND, NUMERICS, ORDER, Lever, NotApplicable, Spec
+from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, Lever, NotApplicable, Spec
 from slowstep.registry import discover
 
 INPUT = {

@@ -14,7 +14,7 @@ from made_trainings import Script, Walked, loader, plan_of, walk
 from slowstep.levers._answers import PARAMETERS, RAISED
 from slowstep.levers._intercept import _calls
 from slowstep.levers.swap import LEVER
-from slowstep.record.lever import NUMERICS
+from slowstep.record.experiment.lever import NUMERICS
 
 HERE = __name__
 BLOCKS = [0, 1] * 3

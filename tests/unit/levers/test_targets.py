@@ -14,7 +14,7 @@ import pytest
 from slowstep.levers._functions import redirected
 from slowstep.levers._holders import Holders
 from slowstep.levers._targets import find_functions, known_function
-from slowstep.record.lever import NotApplicable, Spec
+from slowstep.record.experiment.lever import NotApplicable, Spec
 
 SOURCE = """
 import functools, contextlib, math

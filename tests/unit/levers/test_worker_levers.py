@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
+from slowstep.frameworks.torch.inside import worker_levers as torch_worker_levers
+from slowstep.frameworks.torch.inside.worker_levers import FollowingQueue
 from slowstep.levers._answers import REASONS
 from slowstep.levers._intercept import release_all
 from slowstep.levers._values import ONCE
 from slowstep.levers._worker_page import ENDED, OFF, ON, Orders, OrdersRead
 from slowstep.levers._workers import Follower
-from slowstep.record.hooks import torch_worker_levers
-from slowstep.record.hooks.torch_worker_levers import FollowingQueue
-from slowstep.record.lever import Spec
+from slowstep.record.experiment.lever import Spec
 
 
 def double(x: int) -> int:

@@ -16,10 +16,10 @@ from unittest.mock import Mock
 import pytest
 
 from recorded import make_folder, only, processes
-from slowstep.record import format as contract
-from slowstep.record import iterators
-from slowstep.record.format import FORMAT_VERSION, UPDATE, WAIT
 from slowstep.record.recorder import Recorder
+from slowstep.record.writing import format as contract
+from slowstep.record.writing.format import FORMAT_VERSION, UPDATE, WAIT
+from slowstep.record.writing.threads import Iterator as KnownIterator
 
 Make = Callable[..., Recorder]
 
@@ -282,7 +282,7 @@ def test_steps_that_other_threads_have_not_written_yet_are_not_lost(make: Make) 
     def train(began: int) -> None:
         me = recorder.local.me
         recorder.trains(me)
-        me.ended.append(((began, began + 5, iterators.Iterator(1, {}), 16), (began + 20, began + 50), 3, began + 60, began + 70))
+        me.ended.append(((began, began + 5, KnownIterator(1), 16), (began + 20, began + 50), 3, began + 60, began + 70))
 
     for began in (100, 200):
         thread = threading.Thread(target=train, args=(began,))

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from slowstep.record import facts
-from slowstep.record.batches import bytes_in, samples_in
-from slowstep.record.callers import call_path, training_frame
-from slowstep.record.cpu_marks import build_marks
-from slowstep.record.known import Known
-from slowstep.record.thinning import one_in
-from slowstep.record.threads import ThreadState
-from slowstep.record.tracebacks import is_from_signal_handler, without_own_frames
+from slowstep.record.steps.cpu_marks import build_marks
+from slowstep.record.steps.known import Known
+from slowstep.record.system import facts
+from slowstep.record.timing.batches import bytes_in, samples_in
+from slowstep.record.timing.callers import call_path, training_frame
+from slowstep.record.timing.tracebacks import is_from_signal_handler, without_own_frames
+from slowstep.record.writing.thinning import one_in
+from slowstep.record.writing.threads import ThreadState
 
 
 class Array:
@@ -175,7 +175,7 @@ def _raised(call: Any) -> BaseException:
 
 
 def test_our_frames_are_taken_out_of_a_traceback() -> None:
-    from slowstep.record.hook import all_of
+    from slowstep.record.patch import all_of
 
     def fails() -> None:
         raise LookupError

@@ -9,7 +9,7 @@ import pytest
 
 from made_recordings import START_NS, Training, make_recording
 from slowstep.experiments.experiment import Experiment, Place, save
-from slowstep.record.format import EXPERIMENT_FILE
+from slowstep.record.writing.format import EXPERIMENT_FILE
 from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE
 from slowstep.workflow.diagnose import diagnose_recording

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kineto_files import case, event, kernel, launch, lost, raw, read, same, written
-from slowstep.record import processes
+from slowstep.record.system import processes
 from slowstep.sources import kineto
 from slowstep.sources._kineto import co_readers
 from slowstep.sources._kineto.co_readers import CoReaders
@@ -146,7 +146,7 @@ def test_a_co_reader_that_hangs_is_waited_for_no_longer_than_it_may_take(beside:
 
 
 def test_co_readers_that_cannot_be_started_are_done_without(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(co_readers, "words_apart", lambda *_: ["/nowhere/python"])
+    monkeypatch.setattr(co_readers, "isolated_argv", lambda *_: ["/nowhere/python"])
     beside.read(case("a100_collectives"))
     assert beside.handed == 0
 

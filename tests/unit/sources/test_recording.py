@@ -9,7 +9,7 @@ from made_events import Events
 from made_recordings import Training, make_recording
 from slowstep.document.report import faults
 from slowstep.errors import UnreadableInput
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE, read
 from slowstep.timeline.schema import TABLES
 from slowstep.timeline.timeline import Timeline

@@ -12,8 +12,8 @@ import pytest
 from made_recordings import Training, make_recording
 from slowstep.errors import NothingRecorded
 from slowstep.health import Health
-from slowstep.record import format as fmt
-from slowstep.record.storage import GRANULE_BYTES, SPARE_BYTES
+from slowstep.record.writing import format as fmt
+from slowstep.record.writing.storage import GRANULE_BYTES, SPARE_BYTES
 from slowstep.sources.recording import read
 from slowstep.workflow.diagnose import diagnose_recording
 

@@ -15,8 +15,8 @@ from slowstep.experiments.experiment import load
 from slowstep.experiments.known_levers import known_levers
 from slowstep.experiments.plan import parse_spec
 from slowstep.experiments.repeated import AllRepeated, Repeated
-from slowstep.record.folder import forget_aside, put_back, set_aside
-from slowstep.record.lever import Lever
+from slowstep.record.experiment.lever import Lever
+from slowstep.record.launching.folder import forget_aside, put_back, set_aside
 from slowstep.workflow import act as act_module
 from slowstep.workflow.act import Act, Again, Ended, Wanted
 from slowstep.workflow.diagnose import diagnose_recording

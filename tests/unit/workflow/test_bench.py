@@ -16,8 +16,8 @@ from slowstep.document.report import faults
 from slowstep.experiments.executor import Ending, Progress
 from slowstep.experiments.plan import Arm, Plan
 from slowstep.experiments.readings import Steps, no_steps
-from slowstep.record import format as contract
-from slowstep.record.command import Command
+from slowstep.record.launching.command import Command
+from slowstep.record.writing import format as contract
 from slowstep.report.terminal import render
 from slowstep.workflow.bench import bench, how_long
 from slowstep.workflow.bench_act import CACHED, Asked, Bench, Limits, Measured

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from slowstep.experiments.sandbox import Sandbox
-from slowstep.record.command import Command
+from slowstep.record.launching.command import Command
 from slowstep.workflow.numerics_check import RUNS, RUNS_FOLDER, STEPS, Checked, NumericsCheck
 
 COMMAND = Command(words=("train.py",), path="/usr/bin/python", argv=("python", "train.py"), stem="train")

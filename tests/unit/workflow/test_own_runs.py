@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from slowstep.record.command import Command
+from slowstep.record.launching.command import Command
 from slowstep.workflow.own_runs import OwnRuns
 
 COMMAND = Command(words=("train.py",), path="/usr/bin/python", argv=("python", "train.py"), stem="train")

@@ -11,7 +11,7 @@ import pytest
 from slowstep.errors import NoSandbox
 from slowstep.experiments.design import FEWEST_PAIRS
 from slowstep.experiments.sandbox import Sandbox
-from slowstep.record.command import Command
+from slowstep.record.launching.command import Command
 from slowstep.workflow.rerun_levers import FOLDER, MOST_ROUNDS, RerunLevers, designed, places_of, steps_of
 
 COMMAND = Command(words=("train.py",), path="/usr/bin/python", argv=("python", "train.py"), stem="train")

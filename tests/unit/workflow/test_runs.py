@@ -12,8 +12,8 @@ import pytest
 from made_recordings import Training, make_recording
 from slowstep.cli.commands import obey
 from slowstep.errors import NoRecording
-from slowstep.record import processes
-from slowstep.record.facts import boot_id
+from slowstep.record.system import processes
+from slowstep.record.system.facts import boot_id
 from slowstep.report.runs_table import show_runs
 from slowstep.workflow.runs import last_run, row_of, runs_document, runs_here
 

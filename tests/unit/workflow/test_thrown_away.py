@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from slowstep.errors import BadUsage, CommandNotStarted, NoSandbox
-from slowstep.record.command import resolve_command
+from slowstep.record.launching.command import resolve_command
 from slowstep.workflow.thrown_away import ThrownAway, thrown_away
 
 PLACE = {"allow_writes": True, "kind": "none"}

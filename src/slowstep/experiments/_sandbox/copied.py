@@ -17,8 +17,8 @@ from slowstep.experiments._sandbox.overlaid import CLAIMS, SCRATCH
 from slowstep.experiments._sandbox.removal import remove
 from slowstep.experiments._sandbox.room import LEAST_BYTES, free_bytes
 from slowstep.experiments._sandbox.spec import Spec
-from slowstep.record.folder import DEFAULT_PARENT
-from slowstep.record.format import ENV_UNPROTECTED
+from slowstep.record.launching.folder import DEFAULT_PARENT
+from slowstep.record.writing.format import ENV_UNPROTECTED
 
 # What the kernel refuses a program does not hold back `chmod` and `utime` (docs/sandbox.md).
 CONTENT_CLAIMS: Final = "no file's content changed"

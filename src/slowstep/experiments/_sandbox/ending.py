@@ -7,7 +7,7 @@ import signal
 import time
 from typing import Final
 
-from slowstep.record import processes
+from slowstep.record.system import processes
 
 LIMIT_S: Final = 10.0
 _PAUSE_S: Final = 0.005

@@ -15,7 +15,7 @@ from slowstep.errors import CommandNotStarted
 from slowstep.experiments._sandbox.ending import LIMIT_S, end_all
 from slowstep.experiments._sandbox.guard import START_S
 from slowstep.experiments._sandbox.helper import helper
-from slowstep.record import inject
+from slowstep.record.launching import inject
 
 # The guard is given so much longer than what it does may take.
 _GRACE_S: Final = 5.0

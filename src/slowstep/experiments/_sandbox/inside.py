@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 from slowstep.experiments._sandbox import system, trial
 from slowstep.experiments._sandbox.enter import enter
 from slowstep.experiments._sandbox.spec import Spec, loads
-from slowstep.record.signals import IGNORED_BY_PYTHON
+from slowstep.record.launching.signals import IGNORED_BY_PYTHON
 
 # The descriptor to which goes why the command could not be started; it closes when the command is.
 ENV_STATUS: Final = "SLOWSTEP_STATUS"

@@ -16,7 +16,7 @@ from slowstep.experiments._sandbox.opened import Impossible, Opened, fresh, writ
 from slowstep.experiments._sandbox.removal import remove
 from slowstep.experiments._sandbox.room import LEAST_BYTES, free_bytes
 from slowstep.experiments._sandbox.spec import Spec
-from slowstep.record.facts import memory_available_bytes
+from slowstep.record.system.facts import memory_available_bytes
 
 CLAIMS: Final = "no file changed"
 SCRATCH: Final = "scratch"

@@ -7,7 +7,7 @@ import os
 from slowstep.experiments._sandbox.opened import Opened, fresh
 from slowstep.experiments._sandbox.overlaid import SCRATCH
 from slowstep.experiments._sandbox.spec import Spec
-from slowstep.record.format import ENV_UNPROTECTED
+from slowstep.record.writing.format import ENV_UNPROTECTED
 
 
 def open_unprotected(folder: str, cwd: str) -> Opened:

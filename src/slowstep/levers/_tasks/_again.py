@@ -9,7 +9,7 @@ from typing import Any
 
 from slowstep.levers._rebuilt import again
 from slowstep.levers._tasks._plain import plain
-from slowstep.record.lever import NotApplicable
+from slowstep.record.experiment.lever import NotApplicable
 
 
 class Noted:

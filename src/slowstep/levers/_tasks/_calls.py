@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from types import CodeType
 from typing import Any, Final
 
-from slowstep.record.call_times import others_profile
 from slowstep.record.recorder import now
+from slowstep.record.timing.call_times import others_profile
 
 # The first kind with a part of its list in the function's name has it: as in `method 'recv_into' of '_socket.socket' objects`.
 _KINDS: Final = (

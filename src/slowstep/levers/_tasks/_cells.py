@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from slowstep.levers._tasks._plain import plain
-from slowstep.record import _active
+from slowstep.record.active import recorders
 from slowstep.record.recorder import now
-from slowstep.record.storage import map_shared
-from slowstep.record.threads import Schedstat
+from slowstep.record.writing.storage import map_shared
+from slowstep.record.writing.threads import Schedstat
 
 # Cumulative, of one worker: batches made; wall, CPU and run-queue ns of making them; CPU ns of the process's other threads meanwhile; wall
 # and CPU ns of collating; CPU ns of the whole process.
@@ -117,7 +117,7 @@ class Probe:
         self._path, self._init = path, init
 
     def __call__(self, worker: int) -> None:
-        for recorder in _active:
+        for recorder in recorders:
             recorder.stop("measured otherwise")
             recorder.leave()
         handle = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)

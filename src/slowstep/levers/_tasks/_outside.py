@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable
 from typing import Final
 
-from slowstep.record.kernel_files import read_text
 from slowstep.record.monitors.tree_io import parse_io
+from slowstep.record.system.kernel_files import read_text
 
 _ESTABLISHED: Final = "01"
 _SOCKET: Final = "socket:["

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from slowstep.record.tracebacks import PACKAGE
+from slowstep.record.timing.tracebacks import PACKAGE
 
 
 def plain(function: Any) -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from slowstep.record.batches import bytes_in, samples_in
 from slowstep.record.recorder import now
+from slowstep.record.timing.batches import bytes_in, samples_in
 
 UNKNOWN: Final = -1
 # Of the time that a loader is read, looking into its batches takes no more than this: its workers go on meanwhile. A batch of nested lists

@@ -19,11 +19,11 @@ from slowstep.levers._tasks._outside import bytes_read
 from slowstep.levers._tasks._parts import Parts, time_parts
 from slowstep.levers._tasks._refused import why_not
 from slowstep.levers.workers import LEAST_ADDED
-from slowstep.record.facts import cores_allowed, cpu_quota
-from slowstep.record.lever import NotApplicable
-from slowstep.record.loaders import describe_iterator
+from slowstep.record.experiment.lever import NotApplicable
+from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
-from slowstep.record.training import Training
+from slowstep.record.steps.loaders import describe_iterator
+from slowstep.record.system.facts import cores_allowed, cpu_quota
 
 NAME: Final = "bench_data"
 # Of the time for all: the loader as it is, its parts, and the rest for other numbers of workers.

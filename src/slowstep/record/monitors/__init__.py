@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.record.family import Family
+from slowstep.record.system.family import Family
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # What changes slowly, or is a sum that loses nothing by being read rarely.
 SLOW_S: Final = 1.0
 
-# The fields of one record: kind, a, b, c (as record/format.py defines them for the kind) and the index that stands in `thread`.
+# The fields of one record: kind, a, b, c (as record/writing/format.py defines them for the kind) and the index that stands in `thread`.
 Reading = tuple[int, int, int, int, int]
 
 

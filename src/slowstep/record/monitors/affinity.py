@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from slowstep.record import format as contract
 from slowstep.record.monitors import Absent, Monitor, Place, Reader, Reading
+from slowstep.record.writing import format as contract
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 
-from slowstep.record import format as contract
 from slowstep.record.monitors import Monitor, Place, Reader, Reading
+from slowstep.record.writing import format as contract
 
 
 class CostReader(Reader):

@@ -10,9 +10,9 @@ import os
 import time
 from typing import Final
 
-from slowstep.record import format as contract
-from slowstep.record.family import Family, Sums
 from slowstep.record.monitors import Kept, Monitor, Place, Reader, Reading, opened
+from slowstep.record.system.family import Family, Sums
+from slowstep.record.writing import format as contract
 
 TICK_NS: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _HEAD_BYTES: Final = 256

@@ -9,8 +9,8 @@ import os
 import time
 from typing import Final
 
-from slowstep.record import format as contract
 from slowstep.record.monitors import Absent, Kept, Monitor, Place, Reader, Reading, opened
+from slowstep.record.writing import format as contract
 
 # The kernel counts in sectors of this size, whatever the disk's own are (Documentation/admin-guide/iostats.rst).
 SECTOR_BYTES: Final = 512

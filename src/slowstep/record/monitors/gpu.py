@@ -5,14 +5,14 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.record import format as contract
+from slowstep.record.device.nvml import Device, Nvml, NvmlMissing
 from slowstep.record.monitors import Absent, Monitor, Place, Reader, Reading
-from slowstep.record.nvml import Device, Nvml, NvmlMissing
+from slowstep.record.writing import format as contract
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from slowstep.record.family import Family
+    from slowstep.record.system.family import Family
 
 # Why clocks are lowered does not fit into 63 bits only in theory; the highest bit in use is the ninth.
 _MOST: Final = (1 << 63) - 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from slowstep.record import format as contract
-from slowstep.record.cgroups import find_memory_limit
 from slowstep.record.monitors import Absent, Kept, Monitor, Place, Reader, Reading, opened
+from slowstep.record.system.cgroups import find_memory_limit
+from slowstep.record.writing import format as contract
 
 
 class GroupMemoryReader(Reader):

@@ -6,8 +6,8 @@ import os
 import time
 from typing import Final
 
-from slowstep.record import format as contract
 from slowstep.record.monitors import Kept, Monitor, Place, Reader, Reading, opened
+from slowstep.record.writing import format as contract
 
 _KIB: Final = 1024
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import time
 
-from slowstep.record import format as contract
 from slowstep.record.monitors import Kept, Monitor, Place, Reader, Reading, opened
+from slowstep.record.writing import format as contract
 
 
 class NetworkReader(Reader):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from slowstep.record import format as contract
 from slowstep.record.monitors import Absent, Kept, Monitor, Place, Reader, Reading, opened
+from slowstep.record.writing import format as contract
 
 _US: Final = 1000
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from slowstep.record import format as contract
-from slowstep.record.family import Member
 from slowstep.record.monitors import Absent, Kept, Monitor, Place, Reader, Reading
+from slowstep.record.system.family import Member
+from slowstep.record.writing import format as contract
 
 _SEARCH_EVERY_NS: Final = 5_000_000_000
 # Each keeps a file open.

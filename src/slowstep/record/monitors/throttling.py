@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from slowstep.record import format as contract
-from slowstep.record.cgroups import find_quota
 from slowstep.record.monitors import Absent, Kept, Monitor, Place, Reader, Reading
+from slowstep.record.system.cgroups import find_quota
+from slowstep.record.writing import format as contract
 
 _LOOK_AGAIN_NS: Final = 10_000_000_000
 _US: Final = 1000

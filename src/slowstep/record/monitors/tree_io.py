@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import time
 
-from slowstep.record import format as contract
-from slowstep.record.family import Sums
 from slowstep.record.monitors import Absent, Kept, Monitor, Place, Reader, Reading
+from slowstep.record.system.family import Sums
+from slowstep.record.writing import format as contract
 
 
 class TreeIoReader(Reader):

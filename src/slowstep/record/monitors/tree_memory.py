@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 
-from slowstep.record import format as contract
-from slowstep.record.family import PAGE_BYTES, Sums
 from slowstep.record.monitors import Absent, Kept, Monitor, Place, Reader, Reading, opened
+from slowstep.record.system.family import PAGE_BYTES, Sums
+from slowstep.record.writing import format as contract
 
 
 class TreeMemoryReader(Reader):

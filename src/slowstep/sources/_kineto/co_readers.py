@@ -17,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from slowstep.record.apart import environment_apart, words_apart
-from slowstep.record.facts import cores_allowed, cpu_quota
+from slowstep.record.launching.isolated import isolated_argv, isolated_environment
+from slowstep.record.system.facts import cores_allowed, cpu_quota
 from slowstep.sources._kineto.columns import Columns
 from slowstep.sources._kineto.events import DECODERS, Decode
 from slowstep.sources._kineto.share import join_share
@@ -98,8 +98,8 @@ class _CoReader:
         self._folder = folder
         self._waiting = 0
         self._process = subprocess.Popen(
-            words_apart(_CODE, str(folder)),
-            env=environment_apart(),
+            isolated_argv(_CODE, str(folder)),
+            env=isolated_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

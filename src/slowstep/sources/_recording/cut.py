@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from slowstep.record.format import EXPERIMENT_FILE
+from slowstep.record.writing.format import EXPERIMENT_FILE
 from slowstep.sources._recording.notes import Notes
 from slowstep.sources._recording.records import Lost, Written
 from slowstep.sources._recording.sane import LATEST_NS

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slowstep.health import Health
-from slowstep.record.storage import FLUSH_RECORDS
+from slowstep.record.writing.storage import FLUSH_RECORDS
 from slowstep.sources._recording.notes import Notes
 from slowstep.sources._recording.records import Written
 from slowstep.units import format_count, format_share

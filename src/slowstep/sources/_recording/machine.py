@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.sources._recording.notes import Notes
 from slowstep.sources._recording.records import Records
 from slowstep.timeline.schema import TABLE

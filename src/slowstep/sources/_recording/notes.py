@@ -9,7 +9,7 @@ from pathlib import Path
 
 from slowstep.harmless import without_surrogates
 from slowstep.health import SEVERITIES, Health
-from slowstep.record.format import FORMAT_VERSION
+from slowstep.record.writing.format import FORMAT_VERSION
 from slowstep.sources._recording.fit import Note, fits
 
 # Names of health that say it.

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.sources._recording.lines import line_tables
 from slowstep.sources._recording.notes import Notes
 from slowstep.sources._recording.records import DTYPE, Records, flag, frame, known, mark, span

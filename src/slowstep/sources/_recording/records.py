@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.health import Health
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 from slowstep.sources._recording.sane import is_sane
 from slowstep.timeline.schema import TABLE
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.record import format as fmt
+from slowstep.record.writing import format as fmt
 
 # 36 years in ns of a clock that counts from the machine's start: what is later was never measured, and sums would not fit into 64 bits.
 LATEST_NS: Final = 2**60

@@ -13,7 +13,7 @@ from slowstep.diagnosis.few_steps import ENOUGH_NS, enough_ns, enough_steps
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.ending import ended_by_an_error, first_after_error
 from slowstep.document.next_step import NextStep
-from slowstep.record.folder import as_typed
+from slowstep.record.launching.folder import as_typed
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_count, format_duration, type_duration
 from slowstep.workflow.next_command.after_session import after_session

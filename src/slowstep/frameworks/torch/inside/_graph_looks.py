@@ -1,0 +1,108 @@
+"""Looks at the graphs of a few backward passes all over a run: how large they are, and whether they hold what earlier steps have made."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.frameworks.torch.inside._graph import LEAF, MOST_NODES, nodes_until
+from slowstep.record.recorder import now
+from slowstep.record.writing.format import GRAPH
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+# Passes in a row that are looked at: of trainings that take several for a step (a critic's and a generator's) each is seen, and of what
+# comes back every so many steps some.
+PASSES: Final = 8
+# Looking takes no more than a five-hundredth of the time: 1 us a node, and of fewer nodes than these 2 us more (on two shared cores).
+_ELAPSED_PER_COST: Final = 500
+MOST_MEASURED: Final = 1000
+# What a look waits for a core is no cost of looking.
+cpu_ns = time.thread_time_ns
+
+
+class GraphLooks:
+    """A round of looks is `wanted` by the sampler's thread, twice a second, and taken by the thread that runs backward passes."""
+
+    __slots__ = ("_began_ns", "_border", "_first", "_left", "_recorder", "_spent_ns")
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.forget()
+
+    def forget(self) -> None:
+        """Start anew, as in a forked child."""
+        self._left = self._spent_ns = self._began_ns = 0
+        # The number of the first node after the first look of the last round, and of the round before.
+        self._first: int | None = None
+        self._border: int | None = None
+
+    @property
+    def are_wanted(self) -> bool:
+        """Whether the next pass is to be looked at."""
+        return self._left > 0
+
+    def want(self) -> bool:
+        """Ask for the next round, where the last one is over and there is time for it; whether looks are wanted now."""
+        if self._left:
+            return True
+        at_ns = now()
+        self._began_ns = self._began_ns or at_ns
+        if self._spent_ns * _ELAPSED_PER_COST > at_ns - self._began_ns:
+            return False
+        self._border, self._first = self._first, None
+        self._left = PASSES
+        return True
+
+    def look(self, tensors: Any) -> None:
+        """A pass begins at these tensors, and is one of the round."""
+        began_ns, began_cpu_ns = now(), cpu_ns()
+        self._left -= 1
+        nodes, is_whole = nodes_until(tensors, MOST_NODES)
+        kept = None if self._border is None else _made_before(nodes, self._border)
+        if self._first is None:
+            self._first = _next_node()
+        if nodes:
+            elements = _trained(nodes) if is_whole else -1
+            values = _elements(nodes) if is_whole and len(nodes) <= MOST_MEASURED else -1
+            self._recorder.event(GRAPH, began_ns, began_ns, len(nodes), elements, values, kept or 0, int(kept is not None))
+        self._spent_ns += cpu_ns() - began_cpu_ns
+        if self._spent_ns * _ELAPSED_PER_COST > began_ns - self._began_ns:
+            self._left = 0
+
+
+def _next_node() -> int | None:
+    # The number of the next node on this thread; not public, and only read.
+    next_node = getattr(getattr(sys.modules.get("torch"), "autograd", None), "_get_sequence_nr", None)
+    return None if next_node is None else int(next_node())
+
+
+def _made_before(nodes: set[Any], border: int) -> int | None:
+    """How many of them were made before the node of that number; None where nodes do not tell theirs."""
+    numbers = [number() for number in (getattr(node, "_sequence_nr", None) for node in nodes) if number is not None]
+    # A leaf's has the largest of all numbers.
+    return sum(number < border for number in numbers) if numbers else None
+
+
+def _trained(nodes: set[Any]) -> int:
+    """Elements of the parameters that get a gradient; an input that wants one is none."""
+    parameter: Any = sys.modules["torch"].nn.Parameter
+    leaves = [node.variable for node in nodes if type(node).__name__ == LEAF]
+    return sum(leaf.numel() for leaf in leaves if isinstance(leaf, parameter))
+
+
+def _elements(nodes: set[Any]) -> int:
+    """Elements of all that operations gave, but for what they made of parameters alone (a weight turned); -1 where nodes do not tell."""
+    total = 0
+    for node in nodes:
+        below = [following for following, _ in node.next_functions]
+        if type(node).__name__ == LEAF or (below and all(type(following).__name__ == LEAF for following in below)):
+            continue
+        given = getattr(node, "_input_metadata", None)
+        if given is None:
+            return -1
+        total += sum(math.prod(each.shape) for each in given)
+    return total

@@ -1,0 +1,33 @@
+"""Whether torch's anomaly detection, deterministic algorithms or profiler are on: looked at twice a second, beside the training thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from slowstep.record.hook import Hook
+from slowstep.record.patch import Undo, Unfit
+from slowstep.record.recorder import now
+from slowstep.record.timing.modes import TORCH_MODES, torch_modes
+from slowstep.record.writing.format import MODES
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+
+def install(recorder: Recorder) -> Undo:
+    """Look among the chores of the sampler's thread. Raises Unfit where torch does not say."""
+    if torch_modes() is None:
+        raise Unfit("torch does not say whether anomaly detection is on")
+
+    def look() -> None:
+        modes = torch_modes()
+        # Loader workers and helpers train nothing.
+        if modes is not None and recorder.updaters:
+            at_ns = now()
+            recorder.event(MODES, at_ns, at_ns, modes, TORCH_MODES)
+
+    recorder.chores.append(look)
+    return lambda: recorder.chores.remove(look)
+
+
+HOOK = Hook(name="torch_modes", module="torch", install=install)

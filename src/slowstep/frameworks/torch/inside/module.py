@@ -1,0 +1,181 @@
+"""The root forward: the outermost call of an `nn.Module` on a thread, for loops whose input cannot be seen otherwise.
+
+Modules that are no models are left out: an augmentation is called before the forward and a metric after the update, and neither ends the
+input.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.frameworks.torch.inside._used_forwards import Key, UsedForwards
+from slowstep.record.hook import Hook
+from slowstep.record.patch import Undo, Unfit, all_of, find, replace
+from slowstep.record.recorder import now
+from slowstep.record.steps.cpu_marks import build_marks
+from slowstep.record.timing.batches import bytes_in, samples_in
+from slowstep.record.timing.callers import call_path, training_frame
+from slowstep.record.timing.compiled import has_compiled
+from slowstep.record.timing.tracebacks import hide_own_frames
+from slowstep.record.writing.format import EVALUATING, FAILED, FORWARD, NO_GRADIENT
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+
+# Some modules make their parameters in their first calls.
+_LOOKS: Final = 3
+# A module may be made anew for every step.
+_MOST: Final = 1000
+
+
+class Models:
+    """Tells modules apart, and remembers them. Raises Unfit where torch has no modules."""
+
+    def __init__(self, torch: Any) -> None:
+        self._parameters, self._modules = find(torch, "nn.Module.parameters"), find(torch, "nn.Module.modules")
+        self._tensor: Any = find(torch, "Tensor")
+        # By id, with the type, because another module may come to lie where one was; and how often it was looked at.
+        self._known: dict[int, tuple[type, bool, int]] = {}
+
+    def is_model(self, module: Any) -> bool:
+        """Whether a module, or one inside of it, has parameters or tensors that want gradients. Raises what the module itself raises."""
+        kind, found, looks = self._known.get(id(module), (None, False, 0))
+        if kind is not type(module):
+            found, looks = False, 0
+        if found or looks >= _LOOKS:
+            return found
+        found = next(iter(self._parameters(module)), None) is not None or any(map(self._has_tensors, self._modules(module)))
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        self._known[id(module)] = type(module), found, looks + 1
+        return found
+
+    def _has_tensors(self, module: Any) -> bool:
+        return any(isinstance(each, self._tensor) and each.requires_grad for each in module.__dict__.values())
+
+
+# Flags, samples, and of a call with gradients its key and first node.
+_Met = tuple[int, int, Key | None, int]
+_UNKNOWN: _Met = (0, -1, None, 0)
+
+
+def install(recorder: Recorder) -> Undo:
+    """Wrap every call at level 2; at level 1 only once a loop is seen that no loader feeds. Raises Unfit where torch has no modules."""
+    module_class = find(sys.modules["torch"], "nn.Module")
+    find(module_class, "__call__")
+    undos: list[Undo] = []
+
+    def hook() -> None:
+        # As it is at that time: where it is late, a lever may have replaced it, and is to be called too.
+        undos.append(replace(module_class, "__call__", _timed(recorder, module_class.__call__)))
+
+    def hook_now() -> None:
+        if has_compiled():
+            remedy = "code is compiled already and would be compiled again; record with --level 2 to have forwards recorded from the start"
+            recorder.health("forward_not_hooked", "notice", remedy)
+        else:
+            hook()
+
+    if recorder.level >= 2:
+        if has_compiled():
+            raise Unfit("code was compiled before the recording began, and would be compiled again")
+        hook()
+    elif recorder.level == 1:
+        recorder.when_unfed = hook_now
+    return all_of(undos)
+
+
+def _without_gradient(module: Any) -> int:
+    """Flags of a forward without gradients. Read past the module's own attribute access, which may be the user's code."""
+    return NO_GRADIENT if module.__dict__.get("training", True) else NO_GRADIENT | EVALUATING
+
+
+def _build_meet(recorder: Recorder, torch: Any) -> Callable[[Any, tuple[Any, ...]], _Met | None]:
+    """What tells of a module that is called with these arguments what is known of it; None where it is no model."""
+    has_gradient, is_model = find(torch, "is_grad_enabled"), Models(torch).is_model
+    forwards = recorder.shared(UsedForwards)
+    is_used = forwards.is_used
+    forwards.ask(torch)
+
+    def meet(module: Any, given: tuple[Any, ...]) -> _Met | None:
+        if not is_model(module):
+            return None
+        samples = samples_in(given)
+        if not has_gradient():
+            return _without_gradient(module), samples, None, 0
+        key = (id(module), samples, bool(module.__dict__.get("training", True)))
+        known = is_used.get(key)
+        if known is False:
+            return _without_gradient(module), samples, None, 0
+        return 0, samples, key, 0 if known else forwards.begun()
+
+    return meet
+
+
+def _introduce(recorder: Recorder) -> None:
+    """Note the way to the forward that calls this."""
+    frame = training_frame(sys._getframe(1))
+    if frame is not None and recorder.ensure_open():
+        recorder.note({"kind": "forward_frame", **frame})
+        recorder.note({"kind": "forward_path", "frames": call_path(sys._getframe(1))})
+
+
+def _timed(recorder: Recorder, original: Any) -> Any:
+    event, local, fault, introduced = recorder.event, recorder.local, recorder.fault, [False]
+    forwards = recorder.shared(UsedForwards)
+    is_used = forwards.is_used
+    meet, (mark, _) = _build_meet(recorder, sys.modules["torch"]), build_marks(recorder)
+    recorder.forgetters.append(lambda: introduced.__setitem__(0, False))
+
+    @functools.wraps(original)
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        me = local.me
+        if me.forward:
+            return original(self, *args, **kwargs)
+        given = args or tuple(kwargs.values())
+        try:
+            met = meet(self, given)
+        except Exception as error:  # the border: counted, and never raised into the training
+            fault(error)
+            met = _UNKNOWN
+        if met is None:
+            return original(self, *args, **kwargs)
+        flags, samples, key, first = met
+        me.forward = True
+        t0 = now()
+        if not (flags or me.fed):
+            # Where input ends in a loop that is not fed.
+            if me.marking and me.marked != me.updates:
+                me.marked = me.updates
+                mark(me, t0)
+            if me.when_received is not None:
+                me.when_received(me)
+        try:
+            result = original(self, *args, **kwargs)
+        except BaseException:  # passed on, without our frames; the call is recorded as failed
+            me.forward = False
+            event(FORWARD, t0, now(), -1, id(self), -1, FAILED | flags)
+            hide_own_frames()
+            raise
+        t1 = now()
+        me.forward = False
+        try:
+            # What a model does that leads to no update is a teacher's part, a roll-out or a validation: no sign of where the input ends.
+            if not (flags or introduced[0]) and (key is None or is_used.get(key) or not forwards.asks):
+                introduced[0] = True
+                _introduce(recorder)
+            event(FORWARD, t0, t1, samples, id(self), bytes_in(given), flags)
+            if key is not None and key not in is_used:
+                forwards.ended(key, first)
+        except Exception as error:  # the border: counted, and never raised into the training
+            fault(error)
+        return result
+
+    return __call__
+
+
+HOOK = Hook(name="torch_module", module="torch", install=install)

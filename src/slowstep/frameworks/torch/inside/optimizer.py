@@ -1,0 +1,62 @@
+"""Calls of optimizers: torch's global step hooks, and updates that GradScaler leaves out."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+from slowstep.frameworks.torch.inside._capture import Capture
+from slowstep.record.hook import Hook
+from slowstep.record.patch import Undo, Unfit, all_of, find, replace
+from slowstep.record.recorder import now
+from slowstep.record.steps.updates import Updates
+from slowstep.record.timing.tracebacks import hide_own_frames
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+
+def install(recorder: Recorder) -> Undo:
+    """Register both hooks; the recorder itself takes them away, when no thread walks them. Raises Unfit where torch has no such hooks."""
+    module = sys.modules.get("torch.optim.optimizer")
+    if module is None:
+        raise Unfit("torch.optim is not imported with torch")
+    # Both names are asked for first, so that nothing is registered when one is missing.
+    register_before = find(module, "register_optimizer_step_pre_hook")
+    register_after = find(module, "register_optimizer_step_post_hook")
+    updates = Updates(recorder, Capture(recorder, *recorder.capture) if recorder.capture else None)
+    before, after = updates.build_hooks()
+    handles = [register_before(before), register_after(after)]
+    recorder.optimizer_undos += [handle.remove for handle in handles]
+    recorder.by_hand.append(updates.build_by_hand(before, after))
+    undos: list[Undo] = []
+    scaler: Any = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
+    if hasattr(scaler, "_maybe_opt_step"):
+        undos.append(replace(scaler, "_maybe_opt_step", _scaled_step(recorder, updates, scaler._maybe_opt_step)))
+    return all_of(undos)
+
+
+def _scaled_step(recorder: Recorder, updates: Updates, original: Any) -> Any:
+    """GradScaler's decision whether to call `step` at all: when it does not, that is an update left out."""
+    fault, live = recorder.fault, recorder.live
+
+    @functools.wraps(original)
+    def _maybe_opt_step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        t0, before = now(), updates.count(optimizer)
+        try:
+            result = original(self, optimizer, *args, **kwargs)
+        except BaseException:  # passed on, without our frames in the traceback
+            hide_own_frames()
+            raise
+        try:
+            if updates.count(optimizer) == before and live[0]:
+                updates.skipped(optimizer, t0, now())
+        except Exception as error:  # the border: counted, and never raised into the training
+            fault(error)
+        return result
+
+    return _maybe_opt_step
+
+
+HOOK = Hook(name="torch_optimizer", module="torch", install=install)

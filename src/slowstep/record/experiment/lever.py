@@ -1,0 +1,108 @@
+"""What a lever is: one change made to a running training from outside, switched on and off at step boundaries, and undone without a trace.
+
+A file of `slowstep/levers` defines `LEVER`. Its `prepare` gets the training and the lever's specification, and returns a `Change`. Levers
+are for trainings that are thrown away; they still raise nothing into the script: what a replaced function returns must be of use to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from slowstep.record.experiment.training import Training
+
+# What a lever changes beside the time: how numbers come out, in which order data comes, how much of the machine the job asks for.
+NUMERICS: Final = "numerics"
+ORDER: Final = "order"
+DEMAND: Final = "demand"
+
+# What a lever does to steps that are seldom and long, and not for a loader that is waited for (a validation, a checkpoint): it leaves them
+# as they are, it may make them shorter or longer, or it decides whether there are any.
+OnLongSteps = Literal["kept", "perhaps", "its own"]
+
+
+class NotApplicable(Exception):
+    """The lever has no meaning in this training; the message ends the sentence "not applicable, because ..."."""
+
+
+class NotHere(NotApplicable):
+    """It has a meaning, but cannot be switched in a running training; a run that has it from its start on may be possible."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """A lever as it was asked for: `workers=4`, `stub=train:plot`, `checkpoint-off:every=10`."""
+
+    name: str
+    value: str | None = None
+    every: int = 1
+
+    def __str__(self) -> str:
+        """As it is written on a command line."""
+        value = "" if self.value is None else f"={self.value}"
+        return f"{self.name}{value}" + (f":every={self.every}" if self.every > 1 else "")
+
+
+class Change:
+    """A lever made ready in one training. Called on the training thread, between two steps, and never while inside the change.
+
+    `on` and `off` alternate, many times; `remove` comes last, once, after `off`. All of them may raise: the arm is given up then, and said.
+    `effect` counts what was changed so far (calls left out, batches mocked), and is the evidence that the lever did something.
+    """
+
+    effect: int = 0
+
+    def on(self) -> None:
+        """Make the change."""
+        raise NotImplementedError
+
+    def off(self) -> None:
+        """Undo it: the training goes on as it was, perhaps not at once, see `settled`."""
+        raise NotImplementedError
+
+    def remove(self) -> None:
+        """Undo what `prepare` did. Nothing is left behind: no patch, thread, process or file."""
+
+    def ready(self) -> bool:
+        """Whether it may be switched on: what it needs to see of the training (batches, calls) has been seen."""
+        return True
+
+    def begin_counting(self) -> None:
+        """Called at the boundary from which on the steps of a block are counted; those between `on` and it only settled."""
+
+    def each_step(self) -> None:
+        """Called at every boundary inside the arm's blocks."""
+
+    def settled(self) -> bool:
+        """Asked at boundaries after `on` and after `off`: whether the next step is as it will go on being."""
+        return True
+
+    def facts(self) -> Mapping[str, Any]:
+        """What else was measured, as JSON: a peak of memory, the files that were dropped from the cache ..."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lever:
+    """A kind of change. `takes` names its value in messages ("N", "MODULE:FUNCTION"), None where it takes none.
+
+    `every`: whether `:every=k` is understood, which leaves one call in k as it is. `changes` holds NUMERICS, ORDER and DEMAND,
+    `long_steps` says whether seldom long steps may count alike with it and without.
+    `prepare` raises NotApplicable, with the reason, and ValueError for a value that cannot be meant. `read`, too, raises that ValueError,
+    from the specification alone: so a typo is reported before a training is started for it. `build` makes the change to a loader
+    that the script has just built, for good, and says as JSON what it made of it; where it raises the same, it leaves the loader as it was.
+    `harms` says what it would do to files of the user's where no sandbox holds back all writes: it is refused there. None: nothing.
+    """
+
+    name: str
+    takes: str | None = None
+    takes_optional: bool = False
+    every: bool = False
+    changes: frozenset[str] = frozenset()
+    long_steps: OnLongSteps = "kept"
+    prepare: Callable[[Training, Spec], Change]
+    read: Callable[[Spec], object] | None = None
+    build: Callable[[Any, Spec], Mapping[str, Any]] | None = None
+    harms: str | None = None

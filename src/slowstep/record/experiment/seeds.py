@@ -1,0 +1,201 @@
+"""Seeds of a training that is run several times: what the script sets is shifted by an offset that the environment gives.
+
+Only in trainings that are thrown away. `random`, `numpy.random` and `torch` are seeded before the script can, so that one that sets no
+seeds repeats itself too. What the functions return and raise stays as it was. Generators that a script makes with a seed of its own
+(`torch.Generator`, `random.Random`, `numpy.random.default_rng(1)`) keep that seed: it is the same in all runs.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import os
+import random
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from slowstep.record import imports
+from slowstep.record.patch import Undo, all_of, replace
+from slowstep.record.writing.format import ENV_SEEDS
+
+# Where the script asks for a seed of the system's: any will do, if it is the same in both runs of a pair.
+FIRST_SEED: Final = 20_260_101
+_NUMPY_SEEDS: Final = 2**32
+_TORCH_LOWEST, _TORCH_HIGHEST = -(2**63), 2**64 - 1
+
+# Called after the script has seeded something.
+when_seeded: Final[list[Callable[[], None]]] = []
+_installed: Final[dict[str, Undo]] = {}
+# Whether a seeding function runs already: torch.manual_seed calls those of its devices.
+_inside: Final = [False]
+_asked: Final = [0]
+
+
+def offset() -> int | None:
+    """What the environment says is added to seeds; None where they are to stay as they are."""
+    try:
+        return int(os.environ[ENV_SEEDS])
+    except (KeyError, ValueError):
+        return None
+
+
+def install() -> None:
+    """Shift the seeds of `random` now, and of numpy and torch as soon as they are imported. Once is enough in a process."""
+    added = offset()
+    if added is None:
+        return
+    _once("random", lambda: _shift_random(added))
+    _when_imported("numpy.random", lambda: _shift_numpy(added))
+    _when_imported("torch", lambda: _shift_torch(added))
+
+
+def install_torch() -> None:
+    """The same for a torch that is complete although Python does not say so yet."""
+    install()
+    added = offset()
+    if added is not None:
+        _once("torch", lambda: _shift_torch(added))
+
+
+def remove() -> None:
+    """Put every function back; the generators stay as they are."""
+    imports.forget([name for name in ("numpy.random", "torch") if name not in _installed])
+    while _installed:
+        _installed.popitem()[1]()
+
+
+def _once(name: str, shift: Callable[[], Undo]) -> None:
+    if name not in _installed:
+        _installed[name] = shift()
+
+
+def _when_imported(name: str, shift: Callable[[], Undo]) -> None:
+    module = sys.modules.get(name)
+    if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
+        _once(name, shift)
+    elif name not in _installed:
+        imports.when_imported(name, lambda: _once(name, shift))
+
+
+def _shift_random(added: int) -> Undo:
+    random.seed(FIRST_SEED + added)
+    return replace(random, "seed", _shifted(random.seed, lambda seed: _python_seed(seed, added), name="a", optional=True))
+
+
+def _shift_numpy(added: int) -> Undo:
+    module: Any = sys.modules["numpy.random"]
+    module.seed((FIRST_SEED + added) % _NUMPY_SEEDS)
+    return all_of(
+        [
+            replace(module, "seed", _shifted(module.seed, lambda seed: _numpy_seed(seed, added), name="seed", optional=True)),
+            replace(module, "default_rng", _default_rng(module.default_rng, added)),
+        ]
+    )
+
+
+def _shift_torch(added: int) -> Undo:
+    torch: Any = sys.modules["torch"]
+    # Its own first seed is the system's.
+    torch.manual_seed(FIRST_SEED + added)
+    manual = _shifted(torch.manual_seed, lambda seed: _torch_seed(seed, added), name="seed")
+    drawn = _drawn(torch.manual_seed, added)
+    undos = [replace(owner, name, new) for owner in (torch, torch.random) for name, new in (("manual_seed", manual), ("seed", drawn))]
+    for name in ("manual_seed", "manual_seed_all"):
+        new = _shifted(getattr(torch.cuda, name), lambda seed: _torch_seed(seed, added), name="seed")
+        undos.append(replace(torch.cuda, name, new))
+    return all_of(undos)
+
+
+def _shifted(original: Any, shift: Callable[[Any], Any], *, name: str, optional: bool = False) -> Any:
+    """A seeding function whose first argument, called `name`, is shifted."""
+
+    @functools.wraps(original)
+    def seed(*args: Any, **kwargs: Any) -> Any:
+        if _inside[0]:
+            return original(*args, **kwargs)
+        if args:
+            args = (shift(args[0]), *args[1:])
+        elif name in kwargs or optional:
+            kwargs = {**kwargs, name: shift(kwargs.get(name))}
+        _inside[0] = True
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _inside[0] = False
+            for tell in when_seeded:
+                tell()
+
+    return seed
+
+
+def _drawn(manual_seed: Any, added: int) -> Any:
+    """In place of torch.seed, which takes a seed of the system's and returns it."""
+
+    def seed() -> int:
+        drawn = _next_seed(added)
+        manual_seed(drawn)
+        for tell in when_seeded:
+            tell()
+        return drawn
+
+    return seed
+
+
+def _default_rng(original: Any, added: int) -> Any:
+    @functools.wraps(original)
+    def default_rng(seed: Any = None) -> Any:
+        return original(_next_seed(added) if seed is None else seed)
+
+    return default_rng
+
+
+def _next_seed(added: int) -> int:
+    """A seed in place of the system's: another one each time, and the same ones in each run with this offset."""
+    _asked[0] += 1
+    return FIRST_SEED + added + 1_000_003 * _asked[0]
+
+
+def _python_seed(seed: Any, added: int) -> Any:
+    if seed is None:
+        return _next_seed(added)
+    if isinstance(seed, (int, float)):
+        return seed + added
+    if added and isinstance(seed, str):
+        return f"{seed}#{added}"
+    if added and isinstance(seed, (bytes, bytearray)):
+        return bytes(seed) + str(added).encode()
+    return seed
+
+
+def _numpy_seed(seed: Any, added: int) -> Any:
+    if seed is None:
+        return _next_seed(added) % _NUMPY_SEEDS
+    if not added:
+        return seed
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        return _numpy_seeds(seed, added)
+    # Any other number is an error, which the script shall get.
+    return (number + added) % _NUMPY_SEEDS if 0 <= number < _NUMPY_SEEDS else seed
+
+
+def _numpy_seeds(seeds: Any, added: int) -> Any:
+    """Several numbers make one seed: the offset becomes one more of them."""
+    try:
+        numbers = [operator.index(number) for number in seeds]
+    except TypeError:
+        return seeds
+    return [*numbers, added % _NUMPY_SEEDS]
+
+
+def _torch_seed(seed: Any, added: int) -> Any:
+    try:
+        number = int(seed)
+    except (TypeError, ValueError):
+        return seed
+    if not _TORCH_LOWEST <= number <= _TORCH_HIGHEST:
+        return seed
+    shifted = number + added
+    return shifted if _TORCH_LOWEST <= shifted <= _TORCH_HIGHEST else number - added

@@ -1,7 +1,0 @@
-"""What `lightning.pytorch` shows to its profilers: callbacks, hooks of modules, checkpoints."""
-
-from __future__ import annotations
-
-from slowstep.record.lightning import actions_hook
-
-HOOK = actions_hook("lightning.pytorch", "lightning_actions")

@@ -1,0 +1,23 @@
+"""Begins to record in this process: called in every process of a command that may train, so it loads nothing before it has to."""
+
+from __future__ import annotations
+
+from slowstep.record import active
+
+
+def activate(just_imported: str | None = None, import_began_ns: int | None = None) -> None:
+    """Start recording in this process when it was started by `slowstep run`; does nothing otherwise, or when done before.
+
+    `just_imported` names a module that is complete although Python does not say so yet; `import_began_ns` is when its import began.
+    """
+    if active.recorders:
+        return
+    try:
+        from slowstep.record.launching.activation import activated
+
+        recorder = activated(just_imported, import_began_ns)
+    except Exception:
+        # The training goes on; that nothing was recorded is said by the launcher.
+        return
+    if recorder is not None:
+        active.recorders.append(recorder)

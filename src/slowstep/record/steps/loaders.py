@@ -1,0 +1,130 @@
+"""Describes a loader and its iterator. What a subclass hides or computes wrongly is null, never an error."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any, Final
+
+from slowstep.record.writing.format import READY_UNKNOWN
+
+_MAP_STYLE: Final = 0
+_WRAPPER: Final = "RemoveColumnsCollator"
+_DEEPEST: Final = 8
+
+
+def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
+    """The fields of an iterator's note, from the iterator's attributes and, where known, its loader."""
+    collate = state.get("_collate_fn")
+    function = _whole(collate)
+    if callable(function) and not hasattr(function, "__qualname__"):
+        # An object: what it does when it is called.
+        function = type(function).__call__
+    code = getattr(function, "__code__", None)
+    return {
+        "num_workers": state.get("_num_workers"),
+        "prefetch_factor": state.get("_prefetch_factor"),
+        "batch_size": _batch_size(state, loader),
+        "persistent": state.get("_persistent_workers"),
+        "pin_memory": state.get("_pin_memory"),
+        "in_order": state.get("_in_order"),
+        "workers": [worker.pid for worker in state.get("_workers", ())],
+        "dataset": type(state.get("_dataset")).__qualname__,
+        "dataset_length": _length(state),
+        "batches": _batches(state.get("_index_sampler")),
+        "collate": _qualified_name(function),
+        "collate_file": getattr(code, "co_filename", None),
+        "collate_line": getattr(code, "co_firstlineno", None),
+        "is_default_collate": _is_default_collate(collate),
+        "drop_last": state.get("_drop_last"),
+        "context": _context(loader),
+    }
+
+
+def even_batches(state: dict[str, Any]) -> tuple[int, int, int]:
+    """How many samples every batch of an iterator holds, the index of the last one, and what that holds; all -1 where that is not sure."""
+    sampler: Any = state.get("_index_sampler")
+    size, batches = getattr(sampler, "batch_size", None), _batches(sampler)
+    # A function that collates may make batches of any size, and so may a stream.
+    is_even = _is_default_collate(state.get("_collate_fn")) and state.get("_dataset_kind") == _MAP_STYLE
+    if batches is None or not is_even or type(size) is not int:
+        return -1, -1, -1
+    return size, batches - 1, min(len(sampler.sampler) - (batches - 1) * size, size)
+
+
+def ready_batches(state: dict[str, Any]) -> int:
+    """Batches that workers have made and nobody has asked for yet; READY_UNKNOWN where the system does not say."""
+    queue = state["_worker_result_queue"]
+    try:
+        ready = int(queue.qsize())
+        pinned = state.get("_data_queue")
+        if pinned is not None and pinned is not queue:
+            ready += pinned.qsize()
+        for task in list(state["_task_info"].values()):
+            ready += len(task) == 2
+    except (NotImplementedError, KeyError, AttributeError):
+        return READY_UNKNOWN
+    return min(ready, READY_UNKNOWN - 1)
+
+
+def _batches(sampler: Any) -> int | None:
+    """How many a pass has. A subclass or another's sampler may make batches of any size, and take any time to count them."""
+    if type(sampler) is not getattr(sys.modules.get("torch.utils.data.sampler"), "BatchSampler", None):
+        return None
+    try:
+        return len(sampler)
+    except Exception:
+        # Whatever the __len__ of a sampler inside it raises.
+        return None
+
+
+def _batch_size(state: dict[str, Any], loader: Any) -> int | None:
+    for owner in (loader, getattr(loader, "batch_sampler", None), state.get("_index_sampler")):
+        size = getattr(owner, "batch_size", None)
+        if isinstance(size, int):
+            return size
+    return None
+
+
+def _length(state: dict[str, Any]) -> int | None:
+    # Only of data sets with a sampler, which has asked already: a stream's own idea of its length may cost anything.
+    if state.get("_dataset_kind") != _MAP_STYLE:
+        return None
+    try:
+        return len(state["_dataset"])
+    except Exception:
+        # Whatever a data set's own __len__ raises.
+        return None
+
+
+def _is_default_collate(collate: Any) -> bool:
+    return str(getattr(collate, "__module__", "")).startswith("torch.utils.data")
+
+
+def _whole(function: Any) -> Any:
+    """What a partial function, or a collator that only hands over to another (transformers' RemoveColumnsCollator), stands for."""
+    for _ in range(_DEEPEST):
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif type(function).__name__ == _WRAPPER and callable(inner := getattr(function, "data_collator", None)):
+            function = inner
+        else:
+            break
+    return function
+
+
+def _qualified_name(function: Any) -> str | None:
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    module = getattr(function, "__module__", None)
+    return f"{module}.{name}" if module else name
+
+
+def _context(loader: Any) -> str | None:
+    if loader is None or not loader.num_workers:
+        return None
+    context = getattr(loader, "multiprocessing_context", None)
+    if context is None:
+        import multiprocessing
+
+        return multiprocessing.get_start_method(allow_none=True)
+    return str(getattr(context, "_name", None) or type(context).__name__)

@@ -1,0 +1,131 @@
+"""What a script can say itself: `steps(loader)` for input that cannot be hooked, and `span(name)` for a named stretch of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from time import thread_time_ns
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from slowstep.record.active import active
+from slowstep.record.recorder import now
+from slowstep.record.steps.cpu_marks import build_marks
+from slowstep.record.timing.batches import samples_in
+from slowstep.record.timing.tracebacks import hide_own_frames
+from slowstep.record.writing.format import END, FAILED, FETCH, READY_UNKNOWN, SPAN, WAIT
+from slowstep.stages import STAGES
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+T = TypeVar("T")
+_NOTHING: Final[AbstractContextManager[None]] = nullcontext()
+# A batch during whose wait the training thread computed at least so much of the time was made by it. What is waited for otherwise (another
+# thread, another process, a device) is not known.
+MADE_HERE: Final = 0.5
+# Far from the numbers that hooks give to iterators.
+_FIRST_NUMBER: Final = 1 << 32
+_numbers = [_FIRST_NUMBER]
+
+
+def steps(loader: Iterable[T]) -> Iterator[T]:
+    """Iterate over any input and have the waiting for each batch recorded; without a recording it is `iter(loader)`.
+
+    A torch DataLoader needs no `steps`, and is not recorded twice: where the input reads one, its wait is taken to be this one.
+    """
+    recorder = active()
+    if recorder is None or _is_hooked(loader):
+        return iter(loader)
+    return _Steps(recorder, loader)
+
+
+def span(name: str, stage: str = "output") -> AbstractContextManager[None]:
+    """Name a stretch of time and the stage that it belongs to; without a recording it does nothing. An unknown stage counts as `output`."""
+    recorder = active()
+    return _NOTHING if recorder is None else _Span(recorder, name, stage)
+
+
+def _is_hooked(loader: Any) -> bool:
+    iterate = getattr(type(loader), "__iter__", None)
+    return hasattr(iterate, "__wrapped__") and getattr(iterate, "__module__", "") == "torch.utils.data.dataloader"
+
+
+class _Steps(Iterator[T]):
+    """An iterator whose waits are recorded."""
+
+    def __init__(self, recorder: Recorder, loader: Iterable[T]) -> None:
+        self._recorder = recorder
+        self._batches = iter(loader)
+        self._mark, _ = build_marks(recorder)
+        self._count = 0
+        self._lent: tuple[int, int, int, int] | None = None
+        self._number = _numbers[0] = _numbers[0] + 1
+        recorder.ensure_open()
+        recorder.watch()
+        note = {"kind": "iterator", "id": self._number, "loader": self._number, "num_workers": 0, "workers": []}
+        recorder.note({**note, "dataset": type(loader).__qualname__, "batch_size": None})
+
+    def __next__(self) -> T:
+        recorder, me = self._recorder, self._recorder.local.me
+        outer, me.borrower, self._lent, me.quick = me.borrower, self, None, None
+        used_ns = thread_time_ns()
+        t0 = now()
+        try:
+            batch = next(self._batches)
+        except BaseException as error:  # passed on: the end of the data, the user's own error, or Ctrl-C
+            me.borrower = outer
+            ended = isinstance(error, StopIteration)
+            if not ended:
+                hide_own_frames()
+            recorder.event(WAIT, t0, now(), self._number, -1, -1, END if ended else FAILED, READY_UNKNOWN)
+            raise
+        me.borrower = outer
+        try:
+            t1 = now()
+            # The thread's clock is read around the other one.
+            self._record(batch, t0, t1, min(thread_time_ns() - used_ns, t1 - t0))
+        except Exception as error:  # the border: counted, and never raised into the training
+            recorder.fault(error)
+        return batch
+
+    def _record(self, batch: Any, t0: int, t1: int, used_ns: int) -> None:
+        is_made_here = self._lent is None and used_ns >= MADE_HERE * (t1 - t0)
+        number, index, samples, ready = self._lent or (self._number, self._count, -1, READY_UNKNOWN)
+        self._count += 1
+        found = samples_in(batch)
+        if is_made_here:
+            self._recorder.event(FETCH, t0, t1, index, -1, used_ns)
+        self._recorder.event(WAIT, t0, t1, number, index, samples if found < 0 else found, 0, ready)
+        me = self._recorder.local.me
+        me.waits += 1
+        if me.marking:
+            self._mark(me, t1)
+        if me.when_received is not None:
+            me.when_received(me)
+
+    def lend(self, number: int, index: int, samples: int, ready: int) -> None:
+        """Called by the loader's hook inside this wait: what it would have recorded of its own."""
+        self._lent = (number, index, samples, ready)
+
+
+class _Span(AbstractContextManager[None]):
+    """A named span of time."""
+
+    def __init__(self, recorder: Recorder, name: str, stage: str) -> None:
+        self._recorder, self._name, self._stage = recorder, name, stage
+        self._begin_ns = 0
+
+    def __enter__(self) -> None:
+        self._begin_ns = now()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        t1, recorder = now(), self._recorder
+        try:
+            stage = self._stage if self._stage in STAGES else "output"
+            text = recorder.text_id(str(self._name))
+            recorder.event(SPAN, self._begin_ns, t1, text, STAGES.index(stage), 0, FAILED if error is not None else 0)
+            if stage != self._stage:
+                recorder.health("unknown_stage", "notice", f"slowstep.span takes one of {', '.join(STAGES)}; counted as output")
+        except Exception as fault:  # the border: counted, and never raised into the training
+            recorder.fault(fault)

@@ -1,0 +1,129 @@
+"""Facts about this process and what it may use, recorded so that an analysis never asks the machine it runs on itself."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from typing import Any
+
+from slowstep.record.device.accelerators import accelerators
+from slowstep.record.system.cgroups import find_quota
+from slowstep.record.system.kernel_files import read_size, read_text
+from slowstep.record.system.redact import known_variables, redact_command
+from slowstep.record.writing.format import FORMAT_VERSION
+
+
+def process_line(role: dict[str, Any], *, level: int, started_ns: int) -> dict[str, Any]:
+    """The first line of a process's notes."""
+    return {
+        "kind": "process",
+        "format": FORMAT_VERSION,
+        "pid": os.getpid(),
+        "ppid": os.getppid(),
+        "started_ns": started_ns,
+        "realtime_ns": time.time_ns(),
+        "boot_id": boot_id(),
+        "process_ids": process_ids(),
+        **role,
+        "argv": redact_command(getattr(sys, "orig_argv", sys.argv)),
+        "executable": sys.executable,
+        "python": platform.python_version(),
+        "torch": version_of("torch"),
+        "script": script(),
+        "import_path": import_path(),
+        "cwd": _cwd(),
+        "cores_allowed": cores_allowed(),
+        "cpu_quota": cpu_quota(),
+        "memory_available_bytes": memory_available_bytes(),
+        "level": level,
+        "env": known_variables(os.environ),
+    }
+
+
+def torch_facts() -> dict[str, Any]:
+    """What torch would use. Never initialises CUDA: a process that forks afterwards could not use it."""
+    torch = sys.modules.get("torch")
+    line: dict[str, Any] = {"kind": "facts", "threads": None, "interop": None, "cuda_available": None, "world_size": None}
+    if torch is None:
+        return line
+    line["threads"] = torch.get_num_threads()
+    line["interop"] = torch.get_num_interop_threads()
+    line["cores"] = cores_allowed()
+    line["accelerators"] = accelerators()
+    version = getattr(torch, "version", None)
+    line["accelerator_built"] = bool(getattr(version, "cuda", None) or getattr(version, "hip", None))
+    if not torch.backends.cuda.is_built():
+        line["cuda_available"] = False
+    elif torch.cuda.is_initialized():
+        line["cuda_available"] = True
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        line["world_size"] = distributed.get_world_size()
+        line["rank"] = distributed.get_rank()
+    return line
+
+
+def boot_id() -> str | None:
+    """This machine's boot: clocks of processes with another one cannot be compared. None where the kernel does not say."""
+    return _first_line("/proc/sys/kernel/random/boot_id")
+
+
+def process_ids() -> str | None:
+    """The namespace of this process's number: in another container the same number is another process. None where the kernel has none."""
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return None
+
+
+def version_of(module: str) -> str | None:
+    """The version of a module that is already imported; None where it is not, or does not say."""
+    version = getattr(sys.modules.get(module), "__version__", None)
+    return None if version is None else str(version)
+
+
+def script() -> str | None:
+    """The file that Python was started with; None for `-c`, an interactive session or an embedded Python."""
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    return os.path.abspath(path) if isinstance(path, str) else None
+
+
+def import_path() -> list[str]:
+    """The folders in which Python looks for modules: a file's module is named by its path below one. Empty where they are not known."""
+    try:
+        # Somebody may have put a Path there.
+        return [os.path.abspath(str(entry)) for entry in sys.path]
+    except OSError:  # the current folder is gone
+        return []
+
+
+def cores_allowed() -> int | None:
+    """Cores that this process may run on; None where the system does not say."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
+def cpu_quota() -> float | None:
+    """Cores' worth of CPU time that the control group allows; None where it sets no limit."""
+    quota = find_quota()
+    return None if quota is None else quota.cores
+
+
+def memory_available_bytes() -> int | None:
+    """Memory that could be used without swapping, by the kernel's estimate; the limit of a control group is left out of it."""
+    return read_size("/proc/meminfo", "MemAvailable:")
+
+
+def _cwd() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
+def _first_line(path: str) -> str | None:
+    lines = (read_text(path) or "").splitlines()
+    return lines[0].strip() if lines else None

@@ -1,0 +1,60 @@
+"""Finds the line of the user's own code that called into a framework."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import FrameType
+from typing import Any, Final
+
+from slowstep.record.timing.frame_lines import line_of
+from slowstep.record.timing.tracebacks import PACKAGE
+
+_FRAMEWORKS: Final = tuple(
+    f"{os.sep}{name}{os.sep}" for name in ("torch", "lightning", "pytorch_lightning", "lightning_fabric", "accelerate", "transformers")
+)
+_TORCH: Final = f"-packages{os.sep}torch{os.sep}"
+# As deep as the stack sampler looks.
+_DEEPEST: Final = 128
+_OPTIMIZER_FILE: Final = os.path.join("torch", "optim", "optimizer.py")
+
+
+def training_frame(frame: FrameType | None) -> dict[str, Any] | None:
+    """The innermost frame outside torch, slowstep and the frameworks on top of torch: file, function, line and first line."""
+    while frame is not None:
+        code = frame.f_code
+        if not _is_framework(code.co_filename):
+            return {"file": code.co_filename, "function": code.co_qualname, "line": line_of(frame), "first_line": code.co_firstlineno}
+        frame = frame.f_back
+    return None
+
+
+def call_path(frame: FrameType | None) -> list[list[Any]]:
+    """The frames that lead to a call into torch, root first, as [file, function, first line, line]; frames of slowstep are left out."""
+    while frame is not None and (frame.f_code.co_filename.startswith(PACKAGE) or _TORCH in frame.f_code.co_filename):
+        frame = frame.f_back
+    path: list[list[Any]] = []
+    while frame is not None and len(path) < _DEEPEST:
+        code = frame.f_code
+        if not code.co_filename.startswith(PACKAGE):
+            path.append([code.co_filename, code.co_qualname, code.co_firstlineno, line_of(frame)])
+        frame = frame.f_back
+    path.reverse()
+    return path
+
+
+def is_updating() -> bool:
+    """Whether the calling thread is inside torch's own code around an optimizer's `step`, where the list of hooks is walked."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename.endswith(_OPTIMIZER_FILE):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_framework(file: str) -> bool:
+    if file.startswith((PACKAGE, "<frozen ")):
+        return True
+    # Only installed packages: a script of the user's may live in a folder named torch.
+    return "-packages" in file and any(name in file for name in _FRAMEWORKS)

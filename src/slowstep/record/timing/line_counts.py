@@ -1,0 +1,205 @@
+"""How often each line of a few functions runs in one body, gap or fetch: that tells a loop in Python from one long operation.
+
+The time of a function says nothing of it: `a @ b` and a loop over pixels are both a line of Python. Counting costs a quarter of a
+microsecond a line, so it is done in one or two stretches, for functions that hold time, and ends by itself after some thousand lines.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any, Final
+
+from slowstep.record.timing.called import Called
+from slowstep.record.timing.tracebacks import PACKAGE
+
+# Functions of the user's with less than this share of a body (without its backward) or gap are not counted.
+WORTH_SHARE: Final = 0.05
+# Some 3 ms.
+MOST_LINES: Final = 6_000
+# Of a fetch that takes long, a line for each of so many microseconds, that a sample of it ends before counting does: pixel by pixel, a
+# picture of 100 x 100 is 40,000 lines. Lines of 0.06 us were measured: of nine samples or more the first then ends in time. Counted once,
+# that fetch takes about as long again at most.
+LINE_EACH_US: Final = 0.5
+MOST_OF_LONG: Final = 100_000
+MOST_WRITTEN: Final = 30
+_SHORT_LINES: Final = 100
+# What runs beside it for a moment makes a line take longer, never shorter.
+_COUNTED_ALIKE: Final = 5
+_TORCH: Final = f"-packages{os.sep}torch{os.sep}"
+_STDLIB: Final = os.path.dirname(os.__file__) + os.sep
+
+
+class LineCounts:
+    """Counts lines of one kind of stretch, between `begin` and `end`, but for what runs while this thread makes a batch (`is_making`).
+
+    A stretch that `is_call` is one call of a function, with all that it calls: what had begun before does not go on in it.
+    """
+
+    def __init__(
+        self, note: Callable[[dict[str, Any]], None], is_making: Callable[[], bool], *, of: str = "body", is_call: bool = False
+    ) -> None:
+        self._note, self._is_making, self._of, self._is_call = note, is_making, of, is_call
+        self.running = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Start anew, as in a forked child, which inherits a trace function."""
+        if self.running:
+            sys.settrace(None)
+        self.running, self.stretches = False, 0
+        self._counter: _Counter | None = None
+
+    def begin(self, entries: list[Any], wall_s: float, stretches: int = 1) -> None:
+        """Begin to count lines of the functions that are worth it, by the profiler's `entries` of `stretches` that took `wall_s` in all."""
+        self.running = True
+        self.stretches += 1
+        most = max(MOST_LINES, min(int(wall_s / stretches * 1e6 / LINE_EACH_US), MOST_OF_LONG)) if self._is_call else MOST_LINES
+        rest_s = wall_s - _backward_s(entries)
+        codes, frame = worthwhile(entries, rest_s), None
+        if not self._is_call and wall_s - sum(entry.inlinetime for entry in entries) >= WORTH_SHARE * rest_s:
+            # The rest was spent in functions that had begun before: the training loop itself.
+            frame = users_frame(sys._getframe(1))
+        self._counter = None
+        if sys.gettrace() is None and (codes or frame is not None):
+            self._counter = _Counter(codes, frame, self._is_making, most)
+            self._counter.start()
+
+    def end(self, *, keep: bool = True) -> None:
+        """End the count and, to `keep` it, write it down."""
+        self.running = False
+        counter, self._counter = self._counter, None
+        if counter is not None:
+            counter.stop()
+            if keep:
+                # Somebody's own trace function, set meanwhile, is not taken away for that.
+                each_ns = counting_ns() if sys.gettrace() is None else None
+                self._note({"kind": "lines", "of": self._of, **counter.result(), "counting_ns": each_ns})
+
+
+class _Counter:
+    def __init__(self, codes: set[CodeType], frame: FrameType | None, is_making: Callable[[], bool], most: int) -> None:
+        self._codes, self._frame, self._is_making = codes, frame, is_making
+        self._found: dict[tuple[CodeType, int], list[int]] = {}
+        self._called = Called()
+        self._left = most
+        self._global = self._build()
+
+    def start(self) -> None:
+        sys.settrace(self._global)
+        if self._frame is not None:
+            self._frame.f_trace = self._local
+
+    def stop(self) -> None:
+        # Somebody may have set a trace function of his own meanwhile: that one is not ours to stop.
+        if sys.gettrace() is self._global:
+            sys.settrace(None)
+        if self._frame is not None and self._frame.f_trace is self._local:
+            self._frame.f_trace = None
+        # Calls that go on are the script's frames, with all that these hold.
+        self._frame = None
+        self._called.leave()
+
+    def _build(self) -> Callable[[FrameType, str, Any], Any]:
+        codes, found, calls, clock, is_making = self._codes, self._found, self._called, time.monotonic_ns, self._is_making
+        # The line that runs now, and since when.
+        current: list[Any] = [None, 0]
+
+        def local(frame: FrameType, event: str, argument: Any) -> Any:
+            at_ns = clock()
+            last, since_ns = current
+            if last is not None:
+                last[1] += at_ns - since_ns
+            current[0] = None
+            if event == "line":
+                self._left -= 1
+                if self._left < 0:
+                    self.stop()
+                    frame.f_trace = None
+                    return None
+                key = (frame.f_code, frame.f_lineno)
+                current[0] = found.get(key) or found.setdefault(key, [0, 0])
+                current[0][0] += 1
+                current[1] = clock()
+            elif event == "return":
+                calls.end(frame, argument)
+            return local
+
+        def called(frame: FrameType, event: str, _: Any) -> Any:
+            if frame.f_code not in codes or is_making():
+                return None
+            calls.begin(frame)
+            return local
+
+        self._local = local
+        return called
+
+    def each_ns(self) -> list[float]:
+        """How long each line took, on average."""
+        return [ns / n for n, ns in self._found.values()]
+
+    def result(self) -> dict[str, Any]:
+        """Lines by time: how often each ran and ns in it, the counting's own time of a line left in; `complete` where none was left out."""
+        rows = sorted(self._found.items(), key=lambda row: -row[1][1])[:MOST_WRITTEN]
+        lines = [
+            {"file": code.co_filename, "function": code.co_qualname, "first_line": code.co_firstlineno, "line": line, "count": n, "ns": ns}
+            for (code, line), (n, ns) in rows
+        ]
+        return {"complete": self._left >= 0, "lines": lines, "functions": self._called.result()}
+
+
+def counting_ns() -> int:
+    """What counting adds to a line, in ns: what it finds of lines that do nothing."""
+    return int(min(_counting_once_ns() for _ in range(_COUNTED_ALIKE)))
+
+
+def _counting_once_ns() -> float:
+    counter = _Counter({_do_nothing.__code__}, None, lambda: False, MOST_LINES)
+    counter.start()
+    _do_nothing()
+    counter.stop()
+    return min(counter.each_ns(), default=0.0)
+
+
+def _do_nothing() -> None:
+    for _ in range(_SHORT_LINES):
+        pass
+
+
+def worthwhile(entries: list[Any], rest_s: float) -> set[CodeType]:
+    """The user's functions that hold time, their own and that of libraries which they call, from the profiler's entries of stretches that
+    took so long without backward.
+    """
+    users = [entry for entry in entries if isinstance(entry.code, CodeType) and is_users(entry.code.co_filename)]
+    return {entry.code for entry in users if entry.inlinetime + _in_libraries_s(entry) >= WORTH_SHARE * rest_s}
+
+
+def _in_libraries_s(entry: Any) -> float:
+    """How long a function was in those of libraries that are written in Python; torch's are layers of a model, and left out."""
+    files = ((float(call.totaltime), call.code.co_filename) for call in entry.calls or () if isinstance(call.code, CodeType))
+    return sum(seconds for seconds, file in files if not (is_users(file) or file.startswith(PACKAGE) or _TORCH in file))
+
+
+def _backward_s(entries: list[Any]) -> float:
+    """How long our hook was in backward, of the profiler's entries."""
+    found = (e.totaltime for e in entries if isinstance(e.code, CodeType) and e.code.co_name == "backward" and _is_hook(e.code.co_filename))
+    return max(found, default=0.0)
+
+
+def _is_hook(file: str) -> bool:
+    return file.startswith(PACKAGE) and os.path.basename(file) == "torch_backward.py"
+
+
+def is_users(file: str) -> bool:
+    """Whether a file is neither installed nor generated nor our own."""
+    return not (file.startswith(("<", PACKAGE, _STDLIB)) or "-packages" in file)
+
+
+def users_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of the user's, of this one and its callers."""
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame

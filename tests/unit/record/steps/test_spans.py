@@ -1,0 +1,161 @@
+"""`slowstep.steps` and `slowstep.span`: free without a recording, exact with one."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import slowstep
+from recorded import Process, make_folder, only
+from slowstep.record import active
+from slowstep.record.recorder import Recorder
+from slowstep.record.steps import spans
+from slowstep.record.writing.format import END, FAILED
+from slowstep.sources.recording import SOURCE
+from slowstep.stages import STAGES
+
+
+@pytest.fixture
+def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
+    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
+    monkeypatch.setattr(active, "recorders", [recorder])
+    yield recorder
+    recorder.stop("test")
+
+
+def ended(recorder: Recorder) -> Process:
+    recorder.stop("exit")
+    return only(recorder.folder)
+
+
+def test_without_a_recording_steps_is_iter() -> None:
+    iterator = iter([1, 2])
+
+    assert slowstep.steps(iterator) is iterator
+    assert type(slowstep.steps([1])) is type(iter([]))
+
+
+def test_without_a_recording_all_spans_are_one_that_does_nothing() -> None:
+    one, other = slowstep.span("validation"), slowstep.span("other", stage="no such stage")
+
+    assert one is other
+    # The next call finds it in the module, without asking where it lives.
+    assert "span" in vars(slowstep)
+    with one as nothing:
+        assert nothing is None
+
+
+def test_an_empty_input_has_one_wait_for_nothing(recorder: Recorder) -> None:
+    assert list(slowstep.steps([])) == []
+
+    assert [record.flags for record in ended(recorder).of("WAIT")] == [END]
+
+
+def test_each_batch_is_a_wait_with_its_index(recorder: Recorder) -> None:
+    class Batch:
+        shape = (16, 3)
+
+    batches = [Batch(), Batch()]
+
+    assert list(slowstep.steps(batches)) == batches
+
+    process = ended(recorder)
+    waits = [(record.b, record.c, record.flags) for record in process.of("WAIT")]
+    assert waits == [(0, 16, 0), (1, 16, 0), (-1, -1, END)]
+    (note,) = process.noted("iterator")
+    assert {record.a for record in process.of("WAIT")} == {note["id"]}
+    assert note["dataset"] == "list"
+
+
+def test_a_batch_is_made_by_the_training_thread_where_that_computes_meanwhile(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The thread's clock goes with the other one while it computes, however busy the machine is.
+    computed_ns = [0]
+    monkeypatch.setattr(spans, "thread_time_ns", lambda: computed_ns[0])
+
+    def batches() -> Iterator[int]:
+        begun_ns = time.monotonic_ns()
+        time.sleep(0.021)
+        computed_ns[0] += time.monotonic_ns() - begun_ns
+        yield 1
+        time.sleep(0.05)
+        yield 2
+
+    list(slowstep.steps(batches()))
+
+    process = ended(recorder)
+    (made,) = process.of("FETCH")
+    first, second = (wait for wait in process.of("WAIT") if not wait.flags)
+    assert (made.t0, made.t1, made.a) == (first.t0, first.t1, first.b)
+    assert 20_000_000 <= made.c <= made.t1 - made.t0
+    assert second.t0 > first.t1
+
+
+def test_no_batch_takes_more_processor_time_than_time(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = itertools.count(step=1_000_000_000)
+    monkeypatch.setattr(spans, "thread_time_ns", lambda: next(readings))
+
+    list(slowstep.steps([1]))
+
+    (made,) = ended(recorder).of("FETCH")
+    assert made.c == made.t1 - made.t0
+
+
+def test_what_is_noted_of_any_input_can_be_read_back(recorder: Recorder) -> None:
+    list(slowstep.steps([1, 2]))
+
+    recorder.stop("exit")
+    timeline = SOURCE.read(Path(recorder.folder))
+    assert timeline.table("iterators").select("dataset", "num_workers").rows() == [("list", 0)]
+    assert [row.name for row in timeline.health if "notes" in row.name] == []
+
+
+def test_what_the_input_raises_passes_and_is_flagged(recorder: Recorder) -> None:
+    def broken() -> Iterator[int]:
+        yield 1
+        raise LookupError("broken")
+
+    with pytest.raises(LookupError, match="broken"):
+        list(slowstep.steps(broken()))
+
+    assert [record.flags for record in ended(recorder).of("WAIT")] == [0, FAILED]
+
+
+def test_a_span_has_its_name_and_stage(recorder: Recorder) -> None:
+    with slowstep.span("validation", stage="store"):
+        pass
+    with slowstep.span("validation"):
+        pass
+
+    process = ended(recorder)
+    (text,) = process.noted("text")
+    assert text["text"] == "validation"
+    assert [(record.a, STAGES[record.b]) for record in process.of("SPAN")] == [(text["id"], "store"), (text["id"], "output")]
+
+
+def test_an_exception_passes_through_a_span_and_is_flagged(recorder: Recorder) -> None:
+    with pytest.raises(LookupError), slowstep.span("validation"):
+        raise LookupError
+
+    assert [record.flags for record in ended(recorder).of("SPAN")] == [FAILED]
+
+
+def test_an_unknown_stage_is_counted_as_output_and_said(recorder: Recorder) -> None:
+    with slowstep.span("validation", stage="nonsense"):
+        pass
+
+    process = ended(recorder)
+    assert [STAGES[record.b] for record in process.of("SPAN")] == ["output"]
+    assert process.health == {"unknown_stage": 1}
+
+
+def test_spans_after_the_end_of_the_recording_cost_nothing(recorder: Recorder) -> None:
+    recorder.stop("steps")
+
+    assert slowstep.span("one") is slowstep.span("other")
+    assert slowstep.steps(iter(())) is not None
+    assert sorted(os.listdir(recorder.folder)) == ["control", "launcher.jsonl"]
