@@ -25,6 +25,8 @@ def _answer(report: Mapping[str, Any]) -> dict[str, Any]:
         "verdict": _of(report["verdict"], "state", "stage", "healthy", "rule"),
         "steps": report["run"]["steps"],
         "throughput": report["throughput"],
+        "capture": _capture(report["run"].get("capture")),
+        "ranks": [_of(row, "rank", "steps", "samples_per_s", "own_ms", "state", "rule") for row in report["run"].get("rank_rows", [])],
         "ledger": {row["stage"]: _stage(row) for row in report["ledger"]},
         "findings": [_finding(row) for row in report["findings"]],
         "next": report["next"] and report["next"]["stage"],
@@ -37,6 +39,10 @@ def _answer(report: Mapping[str, Any]) -> dict[str, Any]:
 def written(values: Mapping[str, Any]) -> str:
     """The text of a golden file: a line for each value, so that a difference shows what changed."""
     return json.dumps(_rounded(values), indent=1, ensure_ascii=False) + "\n"
+
+
+def _capture(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if row is None else _of(row, "steps", "extra_ms")
 
 
 def _stage(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Every recording and trace of tests/data gives the answer that its golden file holds.
 
-A golden file changes only in a commit that changes nothing else, with a record in docs/decisions that says why the new answer is right:
-`pytest tests/golden --update-snapshots` writes them.
+A golden file changes only in a commit that changes nothing else, with a record in docs/decisions that says why the new answer is right
+(docs/decisions/README.md): `pytest tests/golden --update-snapshots` writes them. A new recording or trace gets its file by the same
+command; where its answer is wrong, PROVENANCE.md beside it says what is right.
 """
 
 from __future__ import annotations

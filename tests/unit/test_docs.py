@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["CONTRIBUTING.md", "README.md", *(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))]
+PAGES = ["CONTRIBUTING.md", "README.md", *(page.relative_to(ROOT).as_posix() for page in (ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -65,7 +65,10 @@ class Batches:
         return (int(low), int(high)) if low < high else None
 
     def _of(self, first: int, last: int) -> Ints:
-        return np.zeros(0, dtype=np.int64) if self.sizes is None else self.sizes[(self.stretch >= first) & (self.stretch < last)]
+        """Those of these stretches that hold a sample: no training is one of empty batches."""
+        if self.sizes is None:
+            return np.zeros(0, dtype=np.int64)
+        return self.sizes[(self.stretch >= first) & (self.stretch < last) & (self.sizes > 0)]
 
 
 def find_batches(trainer: Trainer, edges: Ints, totals: pl.DataFrame) -> Batches:

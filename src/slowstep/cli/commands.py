@@ -44,6 +44,7 @@ _HOMES: Final = {
     "prove": _Home("slowstep.cli.prove", "Measure by experiment which fix makes a training faster."),
     "bench": _Home("slowstep.cli.bench", "Measure the loader, or the compute, of a training alone."),
     "compare": _Home("slowstep.cli.compare", "Say how much faster one run is than another, and where."),
+    "demo": _Home("slowstep.cli.demo", "Record a bundled training with a known bottleneck."),
     "runs": _Home("slowstep.cli.runs", "List the recordings that were made here."),
     "explain": _Home("slowstep.cli.explain", "Explain a rule or a lever."),
 }

@@ -22,7 +22,7 @@ from slowstep.experiments.repeated import Repeated
 from slowstep.experiments.results import Result, Results, find_results, verdict_on_bound
 from slowstep.experiments.stats import Estimate
 from slowstep.record.lever import NUMERICS
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 
 # A sandbox that writes at half the speed, or twice, changes what checkpoints and logs cost.
 USUAL_WRITES = (0.5, 2.0)
@@ -298,8 +298,8 @@ def _doubts(experiment: Experiment, results: Results | None) -> list[HealthRow]:
             "seldom-long-steps",
             "notice",
             f"in {format_count(long.blocks, 'block')} some steps took up to {long.most_ns / 1e9:.1f} s longer than usual, input apart, "
-            f"{long.share:.0%} of the time in all. They are too few to fall on every lever alike, so their time is spread over all, except "
-            "for levers that leave out calls or change what a batch is. What other levers do to such steps was not measured",
+            f"{format_share(long.share)} of the time in all. They are too few to fall on every lever alike, so their time is spread over "
+            "all, except for levers that leave out calls or change what a batch is. What other levers do to such steps was not measured",
         )
     if experiment.repeated.is_doubtful:
         add("reruns-not-trustworthy", "error", "whole runs without a lever differed from each other: repeat on a quieter machine")

@@ -121,8 +121,8 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
         "batches_per_step": steps.batches_per_step,
         "device": attempt.otherwise(None, lambda: m.device),
         "started": run.started,
-        "duration_s": (run.ended_ns - began_ns) / 1e9 if run.ended_ns and began_ns else None,
-        "startup_s": (first - run.started_ns) / 1e9 if run.started_ns and not follows else None,
+        "duration_s": _seconds(began_ns, run.ended_ns),
+        "startup_s": None if follows else _seconds(run.started_ns, first),
         "warmup_steps": steps.warmup,
         "provisional": is_provisional(m),
         "recording": str(folder),
@@ -145,6 +145,11 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
     if steps.batch_sizes is not None:
         row["batch_sizes"] = list(steps.batch_sizes)
     return cast(Run, row)
+
+
+def _seconds(begin_ns: int | None, end_ns: int | None) -> float | None:
+    """From one time to another; None where one is unknown, or in a damaged recording lies on the wrong side of the other."""
+    return (end_ns - begin_ns) / 1e9 if begin_ns and end_ns and end_ns >= begin_ns else None
 
 
 def _in_turn(training: Training) -> InTurn:

@@ -15,7 +15,7 @@ from slowstep.experiments.figures import FEWEST_BLOCKS, Figure, ratio
 from slowstep.experiments.loader_curve import beside_others, gain_without_workers
 from slowstep.experiments.loader_speed import Point, page_cache
 from slowstep.experiments.loader_stages import READING, Calls
-from slowstep.units import format_count, format_ratio
+from slowstep.units import format_count, format_ratio, format_share
 
 Kind = Literal["cpu", "storage", "network", "blocked", "transport", "start", "undetermined"]
 
@@ -83,7 +83,7 @@ def judge(
         return Bound(kind="undetermined", sentence="too few batches were read to say what limits the loader", rows=rows)
     # Workers that make batches all the time are what is waited for, whatever a receipt takes beside that.
     if ready is not None and _carrying(point, ready) > max(HALF, shares.making.value):
-        sentence = f"a batch is ready {ready:.0%} of the time: receiving it takes long, not making it"
+        sentence = f"a batch is ready {format_share(ready)} of the time: receiving it takes long, not making it"
         return Bound(kind="transport", sentence=sentence, rows=rows)
     # Both are needed: a way that is long and that many workers share may still be worth it, and without workers caches may be warmer.
     if carrying is not None and carrying > HALF and (gain := gain_without_workers(point, points)) is not None:
@@ -95,7 +95,9 @@ def judge(
     if shares.blocked.low > HALF:
         kind, cause = _cause(point, calls, shares.blocked.value)
         return Bound(kind=kind, sentence=cause, rows=rows)
-    sentence = f"mixed: {shares.computing.value:.0%} of making a batch is computing and {shares.blocked.value:.0%} waiting"
+    sentence = (
+        f"mixed: {format_share(shares.computing.value)} of making a batch is computing and {format_share(shares.blocked.value)} waiting"
+    )
     return Bound(kind="undetermined", sentence=sentence, rows=rows)
 
 
@@ -153,12 +155,13 @@ def _carrying(point: Point, ready: float) -> float:
 
 def _starting(point: Point) -> str:
     length = "" if point.epoch_batches is None else f", of {format_count(round(point.epoch_batches), 'batch', 'batches')}"
-    return f"{point.starting:.0%} of its time goes to starting workers at each epoch{length}, and to ending them"
+    return f"{format_share(point.starting)} of its time goes to starting workers at each epoch{length}, and to ending them"
 
 
 def _uneven(making: Figure) -> str:
     return (
-        f"workers make batches only {making.value:.0%} of their time, yet none lies ready: batches that take unequal times wait for "
+        f"workers make batches only {format_share(making.value)} of their time, yet none lies ready: "
+        "batches that take unequal times wait for "
         "each other, or sending them takes the rest"
     )
 
@@ -166,7 +169,7 @@ def _uneven(making: Figure) -> str:
 def _computing(point: Point, shares: _Shares, cores: float | None, points: Sequence[Point]) -> str:
     share = 0.0 if shares.computing is None else shares.computing.value
     who = "the training thread makes its own batches and" if not point.workers else "while making batches, a worker"
-    text = f"{who} computes {share:.0%} of the time"
+    text = f"{who} computes {format_share(share)} of the time"
     if shares.cores is None or cores is None:
         return text
     text += f", {shares.cores:.1f} of {cores:g} cores are busy"
@@ -187,21 +190,21 @@ def _computing(point: Point, shares: _Shares, cores: float | None, points: Seque
 
 def _too_long_a_way(carrying: float, gain: float) -> str:
     return (
-        f"moving a sample from a worker to the training is {carrying:.0%} of what a sample takes, and without workers the loader alone is "
-        f"{format_ratio(gain)} as fast: use no workers, or larger batches of fewer tensors"
+        f"moving a sample from a worker to the training is {format_share(carrying)} of what a sample takes, "
+        f"and without workers the loader alone is {format_ratio(gain)} as fast: use no workers, or larger batches of fewer tensors"
     )
 
 
 def _cause(point: Point, calls: Calls | None, blocked: float) -> tuple[Kind, str]:
     """What producers stand still for: told by their calls where half of their reading is of one kind, else by counters of the kernel."""
-    text = f"making a batch is {blocked:.0%} waiting"
+    text = f"making a batch is {format_share(blocked)} waiting"
     kinds = {kind: calls.whole((kind,)) for kind in READING} if calls else {}
     most = max(kinds, key=lambda kind: kinds[kind], default=None)
     if calls is not None and most is not None and kinds[most] > HALF * sum(kinds.values()) and kinds[most] > 0 and most != "file":
         return ("network" if most == "network" else "blocked"), f"{text}, in {calls.top.get(most, most)}"
     read, storage = point.total("read_bytes"), point.total("storage_bytes")
     if read is not None and storage and storage >= FROM_STORAGE * max(read, storage):
-        return "storage", f"{text}, and {storage / max(read, storage):.0%} of what it reads comes from storage"
+        return "storage", f"{text}, and {format_share(storage / max(read, storage))} of what it reads comes from storage"
     connections = max((s.get("connections") or 0 for s in point.slices), default=0)
     if connections and (point.total("received_bytes") or 0) > 0:
         return "network", f"{text}, with {format_count(connections, 'connection')} open"

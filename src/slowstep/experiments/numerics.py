@@ -163,8 +163,8 @@ def _said_not_finite(numerics: Numerics) -> str:
 
 
 def _said(difference: Difference) -> str:
-    beside = "" if difference.spread is None else f", between seeds {difference.spread:.2%}"
-    return f"{difference.relative:+.2%} with the lever{beside}"
+    beside = "" if difference.spread is None else f", between seeds {difference.spread * 100:.2f} %"
+    return f"{difference.relative * 100:+.2f} % with the lever{beside}"
 
 
 def _doubts(numerics: Numerics) -> str:

@@ -20,7 +20,7 @@ from slowstep.experiments.readings import Steps
 from slowstep.experiments.repeated import Repeated
 from slowstep.experiments.stats import Estimate, estimate
 from slowstep.record.lever import DEMAND, Lever, OnLongSteps
-from slowstep.units import format_duration
+from slowstep.units import format_duration, format_share
 
 State = Literal["measured", "not applicable", "failed", "unmeasured"]
 # Why a gain that is seen to be small refutes nothing: others have the cores that the lever asks for, what it changes came too seldom, it
@@ -42,17 +42,17 @@ NOT_UNDONE: Final = "not undone"
 ONLY_WALL: Final = "other processes used little of the machine"
 UNKNOWN_LOAD: Final = "what other processes used of the machine is not known"
 OWN_DEMAND: Final = "waiting for a core is the lever's own doing"
-CORRECTED: Final = "other processes used {share:.0%} of the machine: time spent waiting for a core is left out"
+CORRECTED: Final = "other processes used {share} of the machine: time spent waiting for a core is left out"
 RERUNS: Final = "whole runs are compared by wall time"
 MORE: Final = "give a larger --budget (or a finer --precision, where that ended it)"
 NO_EFFECT: Final = f"nothing that it changes happened in the {{steps}} steps counted with it; if the script does it less often, {MORE}"
 SELDOM: Final = f"what it changes happened in only {{blocks}} of its {{rounds}} blocks, too few to refute it: {MORE}"
 LOADED: Final = (
-    "not refuted, because it needs cores and other processes used {share:.0%} of them meanwhile: measure its gain on a machine that "
+    "not refuted, because it needs cores and other processes used {share} of them meanwhile: measure its gain on a machine that "
     "they leave alone"
 )
 STOLEN: Final = (
-    "not refuted, because it needs cores and the hypervisor may have kept up to {share:.0%} of them just then: measure its gain on a "
+    "not refuted, because it needs cores and the hypervisor may have kept up to {share} of them just then: measure its gain on a "
     "machine that gives all of them"
 )
 LONG_STEPS: Final = "not refuted, because steps of up to {most} more than usual came too seldom to tell whether it shortens them, too"
@@ -60,7 +60,7 @@ KEPT_FIRST: Final = (
     "as measured it gains {gain:.2f}x, but the first batch of each validation is still read ({each}), and without it the gain may be "
     "larger: use stub=MODULE:FUNCTION on the function that validates"
 )
-UNCORRECTED: Final = "other processes used {share:.0%} of the machine, and how long the training waited for a core is not known"
+UNCORRECTED: Final = "other processes used {share} of the machine, and how long the training waited for a core is not known"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -244,10 +244,10 @@ def needing_cores(
     if foreign_share is None or not len(steps.ns):
         return {}
     if foreign_share >= BUSY_FROM:
-        return dict.fromkeys(demanding, LOADED.format(share=foreign_share))
+        return dict.fromkeys(demanding, LOADED.format(share=format_share(foreign_share)))
     of_time = {arm: float(steps.ns[steps.arm == arm].sum() / steps.ns.sum()) for arm in demanding}
     stolen = {arm: min(stolen_share / share, 1.0) for arm, share in of_time.items() if share}
-    return {arm: STOLEN.format(share=share) for arm, share in stolen.items() if share >= BUSY_FROM}
+    return {arm: STOLEN.format(share=format_share(share)) for arm, share in stolen.items() if share >= BUSY_FROM}
 
 
 def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> Verdict | Literal["upper bound"]:
@@ -384,4 +384,4 @@ def _why(found: Estimate, changes: tuple[str, ...], foreign_share: float | None)
         return ONLY_WALL
     if DEMAND in changes:
         return OWN_DEMAND
-    return (CORRECTED if found.uses_corrected else UNCORRECTED).format(share=foreign_share)
+    return (CORRECTED if found.uses_corrected else UNCORRECTED).format(share=format_share(foreign_share))

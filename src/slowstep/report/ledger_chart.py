@@ -67,8 +67,14 @@ def _draw_row(canvas: Canvas, row: LedgerRow, whole: float, digits: int) -> None
         (_bar(canvas, share / whole, room).ljust(room), style),
         " ",
         (format_share(share).rjust(_SHARE_CELLS), "bold"),
-        ("unknown" if milliseconds is None else f"{milliseconds:,.{digits}f}").rjust(_TIME_CELLS),
+        ("unknown" if milliseconds is None else _milliseconds(milliseconds, digits)).rjust(_TIME_CELLS),
     )
+
+
+def _milliseconds(milliseconds: float, digits: int) -> str:
+    """To the chart's digits; of what has no room for them, a step of weeks in a damaged trace, the order of magnitude."""
+    text = f"{milliseconds:,.{digits}f}"
+    return text if len(text) < _TIME_CELLS else f"{milliseconds:.1e}"
 
 
 def _bar(canvas: Canvas, fraction: float, room: int) -> str:

@@ -1,7 +1,7 @@
 """Make the recordings again: python tests/data/recordings/make.py [NAME...]
 
-Each script in scripts/ runs under `slowstep run` with its problem and without it. What was recorded is packed, with the folders of the
-machine renamed; the report is left out.
+Each script in scripts/ runs under `slowstep run` with its problem and without it, and each in scripts/unpaired/ once, by the command that
+stands in COMMANDS. What was recorded is packed, with the folders of the machine renamed; the report is left out.
 """
 
 from __future__ import annotations
@@ -18,38 +18,71 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SCRIPTS = HERE / "scripts"
+UNPAIRED = SCRIPTS / "unpaired"
 FORMS = ("problem", "fixed")
+TWO_RANKS = ("run", "torchrun", "--standalone", "--nproc-per-node", "2", "two_ranks.py")
+# By the name of the recording; what is not here is recorded by `slowstep run SCRIPT`.
+COMMANDS = {
+    **{f"gil_contention-{form}": ("run", "gil_contention.py", form) for form in FORMS},
+    **{f"straggler_samples-{form}": ("run", "straggler_samples.py", form) for form in FORMS},
+    "growing_step_time-problem": ("run", "growing_step_time.py", "problem"),
+    "captured": ("run", "--capture", "31-32", "captured.py"),
+    "proved": ("prove", "--levers", "workers=2", "--budget", "20s", "proved.py"),
+    "two_ranks-alike": TWO_RANKS,
+    "two_ranks-one_slow": (*TWO_RANKS, "one_slow"),
+}
+# The last commit whose recorder wrote format 1.
+LAST_OF_FORMAT_1 = "a6b6feb7614e"
 SPINS = "while True: pass"
 PROJECT = "/home/user/project"
 
 
 def main(names: list[str]) -> None:
     for script in sorted(SCRIPTS.glob("*.py")):
-        if names and script.stem not in names:
-            continue
         for form in FORMS:
-            with tempfile.TemporaryDirectory() as folder:
-                size = record(Path(folder), script, form)
-            print(f"{script.stem} {form}: {size / 1024:.0f} KiB", flush=True)
+            made(names, f"{script.stem}-{form}", script, ("run", script.name, form))
+    for script in sorted(UNPAIRED.glob("*.py")):
+        of_script = [name for name in COMMANDS if name.partition("-")[0] == script.stem]
+        for name in of_script or [script.stem]:
+            made(names, name, script, COMMANDS.get(name, ("run", script.name)))
 
 
-def record(folder: Path, script: Path, form: str) -> int:
-    """Run a script and pack its recording; returns the bytes packed."""
+def made(names: list[str], name: str, script: Path, arguments: tuple[str, ...]) -> None:
+    """Make one recording, if all are wanted or this one is by its own name or by its script's."""
+    if names and not {name, script.stem} & set(names):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        size = record(Path(folder), script, name, arguments)
+    print(f"{name}: {size / 1024:.0f} KiB", flush=True)
+
+
+def record(folder: Path, script: Path, name: str, arguments: tuple[str, ...]) -> int:
+    """Run a script under slowstep with these arguments and pack its recording; returns the bytes packed."""
     shutil.copy(script, folder)
-    with busy_cores(script.stem == "foreign_load" and form == "problem"):
-        command = ["slowstep", "run", script.name, form]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    old = old_slowstep(folder / "old", LAST_OF_FORMAT_1) if name == "format_1" else {}
+    with busy_cores(name == "foreign_load-problem"):
+        command = ["slowstep", *arguments]
+        done = subprocess.run(command, cwd=folder, env=os.environ | old, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode:
         sys.exit(done.stdout + done.stderr)
     (run,) = (folder / "slowstep_runs").glob("2*")
-    (run / "report.json").unlink()
-    for notes in run.glob("*.jsonl"):
-        notes.write_text(renamed(notes.read_text(), folder))
-    packed = HERE / f"{script.stem}-{form}.tar.xz"
+    for report in run.glob("report*.json"):
+        report.unlink()
+    for file in (*run.glob("*.jsonl"), *run.glob("*.json")):
+        file.write_text(renamed(file.read_text(), folder))
+    packed = HERE / f"{name}.tar.xz"
     with tarfile.open(packed, "w:xz", preset=9) as archive:
         for file in sorted(run.iterdir()):
             archive.add(file, file.name, filter=anonymous)
     return packed.stat().st_size
+
+
+def old_slowstep(folder: Path, commit: str) -> dict[str, str]:
+    """What the environment needs in order that slowstep is the one of a commit."""
+    folder.mkdir()
+    source = subprocess.run(["git", "archive", commit, "src"], cwd=HERE.parents[2], capture_output=True, check=True).stdout
+    subprocess.run(["tar", "x"], cwd=folder, input=source, check=True)
+    return {"PYTHONPATH": str(folder / "src")}
 
 
 def renamed(text: str, folder: Path) -> str:

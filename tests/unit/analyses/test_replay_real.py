@@ -15,6 +15,8 @@ from slowstep.analyses.trace.replay import MISSES_AT_MOST, RESIDUAL_AT_MOST, fin
 kineto = pytest.importorskip("slowstep.sources.kineto")
 find_steps = pytest.importorskip("slowstep.analyses.trace.steps").find_steps
 
+# Its one step was cut out of the middle, and waits for what the one before it had launched.
+CUT_OUT = "v100_resnet50_workers"
 TRACES = sorted((Path(__file__).parents[2] / "data" / "kineto").glob("*/*.json.gz"))
 
 
@@ -31,7 +33,7 @@ def test_unchanged_steps_take_as_long_as_they_did(path: Path) -> None:
     assert (missed <= MISSES_AT_MOST).all()
     assert (judged["residual_ns"] <= RESIDUAL_AT_MOST * judged["observed_ns"]).all()
     # Each of these traces can be replayed; in the one that was cut off the last step may not.
-    assert 2 * judged.height >= unchanged.height
+    assert 2 * judged.height >= unchanged.height or path.parent.name == CUT_OUT
     for scenario, step in itertools.product(scenarios.SCENARIOS, unchanged["step"]):
         row = rows.filter((pl.col("scenario") == scenario) & (pl.col("step") == step)).row(0, named=True)
         known = row["not_judged"] is None

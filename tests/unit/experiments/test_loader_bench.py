@@ -379,7 +379,7 @@ def test_a_long_way_binds_a_loader_that_is_faster_without_it(carrying: float | N
 
     assert bound.kind == kind
     if kind == "transport":
-        assert "is 67% of what a sample takes, and without workers the loader alone is 2.0x as fast" in bound.sentence
+        assert "is 67 % of what a sample takes, and without workers the loader alone is 2.0x as fast" in bound.sentence
         assert {row.name: row.value for row in bound.rows}["the way to the training, of a sample"] == 0.67
 
 
@@ -414,7 +414,7 @@ def test_what_stands_still_is_told_by_calls_and_counters(slices, calls, kind):
 
     bound = judge(make_point(1, [a_drain(slices=STILL | slices)]), cores=2, calls=read_calls(parts))
     assert bound.kind == kind
-    assert "90% waiting" in bound.sentence
+    assert "90 % waiting" in bound.sentence
     assert calls in (None, "file") or "the.call" in bound.sentence
 
 
@@ -442,7 +442,7 @@ def test_workers_that_are_started_anew_most_of_the_time_bind_the_loader():
     # Nor is what a worker takes for one batch, 20 ms with two of them, any start.
     assert point.starting == pytest.approx(110 / 160)
     assert bound.kind == "start"
-    assert bound.sentence == "69% of its time goes to starting workers at each epoch, of 4 batches, and to ending them"
+    assert bound.sentence == "69 % of its time goes to starting workers at each epoch, of 4 batches, and to ending them"
     # The making of a first batch that takes long is no start.
     slow = {"wall_ns": 1000 * MS, "cpu_ns": 1000 * MS}
     assert judge(make_point(2, [a_drain(2, batches=30, edges=edges, slices=slow)]), cores=2).kind != "start"
@@ -468,7 +468,7 @@ def test_half_and_half_is_mixed():
 
     bound = judge(make_point(1, [drain]), cores=2)
     assert bound.kind == "undetermined"
-    assert bound.sentence.startswith("mixed: 50%")
+    assert bound.sentence.startswith("mixed: 50 %")
 
 
 def test_without_slices_nothing_is_judged():

@@ -40,7 +40,7 @@ def test_the_difference_stands_beside_the_spread_between_seeds() -> None:
     assert found.whole.spread == pytest.approx(1.0)
     assert (found.seeds, found.steps, found.same_input, found.late) == (3, 40, True, None)
     assert says(found) == (
-        "mean loss over 40 steps +1.00% with the lever, between seeds 100.00%, 3 seeds; too few steps to say anything about convergence"
+        "mean loss over 40 steps +1.00 % with the lever, between seeds 100.00 %, 3 seeds; too few steps to say anything about convergence"
     )
 
 
@@ -72,7 +72,7 @@ def test_equal_to_the_last_bit_is_said_and_nearly_equal_is_not() -> None:
 
     assert (same.bitwise_equal, nearly.bitwise_equal) == (True, False)
     assert says(same).startswith("the losses are equal to the last bit: 40 steps, 1 seed")
-    assert says(nearly).startswith("mean loss over 40 steps +0.00%")
+    assert says(nearly).startswith("mean loss over 40 steps +0.00 %")
 
 
 def test_steps_before_the_lever_was_on_and_after_the_shortest_run_do_not_count() -> None:

@@ -409,7 +409,7 @@ def test_an_experiment_that_ends_before_its_control_was_measured_is_not_trusted_
     ("foreign_cores", "lever", "used", "why"),
     [
         (0.0, STUB.name, "wall", "used little of the machine"),
-        (2.0, STUB.name, "corrected", "other processes used 50% of the machine"),
+        (2.0, STUB.name, "corrected", "other processes used 50 % of the machine"),
         (2.0, "workers=4", "wall", "the lever's own doing"),
     ],
 )
@@ -436,7 +436,7 @@ def test_a_lever_that_needs_cores_is_not_refuted_where_others_have_them_and_says
     row = row_of(busy, "workers=4")
     assert (row["verdict"], row["held_back"], row["below"]) == ("cannot distinguish", "load", None)
     page = drawn(busy)
-    assert "not refuted, because it needs cores and other processes used 50% of them meanwhile" in page
+    assert "not refuted, because it needs cores and other processes used 50 % of them meanwhile" in page
     assert "would not show" not in page
     assert "too few blocks" not in page
     # More rounds would not help.
@@ -474,7 +474,7 @@ def test_validations_that_came_by_chance_decide_nothing(tmp_path, lever, verdict
     assert (row["verdict"], row["held_back"]) == (verdict, held_back)
     assert row["gain"]["high"] < 1.05
     assert report["run"]["experiment"]["trustworthy"]
-    assert re.search(r"in 3 blocks some steps took up to 3\.0 s longer than usual, input apart, [78]\d% of the time in all", drawn(report))
+    assert re.search(r"in 3 blocks some steps took up to 3\.0 s longer than usual, input apart, [78]\d % of the time in all", drawn(report))
 
 
 def test_a_few_short_stalls_are_not_worth_a_word(tmp_path):

@@ -85,7 +85,7 @@ def _membership(notes: Notes) -> dict[str, int | None]:
     world_size, rank = said.get("world_size"), said.get("rank")
     if not world_size:
         world_size, rank = _number(given.get("WORLD_SIZE")), _number(given.get("RANK"))
-    if world_size is None or rank is None or world_size < 2:
+    if world_size is None or rank is None or world_size < 2 or not 0 <= rank < world_size:
         return {}
     return {"rank": rank, "world_size": world_size, "local_world_size": _number(given.get("LOCAL_WORLD_SIZE"))}
 

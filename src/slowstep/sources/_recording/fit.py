@@ -45,6 +45,15 @@ def _maps_to_numbers(key: str) -> Callable[[Note], bool]:
     return fit
 
 
+def _iterator_fits(note: Note) -> bool:
+    return all(_is(pid, int) for pid in note.get("workers") or ())
+
+
+def _cost_fits(note: Note) -> bool:
+    """What recording has cost so far is never less than nothing."""
+    return all((note.get(key) or 0) >= 0 for key in _OPTIONAL["cost"])
+
+
 def _path_fits(note: Note) -> bool:
     frames = note.get("frames")
     return isinstance(frames, list) and all(
@@ -139,7 +148,7 @@ _NEEDED: dict[str, dict[str, type]] = {
     "frame": {"id": int, **_FRAME},
     "stack": {"id": int, "frames": list},
     "thread": {"id": int, "name": str},
-    "iterator": {"id": int, "num_workers": int},
+    "iterator": {"id": int, "loader": int, "num_workers": int},
     "training_frame": _FRAME,
     "forward_frame": _FRAME,
     "calls": {"of": str, "stretches": int},
@@ -158,7 +167,7 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "process": {"role": str, "cwd": str, "python": str, "cpu_quota": float, "boot_id": str, "worker": int}
     | {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str, "env": dict}
     | {"memory_available_bytes": int, "import_path": list},
-    "iterator": {"loader": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
+    "iterator": {"prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
     | {"persistent": bool, "context": str}
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int, "batches": int},
     "training_frame": {"optimizer": int},
@@ -188,6 +197,8 @@ _OPTIONAL: dict[str, dict[str, type]] = {
 }
 # What types of single values do not tell.
 _NESTED: dict[str, Callable[[Note], bool]] = {
+    "iterator": _iterator_fits,
+    "cost": _cost_fits,
     "calls": _calls_fit,
     "builtins": _builtins_fit,
     "lines": _lines_fit,
