@@ -36,7 +36,7 @@ def rank_sections(
 ) -> dict[int, RankSection]:
     """For every report: which rank it is of, how all ranks did, and which are missing. Of a lone training it says nothing of ranks."""
     launchers = {number: tuple(_launchers(timeline, folder, measured[number])) for number in sections}
-    if len(roll.trainings) < 2 and roll.world_size < 2:
+    if not is_job(roll):
         return {number: RankSection(health=launchers[number]) for number in sections}
     by_number = {training.number: training for training in roll.trainings}
     rows = [_row(by_number[number], measured[number], sections[number], files[number]) for number in sections]
@@ -56,6 +56,11 @@ def rank_sections(
         }
         found[number] = RankSection(run=run, notes=notes, health=(*launchers[number], *absences))
     return found
+
+
+def is_job(roll: Roll) -> bool:
+    """Whether there is more to be told of than one training alone."""
+    return len(roll.trainings) > 1 or roll.world_size > 1
 
 
 def waits_for(diagnosis: Diagnosis, folder: Path, m: Measurements) -> int | Path | None:

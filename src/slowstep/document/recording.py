@@ -32,6 +32,7 @@ from slowstep.document.report import (
     Run,
     StartupPart,
     Throughput,
+    bare_run,
 )
 from slowstep.document.sections import Sections
 from slowstep.faults import Attempts
@@ -94,11 +95,7 @@ def _name(run: RunFacts, script: str | None) -> str:
 def _bare_run(folder: Path, timeline: Timeline) -> Run:
     """What is known of a run of which nothing was measured."""
     run = timeline.run
-    row = dict.fromkeys(
-        ("framework", "step_boundary", "batch_size", "batch_size_from", "device", "duration_s", "startup_s", "warmup_steps")
-    )
-    known = {"name": run.name, "command": list(run.command), "ranks": 1, "steps": 0, "started": run.started, "recording": str(folder)}
-    return cast(Run, row | known | {"exit_code": run.exit_code})
+    return bare_run(name=run.name, command=list(run.command), started=run.started, recording=str(folder), exit_code=run.exit_code)
 
 
 def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -> Run:

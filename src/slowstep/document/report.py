@@ -382,6 +382,22 @@ class Report(TypedDict):
 NO_THROUGHPUT: Final[Throughput] = {"samples_per_s": None, "steps_per_s": None, "step_ms": {"median": None, "p05": None, "p95": None}}
 
 
+def bare_run(**known: Any) -> Run:
+    """The row of a run of which only this is known."""
+    unknown = (
+        "framework",
+        "step_boundary",
+        "batch_size",
+        "batch_size_from",
+        "device",
+        "started",
+        "duration_s",
+        "startup_s",
+        "warmup_steps",
+    )
+    return cast(Run, dict.fromkeys(unknown) | {"command": [], "ranks": 1, "steps": 0} | known)
+
+
 def unseen_row(stage: str) -> LedgerRow:
     """The account of a stage that nothing was seen of."""
     return {"stage": stage, "share": None, "ms_per_step": None, "parts": []}

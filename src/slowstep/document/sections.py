@@ -51,7 +51,7 @@ ALONE: Final = RankSection()
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExperimentSection:
     """What an experiment showed. `measured` are gains by the rules whose fixes were tried; `summary` is the verdict's, where it proved what
-    no rule predicted.
+    no rule predicted; `options` are the words that ask for the same levers again.
     """
 
     facts: ExperimentFacts
@@ -59,3 +59,4 @@ class ExperimentSection:
     measured: Mapping[str, MeasuredRow]
     summary: str | None
     health: tuple[HealthRow, ...]
+    options: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.unseen_stages import unseen_stages
 from slowstep.document.recording import SMALLEST_SHARE, health_row
-from slowstep.document.report import NO_THROUGHPUT, LedgerRow, Part, Run, Throughput, unseen_row
+from slowstep.document.report import NO_THROUGHPUT, LedgerRow, Part, Run, Throughput, bare_run, unseen_row
 from slowstep.document.sections import Sections
 from slowstep.faults import Attempts
 from slowstep.health import Health
@@ -46,16 +46,11 @@ def sections_of_trace(
 
 def _bare_run(path: Path, m: TraceMeasurements) -> Run:
     """What is known of a trace of which nothing was measured."""
-    unknown = ("step_boundary", "batch_size", "batch_size_from", "device", "started", "duration_s", "startup_s", "warmup_steps")
-    known = {
-        "name": path.name,
-        "command": [],
-        "framework": " · ".join(text for text in (m.facts.framework, m.facts.format) if text),
-        "ranks": m.facts.world_size or 1,
-        "steps": 0,
-        "recording": str(path),
-    }
-    return cast(Run, dict.fromkeys(unknown) | known)
+    return bare_run(name=path.name, framework=_framework(m), ranks=m.facts.world_size or 1, recording=str(path))
+
+
+def _framework(m: TraceMeasurements) -> str:
+    return " · ".join(text for text in (m.facts.framework, m.facts.format) if text)
 
 
 def _run(path: Path, m: TraceMeasurements, attempt: Attempts) -> Run:
@@ -64,7 +59,7 @@ def _run(path: Path, m: TraceMeasurements, attempt: Attempts) -> Run:
     row: dict[str, Any] = {
         "name": path.name,
         "command": [],
-        "framework": " · ".join(text for text in (m.facts.framework, m.facts.format) if text),
+        "framework": _framework(m),
         "ranks": m.facts.world_size or 1,
         "steps": steps.height,
         "step_boundary": mark,

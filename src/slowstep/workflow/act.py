@@ -26,6 +26,7 @@ from slowstep.experiments.experiment import (
 from slowstep.experiments.lever_faults import Fault, arm_at_end, cause_of, spoilers, spoilt_before_end
 from slowstep.experiments.outcome import Interim, Outcome
 from slowstep.experiments.plan import Plan
+from slowstep.experiments.recorded import foreign_share
 from slowstep.experiments.repeated import AllRepeated
 from slowstep.experiments.results import FIRST, arms_with_own_long_steps, corrected_arms
 from slowstep.experiments.runner import run
@@ -34,7 +35,6 @@ from slowstep.record.launching.folder import holds_nothing, kept_words
 from slowstep.report.json import write
 from slowstep.units import format_count, format_duration, format_share
 from slowstep.workflow.diagnose import REPORT, diagnose_recording
-from slowstep.workflow.experiment_readings import foreign_share
 from slowstep.workflow.lead_in import LeadIn, Limits, lead_in
 from slowstep.workflow.next_command.after_experiment import ended_untried
 from slowstep.workflow.next_command.typed import USUAL_PRECISION, place_words, precision_words

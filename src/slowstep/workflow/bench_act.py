@@ -13,13 +13,13 @@ from slowstep.experiments.design import draw_seed, make_plan
 from slowstep.experiments.executor import Ending, Executor, Progress, surely_ended
 from slowstep.experiments.plan import Arm, Plan
 from slowstep.experiments.readings import Steps, no_steps
+from slowstep.experiments.recorded import load_since
 from slowstep.experiments.results import NOT_UNDONE
 from slowstep.levers.mock_loader import ACROSS_EPOCHS
 from slowstep.record.experiment.lever import Spec
 from slowstep.record.launching.command import Command
 from slowstep.record.writing import format as contract
 from slowstep.units import format_count
-from slowstep.workflow.experiment_readings import load_since
 from slowstep.workflow.next_command.typed import USUAL_BUDGET_S
 from slowstep.workflow.start_up import EMPTY_INPUT, FIRST_STEP, START_S, NeverTrained, start_up
 

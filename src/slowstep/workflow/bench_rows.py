@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from slowstep.document.bench import BoundRow, FigureRow, LoaderRow, PointRow, SandboxRow, StageRow, SweepRow, WholeRow
-from slowstep.document.report import Run
+from slowstep.document.report import Run, bare_run
 from slowstep.experiments.figures import Figure
 from slowstep.experiments.loader_bound import Bound
 from slowstep.experiments.loader_speed import Point, bend, page_cache
@@ -47,22 +47,18 @@ def run_row(measured: Measured, description: dict[str, Any], cores: float | None
     """What was run."""
     began = datetime.datetime.now().astimezone() - datetime.timedelta(seconds=measured.duration_s)
     size = description.get("batch_size")
-    row = dict.fromkeys(("framework", "step_boundary", "device", "startup_s", "warmup_steps"))
-    known = {
-        "name": measured.command.stem,
-        "command": words_of(measured),
-        "ranks": 1,
-        # No step is divided among stages.
-        "steps": 0,
-        "recorded_steps": measured.updates,
-        "batch_size": size,
-        "batch_size_from": None if size is None else "the loader",
-        "started": began.isoformat(timespec="seconds"),
-        "duration_s": measured.duration_s,
-        "cores": cores,
-    }
     folder = None if measured.left_nothing else measured.place.get("folder")
-    return cast(Run, row | known | ({} if folder is None else {"recording": folder}))
+    return bare_run(
+        name=measured.command.stem,
+        command=words_of(measured),
+        recorded_steps=measured.updates,
+        batch_size=size,
+        batch_size_from=None if size is None else "the loader",
+        started=began.isoformat(timespec="seconds"),
+        duration_s=measured.duration_s,
+        cores=cores,
+        **({} if folder is None else {"recording": folder}),
+    )
 
 
 def sandbox_row(place: dict[str, Any]) -> SandboxRow:

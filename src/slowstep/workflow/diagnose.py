@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ from slowstep.analyses.untrained import with_failure
 from slowstep.diagnosis.engine import diagnose
 from slowstep.document.build import build
 from slowstep.document.next_step import NextStep
-from slowstep.document.ranks import rank_sections, waits_for
+from slowstep.document.ranks import is_job, rank_sections, waits_for
 from slowstep.document.recording import sections_of_recording
 from slowstep.document.report import HealthRow
-from slowstep.document.sections import ALONE, Sections
+from slowstep.document.sections import ALONE, ExperimentSection, Sections
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
 from slowstep.faults import Attempts, Fault
 from slowstep.record.writing.format import EXPERIMENT_FILE
@@ -69,47 +70,21 @@ def diagnose_all(folder: Path, *, warmup: int | None = None, beside: Sequence[He
     own = {number: Attempts() for number in measured}
     sections = {number: _sections(folder, timeline, m, own[number]) for number, m in measured.items()}
     files = {number: file_name(number, first) for number in sections}
-    ranks = attempt.outcome(
-        rank_sections.__name__,
-        rank_sections,
-        sections,
-        measured,
-        roll,
-        timeline=timeline,
-        folder=folder,
-        files=files,
-        unmeasured=unmeasured,
-    )
+    tell = partial(rank_sections, measured=measured, roll=roll, timeline=timeline, folder=folder, files=files, unmeasured=unmeasured)
+    ranks = attempt.outcome(rank_sections.__name__, tell, sections)
     if isinstance(ranks, Fault):
         sections, ranks = {number: each.opened_by(ranks) for number, each in sections.items()}, {}
-    elif len(roll.trainings) > 1 or roll.world_size > 1:
+    elif is_job(roll):
         sections = {number: _with_next_rank(each, folder, measured[number], attempt) for number, each in sections.items()}
-    experiment = None
-    if (folder / EXPERIMENT_FILE).exists():
-        # Imported here: most recordings hold no experiment.
-        from slowstep.workflow.experiments import experiment_section
-
-        tried = attempt.outcome(experiment_section.__name__, experiment_section, sections[first], folder)
-        if isinstance(tried, Fault):
-            sections[first] = sections[first].opened_by(tried)
-        elif tried is not None:
-            experiment, next_step = tried
-            sections[first] = replace(sections[first], next_step=next_step)
+    sections[first], experiment = _with_experiment(sections[first], folder, attempt)
     faults = fault_rows({number: [*own[number].faults, *attempt.faults] for number in sections}, folder)
-    return Diagnosed(
-        first=first,
-        reports={
-            number: dict(
-                build(
-                    each,
-                    ranks=ranks.get(number, ALONE),
-                    experiment=experiment if number == first else None,
-                    more_health=(*faults[number], *beside),
-                )
-            )
-            for number, each in sections.items()
-        },
-    )
+
+    def report(number: int) -> dict[str, Any]:
+        more_health = (*faults[number], *beside)
+        tried = experiment if number == first else None
+        return dict(build(sections[number], ranks=ranks.get(number, ALONE), experiment=tried, more_health=more_health))
+
+    return Diagnosed(first=first, reports={number: report(number) for number in sections})
 
 
 def _compared(measured: dict[int, Measurements]) -> dict[int, Measurements]:
@@ -144,6 +119,17 @@ def _with_next_rank(sections: Sections, folder: Path, m: Measurements, attempt: 
     if found is None:
         return sections
     return replace(sections, next_step=after_launcher(found) if isinstance(found, Path) else after_rank(found, [folder]))
+
+
+def _with_experiment(sections: Sections, folder: Path, attempt: Attempts) -> tuple[Sections, ExperimentSection | None]:
+    """With what to do after the experiment in the recording's folder, and what that showed; None where there is none."""
+    if not (folder / EXPERIMENT_FILE).exists():
+        return sections, None
+    # Imported here: most recordings hold no experiment.
+    from slowstep.workflow.experiments import join_experiment
+
+    joined = attempt.outcome(join_experiment.__name__, join_experiment, sections, folder)
+    return (sections.opened_by(joined), None) if isinstance(joined, Fault) else joined
 
 
 def _capture(m: Measurements) -> Capture | None:

@@ -1,0 +1,313 @@
+"""What an experiment adds to the report of a recording: a row for every lever, the findings' measured gains, and whether to trust them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from slowstep.diagnosis.law import BOTTLENECK_PREDICTED, Diagnosis
+from slowstep.document.recording import finding_row
+from slowstep.document.report import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow, MeasuredRow
+from slowstep.document.sections import ExperimentSection
+from slowstep.experiments.choose import Choice, Untried
+from slowstep.experiments.experiment import SCRIPT_ENDED, Experiment
+from slowstep.experiments.intervals import Interval
+from slowstep.experiments.judging import WORTH
+from slowstep.experiments.known_levers import known_levers
+from slowstep.experiments.lever_faults import GIVEN_UP, Fault
+from slowstep.experiments.recorded import Recorded
+from slowstep.experiments.repeated import Repeated
+from slowstep.experiments.results import Result, Results, find_results, verdict_on_bound
+from slowstep.experiments.stats import Estimate
+from slowstep.record.experiment.lever import NUMERICS
+from slowstep.units import format_count, format_share
+
+# A sandbox that writes at half the speed, or twice, changes what checkpoints and logs cost.
+USUAL_WRITES = (0.5, 2.0)
+# The verdict on a lever that spoils the training, however fast it makes it.
+NOT_FINITE: Final = "loss not finite"
+_HELD_BACK: Final = {
+    "load": ("refuted",),
+    "seldom": ("refuted", "cannot distinguish"),
+    "long steps": ("refuted", "cannot distinguish"),
+    "kept": ("cannot distinguish",),
+}
+_NOTHING: ExperimentRow = {
+    "lever": None,
+    "role": "none",
+    "rule": None,
+    "state": "untried",
+    "reason": None,
+    "predicted": None,
+    "gain": None,
+    "wall": None,
+    "corrected": None,
+    "used": None,
+    "why": None,
+    "verdict": None,
+    "held_back": None,
+    "below": None,
+    "rounds": 0,
+    "steps": 0,
+    "effect": None,
+    "facts": {},
+    "changes": [],
+    "changes_numerics": False,
+    "numerics": None,
+    "how": None,
+    "throughput": None,
+}
+
+
+def experiment_section(experiment: Experiment, recorded: Recorded | None, diagnosis: Diagnosis) -> ExperimentSection:
+    """What an experiment adds to the report of a training; `recorded` is what its recording holds of it, None without a plan."""
+    findings = {finding.rule: finding_row(finding) for finding in diagnosis.findings}
+    results = _results(experiment, recorded, findings)
+    rows = [] if results is None or results.control is None else [_control_row(results)]
+    rows += [_row(result, experiment, findings) for result in results.results] if results is not None else _untaken(experiment, findings)
+    rows = _with_faults(rows, experiment, findings)
+    return ExperimentSection(
+        facts=_facts(experiment, recorded, results),
+        rows=[*rows, *(_untried_row(untried, findings) for untried in experiment.untried)],
+        measured=dict(filter(None, (_measured(row, findings) for row in rows))),
+        summary=_largest_proof(rows),
+        health=tuple(_doubts(experiment, results)),
+        options=_options(experiment, rows),
+    )
+
+
+def _results(experiment: Experiment, recorded: Recorded | None, findings: Mapping[str, Any]) -> Results | None:
+    if recorded is None or len(recorded.plan.arms) != len(experiment.choices) + 2:
+        return None
+    return find_results(
+        experiment,
+        recorded.plan,
+        recorded.steps,
+        recorded.notes,
+        levers=known_levers(),
+        predicted_lows={rule: row["gain"]["low"] for rule, row in findings.items() if row["gain"]["low"] is not None},
+        foreign_share=recorded.foreign_share,
+        stolen_share=recorded.stolen_share,
+    )
+
+
+def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) -> ExperimentRow:
+    choice, found, judgement = result.choice, result.estimate, result.judgement
+    row: ExperimentRow = {
+        **_choice_row(choice, findings),
+        "state": result.state,
+        "reason": result.reason,
+        "effect": result.effect,
+        "facts": dict(result.facts),
+        "changes": list(result.changes),
+        "changes_numerics": choice.changes_numerics or NUMERICS in result.changes,
+        "numerics": experiment.numerics.get(choice.name),
+    }
+    spoils = result.spoils or bool((row["numerics"] or {}).get("spoils"))
+    row |= _of_runs(result.repeated) if result.repeated is not None else _of_blocks(found) if found is not None else {}
+    row |= {"why": result.why}
+    if judgement is None:
+        # What it gained until it was given up.
+        return row | {"gain": row["corrected"] if row["used"] == "corrected" else row["wall"], "verdict": NOT_FINITE if spoils else None}
+    low = None if row["predicted"] is None else row["predicted"]["low"]
+    verdict = NOT_FINITE if spoils else verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
+    row |= {"gain": _interval(judgement.interval)}
+    # Below what a gain would not show is as little known where what would show it came too seldom.
+    if verdict in _HELD_BACK.get(result.held_back or "", ()):
+        reason = "; ".join(filter(None, (result.reason, result.withheld)))
+        row |= {"verdict": "cannot distinguish", "held_back": result.held_back, "reason": reason}
+    else:
+        is_known = verdict == "cannot distinguish" and judgement.seen_from < 100
+        row |= {"verdict": verdict, "below": judgement.seen_from - 1 if is_known else None}
+    return row
+
+
+def _of_blocks(found: Estimate) -> Any:
+    return {
+        "how": "blocks",
+        "wall": _interval(found.wall),
+        "corrected": _interval(found.corrected),
+        "used": "corrected" if found.uses_corrected else "wall",
+        "rounds": found.rounds,
+        "steps": found.steps,
+        "throughput": None if found.throughputs is None else asdict(found.throughputs),
+    }
+
+
+def _of_runs(found: Repeated) -> Any:
+    wall = _interval(found.log_ratio.interval())
+    throughput = None if found.throughputs is None else asdict(found.throughputs)
+    return {"how": "re-runs", "wall": wall, "used": "wall", "rounds": found.rounds, "steps": found.steps, "throughput": throughput}
+
+
+def _control_row(results: Results) -> ExperimentRow:
+    control = results.control
+    assert control is not None
+    return {
+        **_NOTHING,
+        "role": "control",
+        "state": "measured",
+        "gain": _interval(control.gain),
+        **_of_blocks(control),
+    }
+
+
+def _interval(interval: Interval | None) -> IntervalRow | None:
+    """An interval as plain data; an end that could not be told is None."""
+    if interval is None:
+        return None
+    low, high = (end if math.isfinite(end) and end > 0 else None for end in (interval.low, interval.high))
+    return {"value": interval.value, "low": low, "high": high}
+
+
+def _untaken(experiment: Experiment, findings: Mapping[str, Any]) -> list[ExperimentRow]:
+    """Rows of levers that were chosen for a plan that the training never took up."""
+    return [
+        {
+            **_choice_row(choice, findings),
+            "state": "unmeasured",
+            "reason": "the training ended before it was tested" if experiment.ended_by == SCRIPT_ENDED else "it was not tested",
+        }
+        for choice in experiment.choices
+    ]
+
+
+def _choice_row(choice: Choice, findings: Mapping[str, Any]) -> ExperimentRow:
+    """What is known of a lever before it was tried."""
+    return {
+        **_NOTHING,
+        "lever": choice.name,
+        "role": choice.role,
+        "rule": choice.rule,
+        "predicted": None if choice.role == "other" else _predicted(choice.rule, findings),
+        "changes_numerics": choice.changes_numerics,
+    }
+
+
+def _with_faults(rows: list[ExperimentRow], experiment: Experiment, findings: Mapping[str, Any]) -> list[ExperimentRow]:
+    """With the levers that the script could not go on with, whether they are in the plan or were left out of it."""
+    found = {fault.choice.name: _fault_row(fault, findings) for fault in experiment.faults}
+    for row in rows:
+        if (fault := found.pop(row["lever"] or "", None)) is not None:
+            # Whatever it gained until then: nobody can train with it.
+            row |= {"state": fault["state"], "reason": fault["reason"], "verdict": fault["verdict"], "held_back": None, "below": None}
+    return [*rows, *found.values()]
+
+
+def _fault_row(fault: Fault, findings: Mapping[str, Any]) -> ExperimentRow:
+    choice = fault.choice
+    row: ExperimentRow = {**_choice_row(choice, findings), "state": "failed", "reason": fault.reason}
+    return row | {"verdict": NOT_FINITE} if fault.spoils else row
+
+
+def _untried_row(untried: Untried, findings: Mapping[str, Any]) -> ExperimentRow:
+    predicted = _predicted(untried.rule, findings)
+    return {**_NOTHING, "lever": untried.lever, "rule": untried.rule, "reason": untried.reason, "predicted": predicted}
+
+
+def _predicted(rule: str | None, findings: Mapping[str, Any]) -> Any:
+    gain = findings[rule]["gain"] if rule is not None and rule in findings else None
+    if gain is None or gain["predicted"] is None:
+        return None
+    return {"value": gain["predicted"], "low": gain["low"], "high": gain["high"]}
+
+
+def _measured(row: ExperimentRow, findings: Mapping[str, Any]) -> tuple[str, MeasuredRow] | None:
+    """The measured gain of a finding is that of its first fix, tried as such."""
+    gain, rule = row["gain"], row["rule"]
+    if row["role"] != "fix" or rule is None or rule not in findings or row["state"] != "measured" or row["verdict"] == NOT_FINITE:
+        return None
+    if gain is None or gain["low"] is None or gain["high"] is None:
+        return None
+    return rule, {"value": gain["value"], "low": gain["low"], "high": gain["high"]}
+
+
+def _largest_proof(rows: list[ExperimentRow]) -> str | None:
+    """What is to be said of a training in which no rule saw a bottleneck where a finding's fix gains as much as one; else None.
+
+    Rules predict nothing of advice, whose levers are tried all the same.
+    """
+    gains = [(row["gain"]["value"], row["rule"]) for row in rows if row["role"] == "fix" and row["verdict"] == "proved" and row["gain"]]
+    value, rule = max(gains, default=(0.0, None))
+    if value < BOTTLENECK_PREDICTED:
+        return None
+    return f"no gain of 10 % was predicted, but the experiment proved one for {rule}"
+
+
+def _facts(experiment: Experiment, recorded: Recorded | None, results: Results | None) -> ExperimentFacts:
+    place = experiment.place
+    reached = None if results is None else results.reached
+    return {
+        "seed": None if recorded is None else recorded.plan.seed,
+        "steps_per_block": None if recorded is None else recorded.plan.steps,
+        "precision": experiment.precision,
+        "reached": reached if reached is not None and reached < 100 else None,
+        "budget_s": experiment.budget_s,
+        "took_s": None if recorded is None else recorded.took_s,
+        "ended_by": experiment.ended_by,
+        "exit_code": experiment.exit_code,
+        "problem": experiment.problem,
+        "trustworthy": None if results is None else results.trustworthy,
+        "distrust": None if results is None else _distrust(results),
+        "foreign_share": None if recorded is None else recorded.foreign_share,
+        "sandbox": {"kind": place.kind, "claims": place.claims, "warnings": list(place.warnings), "write_ratio": place.write_ratio},
+    }
+
+
+def _options(experiment: Experiment, rows: Sequence[ExperimentRow]) -> tuple[str, ...]:
+    """The words that ask for these levers again, but for those that the script cannot go on with, and those that were given up in it."""
+    ended = {fault.choice.name for fault in experiment.faults}
+    if experiment.options[:1] == ("--levers",):
+        ended |= {row["lever"] for row in rows if row["state"] in GIVEN_UP and row["lever"] is not None}
+    if not ended:
+        return experiment.options
+    left = [choice.name for choice in experiment.choices if choice.name not in ended]
+    return ("--levers", ",".join(left)) if left else ()
+
+
+def _distrust(results: Results) -> str | None:
+    """Why the gains are not to be trusted, as a clause; None where nothing was seen against them."""
+    reasons = []
+    if results.control_holds is False:
+        reasons.append("the control, which has no lever, seemed to change the speed, so the gains may be chance too")
+    if results.not_undone:
+        names = ", ".join(dict.fromkeys(str(note.get("name")) for note in results.not_undone))
+        reasons.append(f"{names} could not be undone, so what was measured afterwards is another training")
+    if results.runs_differ:
+        reasons.append("whole runs without a lever differed from each other")
+    return "; ".join(reasons) or None
+
+
+def _doubts(experiment: Experiment, results: Results | None) -> list[HealthRow]:
+    found: list[HealthRow] = []
+
+    def add(name: str, severity: Any, remedy: str) -> None:
+        found.append({"name": name, "severity": severity, "count": 1, "remedy": remedy})
+
+    if results is not None and results.control is not None and results.control_holds is False:
+        gained = f"{results.control.gain.value:.2f}x"
+        add(
+            "experiment-not-trustworthy",
+            "error",
+            f"the control, which has no lever, 'gained' {gained}: repeat on a quieter machine, or for longer",
+        )
+    if results is not None and (long := results.long_steps) is not None and long.share >= WORTH - 1:
+        add(
+            "seldom-long-steps",
+            "notice",
+            f"in {format_count(long.blocks, 'block')} some steps took up to {long.most_ns / 1e9:.1f} s longer than usual, input apart, "
+            f"{format_share(long.share)} of the time in all. They are too few to fall on every lever alike, so their time is spread over "
+            "all, except for levers that leave out calls or change what a batch is. What other levers do to such steps was not measured",
+        )
+    if experiment.repeated.is_doubtful:
+        add("reruns-not-trustworthy", "error", "whole runs without a lever differed from each other: repeat on a quieter machine")
+    ratio = experiment.place.write_ratio
+    if ratio is not None:
+        usual = USUAL_WRITES[0] <= ratio <= USUAL_WRITES[1]
+        text = f"the sandbox writes files at {ratio:.2f} times the speed outside, which changes what checkpoints and logs cost"
+        add("sandbox-writes", "info" if usual else "notice", text)
+    for note in results.not_undone if results is not None else ():
+        add("lever-not-undone", "error", f"{note.get('name')}: {note.get('reason')}; test the other levers without it (--levers)")
+    return found
