@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 State = Literal["bottleneck", "healthy", "undetermined"]
 
@@ -89,7 +89,7 @@ class Finding:
     share: float
     share_low: float
     share_high: float
-    claims: tuple[str, ...]
+    claims: tuple[Any, ...]  # parts; of a trace, still their names
     evidence: tuple[Evidence, ...]
     gain: Gain
     fixes: tuple[Fix, ...]

@@ -11,6 +11,7 @@ import polars as pl
 from slowstep.analyses.measurements import Measurements
 from slowstep.exporters.parquet import write_tables
 from slowstep.exporters.trace_events import OWN_PID, first_of_all, named, write_events
+from slowstep.part_words import part_in_words
 from slowstep.timeline.schema import TABLES
 from slowstep.timeline.timeline import Timeline
 
@@ -73,8 +74,8 @@ def _ledger(m: Measurements) -> pl.DataFrame:
     count = m.ledger.ns.shape[1]
     parts = [
         pl.DataFrame({"step": pl.arange(count, eager=True, dtype=pl.UInt32), "ns": m.ledger.ns[row]}).with_columns(
-            stage=pl.lit(stage), part=pl.lit(part)
+            stage=pl.lit(part.stage), part=pl.lit(part_in_words(part))
         )
-        for row, (stage, part) in enumerate(m.ledger.parts)
+        for row, part in enumerate(m.ledger.parts)
     ]
     return pl.concat(parts).filter(pl.col("ns") > 0).select("step", "stage", "part", "ns").sort("step", maintain_order=True)

@@ -10,7 +10,7 @@ from slowstep.units import UNKNOWN, format_share
 
 if TYPE_CHECKING:
     from slowstep.report.canvas import Canvas
-    from slowstep.report.document import LedgerRow, Part
+    from slowstep.report.document import LedgerRow, PartRow
 
 STAGE_STYLE: Final = {
     "read": "blue",
@@ -91,7 +91,7 @@ def _draw_parts(canvas: Canvas, row: LedgerRow, *, verbose: bool) -> None:
     canvas.prose(", ".join(texts), indent=_PART_INDENT, style="dim", hang=_PART_INDENT)
 
 
-def _smallest_last(part: Part) -> float:
+def _smallest_last(part: PartRow) -> float:
     return -(part["share"] or 0.0)
 
 

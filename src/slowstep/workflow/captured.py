@@ -13,10 +13,11 @@ from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.errors import SlowstepError
 from slowstep.faults import Attempts
+from slowstep.parts import Part, PartKind
 from slowstep.report.document import EvidenceRow, HealthRow
 from slowstep.sources._source import PLAIN
 from slowstep.units import format_count, format_share
-from slowstep.workflow.document import finding_row
+from slowstep.workflow.document import finding_row, part_row
 from slowstep.workflow.find import known
 
 # Where the recording cannot look: what it says of the other stages is of many more steps, and stays.
@@ -93,7 +94,7 @@ def _fill_ledger(report: dict[str, Any], m: TraceMeasurements) -> None:
         rows[stage] |= {
             "share": share,
             "ms_per_step": per_step,
-            "parts": [{"name": "from capture", "share": share, "ms_per_step": per_step}],
+            "parts": [part_row(Part(stage, PartKind.FROM_CAPTURE), share=share, ms_per_step=per_step)],
         }
     if compute["share"]:
         kept = left / compute["share"]

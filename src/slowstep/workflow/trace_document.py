@@ -16,10 +16,11 @@ from slowstep.diagnosis.trace_doubts import is_inference
 from slowstep.diagnosis.unseen_stages import unseen_stages
 from slowstep.faults import Attempts
 from slowstep.health import Health
-from slowstep.report.document import SCHEMA, LedgerRow, Part, Report, Run, Throughput
+from slowstep.parts import Part, PartKind
+from slowstep.report.document import SCHEMA, LedgerRow, PartRow, Report, Run, Throughput
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count, format_share
-from slowstep.workflow.document import NO_THROUGHPUT, SMALLEST_SHARE, finding_row, health_row, not_judged_row
+from slowstep.workflow.document import NO_THROUGHPUT, SMALLEST_SHARE, finding_row, health_row, not_judged_row, part_row
 from slowstep.workflow.internal_errors import see_fault
 from slowstep.workflow.trace_next import next_after_trace
 
@@ -171,8 +172,8 @@ def _ledger(m: TraceMeasurements) -> list[LedgerRow]:
             rows.append(_unknown(stage))
             continue
         ns = int(own["ns"].sum())
-        parts: list[Part] = [
-            {"name": part, "share": part_ns / whole, "ms_per_step": part_ns / steps / 1e6}
+        parts: list[PartRow] = [
+            part_row(Part(stage, PartKind.SPAN, part), share=part_ns / whole, ms_per_step=part_ns / steps / 1e6)
             for part, part_ns in own.select("part", "ns").iter_rows()
             if stage != UNATTRIBUTED and part_ns / whole >= SMALLEST_SHARE
         ]

@@ -24,7 +24,6 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
@@ -38,6 +37,7 @@ from slowstep.diagnosis.trace_side import no_device, per_step, steps_seen
 from slowstep.diagnosis.trace_side import share_interval as trace_share_interval
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.parts import PartKind
 from slowstep.units import format_share
 
 NAME = "double-precision"
@@ -74,7 +74,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=tuple(name for stage, name in m.ledger.parts if stage == "compute"),
+        claims=m.ledger.parts_of("compute"),
         evidence=(
             Evidence(name="float64", value=double, unit="share of parameters", threshold=MOSTLY),
             Evidence(name="compute", value=share, unit="share of window", threshold=CLAIM),
@@ -89,7 +89,7 @@ def judge(m: Measurements) -> Answer:
 
 def _counterfactual(m: Measurements) -> Counterfactual:
     # What waits for a core goes with the rest.
-    compute, queued = m.ledger.of("compute"), m.ledger.of("compute", CORE)
+    compute, queued = m.ledger.of("compute"), m.ledger.of("compute", PartKind.CORE_WAIT)
     working = compute - queued
     convolutions = m.work.convolutions or 0.0
 
