@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from slowstep.parts import Part
 
 State = Literal["bottleneck", "healthy", "undetermined"]
 
@@ -89,7 +91,7 @@ class Finding:
     share: float
     share_low: float
     share_high: float
-    claims: tuple[Any, ...]  # parts; of a trace, still their names
+    claims: tuple[Part, ...]
     evidence: tuple[Evidence, ...]
     gain: Gain
     fixes: tuple[Fix, ...]

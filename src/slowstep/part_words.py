@@ -50,6 +50,17 @@ _WORDS: Final[dict[PartKind, str]] = {
     PartKind.SMALL_CALLBACKS: "callbacks of less than 0.2 % each",
     PartKind.VALIDATION: "validation",
     PartKind.COLLECTION: "garbage collection",
+    PartKind.KERNELS: "kernels",
+    PartKind.DEVICE_COPIES: "device-to-device copies",
+    PartKind.MEMSETS: "filling memory",
+    PartKind.COLLECTIVES: "exposed collectives",
+    PartKind.COPIES: "exposed copies",
+    PartKind.LAUNCH: "launch",
+    PartKind.RUN_DRY: "device idle",
+    PartKind.NO_LAUNCH: "idle before work whose launch is not in the trace",
+    PartKind.BETWEEN_OPERATORS: "between operators",
+    PartKind.NOTHING_RECORDED: "nothing recorded",
+    PartKind.INPUT_WAIT: "waiting for input",
     PartKind.FROM_CAPTURE: "from capture",
     PartKind.UNATTRIBUTED: "unattributed",
 }
@@ -61,12 +72,16 @@ _BEFORE_NAME: Final[dict[PartKind, str | None]] = {
     PartKind.SPAN: None,
     PartKind.COLLECTIVE: None,
     PartKind.SAVE: " by ",
+    PartKind.RUN_DRY: " after ",
 }
 
 
 def part_in_words(part: Part) -> str:
-    """As the ledger calls it: "backward", "draw (train.py:12)", "lines 30-34 (train.py)", "callback: Plot.on_train_batch_end"."""
-    return _with_place(part_without_place(part), part)
+    """As the ledger calls it: "backward", "draw (train.py:12)", "lines 30-34 (train.py)", "callback: Plot.on_train_batch_end"; a piece
+    of one as "launch: between steps".
+    """
+    words = _with_place(part_without_place(part), part)
+    return words if part.piece is None else f"{words}: {part.piece}"
 
 
 def part_without_place(part: Part) -> str:
@@ -120,8 +135,9 @@ def is_plural(part: Part) -> bool:
 
 
 def place_in_words(place: CodePlace) -> str:
-    """`train.py:12`."""
-    return f"{place.file}:{place.line}"
+    """`train.py:12`, `step (train.py:82)`."""
+    line = place.file if place.line is None else f"{place.file}:{place.line}"
+    return line if place.function is None else f"{place.function} ({line})"
 
 
 def lines_in_words(place: CodePlace) -> str:
@@ -131,4 +147,7 @@ def lines_in_words(place: CodePlace) -> str:
 
 def _with_place(words: str, part: Part) -> str:
     where = part_place(part)
-    return words if where is None else f"{words} ({where})"
+    if where is None:
+        return words
+    # Of a call, not of a function.
+    return f"{words} in {where}" if part.kind is PartKind.RUN_DRY else f"{words} ({where})"

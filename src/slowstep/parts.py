@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -65,16 +65,35 @@ class PartKind(StrEnum):
     VALIDATION = "validation"
     COLLECTION = "collection"  # of garbage
 
+    # Of a trace. The device works, or a copy or collective runs and nothing of higher rank.
+    KERNELS = "kernels"
+    DEVICE_COPIES = "device_copies"
+    MEMSETS = "memsets"
+    COLLECTIVES = "collectives"
+    COPIES = "copies"
+    # It has nothing to do.
+    LAUNCH = "launch"  # host time that nothing else names, up to the launch of the next kernel
+    RUN_DRY = "run_dry"  # after a call, which waited for it; its place is where that was called
+    NO_LAUNCH = "no_launch"
+    # Without a device: what is between operators, and outside of the training.
+    BETWEEN_OPERATORS = "between_operators"
+    NOTHING_RECORDED = "nothing_recorded"
+    # A trace of the training process cannot tell what the producer of the batch did.
+    INPUT_WAIT = "input_wait"
+
     FROM_CAPTURE = "from_capture"  # of a stage that hooks cannot see
     UNATTRIBUTED = "unattributed"
 
 
 class CodePlace(NamedTuple):
-    """Where something stands: a file as reports show it, and its first line there; `last_line` where it is the lines of a loop."""
+    """Where something stands: a file as reports show it, and its first line there; `last_line` where it is the lines of a loop, `function`
+    where it stands inside of that one, which begins at the line. Outside of functions a trace tells no line.
+    """
 
     file: str
-    line: int
+    line: int | None
     last_line: int | None = None
+    function: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +101,20 @@ class Part:
     """A named piece of a stage.
 
     `name` is the user's or a framework's own (of a function, callback or operation), None where the kind says all, or where it is lines of
-    the loop's own; `place` is where that is, None where it is unknown or nowhere.
+    the loop's own; `place` is where that is, None where it is unknown or nowhere. `piece` is what of it a finding is about, where that is
+    not all: findings about different things within one part do not fold into one another, nor into one about the whole part.
     """
 
     stage: str
     kind: PartKind
     name: str | None = None
     place: CodePlace | None = None
+    piece: str | None = None
+
+    @property
+    def whole(self) -> Part:
+        """The part of which this may be a piece."""
+        return replace(self, piece=None)
 
     def is_like(self, other: Part) -> bool:
         """Whether they are the same but for their stage: a function may compute in one and write in another."""

@@ -9,10 +9,21 @@ from pathlib import Path
 import pytest
 
 import slowstep
-from made_parts import function_part, lines_part
+from made_measured_traces import measured_table
+from made_parts import dry_part, function_part, lines_part
 from slowstep import part_words
 from slowstep.analyses.span_names import named_part
-from slowstep.part_words import part_in_words, part_name, part_name_and_place, part_place, part_without_place, parts_in_order
+from slowstep.analyses.trace.parts import KERNELS, LAUNCH, is_part, parts_of, piece
+from slowstep.analyses.trace.user_places import read_place
+from slowstep.part_words import (
+    part_in_words,
+    part_name,
+    part_name_and_place,
+    part_place,
+    part_without_place,
+    parts_in_order,
+    place_in_words,
+)
 from slowstep.parts import BODY, CodePlace, Part, PartKind
 
 PACKAGE = Path(slowstep.__file__).parent
@@ -32,6 +43,11 @@ READING = (ast.Attribute, ast.Compare, ast.Subscript, ast.Dict, ast.Match)
         (Part("output", PartKind.LIBRARY_CALL, "print"), "print (called by the loop)"),
         (Part("store", PartKind.SAVE, "torch.save"), "checkpoint by torch.save"),
         (Part("output", PartKind.CALLBACK, "Plot.on_x", CodePlace("train.py", 9)), "callback: Plot.on_x (train.py:9)"),
+        (LAUNCH, "launch"),
+        (piece(LAUNCH, "between steps"), "launch: between steps"),
+        (dry_part("cudaFree"), "device idle after cudaFree"),
+        (dry_part("cudaFree", "step (train.py:82)"), "device idle after cudaFree in step (train.py:82)"),
+        (piece(dry_part("cudaFree", "train.py"), "loss scaling"), "device idle after cudaFree in train.py: loss scaling"),
         (Part("preprocess", PartKind.ROLL_OUT, None, CodePlace("train.py", 5, 9)), "roll-out: lines 5-9 (train.py)"),
         (Part("compute", PartKind.BESIDE_BACKWARD, "update", CodePlace("train.py", 5)), "beside backward: update (train.py:5)"),
     ],
@@ -79,6 +95,21 @@ def test_no_code_reads_the_words_of_a_part():
 
     assert taking
     assert [f"{file.relative_to(PACKAGE)}:{line}" for file, text in taking.items() for line in read_again(ast.parse(text))] == []
+
+
+@pytest.mark.parametrize("place", ["step (train.py:82)", "train.py:82", "train.py", "Net.f.<locals>.<lambda> (net (old).py:3)"])
+def test_a_place_in_tables_is_read_as_it_was_written(place):
+    assert place_in_words(read_place(place)) == place
+
+
+def test_rows_of_a_part_are_found_by_it():
+    dry = [dry_part("cudaFree"), dry_part("cudaFree", "step (train.py:82)")]
+    parts = [LAUNCH, KERNELS, *dry, function_part("output", "draw", "train.py", 12)]
+    table = measured_table("gaps", [{"step": 0, "part": part} for part in parts])
+
+    assert [table.filter(is_part(part)).height for part in parts] == [1] * len(parts)
+    assert sorted(map(part_in_words, parts_of(table))) == sorted(map(part_in_words, parts))
+    assert table.filter(is_part()).is_empty()
 
 
 def test_reading_them_is_seen():

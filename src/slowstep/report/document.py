@@ -178,11 +178,12 @@ class Throughput(TypedDict):
 
 
 class PlaceRow(TypedDict):
-    """Where a part is in the user's code; `last_line` where it is the lines of a loop."""
+    """Where a part is in the user's code; `last_line` where it is the lines of a loop, `function` the one that it is in."""
 
     file: str
-    line: int
+    line: int | None
     last_line: int | None
+    function: str | None
 
 
 class PartRow(TypedDict):

@@ -282,7 +282,9 @@ def part_row(part: Part, *, share: float | None, ms_per_step: float | None) -> P
         "name": part_in_words(part),
         "kind": part.kind.value,
         "subject": part.name,
-        "place": None if place is None else {"file": place.file, "line": place.line, "last_line": place.last_line},
+        "place": None
+        if place is None
+        else {"file": place.file, "line": place.line, "last_line": place.last_line, "function": place.function},
         "share": share,
         "ms_per_step": ms_per_step,
     }
@@ -298,7 +300,7 @@ def finding_row(finding: Finding) -> FindingRow:
     del row["gain"]["steady_low"]
     if finding.gain.unknown_because is None:
         del row["gain"]["unknown_because"]
-    row["claims"] = list(dict.fromkeys(part_in_words(part) if isinstance(part, Part) else part for part in finding.claims))
+    row["claims"] = list(dict.fromkeys(map(part_in_words, finding.claims)))
     for name in ("also", "folded", "evidence", "fixes"):
         row[name] = list(row[name])
     for other in row["folded"]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from slowstep.analyses.measurements import measure
 from slowstep.analyses.trace.measure import measure_trace
+from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.errors import BadUsage
 from slowstep.exporters.chrome import write_chrome
 from slowstep.exporters.parquet import write_parquet
@@ -41,11 +42,14 @@ def _is_of(run: dict[str, Any], found: Found) -> bool:
 
 def _export_trace(kind: Kind, place: Path, found: Found, report: dict[str, Any], asked: Asked, how: Reading) -> None:
     timeline = read_cached(found, how)
-    tables = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step).tables
+    m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
     if kind == "chrome":
-        write_chrome(place, timeline, tables, report)
+        # The report has them in words, and in its order.
+        findings = {finding.rule: finding for finding in diagnose_trace(m).findings}
+        shown = [findings[row["rule"]] for row in report["findings"] if row["rule"] in findings]
+        write_chrome(place, timeline, m.tables, shown)
     else:
-        write_parquet(place, timeline, tables)
+        write_parquet(place, timeline, m.tables)
 
 
 def _export_recording(kind: Kind, place: Path, found: Found, run: dict[str, Any], how: Reading) -> None:

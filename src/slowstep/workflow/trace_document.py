@@ -11,12 +11,13 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import COLUMNS, part_of
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_doubts import is_inference
 from slowstep.diagnosis.unseen_stages import unseen_stages
 from slowstep.faults import Attempts
 from slowstep.health import Health
-from slowstep.parts import Part, PartKind
+from slowstep.part_words import parts_in_order
 from slowstep.report.document import SCHEMA, LedgerRow, PartRow, Report, Run, Throughput
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count, format_share
@@ -164,18 +165,20 @@ def _ledger(m: TraceMeasurements) -> list[LedgerRow]:
     steps = max(len(m.step_ns), 1)
     whole = m.window_ns
     unseen = unseen_stages(m)
-    spent = m.table("ledger").group_by("stage", "part").agg(pl.col("ns").sum()).sort("ns", "part", descending=[True, False])
+    spent = m.table("ledger").group_by(COLUMNS).agg(pl.col("ns").sum())
+    held = {part_of(row): ns for *row, ns in spent.select(*COLUMNS, "ns").iter_rows()}
+    longest = sorted(parts_in_order(held), key=lambda part: -held[part])
     rows: list[LedgerRow] = []
     for stage in (*STAGES, UNATTRIBUTED):
-        own = spent.filter(pl.col("stage") == stage)
         if stage in unseen:
             rows.append(_unknown(stage))
             continue
-        ns = int(own["ns"].sum())
+        own = [part for part in longest if part.stage == stage]
+        ns = sum(held[part] for part in own)
         parts: list[PartRow] = [
-            part_row(Part(stage, PartKind.SPAN, part), share=part_ns / whole, ms_per_step=part_ns / steps / 1e6)
-            for part, part_ns in own.select("part", "ns").iter_rows()
-            if stage != UNATTRIBUTED and part_ns / whole >= SMALLEST_SHARE
+            part_row(part, share=held[part] / whole, ms_per_step=held[part] / steps / 1e6)
+            for part in own
+            if stage != UNATTRIBUTED and held[part] / whole >= SMALLEST_SHARE
         ]
         rows.append({"stage": stage, "share": ns / whole, "ms_per_step": ns / steps / 1e6, "parts": parts[:PARTS_KEPT]})
     return rows

@@ -215,7 +215,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     if not m.has_device:
         return _on_the_host(m)
     launches = m.table("launches").filter(pl.col("short_kernels").is_not_null())
-    share, low, high = trace_share_interval(m, per_step(m, "compute", LAUNCH))
+    share, low, high = trace_share_interval(m, per_step(m, LAUNCH))
     short = int(launches["short_kernels"].sum()) / max(int(launches["kernels"].sum()), 1)
     if share < DOMINATES or short < DOMINATES:
         missing = no_launches(m, DOMINATES)
