@@ -10,11 +10,10 @@ import polars as pl
 
 from slowstep.analyses.trace.charged import CHARGED
 from slowstep.analyses.trace.measured import Coverage, TraceMeasurements
-from slowstep.analyses.trace.parts import COLUMNS, KERNELS, part_of
+from slowstep.analyses.trace.parts import COLUMNS, KERNELS, part_of, row_of
 from slowstep.analyses.trace.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.trace.scenarios import UNCHANGED
 from slowstep.analyses.trace.tables import TRACE_MEASUREMENT_TABLES
-from slowstep.part_words import place_in_words
 from slowstep.parts import Part
 from slowstep.timeline.trace import TraceFacts
 
@@ -52,13 +51,8 @@ def _in_columns(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
     if "part" not in row:
         return dict(row)
     part, columns = row["part"], CHARGED if CHARGED[0] in TABLE[table].schema else COLUMNS
-    values = (None,) * len(columns) if part is None else rows_of_part(part)
+    values = (None,) * len(columns) if part is None else row_of(part)
     return {key: value for key, value in row.items() if key != "part"} | dict(zip(columns, values, strict=True))
-
-
-def rows_of_part(part: Part) -> tuple[str, str, str | None, str | None]:
-    """What tables have of a part."""
-    return part.stage, part.kind.value, part.name, None if part.place is None else place_in_words(part.place)
 
 
 def gaps_of(ms: float, *, steps: Iterable[int] = range(10), step_ms: float = 100.0, gap: int = 0, **row: Any) -> list[dict[str, Any]]:

@@ -135,8 +135,8 @@ def is_plural(part: Part) -> bool:
 
 
 def place_in_words(place: CodePlace) -> str:
-    """`train.py:12`, `step (train.py:82)`."""
-    line = place.file if place.line is None else f"{place.file}:{place.line}"
+    """`train.py:12`, `train.py:30-34`, `step (train.py:82)`."""
+    line = place.file if place.line is None else f"{place.file}:{lines_in_words(place)}"
     return line if place.function is None else f"{place.function} ({line})"
 
 

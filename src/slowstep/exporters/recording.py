@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.trace.parts import COLUMNS, rows_of
 from slowstep.exporters.parquet import write_tables
 from slowstep.exporters.trace_events import OWN_PID, first_of_all, named, write_events
-from slowstep.part_words import part_in_words
 from slowstep.timeline.schema import TABLES
 from slowstep.timeline.timeline import Timeline
 
@@ -71,11 +71,9 @@ def _steps(m: Measurements) -> pl.DataFrame:
 
 def _ledger(m: Measurements) -> pl.DataFrame:
     """One row per part of each step that took any time; of a step they sum to its length."""
-    count = m.ledger.ns.shape[1]
+    count, known = m.ledger.ns.shape[1], rows_of(m.ledger.parts)
     parts = [
-        pl.DataFrame({"step": pl.arange(count, eager=True, dtype=pl.UInt32), "ns": m.ledger.ns[row]}).with_columns(
-            stage=pl.lit(part.stage), part=pl.lit(part_in_words(part))
-        )
-        for row, part in enumerate(m.ledger.parts)
+        pl.DataFrame({"step": pl.arange(count, eager=True, dtype=pl.UInt32), "ns": ns}).join(known[row], how="cross")
+        for row, ns in enumerate(m.ledger.ns)
     ]
-    return pl.concat(parts).filter(pl.col("ns") > 0).select("step", "stage", "part", "ns").sort("step", maintain_order=True)
+    return pl.concat(parts).filter(pl.col("ns") > 0).select("step", *COLUMNS, "ns").sort("step", maintain_order=True)

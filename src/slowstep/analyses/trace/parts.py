@@ -34,9 +34,13 @@ SCHEMA: Final = pl.Schema(dict.fromkeys(COLUMNS, pl.String()))
 
 
 def rows_of(parts: Iterable[Part]) -> pl.DataFrame:
-    """One row for each of some parts that have no place: the columns COLUMNS."""
-    rows = [(part.stage, part.kind.value, part.name, None) for part in parts]
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    """One row for each of some parts: the columns COLUMNS."""
+    return pl.DataFrame([row_of(part) for part in parts], schema=SCHEMA, orient="row")
+
+
+def row_of(part: Part) -> tuple[str, str, str | None, str | None]:
+    """What the columns COLUMNS hold of a part."""
+    return part.stage, part.kind.value, part.name, None if part.place is None else place_in_words(part.place)
 
 
 def parts_of(rows: pl.DataFrame, columns: tuple[str, ...] = COLUMNS) -> list[Part]:
@@ -56,9 +60,7 @@ def is_part(*parts: Part, columns: tuple[str, ...] = COLUMNS) -> pl.Expr:
 
 
 def _is_one(part: Part, columns: tuple[str, ...]) -> pl.Expr:
-    place = None if part.place is None else place_in_words(part.place)
-    values = (part.stage, part.kind.value, part.name, place)
-    same = (pl.col(name).eq_missing(pl.lit(value, dtype=pl.String)) for name, value in zip(columns, values, strict=True))
+    same = (pl.col(name).eq_missing(pl.lit(value, dtype=pl.String)) for name, value in zip(columns, row_of(part), strict=True))
     return pl.all_horizontal(*same)
 
 
