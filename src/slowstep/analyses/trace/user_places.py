@@ -52,7 +52,7 @@ def user_place(frame: str) -> str | None:
 
 
 def user_function(frame: str) -> str | None:
-    """A function of the user's own code as the ledger calls it, `save_images (train.py:30)`; None for a module, and as in `user_place`."""
+    """A function of the user's own code without its folders, `save_images (train.py:30)`; None for a module, and as in `user_place`."""
     place = user_place(frame)
     return without_folders(place) if place is not None and is_function(place) else None
 
@@ -81,7 +81,7 @@ def is_function(place: str) -> bool:
 
 
 def without_folders(place: str) -> str:
-    """A place as the ledger has it: the file without its folders."""
+    """A place with the file without its folders."""
     function, bracket, line = place.rpartition("(")
     return f"{function}{bracket}{re.split(_SEPARATOR, line)[-1]}"
 
