@@ -8,11 +8,13 @@ from typing import Any
 
 import polars as pl
 
+from slowstep.analyses.trace.charged import CHARGED
 from slowstep.analyses.trace.measured import Coverage, TraceMeasurements
-from slowstep.analyses.trace.parts import KERNELS
+from slowstep.analyses.trace.parts import COLUMNS, KERNELS, part_of, row_of
 from slowstep.analyses.trace.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.trace.scenarios import UNCHANGED
 from slowstep.analyses.trace.tables import TRACE_MEASUREMENT_TABLES
+from slowstep.parts import Part
 from slowstep.timeline.trace import TraceFacts
 
 TABLE = {declared.name: declared for declared in TRACE_MEASUREMENT_TABLES}
@@ -39,9 +41,18 @@ def measured_table(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame
     """A declared table from rows: `total_ms` and `total_us` stand for `total_ns`; columns left out are null, or as in DEFAULTS."""
     full = []
     for row in rows:
-        given = {_column(key): _whole(key, value) for key, value in row.items()}
+        given = _in_columns(name, {_column(key): _whole(key, value) for key, value in row.items()})
         full.append({column.name: None for column in TABLE[name].columns} | DEFAULTS.get(name, {}) | given)
     return pl.DataFrame(full, schema=TABLE[name].schema) if full else TABLE[name].empty()
+
+
+def _in_columns(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with a part in the columns that tell one."""
+    if "part" not in row:
+        return dict(row)
+    part, columns = row["part"], CHARGED if CHARGED[0] in TABLE[table].schema else COLUMNS
+    values = (None,) * len(columns) if part is None else row_of(part)
+    return {key: value for key, value in row.items() if key != "part"} | dict(zip(columns, values, strict=True))
 
 
 def gaps_of(ms: float, *, steps: Iterable[int] = range(10), step_ms: float = 100.0, gap: int = 0, **row: Any) -> list[dict[str, Any]]:
@@ -56,21 +67,21 @@ def made_measured(
     *,
     steps: int = 10,
     step_ms: PerStep = 100.0,
-    ledger: Mapping[tuple[str, str], PerStep] | None = None,
+    ledger: Mapping[Part, PerStep] | None = None,
     replay: Mapping[str, PerStep | tuple[float, float, float] | str] | None = None,
     recorded: Iterable[str] = EVERYTHING,
     coverage: Mapping[str, Any] | None = None,
     facts: Mapping[str, Any] | None = None,
     has_device: bool = True,
     mark: str = "ProfilerStep",
-    rest: tuple[str, str] = ("compute", KERNELS),
+    rest: Part = KERNELS,
     recording: tuple[float, float] | None = None,
     tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
     **more: Any,
 ) -> TraceMeasurements:
     """Measurements of a trace.
 
-    `ledger` has ms per step by stage and part, one number or a list with one for each step; rows of the table `gaps` are charged too
+    `ledger` has ms per step by part, one number or a list with one for each step; rows of the table `gaps` are charged too
     (to the parts that `ledger` does not name); what is left of a step is `rest`.
     `replay` has, by scenario, the ms of a step after the change (a number, a list, or the tuple of expected, best and worst), or in
     words why it is not judged; `recording` the shares of the host's time that the profiler took, usually and at most. `mark` is "window"
@@ -109,24 +120,24 @@ def _steps(lengths: Sequence[float]) -> pl.DataFrame:
     return measured_table("steps", rows)
 
 
-def _ledger(lengths: Sequence[float], parts: Mapping[tuple[str, str], Any], rest: tuple[str, str]) -> pl.DataFrame:
+def _ledger(lengths: Sequence[float], parts: Mapping[Part, Any], rest: Part) -> pl.DataFrame:
     charged = {part: _each(per_step, len(lengths)) for part, per_step in parts.items()}
     left = [length - sum(values[step] for values in charged.values()) for step, length in enumerate(lengths)]
     assert min(left, default=0.0) >= 0.0, "more was charged to a step than its length"
     charged[rest] = [left[step] + charged.get(rest, [0.0] * len(lengths))[step] for step in range(len(lengths))]
     rows = [
-        {"step": step, "stage": stage, "part": part, "ns": round(values[step] * 1e6)}
-        for (stage, part), values in charged.items()
+        {"step": step, "part": part, "ns": round(values[step] * 1e6)}
+        for part, values in charged.items()
         for step in range(len(lengths))
         if values[step]
     ]
     return measured_table("ledger", rows)
 
 
-def _charged(gaps: pl.DataFrame, steps: int) -> dict[tuple[str, str], list[float]]:
-    charged: dict[tuple[str, str], list[float]] = {}
+def _charged(gaps: pl.DataFrame, steps: int) -> dict[Part, list[float]]:
+    charged: dict[Part, list[float]] = {}
     for row in gaps.iter_rows(named=True):
-        charged.setdefault((row["stage"], row["part"]), [0.0] * steps)[row["step"]] += (row["end_ns"] - row["start_ns"]) / 1e6
+        charged.setdefault(part_of(row[name] for name in COLUMNS), [0.0] * steps)[row["step"]] += (row["end_ns"] - row["start_ns"]) / 1e6
     return charged
 
 

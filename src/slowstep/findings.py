@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from slowstep.parts import Part
+
 State = Literal["bottleneck", "healthy", "undetermined"]
 
 
@@ -89,7 +91,7 @@ class Finding:
     share: float
     share_low: float
     share_high: float
-    claims: tuple[str, ...]
+    claims: tuple[Part, ...]
     evidence: tuple[Evidence, ...]
     gain: Gain
     fixes: tuple[Fix, ...]

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.trace.device_ledger import build_ledger
+from slowstep.analyses.trace.parts import COLLECTIVES, COLUMNS, COPIES, DEVICE_COPIES, KERNELS, MEMSETS, part_of
 from slowstep.analyses.trace.steps import find_steps
 from slowstep.timeline.timeline import Timeline
 
 KINDS = ("kernel", "h2d", "d2h", "d2d", "p2p", "memset")
-RANKS = (("compute", "kernels"), ("compute", "device-to-device copies"), ("compute", "filling memory"))
-RANKS += (("gradient_sharing", "exposed collectives"), ("h2d", "exposed copies"), ("d2h", "exposed copies"))
+RANKS = (KERNELS, DEVICE_COPIES, MEMSETS, COLLECTIVES, COPIES["h2d"], COPIES["d2h"])
 NAMES = (
     "aten::mm",
     "enumerate(DataLoader)#_Iter.__next__",
@@ -65,7 +65,7 @@ def check_sums(trace: Timeline) -> None:
     lengths = dict(enumerate((steps["end_ns"] - steps["start_ns"]).to_list()))
     sums = dict(ledger.group_by("step").agg(pl.col("ns").sum()).iter_rows())
     assert sums == lengths
-    assert ledger.select("step", "stage", "part").is_duplicated().sum() == 0
+    assert ledger.select("step", *COLUMNS).is_duplicated().sum() == 0
     assert (ledger["ns"] > 0).all()
     ordered = gaps.sort("start_ns")
     assert (ordered["end_ns"] > ordered["start_ns"]).all()
@@ -105,11 +105,12 @@ def test_an_instant_belongs_to_what_has_the_highest_rank(trace: Timeline) -> Non
                 if e["start_ns"] <= instant < e["end_ns"]
             ]
             if on:
-                key = (number, *RANKS[min(on)])
+                key = (number, RANKS[min(on)])
                 expected[key] = expected.get(key, 0) + 1000
-    idle = gaps.group_by("step", "stage", "part").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("idle"))
-    busy = ledger.join(idle, on=["step", "stage", "part"], how="left").with_columns(pl.col("ns") - pl.col("idle").fill_null(0))
-    found = {(r["step"], r["stage"], r["part"]): r["ns"] for r in busy.filter(pl.col("ns") > 0).iter_rows(named=True)}
+    idle = gaps.group_by("step", *COLUMNS).agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("idle"))
+    busy = ledger.join(idle, on=["step", *COLUMNS], how="left", nulls_equal=True).with_columns(pl.col("ns") - pl.col("idle").fill_null(0))
+    rows = busy.filter(pl.col("ns") > 0).select("step", *COLUMNS, "ns").iter_rows()
+    found = {(step, part_of(row)): ns for step, *row, ns in rows}
     assert found == expected
 
 
@@ -124,5 +125,5 @@ def test_the_order_of_events_does_not_matter(trace: Timeline, seed: int) -> None
     assert notes == other_notes
     (ledger, gaps), (other, other_gaps) = build_ledger(trace, steps), build_ledger(shuffled, steps)
     assert ledger.equals(other)
-    causes = ["step", "gap", "start_ns", "end_ns", "stage", "part", "between_steps"]
+    causes = ["step", "gap", "start_ns", "end_ns", *COLUMNS, "between_steps"]
     assert gaps.select(causes).equals(other_gaps.select(causes))

@@ -6,6 +6,7 @@ import math
 import pytest
 
 from slowstep.document import report as document
+from slowstep.parts import PartKind
 from slowstep.report import json
 from slowstep.stages import STAGES, UNATTRIBUTED
 
@@ -29,6 +30,8 @@ def test_the_schema_has_the_keys_of_the_types():
     assert set(experiment["properties"]) == set(document.ExperimentRow.__annotations__)
     assert set(facts["properties"]) == set(document.ExperimentFacts.__annotations__)
     assert set(schema["$defs"]["row"]["properties"]) == set(document.LedgerRow.__annotations__)
+    assert set(schema["$defs"]["part"]["properties"]) == set(document.PartRow.__annotations__)
+    assert schema["$defs"]["part"]["properties"]["kind"]["enum"] == [kind.value for kind in PartKind]
     assert [item["allOf"][1]["properties"]["stage"]["const"] for item in schema["properties"]["ledger"]["prefixItems"]] == [
         *STAGES,
         UNATTRIBUTED,

@@ -13,7 +13,7 @@ import polars as pl
 
 from slowstep.analyses.functions import Stacks, inside, is_library
 from slowstep.analyses.gaps import FEWEST_STACKS
-from slowstep.analyses.loop import NOWHERE, called_from_loop, meeting
+from slowstep.analyses.loop import NOWHERE, Called, called_from_loop, meeting
 from slowstep.analyses.steps import Steps
 from slowstep.analyses.trainer import Trainer
 
@@ -42,18 +42,18 @@ def find_before_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> Before
     usable &= ~steps.excluded[np.clip(step, 0, steps.stretches - 1)]
     start, end = start[usable], end[usable]
     taken = inside(stacks, start, end)
-    names: Counter[str] = Counter()
-    weights: Counter[str] = Counter()
+    counts: Counter[Called] = Counter()
+    weights: Counter[Called] = Counter()
     for weight, path in stacks.paths(taken.tolist()):
         depth = meeting(path, trainer.way_to_update)
         called = called_from_loop(path, trainer.way_to_update)
         # What the loop's own lines call of torch is clipping; a comprehension is such a line, and the user's Python all the same.
         if depth != NOWHERE and called is not None and (called.is_function or not all(map(is_library, path[depth + 1 :]))):
-            label = called.label(trainer.facts.script)
-            names[label] += 1
-            weights[label] += round(weight)
-    if len(taken) < FEWEST_STACKS or not names:
+            counts[called] += 1
+            weights[called] += round(weight)
+    if len(taken) < FEWEST_STACKS or not counts:
         return None
-    name, held = weights.most_common(1)[0]
+    most, held = weights.most_common(1)[0]
     whole = float(stacks.weight_ns[taken].sum())
-    return BeforeUpdate(name=name, share=held / max(whole, 1.0) * float((end - start).sum()) / steps.length_ns, stacks=names[name])
+    share = held / max(whole, 1.0) * float((end - start).sum()) / steps.length_ns
+    return BeforeUpdate(name=most.label(trainer.facts.script), share=share, stacks=counts[most])

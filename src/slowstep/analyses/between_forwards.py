@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.functions import Stacks, inside
-from slowstep.analyses.ledger import BACKWARD, FORWARD, Ledger
+from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.steps import Steps
 from slowstep.analyses.trainer import Trainer
+from slowstep.parts import BACKWARD, BODY
 from slowstep.timeline.intervals import Ints, union
 from slowstep.timeline.timeline import Timeline
 
@@ -53,7 +54,7 @@ def find_between_forwards(timeline: Timeline, trainer: Trainer, steps: Steps, le
     if trainer.is_fed or inside.sum() < SEVERAL_FORWARDS * steps.count:
         return NOTHING
     # What was named in between is another part of the ledger's.
-    rest = max(ledger.total("compute", FORWARD) - float((end - start)[inside].sum()), 0.0)
+    rest = max(ledger.total_of(BODY) - float((end - start)[inside].sum()), 0.0)
     backward = trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].sort().to_numpy()
     parted = np.searchsorted(backward, start)
     together = inside[1:] & (stretch[1:] == stretch[:-1]) & (parted[1:] == parted[:-1])
@@ -61,7 +62,7 @@ def find_between_forwards(timeline: Timeline, trainer: Trainer, steps: Steps, le
     from_ns, to_ns = end[:-1][together], start[1:][together]
     between = min(rest, float((to_ns - from_ns).sum()))
     # Stacks alone may count Python code that runs just before, as it holds the GIL; timed calls are those of the whole step.
-    timed = ledger.total("compute", BACKWARD) * _gradients_by_calls(timeline, trainer)
+    timed = ledger.total_of(BACKWARD) * _gradients_by_calls(timeline, trainer)
     gradients = min(between * _gradients_by_stacks(trainer, stacks, from_ns, to_ns), timed)
     whole = float(ledger.ns.sum())
     return BetweenForwards(unknown_share=(between - gradients) / whole, gradients_share=gradients / whole)

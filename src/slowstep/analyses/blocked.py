@@ -13,11 +13,12 @@ import numpy as np
 
 from slowstep.analyses.demand import Demand
 from slowstep.analyses.functions import Stacks, inside, own_frames, shown
-from slowstep.analyses.ledger import CORE, Ledger
+from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.load import Load
 from slowstep.analyses.machine import Machine
 from slowstep.analyses.steps import Steps
 from slowstep.analyses.trainer import Trainer
+from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Ints
 
 
@@ -50,7 +51,7 @@ def find_blocked(
     made_ns = (demand.cpu_ns or 0.0) if demand.workers else 0.0
     computed = max(own_ns / step_ns, (load.tree_cores or 0.0) - made_ns / step_ns)
     held_back = (load.stolen_cores or 0.0) + (0.0 if machine.throttling is None else machine.throttling.cores)
-    own_work = float((ledger.of("compute") - ledger.of("compute", CORE)).mean()) / step_ns
+    own_work = float((ledger.of("compute") - ledger.of("compute", PartKind.CORE_WAIT)).mean()) / step_ns
     share = max(own_work - computed - held_back, 0.0)
     return Blocked(share=share, line=_line(trainer, stacks) if share else None)
 

@@ -15,15 +15,16 @@ from slowstep.analyses.delays import move_delay, move_sharing
 from slowstep.analyses.forwards import Forwards
 from slowstep.analyses.functions import Stacks
 from slowstep.analyses.gap_parts import GapParts, divide_gaps
-from slowstep.analyses.ledger import SMALL, Ledger, Part
+from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.producers import PART_STAGE, WaitParts
 from slowstep.analyses.roll_outs import forwards_of
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.timed_gaps import TimedGaps
 from slowstep.analyses.timed_lines import TimedLines
 from slowstep.analyses.trainer import Trainer
-from slowstep.analyses.trainer_spans import WAIT, Spans, label_spans
-from slowstep.stages import CALLBACK, CHECKPOINT, LOGGING, METRICS, PROGRESS, STAGES, UNATTRIBUTED, VALIDATION
+from slowstep.analyses.trainer_spans import Spans, label_spans
+from slowstep.part_words import parts_in_order
+from slowstep.parts import VALIDATION, Part, PartKind
 from slowstep.timeline.intervals import Ints, containing, innermost, laid_over, pieces, union
 from slowstep.timeline.timeline import Timeline
 
@@ -31,10 +32,9 @@ from slowstep.timeline.timeline import Timeline
 SMALL_SHARE = 0.002
 # Start, end and step of each.
 Gaps = tuple[Ints, Ints, Ints]
-VALIDATING: Part = ("output", VALIDATION)
 # Adds ns to a part, each to the step that stands beside it.
 Charge = Callable[[Part, Ints, Floats], None]
-_FOLDABLE = (CALLBACK, PROGRESS, LOGGING, METRICS, CHECKPOINT)
+_FOLDABLE = (PartKind.CALLBACK, PartKind.PROGRESS_BAR, PartKind.LOGGING, PartKind.METRICS, PartKind.CHECKPOINT)
 
 
 def build_ledger(
@@ -79,7 +79,7 @@ def build_ledger(
         move_sharing(timeline, trainer, steps, rows)
     is_alone = device == "cpu" and (trainer.facts.world_size or 1) == 1
     move_delay(timeline, trainer, steps, rows, beside_cores=beside_cores if is_alone else 0.0)
-    parts = tuple(sorted(rows, key=_order))
+    parts = tuple(parts_in_order(rows))
     return Ledger(
         parts=parts,
         ns=np.vstack([rows[part] for part in parts])[:, ~steps.excluded],
@@ -116,7 +116,7 @@ def _name_gaps(
     scale = np.divide(after, before, out=np.ones(steps.stretches), where=before > 0)
     ns = {part: each * scale for part, each in named.ns.items()}
     if exact.any():
-        ns[VALIDATING] = ns.get(VALIDATING, 0) + exact
+        ns[VALIDATION] = ns.get(VALIDATION, 0) + exact
     return named, ns
 
 
@@ -150,7 +150,7 @@ def _charge_spans(spans: Spans, owner: Ints, step: Ints, length: Floats, charge:
     ids = np.array(list(map(part_ids.__getitem__, spans.part)) or [0])
     part_of = np.where(owner >= 0, ids[owner], -1)
     for part, number in part_ids.items():
-        if part != WAIT:
+        if part is not None:
             mine = part_of == number
             charge(part, step[mine], length[mine])
 
@@ -160,10 +160,10 @@ def _charge_waits(waits: WaitParts, owner: Ints, step: Ints, length: Floats, cha
     mine = np.flatnonzero((owner >= 0) & (owner < len(waits.start_ns)))
     wait = owner[mine]
     whole = np.maximum(waits.parts.sum(axis=1)[wait], 1)
-    for column, (name, stage) in enumerate(PART_STAGE.items()):
+    for column, (kind, stage) in enumerate(PART_STAGE.items()):
         ns = waits.parts[wait, column] / whole * length[mine]
         if ns.any():
-            charge((stage, name), step[mine], ns)
+            charge(Part(stage, kind), step[mine], ns)
 
 
 def _folded(rows: dict[Part, Floats]) -> dict[Part, Floats]:
@@ -171,12 +171,6 @@ def _folded(rows: dict[Part, Floats]) -> dict[Part, Floats]:
     small_ns = SMALL_SHARE * sum(float(ns.sum()) for ns in rows.values())
     kept: dict[Part, Floats] = {}
     for part, ns in rows.items():
-        stage, name = part
-        target = (stage, SMALL) if name.startswith(_FOLDABLE) and ns.sum() < small_ns else part
+        target = Part(part.stage, PartKind.SMALL_CALLBACKS) if part.kind in _FOLDABLE and ns.sum() < small_ns else part
         kept[target] = kept.get(target, np.zeros_like(ns)) + ns
     return kept
-
-
-def _order(part: Part) -> tuple[int, str]:
-    stages = (*STAGES, UNATTRIBUTED)
-    return stages.index(part[0]), part[1]

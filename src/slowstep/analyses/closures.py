@@ -13,17 +13,15 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.functions import OPTIMIZERS, TORCH, Path, Stacks, inside
-from slowstep.analyses.ledger import FORWARD, Part
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
+from slowstep.parts import BODY, OPTIMIZER, Part
 from slowstep.timeline.intervals import Ints, union
 
 # Torch's own optimizers, not what wraps every optimizer's call.
 _OWN = re.compile(OPTIMIZERS.pattern + r"(?!optimizer\.py$|lr_scheduler\.py$)")
 # Fewer stacks divide nothing: the share of a half has a 90 % interval of 35 % to 65 % with 30.
 FEWEST_STACKS = 30
-OPTIMIZER: Part = ("compute", "optimizer")
-BODY: Part = ("compute", FORWARD)
 
 
 @dataclass(frozen=True, slots=True)

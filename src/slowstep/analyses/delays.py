@@ -8,27 +8,29 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.gaps import BACKGROUND
-from slowstep.analyses.ledger import BACKWARD, COLLECTING, CORE, HELD_UP, Part
-from slowstep.analyses.producers import OF_LOADER, UNSEEN
+from slowstep.analyses.producers import OF_LOADER
 from slowstep.analyses.sharing import STAGE as SHARING
-from slowstep.analyses.sharing import WAITING, blocked_in_backward
+from slowstep.analyses.sharing import blocked_in_backward
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
+from slowstep.parts import BACKWARD, Part, PartKind
 from slowstep.stages import UNATTRIBUTED
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
+# Waiting for a core is told apart already, and the collector computes all the time.
+_NOT_OWN = (PartKind.CORE_WAIT, PartKind.COLLECTION)
+
 
 def move_sharing(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Part, Floats]) -> None:
     """What the training thread was blocked in backward, with other ranks about, is gradient sharing."""
-    held = rows.get(("compute", BACKWARD))
+    held = rows.get(BACKWARD)
     blocked = blocked_in_backward(timeline, trainer, steps.edges_ns)
     if held is None or not blocked.any():
         return
     moved = np.minimum(blocked, held)
-    rows["compute", BACKWARD] = held - moved
-    rows[SHARING, WAITING] = rows.get((SHARING, WAITING), np.zeros_like(moved)) + moved
+    rows[BACKWARD] = held - moved
+    _add(rows, Part(SHARING, PartKind.RANK_WAIT), moved)
 
 
 def move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Part, Floats], *, beside_cores: float = 0.0) -> None:
@@ -99,18 +101,17 @@ def _move_held_up(rows: dict[Part, Floats], marked: _Marked, beside_cores: float
         return
     # Of steps that are too short for marks of their own, those that have some tell.
     share = min(float(marked.blocked_ns[marked.body].sum()) / wall, beside_cores)
-    for part in [part for part in rows if part[0] == "compute" and part[1] not in (CORE, COLLECTING)]:
+    for part in [part for part in rows if part.stage == "compute" and part.kind not in _NOT_OWN]:
         moved = rows[part] * share
         rows[part] = rows[part] - moved
-        rows["compute", HELD_UP] = rows.get(("compute", HELD_UP), np.zeros_like(moved)) + moved
+        _add(rows, Part("compute", PartKind.HELD_UP), moved)
 
 
 def _move_blocked(rows: dict[Part, Floats], blocked: Floats, outside: tuple[str, ...]) -> None:
     """Move what the loop's own input was blocked from preprocess to read: its share of what all was blocked outside the bodies."""
-    waiting = [part for part in rows if part[1].startswith(BACKGROUND) or _is_of_loader(part)]
-    # The collector computes all the time, and in bodies too.
-    gaps = [part for part in rows if part[0] in outside and part[1] not in (CORE, COLLECTING) and part not in waiting]
-    making = [part for part in gaps if part[0] == "preprocess"]
+    waiting = [part for part in rows if part.kind is PartKind.THREAD_WAIT or _is_of_loader(part)]
+    gaps = [part for part in rows if part.stage in outside and part.kind not in _NOT_OWN and part not in waiting]
+    making = [part for part in gaps if part.stage == "preprocess"]
     if not making:
         return
     left = np.maximum(blocked - np.sum([rows[part] for part in waiting], axis=0), 0.0) if waiting else blocked
@@ -119,17 +120,17 @@ def _move_blocked(rows: dict[Part, Floats], blocked: Floats, outside: tuple[str,
     for part in making:
         moved = rows[part] * share
         rows[part] = rows[part] - moved
-        rows["read", UNSEEN] = rows.get(("read", UNSEEN), np.zeros_like(moved)) + moved
+        _add(rows, Part("read", PartKind.BLOCKED), moved)
 
 
 def _is_of_loader(part: Part) -> bool:
     """Whether it is a part of waits for a loader's batches, which have their own account of cores and of storage."""
-    return part[0] in ("read", "preprocess") and part[1] in OF_LOADER and part[1] != CORE
+    return part.stage in ("read", "preprocess") and part.kind in OF_LOADER
 
 
 def _take(rows: dict[Part, Floats], delay: Floats, stages: tuple[str, ...]) -> None:
     """Move `delay` per step out of the parts of some stages, in proportion, never more than they hold."""
-    mine = [part for part in rows if part[0] in stages and part[1] != CORE and not _is_of_loader(part)]
+    mine = [part for part in rows if part.stage in stages and part.kind is not PartKind.CORE_WAIT and not _is_of_loader(part)]
     if not mine:
         return
     held = np.sum([rows[part] for part in mine], axis=0)
@@ -137,5 +138,8 @@ def _take(rows: dict[Part, Floats], delay: Floats, stages: tuple[str, ...]) -> N
     for part in mine:
         moved = rows[part] * share
         rows[part] = rows[part] - moved
-        target = (part[0], CORE)
-        rows[target] = rows.get(target, np.zeros_like(moved)) + moved
+        _add(rows, Part(part.stage, PartKind.CORE_WAIT), moved)
+
+
+def _add(rows: dict[Part, Floats], part: Part, ns: Floats) -> None:
+    rows[part] = rows.get(part, np.zeros_like(ns)) + ns

@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.producers import ACCOUNT, PART_STAGE, TRANSPORT, Fetches, WaitParts, busy_between
+from slowstep.analyses.producers import ACCOUNT, PART_STAGE, Fetches, WaitParts, busy_between
 from slowstep.analyses.steps import Floats
+from slowstep.parts import PartKind
 from slowstep.timeline.timeline import Timeline
 
 # Receiving a batch from a worker that had it ready (design: the floor is 1 to 2 ms, measured at 0.3 ms on an idle machine).
@@ -33,7 +34,7 @@ def with_held_deliveries(timeline: Timeline, trainer: int, fetches: Fetches, wai
     in_worker = waits.matched & (fetches.process[waits.fetch] != trainer) if len(fetches.process) else np.zeros(0, dtype=bool)
     if not in_worker.any():
         return waits
-    column = list(PART_STAGE).index(TRANSPORT)
+    column = list(PART_STAGE).index(PartKind.TRANSPORT)
     transport = waits.parts[:, column]
     from_ns = np.maximum(waits.start_ns, fetches.end_ns[waits.fetch])
     busy = busy_between(fetches, waits.fetch, from_ns, waits.end_ns) * _computing(fetches)[waits.fetch]

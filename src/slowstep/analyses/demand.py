@@ -10,9 +10,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.loader import Loader
-from slowstep.analyses.producers import ACCOUNT, COLLECTING, STORAGE, Fetches
+from slowstep.analyses.producers import ACCOUNT, Fetches
 from slowstep.analyses.steps import Steps
 from slowstep.analyses.trainer import Trainer
+from slowstep.parts import PartKind
 from slowstep.timeline.intervals import overlap_ns
 from slowstep.timeline.timeline import Timeline
 
@@ -107,8 +108,8 @@ def _demand(
         collate_ns=float(fetches.collate_ns[own].mean()) * batches,
         batch_bytes=float(np.nanmean(known)) if np.isfinite(known).any() else None,
         idle_share=_idle_share(timeline, producers.processes, low, high, workers),
-        blocked_share=float(account[ACCOUNT.index(STORAGE) :].sum() / max(account.sum(), 1.0)),
-        collecting_ns=float(account[ACCOUNT.index(COLLECTING)] / own.sum()) * batches,
+        blocked_share=float(account[ACCOUNT.index(PartKind.STORAGE) :].sum() / max(account.sum(), 1.0)),
+        collecting_ns=float(account[ACCOUNT.index(PartKind.PRODUCER_COLLECTION)] / own.sum()) * batches,
         batches=batches,
     )
 

@@ -15,8 +15,9 @@ import numpy as np
 from slowstep.analyses.functions import FRAMEWORK, Path, Stacks, inside, own_frames
 from slowstep.analyses.gap_calls import GapCalls, Node
 from slowstep.analyses.gaps import FEWEST_STACKS
-from slowstep.analyses.producers import DRAWING, PART_STAGE, TRANSPORT, WaitParts
+from slowstep.analyses.producers import PART_STAGE, WaitParts
 from slowstep.analyses.timed_gaps import MOSTLY, read_gap_calls
+from slowstep.parts import PartKind
 from slowstep.timeline.timeline import Frame, Timeline
 
 LOADER_FILE = "torch/utils/data/dataloader.py"
@@ -45,7 +46,7 @@ class Drawing:
 
 def divide_drawing(timeline: Timeline, process: int, waits: WaitParts, stacks: Stacks) -> tuple[WaitParts, Drawing | None]:
     """The waits with what is drawing indices under its own name, and whose it is; None where too little was seen of that to tell."""
-    drawn_ns = float(waits.parts[:, COLUMN[DRAWING]].sum())
+    drawn_ns = float(waits.parts[:, COLUMN[PartKind.DRAWING]].sum())
     share = drawn_ns / max(float((waits.end_ns - waits.start_ns).sum()), 1.0)
     by_stacks = find_drawing(waits, stacks)
     if waits.is_own.any() and (waits.is_own | ~waits.matched).all():
@@ -73,13 +74,13 @@ def find_drawing(waits: WaitParts, stacks: Stacks) -> Drawing | None:
 
 def with_drawing(waits: WaitParts, drawing: Drawing) -> WaitParts:
     """The waits with the sampler's part of what was called transport under its own name; where it is known already, as it is."""
-    rest = np.where(waits.is_own, 0.0, waits.parts[:, COLUMN[TRANSPORT]])
-    known = float(waits.parts[:, COLUMN[DRAWING]].sum())
+    rest = np.where(waits.is_own, 0.0, waits.parts[:, COLUMN[PartKind.TRANSPORT]])
+    known = float(waits.parts[:, COLUMN[PartKind.DRAWING]].sum())
     drawn = max(drawing.share * float((waits.end_ns - waits.start_ns).sum()) - known, 0.0)
     moved = rest * min(drawn / max(float(rest.sum()), 1.0), 1.0)
     parts = waits.parts.copy()
-    parts[:, COLUMN[DRAWING]] += moved
-    parts[:, COLUMN[TRANSPORT]] -= moved
+    parts[:, COLUMN[PartKind.DRAWING]] += moved
+    parts[:, COLUMN[PartKind.TRANSPORT]] -= moved
     return replace(waits, parts=parts)
 
 

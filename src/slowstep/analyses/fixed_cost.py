@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.chance import SEED
 from slowstep.analyses.closures import has_closures
-from slowstep.analyses.ledger import CORE, FORWARD, Ledger
+from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
+from slowstep.parts import OPTIMIZER, PartKind
 
 # A smaller batch tells something when it is at most 3/4 of the usual one, and seen at least this often.
 SMALL_SHARE = 0.75
@@ -60,9 +61,9 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: boo
 
     On a `busy` machine every operation takes longer than what the upper bounds were measured for: there they bound nothing.
     """
-    work = ledger.of("compute") - ledger.of("compute", CORE) + ledger.of("preprocess", "transport")
+    work = ledger.of("compute") - ledger.of("compute", PartKind.CORE_WAIT) + ledger.of("preprocess", PartKind.TRANSPORT)
     # Inside a closure's call the script's own code may run.
-    optimizer = np.zeros(steps.count) if has_closures(trainer) else ledger.of("compute", "optimizer")
+    optimizer = np.zeros(steps.count) if has_closures(trainer) else ledger.of_parts(OPTIMIZER)
     usual, small, varied = _groups(steps)
     typical = float(np.median(work[usual])) if usual.any() else float(np.median(work))
     bounds = _bounds(trainer, steps, ledger, optimizer, typical)
@@ -79,8 +80,8 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: boo
 
 def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, optimizer: Floats, typical: float) -> FixedCost:
     """At least the optimizer's time; at most all that is no forward or backward, and the dispatch of those."""
-    passes = ledger.of("compute", FORWARD) + ledger.of("compute", "forward") + ledger.of("compute", "backward")
-    around = ledger.of("compute") - ledger.of("compute", CORE) + ledger.of("preprocess", "transport")
+    passes = ledger.of("compute", PartKind.FORWARD_AND_REST, PartKind.FORWARD, PartKind.BACKWARD)
+    around = ledger.of("compute") - ledger.of("compute", PartKind.CORE_WAIT) + ledger.of("preprocess", PartKind.TRANSPORT)
     rest = float(np.median(around - passes))
     nodes, weights = trainer.facts.graph_nodes, trainer.facts.graph_elements or 0
     times = _backwards_per_step(trainer)

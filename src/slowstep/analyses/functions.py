@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os.path import normpath
 from pathlib import PurePath
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.typed import is_typed_top_level, without_shell
+from slowstep.parts import CodePlace
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Frame, Timeline
 
@@ -46,6 +47,8 @@ WAITING = re.compile(r"[/\\](threading|queue|concurrent[/\\]futures[/\\]\w+|mult
 EVALUATING = re.compile(r"(^|[._])(val|valid|validat\w*|eval|evaluat\w*|test)(_|$)", re.IGNORECASE)
 
 Path = tuple[Frame, ...]
+# The files of functions, by their names and where they begin.
+Files = Mapping[tuple[str, CodePlace], str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,10 +85,10 @@ def read_stacks(timeline: Timeline, process: int, thread: int | None = None) -> 
     )
 
 
-def files_of(stacks: Stacks, script: str | None) -> dict[str, str]:
-    """The file of every function in the stacks, by what the ledger calls it."""
+def files_of(stacks: Stacks, script: str | None) -> Files:
+    """The file of every function in the stacks."""
     distinct = {frame for path in stacks.frames.values() for frame in path if not is_library(frame)}
-    return {f"{frame.function} ({shown(frame.file, script)}:{frame.first_line})": frame.file for frame in distinct}
+    return {(frame.function, CodePlace(shown(frame.file, script), frame.first_line)): frame.file for frame in distinct}
 
 
 def is_library(frame: Frame) -> bool:

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slowstep.analyses.forwards import Forwards
-from slowstep.analyses.functions import Path, Stacks, is_comprehension, shown
+from slowstep.analyses.functions import Files, Path, Stacks, is_comprehension, shown
 from slowstep.analyses.gap_sides import Between
-from slowstep.analyses.gaps import BACKGROUND, BY_HAND, ROLL_OUT, Part, name_gaps, part_of
-from slowstep.analyses.loop import lines_named
+from slowstep.analyses.gaps import BY_HAND, name_gaps, part_of
+from slowstep.analyses.loop import Called
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.timed_gaps import SMALLEST_SHARE, DirectCall, GapFunction, TimedGaps
 from slowstep.analyses.timed_lines import TimedLines
 from slowstep.analyses.trainer import Trainer
-from slowstep.stages import UNATTRIBUTED
+from slowstep.parts import NOT_ATTRIBUTED, CodePlace, Part, PartKind
 from slowstep.timeline.intervals import Ints
 
 # A function that spends less than this on the one side belongs to the other altogether.
@@ -90,7 +90,7 @@ def _by_lines(trainer: Trainer, by_stacks: GapParts, lines: TimedLines, length: 
     between = Between(trainer.optimizer, trainer.optimizer, sees_forward=True)
     for line in lines.lines:
         part = _kind_by_stacks(part_of(line.path, trainer, between), by_stacks)
-        if part[0] != UNATTRIBUTED:
+        if part != NOT_ATTRIBUTED:
             mine = np.minimum(length * line.share, LONGEST * line.ns_per_gap)
             timed[part] = timed[part] + mine if part in timed else mine
     return _joined(timed, lines.gaps, by_stacks, length)
@@ -98,18 +98,17 @@ def _by_lines(trainer: Trainer, by_stacks: GapParts, lines: TimedLines, length: 
 
 def _by_direct_calls(by_stacks: GapParts, gaps: TimedGaps, length: Floats) -> GapParts:
     """Name what the loop itself calls to tell or judge by its timed calls, where no stack stands for the line: it may let none be taken."""
-    if any(lines_named(name) for _, name in by_stacks.stacks):
+    if any(part.kind is PartKind.LINES for part in by_stacks.stacks):
         return by_stacks
     large = (call for call in gaps.direct if call.share >= SMALLEST_SHARE)
-    timed = {("store" if c.logs else "output", c.label): _held_by(c, length) for c in large}
+    timed = {c.part: _held_by(c, length) for c in large}
     return _joined(timed, gaps.gaps, by_stacks, length) if timed else by_stacks
 
 
 def _kind_by_stacks(part: Part, by_stacks: GapParts) -> Part:
     """The part, as what stacks in it show it to be: a line does not tell that what it calls waits for a thread or asks a model."""
-    stage, name = part
-    kinds = ((stage, kind + name) for kind in ("", BACKGROUND, ROLL_OUT))
-    return max(kinds, key=lambda kind: by_stacks.stacks.get(kind, 0))
+    kinds = (part, *(replace(part, kind=kind) for kind in (PartKind.THREAD_WAIT, PartKind.ROLL_OUT)))
+    return max(kinds, key=lambda each: by_stacks.stacks.get(each, 0))
 
 
 def _held_by(timed: GapFunction | DirectCall, length: Floats) -> Floats:
@@ -153,17 +152,15 @@ def _by_stacks(
     return dict(ns), dict(counts)
 
 
-def label_of(function: GapFunction, script: str | None) -> str:
-    """How a function is called in the ledger; a comprehension is a line of the loop."""
-    if is_comprehension(function.name):
-        return f"line {function.line} ({shown(function.file, script)})"
-    return f"{function.name} ({shown(function.file, script)}:{function.line})"
+def called_in_gap(function: GapFunction) -> Called:
+    """As the ledger has it; a comprehension is a line of the loop."""
+    return Called(None if is_comprehension(function.name) else function.name, function.file, function.line)
 
 
-def timed_files(gaps: TimedGaps | None, trainer: Trainer) -> dict[str, str]:
-    """The file of every function that was timed in gaps and has a name, by what the ledger calls it."""
+def timed_files(gaps: TimedGaps | None, trainer: Trainer) -> Files:
+    """The file of every function that was timed in gaps and has a name."""
     named = () if gaps is None else (function for function in gaps.functions if not is_comprehension(function.name))
-    return {label_of(function, trainer.facts.script): function.file for function in named}
+    return {(f.name, CodePlace(shown(f.file, trainer.facts.script), f.line)): f.file for f in named}
 
 
 def _timed(gaps: TimedGaps, trainer: Trainer, length: Floats) -> dict[Part, Floats]:
@@ -171,11 +168,12 @@ def _timed(gaps: TimedGaps, trainer: Trainer, length: Floats) -> dict[Part, Floa
     parts: dict[Part, Floats] = {}
     for function in gaps.functions:
         mine = _held_by(function, length)
-        label = label_of(function, trainer.facts.script)
+        called, script = called_in_gap(function), trainer.facts.script
         logging = _rounded(function.logging)
         updates = 1.0 if function.averages_weights else _rounded(function.gradients)
         updating = min(updates, 1 - logging) if trainer.by_hand else 0.0
-        for part, share in ((BY_HAND, updating), (("store", label), logging), (("output", label), 1 - logging - updating)):
+        stored, told = called.part("store", script), called.part("output", script)
+        for part, share in ((BY_HAND, updating), (stored, logging), (told, 1 - logging - updating)):
             if share:
                 parts[part] = parts.get(part, np.zeros(len(length))) + mine * share
     return parts

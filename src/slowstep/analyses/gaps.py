@@ -7,6 +7,7 @@ others share the mix of the stacks that fell into any of them.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -32,11 +33,9 @@ from slowstep.analyses.gap_sides import Between, Side, between_updates, nearest_
 from slowstep.analyses.loop import Called, called_framework, called_from_loop, is_below, meeting
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trainer import Trainer
-from slowstep.stages import UNATTRIBUTED
-from slowstep.stages import VALIDATION as VALIDATION
+from slowstep.parts import NOT_ATTRIBUTED, VALIDATION, Part, PartKind
 from slowstep.timeline.intervals import Ints
 
-Part = tuple[str, str]
 OWN_STACKS = 2
 # Fewer stacks than this in all gaps name nothing: the share of one among 5 has a 90 % interval of 1 % to 66 % (Clopper-Pearson).
 FEWEST_STACKS = 5
@@ -44,15 +43,8 @@ FEWEST_STACKS = 5
 # what takes the time.
 LONGEST_WRAPPER_NS = 200_000
 # What runs in a model just before a backward, with no receipt of input before it (several updates on one batch), is that step's forward.
-FORWARD: Part = ("compute", "forward, by stacks")
-# In a script without an optimizer: functions that name gradients, and the loop's own lines, which may hold the update and more.
-BY_HAND: Part = ("compute", "update by hand")
-BESIDE_BACKWARD = "beside backward: "
-# In one that is not fed and calls no module: the forward, or what makes its input.
-BEFORE_BACKWARD = "before backward: "
-# What a loop without a loader does before its forward is input; these are its kinds that no worker of a loader could take over.
-ROLL_OUT = "roll-out: "
-BACKGROUND = "waiting for a thread: "
+FORWARD = Part("compute", PartKind.FORWARD_BY_STACKS)
+BY_HAND = Part("compute", PartKind.UPDATE_BY_HAND)
 
 
 def name_gaps(
@@ -62,7 +54,7 @@ def name_gaps(
     length = np.bincount(step, weights=(end_ns - start_ns).astype(np.float64), minlength=count).astype(np.float64)
     taken = _beside_wrappers(stacks, inside(stacks, start_ns, end_ns), start_ns, end_ns)
     if len(taken) < FEWEST_STACKS:
-        return {(UNATTRIBUTED, UNATTRIBUTED): length}, {}
+        return {NOT_ATTRIBUTED: length}, {}
     gap = np.searchsorted(start_ns, stacks.time_ns[taken], side="right") - 1
     backward = np.isin(end_ns, trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy())[gap]
     apart = np.isin(taken, inside(stacks, forwards.apart_start_ns, forwards.apart_end_ns))
@@ -90,7 +82,7 @@ def name_gaps(
         for part, share in shared.items():
             named[part] += rest * share
     else:
-        named[UNATTRIBUTED, UNATTRIBUTED] += rest
+        named[NOT_ATTRIBUTED] += rest
     counts: dict[Part, int] = defaultdict(int)
     for part in parts:
         counts[part] += 1
@@ -110,8 +102,13 @@ def _beside_wrappers(stacks: Stacks, taken: Ints, start_ns: Ints, end_ns: Ints) 
 def _as_played(parts: list[Part]) -> list[Part]:
     """What mostly runs in roll-outs is one also where a short gap holds a single call of the agent's model, or none."""
     stacks = Counter(parts)
-    played = {(stage, name.removeprefix(ROLL_OUT)): (stage, name) for stage, name in stacks if name.startswith(ROLL_OUT)}
+    played = {plain(part): part for part in stacks if part.kind is PartKind.ROLL_OUT}
     return [played[part] if part in played and stacks[played[part]] > stacks[part] else part for part in parts]
+
+
+def plain(part: Part) -> Part:
+    """The function or lines of a part, without what kind of work they are seen to do."""
+    return replace(part, kind=PartKind.LINES if part.name is None else PartKind.FUNCTION)
 
 
 def _divide(named: dict[Part, Floats], parts: list[Part], weight: Floats, step: Ints, length: Floats, mine: NDArray[np.bool_]) -> None:
@@ -132,24 +129,24 @@ def part_of(path: Path, trainer: Trainer, between: Between, apart: bool = False,
     called = called_from_loop(path, way, trainer.facts.inner_loops.get(optimizer)) if way else None
     side = side_of(path, trainer, between)
     if called is None or side is Side.UNKNOWN:
-        return UNATTRIBUTED, UNATTRIBUTED
-    label = called.label(trainer.facts.script)
+        return NOT_ATTRIBUTED
+    script = trainer.facts.script
     if side is Side.UNSEEN and is_forward(path):
         return FORWARD
     if side is Side.UNSEEN and not is_waiting(path):
-        return "compute", label if called_framework(path, way, TRAINING) else BEFORE_BACKWARD + label
+        return called.part("compute", script, None if called_framework(path, way, TRAINING) else PartKind.BEFORE_BACKWARD)
     before = side in (Side.INPUT, Side.UNSEEN)
     if apart and not plays and (not before or is_evaluating(path)):
-        return "output", VALIDATION
-    if trainer.by_hand and not writes(path) and (part := _by_hand(path, trainer, label, before or called_framework(path, way), called)):
+        return VALIDATION
+    if trainer.by_hand and not writes(path) and (part := _by_hand(path, trainer, before or called_framework(path, way), called)):
         return part
     if before or plays:
-        kind = ROLL_OUT if apart else BACKGROUND if is_waiting(path) else ""
+        kind = PartKind.ROLL_OUT if apart else PartKind.THREAD_WAIT if is_waiting(path) else None
         # Gradients set to zero above the forward, and a model's part of a roll-out, are no making of input.
-        return ("compute" if called_framework(path, way, TRAINING) else "preprocess"), kind + label
+        return called.part("compute" if called_framework(path, way, TRAINING) else "preprocess", script, kind)
     # The framework's own code called by the loop itself (an average of weights, a scheduler, a read-back) is part of training.
     is_own = called_framework(path, way) and not reports(path) and (called.is_function or not _calls_below(path, trainer, way))
-    return ("store" if writes(path) else "compute" if is_own else "output"), label
+    return called.part("store" if writes(path) else "compute" if is_own else "output", script)
 
 
 def _calls_below(path: Path, trainer: Trainer, way: Path) -> bool:
@@ -160,13 +157,15 @@ def _calls_below(path: Path, trainer: Trainer, way: Path) -> bool:
     return trainer.is_fed and calls_module(path) and is_below(path, way, trainer.other_cells)
 
 
-def _by_hand(path: Path, trainer: Trainer, label: str, is_other: bool, called: Called) -> Part | None:
+def _by_hand(path: Path, trainer: Trainer, is_other: bool, called: Called) -> Part | None:
     """The part of a stack that stands in an update by hand, or may; else None. `is_other`: before the forward, or a framework's."""
     if _uses_gradients(path, trainer):
         return BY_HAND
     # Without a model's forward nothing tells it from the update.
     is_unknown = trainer.waits.is_empty() and not trainer.way_to_forward
-    return ("compute", BESIDE_BACKWARD + label) if is_unknown or not (is_other or called.is_function) else None
+    if not is_unknown and (is_other or called.is_function):
+        return None
+    return called.part("compute", trainer.facts.script, PartKind.BESIDE_BACKWARD)
 
 
 def _uses_gradients(path: Path, trainer: Trainer) -> bool:

@@ -10,14 +10,14 @@ import numpy as np
 
 from slowstep.analyses.even_pace import Pace, pace_of
 from slowstep.analyses.functions import Path, Stacks, is_library
-from slowstep.analyses.ledger import CORE, MODELS, Ledger, Part, with_core_delay
+from slowstep.analyses.ledger import Ledger, with_core_delay
 from slowstep.analyses.loop import called_from_loop
 from slowstep.analyses.pace import own_work
-from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
 from slowstep.analyses.trends import Trend, find_trend
 from slowstep.analyses.written import Written
+from slowstep.parts import MODELS, Part, PartKind
 
 # Parts under this share of the window are not looked at: their growth cannot matter.
 SMALLEST_SHARE = 0.01
@@ -50,8 +50,8 @@ def find_growth(
     best: Growth | None = None
     pace = pace_of(own_work(ledger))
     for part in ledger.parts:
-        ns = ledger.of(*part)
-        if part in known or part[1] in (CORE, CORE_OF_PRODUCER) or ns.sum() < SMALLEST_SHARE * ledger.ns.sum():
+        ns = ledger.of_parts(part)
+        if part in known or part.kind in (PartKind.CORE_WAIT, PartKind.PRODUCER_CORE_WAIT) or ns.sum() < SMALLEST_SHARE * ledger.ns.sum():
             continue
         trend = trend_beside(ledger, part, pace)
         if trend is None or (best is not None and trend.growth <= best.trend.growth):
@@ -62,24 +62,24 @@ def find_growth(
             trend = replace(trend, growth_low=trend.growth_likely)
         if trend.growth_low <= 0:
             continue
-        queued = float(with_core_delay(ledger, *part).sum() / ns.sum())
+        queued = float(with_core_delay(ledger, part).sum() / ns.sum())
         first = _at_the_very_first(trend, steps, trainer)
         above = np.clip(ns - first, 0, None) * queued
         best = Growth(part=part, trend=trend, first_ns=first, above_ns=above, writes_share=writes, is_models=part in MODELS, both=False)
     if best is None or not best.is_models:
         return best
-    trends = [_trend(ledger.of(*part), None) for part in MODELS]
+    trends = [_trend(ledger.of_parts(part), None) for part in MODELS]
     return replace(best, both=all(trend is not None and trend.growth_low > 0 for trend in trends))
 
 
 def is_writer(part: Part, writes_share: float | None) -> bool:
     """Whether a part mostly encodes or writes files, by its stacks."""
-    return part[0] in ("output", "store") and (writes_share or 0.0) >= WRITING
+    return part.stage in ("output", "store") and (writes_share or 0.0) >= WRITING
 
 
 def trend_beside(ledger: Ledger, part: Part, pace: Pace | None) -> Trend | None:
     """The trend of a part beside the pace of the training's own work; None with too few steps."""
-    return _trend(ledger.of(*part), None if part[0] == "compute" else pace)
+    return _trend(ledger.of_parts(part), None if part.stage == "compute" else pace)
 
 
 def _trend(ns: Floats, pace: Pace | None) -> Trend | None:
@@ -112,7 +112,7 @@ def _writes_share(part: Part, steps: Steps, stacks: Stacks, trainer: Trainer) ->
     total = writing = 0.0
     for weight, path in stacks.paths(inside.tolist()):
         called = called_from_loop(path, way, trainer.loops_beside) if way and path else None
-        if called is None or called.label(trainer.facts.script) != part[1]:
+        if called is None or called.part(part.stage, trainer.facts.script) != part:
             continue
         total += weight
         writing += weight * _writes_file(path)

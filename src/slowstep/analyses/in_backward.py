@@ -42,18 +42,18 @@ def find_in_backward(trainer: Trainer, steps: Steps, stacks: Stacks) -> InBackwa
     taken = taken[np.isin(taken, inside(stacks, steps.edges_ns[:1], steps.edges_ns[-1:]))]
     if len(taken) < FEWEST_STACKS:
         return None
-    held: Counter[str] = Counter()
+    held: Counter[Called] = Counter()
     for weight, path in stacks.paths(taken.tolist()):
         hook = hook_of(path)
         if hook is not None:
-            held[Called(hook.function, hook.file, hook.first_line).label(trainer.facts.script)] += round(weight)
+            held[Called(hook.function, hook.file, hook.first_line)] += round(weight)
     if not held:
         return None
-    name, weight_ns = held.most_common(1)[0]
+    most, weight_ns = held.most_common(1)[0]
     first, last = steps.bounds_ns
     within = float(overlap_ns(start, end, np.full_like(start, first), np.full_like(end, last)).sum())
     whole = float(stacks.weight_ns[taken].sum())
-    return InBackward(name=name, share=weight_ns / max(whole, 1.0) * within / max(last - first, 1))
+    return InBackward(name=most.label(trainer.facts.script), share=weight_ns / max(whole, 1.0) * within / max(last - first, 1))
 
 
 def hook_of(path: Path) -> Frame | None:

@@ -21,31 +21,33 @@ from slowstep.analyses.functions import (
     shown,
 )
 from slowstep.analyses.typed import is_typed_top_level
+from slowstep.part_words import part_in_words
+from slowstep.parts import CodePlace, Part, PartKind
 from slowstep.timeline.timeline import Frame, Loops
 
 NOWHERE = -1
-# How lines of the training loop itself are called: one, or those of a loop.
-_LINES = re.compile(r"(lines?) \d")
 
 
 class Called(NamedTuple):
-    """What the training loop was doing: a function and where it begins, or lines of its own and where they do."""
+    """What the training loop was doing: a function and where it begins, or a line of its own (no name), or lines and where these do."""
 
-    name: str
+    name: str | None
     file: str
     line: int
-    is_function: bool = True
+    last_line: int | None = None
+
+    @property
+    def is_function(self) -> bool:
+        return self.name is not None
+
+    def part(self, stage: str, script: str | None, kind: PartKind | None = None) -> Part:
+        """As the ledger has it; a function or lines where no other kind is given."""
+        place = CodePlace(shown(self.file, script), self.line, self.last_line)
+        return Part(stage, kind or (PartKind.FUNCTION if self.is_function else PartKind.LINES), self.name, place)
 
     def label(self, script: str | None) -> str:
-        """As the ledger calls it: `draw (train.py:12)`, `lines 30-34 (train.py)`."""
-        where = shown(self.file, script)
-        return f"{self.name} ({where}:{self.line})" if self.is_function else f"{self.name} ({where})"
-
-
-def lines_named(label: str) -> str | None:
-    """Whether a part of the ledger is the training loop's own: "line", "lines" where those are a loop, None for any other part."""
-    match = _LINES.match(label)
-    return match[1] if match else None
+        """In words: `draw (train.py:12)`, `lines 30-34 (train.py)`."""
+        return part_in_words(self.part("", script))
 
 
 def meeting(path: Path, way: Path) -> int:
@@ -97,8 +99,8 @@ def _own_lines(frame: Frame, loops: Loops) -> Called:
     beside = loops.get((frame.file, frame.function, frame.first_line), ())
     for first, last in beside:
         if first <= frame.line <= last:
-            return Called(f"lines {first}-{last}", frame.file, first, is_function=False)
-    return Called(f"line {frame.line}", frame.file, frame.line, is_function=False)
+            return Called(None, frame.file, first, last)
+    return Called(None, frame.file, frame.line)
 
 
 def called_framework(path: Path, way: Path, files: re.Pattern[str] = FRAMEWORK) -> bool:

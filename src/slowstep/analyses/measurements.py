@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,12 +21,12 @@ from slowstep.analyses.drawing import Drawing, divide_drawing
 from slowstep.analyses.fetch_function import find_collate_function, find_fetch_function
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.forward_counts import at_usual_counts
-from slowstep.analyses.functions import Stacks, files_of, read_stacks
+from slowstep.analyses.functions import Files, Stacks, files_of, read_stacks
 from slowstep.analyses.gap_parts import timed_files
 from slowstep.analyses.garbage import Garbage, find_garbage
 from slowstep.analyses.in_backward import InBackward, find_in_backward
 from slowstep.analyses.input_facts import InputFacts, find_input_facts
-from slowstep.analyses.ledger import CORE, Ledger, Part
+from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.load import Load, find_load, without_strangers
 from slowstep.analyses.loader import Loader, find_loader
 from slowstep.analyses.loader_changes import LoaderChange, find_loader_changes
@@ -52,6 +51,7 @@ from slowstep.analyses.work import Work, find_work
 from slowstep.faults import Attempts, Fault, MayLack
 from slowstep.frameworks._known import words_of_loop
 from slowstep.frameworks._words import Words
+from slowstep.parts import Part, PartKind
 from slowstep.stages import STAGES
 from slowstep.timeline.timeline import Timeline
 
@@ -99,7 +99,7 @@ class Measurements(MayLack):
     input: InputFacts
     work: Work
     outgrown: frozenset[Part]  # parts that take far longer than when calls were timed in them
-    files: Mapping[str, str]  # file of each function of the user's, by what the ledger calls it
+    files: Files  # of the user's functions
     sharing: Sharing
     garbage: Garbage
     threads_beside: ThreadsBeside
@@ -265,7 +265,7 @@ def _stopped(stops: Stops, trainer: Trainer) -> tuple[int, float]:
 
 
 def _delay_ns(ledger: Ledger, steps: Steps) -> Floats:
-    return sum((ledger.of(stage, CORE) for stage in STAGES), np.zeros(steps.count))
+    return sum((ledger.of(stage, PartKind.CORE_WAIT) for stage in STAGES), np.zeros(steps.count))
 
 
 def _cores_of_one(timeline: Timeline, trainer: Trainer, steps: Steps) -> float | None:
@@ -284,8 +284,8 @@ def _outgrown(ledger: Ledger, steps: Steps, trainer: Trainer, work: Work) -> fro
     return find_outgrown(ledger, steps, trainer, work.gaps)
 
 
-def _files(work: Work, trainer: Trainer, stacks: Stacks) -> Mapping[str, str]:
-    return timed_files(work.gaps, trainer) | files_of(stacks, trainer.facts.script)
+def _files(work: Work, trainer: Trainer, stacks: Stacks) -> Files:
+    return {**timed_files(work.gaps, trainer), **files_of(stacks, trainer.facts.script)}
 
 
 def _sharing(timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Ledger, device: str) -> Sharing:

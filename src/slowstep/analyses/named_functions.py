@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.functions import Stacks, inside, is_library
+from slowstep.analyses.span_names import names_kind
 from slowstep.analyses.trainer import Trainer
-from slowstep.stages import METRICS
+from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Ints, union
 
 # A function that is called elsewhere too belongs to where most of its stacks stand.
@@ -21,7 +22,8 @@ def functions_in_callbacks(trainer: Trainer, stacks: Stacks) -> frozenset[Place]
     """File and first line of those that are such a callback, or stand mostly in one."""
     spans = trainer.spans.filter(pl.col("kind") == "span", pl.col("stage").fill_null("output").is_in(["output", "store", "preprocess"]))
     # Metrics are named for the function that hands them over, which computes besides.
-    spans = spans.filter(~pl.col("name").fill_null("").str.starts_with(METRICS))
+    metrics = [name for name in spans["name"].unique().drop_nulls() if names_kind(name, PartKind.METRICS)]
+    spans = spans.filter(~pl.col("name").is_in(metrics, nulls_equal=True))
     placed = spans.filter(pl.col("file").is_not_null()).select("file", "line").unique()
     start, end = union(spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
     if not len(start):

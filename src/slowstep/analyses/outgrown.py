@@ -10,12 +10,13 @@ import numpy as np
 
 from slowstep.analyses.even_pace import pace_of
 from slowstep.analyses.growth import SMALLEST_SHARE, trend_beside
-from slowstep.analyses.ledger import Ledger, Part
+from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.pace import own_work
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.timed_gaps import TimedGaps
 from slowstep.analyses.trainer import Trainer
 from slowstep.analyses.trends import Trend
+from slowstep.parts import Part
 from slowstep.timeline.intervals import Ints
 
 # What takes half as long again as when its calls were timed may be busy with something else by then.
@@ -30,7 +31,7 @@ def find_outgrown(ledger: Ledger, steps: Steps, trainer: Trainer, gaps: TimedGap
     if gaps is None or not gaps.began_ns:
         return frozenset()
     least = SMALLEST_SHARE * ledger.whole
-    parts = [part for part in ledger.parts if part[0] in ("output", "store") and ledger.total(*part) >= least]
+    parts = [part for part in ledger.parts if part.stage in ("output", "store") and ledger.total_of(part) >= least]
     if not parts:
         return frozenset()
     timed, pace = _steps_of(np.array(gaps.began_ns), steps, trainer), pace_of(own_work(ledger))

@@ -10,13 +10,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.functions import Stacks
-from slowstep.analyses.gaps import VALIDATION
 from slowstep.analyses.graphs import NO_GRAPHS, GraphGrowth, Graphs, find_graph_growth, find_graphs, work_in_steps
 from slowstep.analyses.growth import Growth, find_growth
-from slowstep.analyses.ledger import COLLECTING, CORE, MODELS, Ledger, Part, with_core_delay
+from slowstep.analyses.ledger import Ledger, with_core_delay
 from slowstep.analyses.periods import HIT_SHARE, find_periods
-from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
-from slowstep.analyses.producers import STARTUP, Fetches, WaitParts
+from slowstep.analyses.producers import Fetches, WaitParts
 from slowstep.analyses.restarts import Restarts, find_restarts
 from slowstep.analyses.saves import GrowingSaves, find_growing_saves, is_saving, saving_steps
 from slowstep.analyses.startup import Startup, find_startup
@@ -27,6 +25,7 @@ from slowstep.analyses.trends import Trend, find_trend
 from slowstep.analyses.validation_batches import find_validation_batches
 from slowstep.analyses.validations import Validations, find_beside_loader, find_validations
 from slowstep.analyses.written import Written, find_written
+from slowstep.parts import COLLECTION, MODELS, OPTIMIZER, VALIDATION, Part, PartKind
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
@@ -41,10 +40,10 @@ OF_PACE = 0.1
 # A model that has more to do takes longer in its forward and in its backward: the one by half as much more as the other, at least.
 SHARE_OF_BOTH = 0.5
 # What an optimizer's turn is made of; what else comes with it, as logging, is none of it.
-WORK: tuple[Part, ...] = (*MODELS, ("compute", "optimizer"))
+WORK = (*MODELS, OPTIMIZER)
 # What happens in so many of the steps is no event among them.
 OF_MOST_STEPS = 0.9
-QUEUED: dict[str, tuple[str, ...]] = dict.fromkeys((*STAGES, UNATTRIBUTED), (CORE, CORE_OF_PRODUCER))
+QUEUED = (PartKind.CORE_WAIT, PartKind.PRODUCER_CORE_WAIT)
 # An event under this share of the window is not worth a word.
 SMALLEST_SHARE = 0.005
 
@@ -53,7 +52,7 @@ SMALLEST_SHARE = 0.005
 class Event:
     """Something that is not in every step: how often, how long each, and in which steps."""
 
-    name: str
+    name: str | None  # of a known one
     known: bool  # what it is; else only found by its period in the lengths of steps
     part: Part  # the ledger part that holds most of it
     every_steps: float | None  # None where it was seen once
@@ -115,9 +114,9 @@ def find_over_time(
     known = _known_events(ledger, steps, restarts, filling)
     taken = _parts_of(ledger, known)
     # What the step waited for a core is others' doing, or comes with any part of it: it neither recurs nor grows by itself.
-    queued_ns = sum((ledger.of(stage, *names) for stage, names in QUEUED.items()), np.zeros(steps.count))
+    queued_ns = sum((ledger.of(stage, *QUEUED) for stage in (*STAGES, UNATTRIBUTED)), np.zeros(steps.count))
     # Collections recur, and grow with what is kept: they are named, and have a rule of their own.
-    taken_ns = sum((event.ns for event in known), queued_ns + ledger.of("output", COLLECTING))
+    taken_ns = sum((event.ns for event in known), queued_ns + ledger.of_parts(COLLECTION))
     quiet_ns = np.clip(step_ns - taken_ns, 0, None)
     graphs = find_graphs(timeline, trainer, steps)
     # Where steps are missing between others, the number of a step says nothing of its phase.
@@ -129,7 +128,7 @@ def find_over_time(
         events=(*known, *found),
         trend=find_trend(even_ns),
         growth=growth,
-        graph=None if growth is None else find_graph_growth(graphs, even.of(*growth.part)),
+        graph=None if growth is None else find_graph_growth(graphs, even.of_parts(growth.part)),
         written=written,
         growing_saves=find_growing_saves(trainer, steps),
         startup=find_startup(timeline, trainer, float(np.median(step_ns))),
@@ -142,7 +141,7 @@ def find_over_time(
 
 
 def _validations(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks, events: tuple[Event, ...]) -> Validations | None:
-    validation = next((event for event in events if event.part == ("output", VALIDATION)), None)
+    validation = next((event for event in events if event.part == VALIDATION), None)
     if validation is None:
         return None
     if trainer.waits.is_empty():
@@ -153,16 +152,16 @@ def _validations(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Sta
 
 
 def _known_events(ledger: Ledger, steps: Steps, restarts: Restarts, filling: Floats) -> list[Event]:
-    validating, starting = with_core_delay(ledger, "output", VALIDATION), restarts.start_ns + filling
+    validating, starting = with_core_delay(ledger, VALIDATION), restarts.start_ns + filling
     candidates: list[tuple[str, Part, Floats, Ints]] = [
-        ("validation", ("output", VALIDATION), validating, np.flatnonzero(validating > 0)),
-        (EPOCH_CHANGE, ("preprocess", STARTUP), starting, np.flatnonzero(starting > 0)),
+        ("validation", VALIDATION, validating, np.flatnonzero(validating > 0)),
+        (EPOCH_CHANGE, Part("preprocess", PartKind.LOADER_START), starting, np.flatnonzero(starting > 0)),
     ]
-    saving = sorted((part for part in ledger.parts if is_saving(part)), key=lambda part: -ledger.total(*part))
+    saving = sorted((part for part in ledger.parts if is_saving(part)), key=lambda part: -ledger.total_of(part))
     if saving:
         at = saving_steps(ledger)
         ns = np.zeros(steps.count)
-        ns[at] = with_core_delay(ledger, "store", *(name for _, name in saving))[at]
+        ns[at] = with_core_delay(ledger, *saving)[at]
         candidates.append((CHECKPOINT, saving[0], ns, at))
     events = []
     for name, part, ns, at in candidates:
@@ -176,7 +175,7 @@ def _known_events(ledger: Ledger, steps: Steps, restarts: Restarts, filling: Flo
 def _parts_of(ledger: Ledger, known: list[Event]) -> list[Part]:
     """The parts that known events take, and the collector."""
     saves = any(event.name == CHECKPOINT for event in known)
-    return [("output", COLLECTING), *(event.part for event in known), *(part for part in ledger.parts if saves and is_saving(part))]
+    return [COLLECTION, *(event.part for event in known), *(part for part in ledger.parts if saves and is_saving(part))]
 
 
 def _firsts(at: Ints) -> Ints:
@@ -197,7 +196,7 @@ def _found_events(
     ledger: Ledger, quiet_ns: Floats, turns: NDArray[np.bool_], taken: Sequence[Part] = (), graphs: Graphs = NO_GRAPHS
 ) -> list[Event]:
     """What recurs in `quiet_ns`, from which the parts `taken` are left out already; `turns` are the steps with another network's turn."""
-    left_out = [part in taken or part[1] in QUEUED[part[0]] for part in ledger.parts]
+    left_out = [part in taken or part.kind in QUEUED for part in ledger.parts]
     events: list[Event] = []
     for period in find_periods(quiet_ns):
         # Where a rarer one takes its time too, the parts of such a step tell of both.
@@ -212,17 +211,17 @@ def _found_events(
         if ns.sum() < SMALLEST_SHARE * ledger.ns.sum():
             continue
         # In a loop without a loader stacks tell a validation, and smear a little of it over all steps: its period tells when it was.
-        validation = part == ("output", VALIDATION)
+        validation = part == VALIDATION
         if validation:
             # Of one that takes longer every so many times, all are validations.
             events = [event for event in events if event.part != part or np.setdiff1d(np.flatnonzero(event.ns), period.at).size]
-            ns[period.at] = with_core_delay(ledger, *part)[period.at]
+            ns[period.at] = with_core_delay(ledger, part)[period.at]
         # A generator that updates once for five updates of its critic: that step has the work of both.
         turn = part in WORK and turns[at].mean() >= HIT_SHARE and turns[others].mean() <= 1 - HIT_SHARE
         both = part in MODELS and _are_both_longer(ledger, at, others)
         size = work_in_steps(graphs, at, len(quiet_ns)) if both else None
         larger = size is not None and _times(ledger, part, at, others) <= (1 + OF_PACE) * size**LARGEST_POWER
-        name = TURN if turn else LARGER if larger else "something unnamed" if part[0] == UNATTRIBUTED else part[1]
+        name = TURN if turn else LARGER if larger else "validation" if validation else None
         events.append(
             Event(
                 name=name,
@@ -251,7 +250,7 @@ def _are_both_longer(ledger: Ledger, at: Ints, others: Ints) -> bool:
 
 def _times(ledger: Ledger, part: Part, at: Ints, others: Ints) -> float:
     """How many times as long as in the others a part takes in the steps `at`."""
-    ns = ledger.of(*part)
+    ns = ledger.of_parts(part)
     usual = float(ns[others].mean())
     return float(ns[at].mean()) / usual if usual > 0 else np.inf
 

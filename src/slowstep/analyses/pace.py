@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from slowstep.analyses.ledger import CORE, Ledger
+from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.steps import Floats
+from slowstep.parts import PartKind
 
 # The training's own work must hold this share of the window for the machine's pace to be seen in it.
 SMALLEST_PACE = 0.05
@@ -18,8 +19,7 @@ KNOWN_AT_LEAST = 0.9
 
 def own_work(ledger: Ledger) -> Floats | None:
     """Ns per step of the training's own work, without waiting for a core; None where it is too little to tell the pace by."""
-    parts = [(stage, name) for stage, name in ledger.parts if stage == "compute" and name != CORE]
-    work = sum((ledger.of(*part) for part in parts), np.zeros(ledger.ns.shape[1]))
+    work = ledger.of_parts(*(part for part in ledger.parts if part.stage == "compute" and part.kind is not PartKind.CORE_WAIT))
     return None if work.sum() < SMALLEST_PACE * ledger.ns.sum() else work
 
 

@@ -12,6 +12,8 @@ from slowstep.analyses.functions import Path, Stacks, inside, is_library, is_wai
 from slowstep.analyses.steps import Steps
 from slowstep.analyses.threads_beside import FEWEST_STACKS, ThreadsBeside
 from slowstep.analyses.trainer import Trainer
+from slowstep.part_words import part_in_words
+from slowstep.parts import CodePlace, Part, PartKind
 from slowstep.timeline.timeline import Frame, Place, Timeline
 
 # Where the standard library's pools call what they were given: its result is what the loop waits for.
@@ -22,7 +24,7 @@ INNER_SHARE = 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PrefetchThreads:
-    """Threads that run the same function, `name` as the ledger calls functions, and hand over what it makes.
+    """Threads that run the same `function`, and hand over what it makes.
 
     `inner` is the deepest function of the user's that holds at least INNER_SHARE of their stacks, with that share; None where none does.
     Times are per step, of all threads together: `wall_ns` that they do not wait in, `cpu_ns` on cores. `busy_share` is the first of them as
@@ -30,7 +32,7 @@ class PrefetchThreads:
     """
 
     threads: int
-    name: str
+    function: Part
     inner: tuple[str, float] | None
     wall_ns: float
     cpu_ns: float
@@ -58,7 +60,7 @@ def find_prefetch_threads(timeline: Timeline, trainer: Trainer, steps: Steps, be
     script = trainer.facts.script
     return PrefetchThreads(
         threads=len(found[place]),
-        name=_label(place, script),
+        function=_part(place, script),
         inner=_inner(taken, place, script),
         wall_ns=busy * step_ns * len(found[place]),
         cpu_ns=cores * step_ns,
@@ -103,13 +105,13 @@ def _inner(paths: list[tuple[float, Path]], place: Place, script: str | None) ->
     if not most:
         return None
     deepest = max(most, key=lambda each: (depth[each], held[each]))
-    return _label(deepest, script), float(np.clip(held[deepest] / whole, 0, 1))
+    return part_in_words(_part(deepest, script)), float(np.clip(held[deepest] / whole, 0, 1))
 
 
 def _place(frame: Frame) -> Place:
     return frame.file, frame.function, frame.first_line
 
 
-def _label(place: Place, script: str | None) -> str:
+def _part(place: Place, script: str | None) -> Part:
     file, function, line = place
-    return f"{function} ({shown(file, script)}:{line})"
+    return Part("preprocess", PartKind.FUNCTION, function, CodePlace(shown(file, script), line))

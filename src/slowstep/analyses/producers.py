@@ -10,41 +10,38 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.garbage import collected_ns
-from slowstep.analyses.ledger import SHUTDOWN
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.stops import Stops
 from slowstep.analyses.trainer import Trainer
+from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Ints, covered_ns
 from slowstep.timeline.timeline import Timeline
 
 # Parts of a wait, with the stage each is charged to (design: "read or preprocess").
-SAMPLES = "making samples"
-COLLATE = "collate"
-COLLECTING = "garbage collection (producer)"
-CORE = "waiting for a core (producer)"
-LOCK = "waiting for a thread or lock"
-STORAGE = "storage"
-UNSEEN = "blocked, cause unseen"
-TRANSPORT = "transport"
-# What the loader's sampler does, on the training thread: without workers all before the fetch, else told from transport by stacks
-# (analyses/drawing.py).
-DRAWING = "drawing indices"
-STARTUP = "loader start-up"
 PART_STAGE = {
-    SAMPLES: "preprocess",
-    COLLATE: "preprocess",
-    COLLECTING: "preprocess",
-    CORE: "preprocess",
-    LOCK: "preprocess",
-    STORAGE: "read",
-    UNSEEN: "read",
-    TRANSPORT: "preprocess",
-    DRAWING: "preprocess",
-    STARTUP: "preprocess",
+    PartKind.SAMPLES: "preprocess",
+    PartKind.COLLATE: "preprocess",
+    PartKind.PRODUCER_COLLECTION: "preprocess",
+    PartKind.PRODUCER_CORE_WAIT: "preprocess",
+    PartKind.LOCK_WAIT: "preprocess",
+    PartKind.STORAGE: "read",
+    PartKind.BLOCKED: "read",
+    PartKind.TRANSPORT: "preprocess",
+    # On the training thread: without workers all before the fetch, else told from transport by stacks (analyses/drawing.py).
+    PartKind.DRAWING: "preprocess",
+    PartKind.LOADER_START: "preprocess",
 }
 # Parts of `read` and `preprocess` that are a loader's: of its waits, and its end.
-OF_LOADER = frozenset((*PART_STAGE, SHUTDOWN))
-ACCOUNT = (SAMPLES, COLLATE, COLLECTING, CORE, LOCK, STORAGE, UNSEEN)
+OF_LOADER = frozenset((*PART_STAGE, PartKind.LOADER_END))
+ACCOUNT = (
+    PartKind.SAMPLES,
+    PartKind.COLLATE,
+    PartKind.PRODUCER_COLLECTION,
+    PartKind.PRODUCER_CORE_WAIT,
+    PartKind.LOCK_WAIT,
+    PartKind.STORAGE,
+    PartKind.BLOCKED,
+)
 REMOVABLE = ACCOUNT
 
 
@@ -52,7 +49,7 @@ REMOVABLE = ACCOUNT
 class Fetches:
     """The fetches that feed the training.
 
-    `account` has a row per fetch and a column per name in ACCOUNT, in ns; rows sum to what making the batch took. Garbage that the training
+    `account` has a row per fetch and a column per kind in ACCOUNT, in ns; rows sum to what making the batch took. Garbage that the training
     thread collects meanwhile is no part of that: it would do so wherever batches are made.
     """
 
@@ -76,7 +73,7 @@ class Fetches:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WaitParts:
-    """The division of each wait. `parts` has a row per wait, a column per name in PART_STAGE, ns.
+    """The division of each wait. `parts` has a row per wait, a column per kind in PART_STAGE, ns.
 
     Rows sum to the wait's length, less the garbage that the waiting thread itself collected in it.
     """
@@ -172,7 +169,7 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
     which = _fetch_of_wait(timeline, trainer, waits, fetches)
     matched = which >= 0
     parts = np.zeros((len(start), len(PART_STAGE)))
-    column = {name: i for i, name in enumerate(PART_STAGE)}
+    column = {kind: i for i, kind in enumerate(PART_STAGE)}
     f0 = np.where(matched, fetches.start_ns[which] if len(fetches.start_ns) else start, start)
     f1 = np.where(matched, fetches.end_ns[which] if len(fetches.end_ns) else start, start)
     # The training process records its tiny fetches only now and then: a wait without one of its own was spent like the one before.
@@ -194,10 +191,12 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
     first = _first_of_iterator(waits)
     rest = waited(start, end) - parts.sum(axis=1)
     made_here = matched & (fetches.process[which] == trainer.process) if len(fetches.process) else matched
-    parts[:, column[STARTUP]] = np.where(first, np.maximum(before - busy, 0), 0)
+    parts[:, column[PartKind.LOADER_START]] = np.where(first, np.maximum(before - busy, 0), 0)
     # Who makes its own batches has nothing else to do before it begins.
-    parts[:, column[DRAWING]] = np.where(made_here & ~first, np.maximum(before - busy, 0), 0)
-    parts[:, column[TRANSPORT]] = np.maximum(rest - parts[:, column[STARTUP]] - parts[:, column[DRAWING]], 0)
+    parts[:, column[PartKind.DRAWING]] = np.where(made_here & ~first, np.maximum(before - busy, 0), 0)
+    parts[:, column[PartKind.TRANSPORT]] = np.maximum(
+        rest - parts[:, column[PartKind.LOADER_START]] - parts[:, column[PartKind.DRAWING]], 0
+    )
     ready = waits["ready"].cast(pl.Float64).to_numpy()
     return WaitParts(start_ns=start, end_ns=end, ready=ready, parts=parts, matched=matched, first=first, fetch=which, is_own=made_here)
 

@@ -8,10 +8,11 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.garbage import OLDEST
-from slowstep.analyses.ledger import SHUTDOWN, Ledger
-from slowstep.analyses.producers import STARTUP, Fetches, WaitParts
+from slowstep.analyses.ledger import Ledger
+from slowstep.analyses.producers import Fetches, WaitParts
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
+from slowstep.parts import PartKind
 from slowstep.timeline.intervals import containing
 from slowstep.timeline.timeline import Timeline
 
@@ -46,7 +47,7 @@ def find_restarts(timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Le
         used_up=used_up,
         cut_short=cut_short,
         batches_each=got / starts.height if starts.height else None,
-        start_ns=ledger.of("preprocess", STARTUP) + ledger.of("preprocess", SHUTDOWN),
+        start_ns=ledger.of("preprocess", PartKind.LOADER_START) + ledger.of("preprocess", PartKind.LOADER_END),
         cold_ns=_cold(steps, fetches, waits),
         collected_ns=_collected(trainer, steps, waits),
     )

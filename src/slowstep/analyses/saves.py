@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.functions import shown
-from slowstep.analyses.ledger import Ledger, Part
+from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
-from slowstep.stages import CHECKPOINT
+from slowstep.parts import Part, PartKind
 from slowstep.timeline.intervals import Ints
 
 # The same model's checkpoints differ by some bytes (numbers as text); half as large again is no accident, nor four of five that grow.
@@ -43,7 +43,7 @@ class GrowingSaves:
     first_bytes: float
     last_bytes: float
     above_ns: Floats  # per step: what their writing takes longer than that of the first ones
-    parts: tuple[str, ...]  # of the ledger, that hold it
+    parts: tuple[Part, ...]  # of the ledger, that hold it
 
 
 def find_saves(trainer: Trainer, steps: Steps, ledger: Ledger) -> Saves:
@@ -82,14 +82,14 @@ def find_growing_saves(trainer: Trainer, steps: Steps) -> GrowingSaves | None:
     )
 
 
-def saving_part(function: str | None) -> str:
-    """What the ledger calls the writing by a function."""
-    return f"{SAVING}{function or 'torch.save'}"
+def saving_part(function: str | None) -> Part:
+    """The part of the ledger that is the writing by a function."""
+    return Part("store", PartKind.SAVE, function or "torch.save")
 
 
 def is_saving(part: Part) -> bool:
     """Whether a part of the ledger is the making of checkpoints: the writing itself, or what a framework does around that."""
-    return part[0] == "store" and part[1].startswith((SAVING, CHECKPOINT))
+    return part.stage == "store" and part.kind in (PartKind.SAVE, PartKind.CHECKPOINT)
 
 
 def saving_steps(ledger: Ledger) -> Ints:
@@ -98,10 +98,9 @@ def saving_steps(ledger: Ledger) -> Ints:
     Its other parts may be in every step: a callback that only asks itself whether to save.
     """
     parts = [part for part in ledger.parts if is_saving(part)]
-    writing = [part[1] for part in parts if part[1].startswith(SAVING)]
-    most = [part[1] for part in sorted(parts, key=lambda part: -ledger.total(*part))[:1]]
-    names = writing or most
-    return np.flatnonzero(ledger.of("store", *names) > 0) if names else np.zeros(0, dtype=np.int64)
+    writing = [part for part in parts if part.kind is PartKind.SAVE]
+    most = sorted(parts, key=lambda part: -ledger.total_of(part))[:1]
+    return np.flatnonzero(ledger.of_parts(*(writing or most)) > 0)
 
 
 def _writes(trainer: Trainer, steps: Steps) -> pl.DataFrame:

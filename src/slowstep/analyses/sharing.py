@@ -19,7 +19,6 @@ from slowstep.timeline.intervals import Ints, covered_ns
 from slowstep.timeline.timeline import Timeline
 
 STAGE = "gradient_sharing"
-WAITING = "waiting in backward (estimate)"
 # The same share of updates that decides which boundary holds for a run: a few backward passes may have been recorded without it.
 SEEN_FROM = 0.95
 

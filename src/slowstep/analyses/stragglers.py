@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from slowstep.analyses.calls import DOMINANT_SHARE
 from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.garbage import collected_ns
-from slowstep.analyses.producers import ACCOUNT, CORE, Fetches, WaitParts
+from slowstep.analyses.producers import ACCOUNT, Fetches, WaitParts
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
+from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -83,7 +84,7 @@ def _excess(rows: pl.DataFrame, fetches: Fetches) -> tuple[Floats, Ints, NDArray
     Waiting for a core and collecting garbage are no doing of the sample's.
     """
     excess, found, slow = np.zeros(len(fetches.start_ns)), np.zeros(rows.height, np.int64), np.zeros(rows.height, dtype=bool)
-    delay = fetches.account[:, ACCOUNT.index(CORE)]
+    delay = fetches.account[:, ACCOUNT.index(PartKind.PRODUCER_CORE_WAIT)]
     columns = ("process", "start_ns", "end_ns", "usual_ns", "made_ns")
     for row, (process, start, end, usual, made) in enumerate(rows.select(columns).iter_rows()):
         own = np.flatnonzero(fetches.process == process)

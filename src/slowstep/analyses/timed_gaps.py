@@ -14,6 +14,7 @@ import polars as pl
 
 from slowstep.analyses.functions import MODULE_CALL, MODULE_FILE, TORCH
 from slowstep.analyses.gap_calls import CHANGES, COPIES, JUDGING, LOGGING, WALKS, GapCalls, Node, Wanted, read_nodes
+from slowstep.parts import Part, PartKind
 from slowstep.record.writing import own_frames
 from slowstep.timeline.timeline import Place, Timeline
 
@@ -31,7 +32,6 @@ WRAPPER = re.compile(r"torch[/\\]utils[/\\]_contextlib\.py$")
 WAITING = 0.10
 # A function is what it spends at least half of its time in.
 MOSTLY = 0.5
-BY_THE_LOOP = "called by the loop"
 # What trainers of frameworks call their callbacks' methods.
 CALLBACK_METHOD = re.compile(r"(^|\.)(?P<name>on_\w+)$")
 
@@ -74,9 +74,9 @@ class DirectCall:
     timed_ns_per_gap: float  # while its calls were timed
 
     @property
-    def label(self) -> str:
-        """How the ledger calls it: which of the loop's lines that is, timed calls do not tell."""
-        return f"{self.name} ({BY_THE_LOOP})"
+    def part(self) -> Part:
+        """As the ledger has it: which of the loop's lines that is, timed calls do not tell."""
+        return Part("store" if self.logs else "output", PartKind.LIBRARY_CALL, self.name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,24 +13,23 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.forwards import Forwards
 from slowstep.analyses.functions import shown
-from slowstep.analyses.gaps import VALIDATION
-from slowstep.analyses.ledger import BACKWARD, COLLECTING, FORWARD, SHUTDOWN, Part
-from slowstep.analyses.producers import STARTUP, WaitParts
+from slowstep.analyses.producers import WaitParts
 from slowstep.analyses.saves import saving_part
+from slowstep.analyses.span_names import named_part
 from slowstep.analyses.trainer import Trainer
+from slowstep.parts import BACKWARD, BODY, COLLECTION, OPTIMIZER, VALIDATION, CodePlace, Part, PartKind
 from slowstep.timeline.intervals import Ints
 
-# A wait, until it is divided among its parts.
-WAIT: Part = ("", "wait")
+LOADER_START, LOADER_END = Part("preprocess", PartKind.LOADER_START), Part("preprocess", PartKind.LOADER_END)
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Labelled spans of the training thread, to be charged."""
+    """Labelled spans of the training thread, to be charged. `part` is None of a wait, until that is divided among its parts."""
 
     start: Ints
     end: Ints
-    part: list[Part]
+    part: list[Part | None]
     named: NDArray[np.bool_]  # those that a framework or the script named
     bodies: tuple[Ints, Ints]
 
@@ -39,47 +38,46 @@ def label_spans(trainer: Trainer, waits: WaitParts, forwards: Forwards) -> Spans
     """All spans of the training thread; they nest, and the innermost is charged."""
     starts: list[Ints] = []
     ends: list[Ints] = []
-    parts: list[Part] = []
+    parts: list[Part | None] = []
 
-    def add(start: Ints, end: Ints, part: Part | list[Part]) -> None:
+    def add(start: Ints, end: Ints, part: Part | list[Part] | None) -> None:
         starts.append(np.asarray(start, dtype=np.int64))
         ends.append(np.asarray(end, dtype=np.int64))
         parts.extend(part if isinstance(part, list) else [part] * len(start))
 
     # The order matters where two begin together: the later one here is not preferred, the shorter one is.
-    add(waits.start_ns, waits.end_ns, WAIT)
+    add(waits.start_ns, waits.end_ns, None)
     over = trainer.waits.filter(pl.col("exhausted") | pl.col("failed"))
-    add(over["start_ns"].to_numpy(), over["end_ns"].to_numpy(), ("preprocess", SHUTDOWN))
-    add(trainer.starts["start_ns"].to_numpy(), trainer.starts["end_ns"].to_numpy(), ("preprocess", STARTUP))
+    add(over["start_ns"].to_numpy(), over["end_ns"].to_numpy(), LOADER_END)
+    add(trainer.starts["start_ns"].to_numpy(), trainer.starts["end_ns"].to_numpy(), LOADER_START)
     spans = trainer.spans
     called, closed, ended = _optimizer_calls(trainer)
-    add(called, closed, ("compute", FORWARD))
-    add(closed, ended, ("compute", "optimizer"))
-    add(*_edges(spans.filter(pl.col("kind") == "backward")), ("compute", BACKWARD))
-    add(*_edges(trainer.ends), ("preprocess", SHUTDOWN))
+    add(called, closed, BODY)
+    add(closed, ended, OPTIMIZER)
+    add(*_edges(spans.filter(pl.col("kind") == "backward")), BACKWARD)
+    add(*_edges(trainer.ends), LOADER_END)
     saves = spans.filter(pl.col("kind") == "save")
-    add(*_edges(saves), [("store", saving_part(name)) for name in saves["name"].to_list()])
+    add(*_edges(saves), [saving_part(name) for name in saves["name"].to_list()])
     named, first_named = spans.filter(pl.col("kind") == "span"), len(parts)
     add(*_edges(named), _named_parts(named, trainer.facts.script))
     body = find_bodies(trainer, forwards)
-    add(*body, ("compute", FORWARD))
-    add(*_validations(trainer, body[0]), ("output", VALIDATION))
-    add(*_edges(trainer.other_ends), ("output", VALIDATION))
+    add(*body, BODY)
+    add(*_validations(trainer, body[0]), VALIDATION)
+    add(*_edges(trainer.other_ends), VALIDATION)
     # The last ones: gaps are named as if they were not there.
-    add(*_edges(trainer.collections), ("output", COLLECTING))
+    add(*_edges(trainer.collections), COLLECTION)
     is_named = np.zeros(len(parts), dtype=np.bool_)
     is_named[first_named : first_named + named.height] = True
     return Spans(np.concatenate(starts), np.concatenate(ends), parts, is_named, body)
 
 
 def _named_parts(named: pl.DataFrame, script: str | None) -> list[Part]:
-    """Stage and name of each named span, with the place of the user's function that it is."""
-    labels: dict[tuple[object, ...], Part] = {}
+    """The part of each named span, with the place of the user's function that it is."""
+    parts: dict[tuple[object, ...], Part] = {}
     for row in named.select("stage", "name", "file", "line").unique().iter_rows():
         stage, name, file, line = row
-        where = f" ({shown(file, script)}:{line})" if file else ""
-        labels[row] = (stage or "output", f"{name or 'span'}{where}")
-    return [labels[row] for row in named.select("stage", "name", "file", "line").iter_rows()]
+        parts[row] = named_part(stage or "output", name, CodePlace(shown(file, script), line) if file else None)
+    return [parts[row] for row in named.select("stage", "name", "file", "line").iter_rows()]
 
 
 def _optimizer_calls(trainer: Trainer) -> tuple[Ints, Ints, Ints]:

@@ -10,19 +10,18 @@ import numpy as np
 
 from slowstep.analyses.doings import Doing
 from slowstep.analyses.functions import shown
-from slowstep.analyses.gap_parts import label_of
-from slowstep.analyses.ledger import COLLECTING, Part
-from slowstep.analyses.loop import lines_named
+from slowstep.analyses.gap_parts import called_in_gap
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
-from slowstep.analyses.timed_gaps import BY_THE_LOOP, MOSTLY, DirectCall, GapFunction, Within
+from slowstep.analyses.timed_gaps import MOSTLY, DirectCall, GapFunction, Within
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import LOGGING_OFF, seldom, stub
 from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.diagnosis.spread import Spread, even, stack_spread
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.stages import UNATTRIBUTED
+from slowstep.part_words import is_plural, lines_in_words, part_name, part_name_and_place, part_noun, part_place
+from slowstep.parts import COLLECTION, NOT_ATTRIBUTED, CodePlace, Part, PartKind
 from slowstep.units import format_share
 
 # A share that is known from calls timed in a few gaps, either way: timing slows Python code, and what that costs is taken out by estimate.
@@ -38,15 +37,12 @@ PRINTS = re.compile(r"(^|\.)(print|write|writelines|writerows?)$")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Told:
-    """What runs after every update, and the ledger parts that are its: a function, or lines of the loop itself (`kind`).
+    """What runs after every update, and the ledger parts that are its: a function, or lines of the loop itself. They differ in their stage.
 
     `logging` and `metrics` are the shares that it spends in such libraries, `calls` of them in each step, None where others make such calls
     too. `spread` is how far off its time may be. `lever` makes it do nothing.
     """
 
-    kind: str
-    name: str
-    where: str
     parts: tuple[Part, ...]
     spread: Spread
     logging: float
@@ -57,21 +53,31 @@ class Told:
     on_weights: bool = False  # what it does, it does with the model's weights
     lever: str | None = None
 
+    @property
+    def part(self) -> Part:
+        """Any of them."""
+        return self.parts[0]
+
+    @property
+    def name(self) -> str:
+        """As sentences call it: "draw", "lines 30-34"."""
+        return part_name(self.part)
+
     def says(self, verb: str) -> str:
         """What it does, in the right number: "runs", of lines "run"."""
-        return verb if self.kind == "lines" else f"{verb}s"
+        return verb if is_plural(self.part) else f"{verb}s"
 
     @property
     def call(self) -> str:
         """The beginning of an advice: "call f", "run line 20"."""
         if self.beside_update:
             return apart_from_update(self.name)
-        return f"{'call' if self.kind == 'function' else 'run'} {self.name}"
+        return f"{'run' if self.part.kind is PartKind.LINES else 'call'} {self.name}"
 
     @property
     def prints(self) -> bool:
         """Whether that of a library which holds most of it writes lines as they are given, without a logger's levels and handlers."""
-        if self.where == BY_THE_LOOP:
+        if self.part.kind is PartKind.LIBRARY_CALL:
             return bool(PRINTS.search(self.name))
         return self.within is not None and self.within.share >= MOSTLY and bool(PRINTS.search(self.within.name))
 
@@ -90,8 +96,8 @@ def timed_spread(m: Measurements, part: Part) -> Spread:
     """How far off a part may be that is known by timed calls or lines."""
     if m.loader is not None:
         return even(TIMED_SPREAD)
-    whole = sum(m.ledger.total(*each) for each in m.ledger.timed)
-    return even(max(LINES_SPREAD * (1 - m.ledger.total(*part) / max(whole, 1.0)), TIMED_SPREAD))
+    whole = sum(m.ledger.total_of(each) for each in m.ledger.timed)
+    return even(max(LINES_SPREAD * (1 - m.ledger.total_of(part) / max(whole, 1.0)), TIMED_SPREAD))
 
 
 def told(m: Measurements) -> list[Told]:
@@ -100,20 +106,17 @@ def told(m: Measurements) -> list[Told]:
         return []
     found = []
     for function in m.work.gaps.functions:
-        label = label_of(function, m.trainer.facts.script)
-        parts = tuple(part for part in m.ledger.timed if part[1] == label)
+        named = called_in_gap(function).part("output", m.trainer.facts.script)
+        parts = tuple(filter(named.is_like, m.ledger.timed))
         if parts:
-            found.append(_of_function(m, function, label, parts))
-    found += [_of_direct(call, part) for call in m.work.gaps.direct for part in m.ledger.timed if part[1] == call.label]
+            found.append(_of_function(m, function, parts))
+    found += [_of_direct(call) for call in m.work.gaps.direct if call.part in m.ledger.timed]
     line = _of_lines(m)
     return found if line is None else [*found, line]
 
 
-def _of_function(m: Measurements, function: GapFunction, label: str, parts: tuple[Part, ...]) -> Told:
+def _of_function(m: Measurements, function: GapFunction, parts: tuple[Part, ...]) -> Told:
     return Told(
-        kind=lines_named(label) or "function",
-        name=name_of(label),
-        where=where_of(label) or "",
         parts=parts,
         spread=even(TIMED_SPREAD),
         logging=function.logging,
@@ -121,18 +124,15 @@ def _of_function(m: Measurements, function: GapFunction, label: str, parts: tupl
         calls=function.told_per_gap,
         within=function.within if m.outgrown.isdisjoint(parts) else None,
         on_weights=function.averages_weights or function.copies_weights,
-        beside_update=holds_update(m, label),
+        beside_update=holds_update(m, parts[0]),
         lever=stub(m, function.name, function.file),
     )
 
 
-def _of_direct(call: DirectCall, part: Part) -> Told:
+def _of_direct(call: DirectCall) -> Told:
     """What the loop calls of a library, where no stack tells on which line."""
     return Told(
-        kind="function",
-        name=call.name,
-        where=BY_THE_LOOP,
-        parts=(part,),
+        parts=(call.part,),
         spread=even(TIMED_SPREAD),
         logging=1.0 if call.logs else 0.0,
         metrics=0.0 if call.logs else 1.0,
@@ -145,21 +145,20 @@ def _of_direct(call: DirectCall, part: Part) -> Told:
 def _of_lines(m: Measurements) -> Told | None:
     """The loop's own lines that hold most of the gaps, by what the loop calls there; None where that is nothing that tells or judges."""
     direct = m.work.gaps.direct if m.work.gaps is not None else ()
-    named = {part: stacks for part, stacks in m.ledger.gap_stacks.items() if part[0] in ("output", "store")}
-    labels = {part[1] for part in named if lines_named(part[1])}
-    if not direct or not labels:
+    named = {part: stacks for part, stacks in m.ledger.gap_stacks.items() if part.stage in ("output", "store")}
+    places = {part.place for part in named if part.kind is PartKind.LINES}
+    if not direct or not places:
         return None
 
-    def parts_of(label: str) -> tuple[Part, ...]:
-        return tuple(part for part in named if part[1] == label)
+    def parts_at(place: CodePlace | None) -> tuple[Part, ...]:
+        return tuple(part for part in named if part.kind is PartKind.LINES and part.place == place)
 
-    label = max(labels, key=lambda label: _total_ns(m, parts_of(label)))
-    parts = parts_of(label)
+    parts = parts_at(max(places, key=lambda place: m.ledger.total_of(*parts_at(place))))
     if any(event.part in parts and round(event.every_steps or 1) > 1 for event in m.over_time.events):
         # Not after every step: the advice to call it more seldom is another rule's.
         return None
-    per_step = max(_total_ns(m, parts) / m.steps.count, 1.0)
-    of_all_lines = sum(_total_ns(m, parts_of(each)) for each in labels) / m.steps.count
+    per_step = max(m.ledger.total_of(*parts) / m.steps.count, 1.0)
+    of_all_lines = sum(m.ledger.total_of(*parts_at(each)) for each in places) / m.steps.count
 
     def certain(in_libraries_ns: float) -> float:
         """The share of this line that is spent so even if all else that the loop's lines do were here: which line calls what is unknown."""
@@ -168,31 +167,28 @@ def _of_lines(m: Measurements) -> Told | None:
     stacks = sum(named[part] for part in parts)
     most = max(direct, key=lambda call: call.ns_per_gap)
     return Told(
-        kind=lines_named(label) or "line",
-        name=name_of(label),
-        where=where_of(label) or "",
         parts=parts,
         spread=stack_spread(stacks, sum(named.values())).or_even(TIMED_SPREAD),
         logging=certain(sum(call.ns_per_gap for call in direct if call.logs)),
         metrics=certain(sum(call.ns_per_gap for call in direct if not call.logs)),
         calls=None,
         within=Within(name=most.name, share=certain(most.ns_per_gap)),
-        beside_update=holds_update(m, label),
+        beside_update=holds_update(m, parts[0]),
         lever=LOGGING_OFF if most.logs else None,
     )
 
 
-def doing_of(m: Measurements, part: Part, label: str) -> Doing | None:
-    """What a function of the user's does, by what the ledger calls it (`label` without what kind of callback it is; a logger by its class).
+def doing_of(m: Measurements, part: Part) -> Doing | None:
+    """What the user's function of a part does; of a logger, which is named by its class, that of a method.
 
     None where its calls were not timed, or only while it took far less than it does.
     """
     if part in m.outgrown:
         return None
-    named, where, script = name_of(label), where_of(label), m.trainer.facts.script
-    at_place = {name: doing for (file, name, line), doing in m.work.doings.items() if f"{shown(file, script)}:{line}" == where}
-    by_name = next((doing for name, doing in at_place.items() if named in (name, _class_of(name))), None)
-    if by_name is not None or len(at_place) != 1 or lines_named(label):
+    script = m.trainer.facts.script
+    at_place = {name: doing for (file, name, line), doing in m.work.doings.items() if CodePlace(shown(file, script), line) == part.place}
+    by_name = next((doing for name, doing in at_place.items() if part.name in (name, _class_of(name))), None)
+    if by_name is not None or len(at_place) != 1 or part.kind is PartKind.LINES:
         return by_name
     # A framework names a callback by the class of the instance: a class in a function, or the base that has the method, is named otherwise.
     return next(iter(at_place.values()))
@@ -203,51 +199,33 @@ def _class_of(method: str) -> str:
     return method.rpartition(".")[0].rpartition(".")[2]
 
 
-def name_of(label: str) -> str:
-    """A part's name without its place."""
-    return label.partition(" (")[0]
-
-
-def where_of(label: str) -> str | None:
-    """A part's place; None where it has none."""
-    return label.partition(" (")[2].rstrip(")") or None
-
-
 def apart_from_update(name: str) -> str:
     """The beginning of an advice for a line that makes the update, too, which is to be made in every step."""
     return f"move what {name} does besides the update to a line of its own, and run that"
 
 
-def holds_update(m: Measurements, label: str) -> bool:
-    """Whether a line of the loop, by what the ledger calls it, makes the update, or calls what does: `opt.step(); log()`."""
-    script = m.trainer.facts.script
-    return any(f"line {frame.line} ({shown(frame.file, script)})" == label for frame in m.trainer.way_to_update)
+def holds_update(m: Measurements, part: Part) -> bool:
+    """Whether a line of the loop makes the update, or calls what does: `opt.step(); log()`."""
+    script, is_line = m.trainer.facts.script, part.kind is PartKind.LINES
+    return is_line and any(CodePlace(shown(frame.file, script), frame.line) == part.place for frame in m.trainer.way_to_update)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Named:
-    """Parts of the ledger that a framework names by one prefix; the name and place of the one with most time."""
+    """Parts of the ledger that are of one kind, and the one of them with most time."""
 
     parts: tuple[Part, ...]
-    name: str
-    where: str | None
-
-    @property
-    def shown(self) -> str:
-        return f"{self.name} ({self.where})" if self.where else self.name
+    most: Part
 
     def ns(self, m: Measurements) -> Floats:
         """What they take per step, with what they wait for a core."""
         return np.asarray(np.sum([with_core_delay(m, part) for part in self.parts], axis=0))
 
 
-def named_by(m: Measurements, prefix: str) -> Named | None:
-    """The parts whose names begin so; None where there are none."""
-    parts = tuple(part for part in m.ledger.parts if part[1].startswith(prefix))
-    if not parts:
-        return None
-    most = max(parts, key=lambda part: m.ledger.total(*part))[1]
-    return Named(parts=parts, name=name_of(most).removeprefix(prefix), where=where_of(most))
+def named_by(m: Measurements, kind: PartKind) -> Named | None:
+    """The parts of a kind; None where there are none."""
+    parts = tuple(part for part in m.ledger.parts if part.kind is kind)
+    return Named(parts=parts, most=max(parts, key=m.ledger.total_of)) if parts else None
 
 
 def better_named(m: Measurements, part: Part) -> bool:
@@ -257,7 +235,7 @@ def better_named(m: Measurements, part: Part) -> bool:
 
 def costliest(m: Measurements, belongs: Callable[[Told], bool]) -> Told | None:
     """Of what belongs, that which holds most time; None where nothing does."""
-    return max((entry for entry in told(m) if belongs(entry)), key=lambda entry: _total_ns(m, entry.parts), default=None)
+    return max((entry for entry in told(m) if belongs(entry)), key=lambda entry: m.ledger.total_of(*entry.parts), default=None)
 
 
 def call_seldom(
@@ -281,13 +259,13 @@ def call_seldom(
     )
     finding = Finding(
         rule=rule,
-        stage=max(entry.parts, key=lambda part: _total_ns(m, (part,)))[0],
-        title=f"{entry.name} ({entry.where}) {entry.says(does)} {what} after every step and {entry.says('take')} "
+        stage=max(entry.parts, key=m.ledger.total_of).stage,
+        title=f"{part_name_and_place(entry.part)} {entry.says(does)} {what} after every step and {entry.says('take')} "
         f"{format_share(share)} of the time",
         share=share,
         share_low=low * entry.spread.low,
         share_high=min(high * entry.spread.high, 1.0),
-        claims=tuple(dict.fromkeys(part[1] for part in entry.parts)),
+        claims=entry.parts,
         evidence=_evidence(m, entry, share, nature, removed),
         gain=predict(m, counterfactual),
         fixes=fixes,
@@ -301,13 +279,9 @@ def lever_of(entry: Told) -> str | None:
     return seldom(entry.lever, EVERY)
 
 
-def _total_ns(m: Measurements, parts: tuple[Part, ...]) -> float:
-    return sum(m.ledger.total(*part) for part in parts)
-
-
 def _evidence(m: Measurements, entry: Told, share: float, nature: Evidence, removed: Floats) -> tuple[Evidence, ...]:
     return (
-        Evidence(name=entry.kind, value=entry.name.removeprefix(f"{entry.kind} "), unit="", where=entry.where),
+        named_as(entry.part),
         Evidence(name="after the update", value=share, unit="share of window", threshold=CLAIM),
         nature,
         *within(entry),
@@ -315,6 +289,12 @@ def _evidence(m: Measurements, entry: Told, share: float, nature: Evidence, remo
         Evidence(name="timed in", value=m.work.gaps.gaps if m.work.gaps is not None else None, unit="gaps between steps"),
         Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
+
+
+def named_as(part: Part) -> Evidence:
+    """As evidence: a function or lines, and where they are."""
+    value = lines_in_words(part.place) if part.kind is PartKind.LINES and part.place is not None else part_name(part)
+    return Evidence(name=part_noun(part), value=value, unit="", where=part_place(part))
 
 
 def within(entry: Told) -> tuple[Evidence, ...]:
@@ -329,9 +309,9 @@ def made_for(m: Measurements, *parts: Part) -> Floats | None:
     """Ns per step that may go with what the loop itself calls of a library: where no stack tells its line, none tells either which lines
     make what is told or judged (of 64 prints a step three quarters of the time). None where it is not so, or next to nothing.
     """
-    if not any(where_of(name) == BY_THE_LOOP for _, name in parts) or m.ledger.share(UNATTRIBUTED, UNATTRIBUTED) < CLAIM:
+    if not any(part.kind is PartKind.LIBRARY_CALL for part in parts) or m.ledger.share_of(NOT_ATTRIBUTED) < CLAIM:
         return None
-    return m.ledger.of(UNATTRIBUTED, UNATTRIBUTED)
+    return m.ledger.of_parts(NOT_ATTRIBUTED)
 
 
 def shortened(
@@ -342,7 +322,7 @@ def shortened(
     At best `perhaps` (ns per step) goes, too, which is said.
     """
     beside = producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
-    gap = m.ledger.of("output") + m.ledger.of("store") - m.ledger.of("output", COLLECTING)
+    gap = m.ledger.of("output") + m.ledger.of("store") - m.ledger.of_parts(COLLECTION)
     most, delay = np.minimum(removed * spread.high, np.maximum(gap, removed)), queued
     if perhaps is not None:
         assumes = f"{assumes}; at best, all unattributed time prepares its input"

@@ -14,6 +14,7 @@ from slowstep.analyses.trace.parts import COPIES, piece
 from slowstep.diagnosis.run_dry import Kind, RunDry, run_dries, together_ns
 from slowstep.diagnosis.trace_side import per_step, place, spread_over
 from slowstep.findings import Evidence
+from slowstep.parts import Part
 from slowstep.units import format_count
 
 # Both directions have a part of this name in the ledger, in stages of their own: no finding about one may fold into one about the other.
@@ -37,13 +38,13 @@ class Held:
     copies: pl.DataFrame
     sites: pl.DataFrame
     ns: Floats
-    claims: tuple[str, ...]
+    claims: tuple[Part, ...]
     exposed_ns: Floats  # of `ns`, while the copies ran; the rest is after calls that waited for them
 
 
 def held(m: TraceMeasurements, stage: str, copies: pl.DataFrame, waits_for: Kind) -> Held:
     """What copies of one direction hold: `stage` is where their exposed time is charged, `waits_for` what calls that wait for them are."""
-    charged = per_step(m, stage, COPIES)
+    charged = per_step(m, COPIES[stage])
     # Copies of several streams or devices may run at once; the ledger counts an instant once.
     of_all = float(m.table("copies").filter(pl.col("kind") == stage)["exposed_ns"].sum())
     scale = min(float(charged.sum()) / max(of_all, 1.0), 1.0)
@@ -57,7 +58,7 @@ def held(m: TraceMeasurements, stage: str, copies: pl.DataFrame, waits_for: Kind
         copies=copies,
         sites=sites.with_columns(costs).sort("held_ns", descending=True, maintain_order=True),
         ns=exposed + together_ns(m, waits),
-        claims=((piece(COPIES, DIRECTION[stage]),) if exposed.sum() else ()) + tuple(one.part for one in waits),
+        claims=((piece(COPIES[stage], DIRECTION[stage]),) if exposed.sum() else ()) + tuple(one.part for one in waits),
         exposed_ns=exposed,
     )
 

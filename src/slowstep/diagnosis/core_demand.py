@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, share_queued
 from slowstep.diagnosis.input_side import Side
+from slowstep.parts import Part, PartKind
 
 # The cores bind when they need so much longer than the training thread alone: less is within what the two are measured to.
 BINDS = 1.10
@@ -21,6 +21,7 @@ class CoreDemand:
     needed_ns: float
     alone_ns: float
     lost_ns: Floats
+    lost_from: tuple[Part, ...]
 
     @property
     def binds(self) -> bool:
@@ -28,9 +29,9 @@ class CoreDemand:
         return self.needed_ns >= BINDS * self.alone_ns
 
     @property
-    def claims(self) -> tuple[str, ...]:
+    def claims(self) -> tuple[Part, ...]:
         """The ledger parts of what is lost beside the waits for input."""
-        return (CORE,) if self.lost_ns.any() else ()
+        return self.lost_from if self.lost_ns.any() else ()
 
 
 def core_bound_case(side: Side, cores: CoreDemand, cpu_ns: float, workers: int) -> Case:
@@ -38,6 +39,11 @@ def core_bound_case(side: Side, cores: CoreDemand, cpu_ns: float, workers: int) 
     removed = side.removable_ns + cores.lost_ns
     beside = max((side.trainer_cpu_ns + cpu_ns) / side.cores, cpu_ns / workers)
     return Case(removed_ns=removed, beside_ns=beside, delay_share=share_queued(cores.lost_ns, removed))
+
+
+def core_waits(m: Measurements) -> tuple[Part, ...]:
+    """The ledger parts, of all stages, in which the training thread waits for a core."""
+    return tuple(part for part in m.ledger.parts if part.kind is PartKind.CORE_WAIT)
 
 
 def core_demand(m: Measurements, side: Side) -> CoreDemand:
@@ -48,9 +54,10 @@ def core_demand(m: Measurements, side: Side) -> CoreDemand:
     step_ns = float(m.step_ns.mean())
     workers = (side.cpu_ns + m.demand.others_cpu_ns) / step_ns if m.demand.workers else 0.0
     own = workers / max(workers + (m.load.foreign_cores or 0.0), 1e-9)
-    delay = m.ledger.of("compute", CORE)
+    delay = m.ledger.of("compute", PartKind.CORE_WAIT)
     return CoreDemand(
         needed_ns=(side.trainer_cpu_ns + side.cpu_ns) / side.cores,
         alone_ns=max(side.rest_ns - float(delay.mean()), 1.0),
         lost_ns=(own if workers >= side.cores / 2 else 0.0) * delay,
+        lost_from=core_waits(m),
     )

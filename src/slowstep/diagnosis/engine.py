@@ -116,7 +116,8 @@ def _next(m: Measurements, first: Judged) -> Next | None:
         return Next(stage="read" if blocked else "preprocess", predicted=f"making batches, {case.beside_ns / 1e6:.1f} ms per step")
     stages = (*STAGES, UNATTRIBUTED)
     held = {stage: m.ledger.total(stage) / m.steps.count for stage in stages}
-    claimed = {stage: m.ledger.total(stage, *first.finding.claims) / m.steps.count for stage in stages}
+    claims = first.finding.claims
+    claimed = {s: m.ledger.total_of(*(part for part in claims if part.stage == s)) / m.steps.count for s in stages}
     left = what_is_left(held, claimed, rest)
     stage = max(STAGES, key=lambda s: left[s])
     ratio = first.counterfactual.samples_ratio

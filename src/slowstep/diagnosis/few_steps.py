@@ -9,6 +9,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import ENOUGH_STEPS, STEPS_AT_LEAST, WARMUP_AT_MOST_SHARE
 from slowstep.diagnosis.law import Answers
 from slowstep.diagnosis.rule import Judged
+from slowstep.part_words import part_in_words
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count, format_duration, format_share
 
@@ -63,8 +64,8 @@ def _largest(m: Measurements) -> str:
     """The stage with most time, and its largest part: "most is compute, 92 % (forward 60 %)"."""
     stage = max((*STAGES, UNATTRIBUTED), key=m.ledger.share)
     text = f"{'most is' if m.ledger.share(stage) > 0.5 else 'the largest is'} {stage}, {format_share(m.ledger.share(stage))}"
-    parts = [name for of, name in m.ledger.parts if of == stage and stage != UNATTRIBUTED]
-    part = max(parts, key=lambda name: m.ledger.share(stage, name), default=None)
-    if part is None or m.ledger.share(stage, part) < LARGEST_PART:
+    parts = m.ledger.parts_of(stage) if stage != UNATTRIBUTED else ()
+    part = max(parts, key=m.ledger.share_of, default=None)
+    if part is None or m.ledger.share_of(part) < LARGEST_PART:
         return text
-    return f"{text} ({part} {format_share(m.ledger.share(stage, part))})"
+    return f"{text} ({part_in_words(part)} {format_share(m.ledger.share_of(part))})"

@@ -15,6 +15,7 @@ from slowstep.diagnosis.rule import CLAIM
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.diagnosis.unnamed import where_unnamed
 from slowstep.findings import Evidence
+from slowstep.part_words import part_in_words, part_without_place
 from slowstep.stages import UNATTRIBUTED
 
 # Over the run a step grows by so much of the first at least: under that, the drift of a machine.
@@ -35,7 +36,7 @@ def growing(m: Measurements) -> Growth | None:
 
 def is_file(m: Measurements, growth: Growth) -> bool:
     """Whether what grows is the writing of a file."""
-    return is_writer(growth.part, growth.writes_share) or (growth.part[0] in ("output", "store") and _writes_more(m, growth))
+    return is_writer(growth.part, growth.writes_share) or (growth.part.stage in ("output", "store") and _writes_more(m, growth))
 
 
 def _writes_more(m: Measurements, growth: Growth) -> bool:
@@ -47,7 +48,7 @@ def _writes_more(m: Measurements, growth: Growth) -> bool:
 def stacks_too_few(m: Measurements, growth: Growth) -> int | None:
     """By how many stacks alone the part is named that grows, where these are too few to blame it; else None."""
     stacks = m.ledger.gap_stacks.get(growth.part)
-    if growth.part[0] == UNATTRIBUTED or growth.part in m.ledger.timed or stacks is None or stacks >= FEWEST_STACKS:
+    if growth.part.stage == UNATTRIBUTED or growth.part in m.ledger.timed or stacks is None or stacks >= FEWEST_STACKS:
         return None
     return stacks
 
@@ -58,8 +59,8 @@ def is_blamed(m: Measurements, growth: Growth) -> bool:
 
 
 def grown(m: Measurements, growth: Growth) -> str:
-    """What grows, as sentences call it: the ledger's name of it, or where it runs."""
-    return where_unnamed(m) if growth.part[0] == UNATTRIBUTED else growth.part[1]
+    """What grows, as sentences call it: the part, or where it runs."""
+    return where_unnamed(m) if growth.part.stage == UNATTRIBUTED else part_in_words(growth.part)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +85,7 @@ def find_appending(m: Measurements, growth: Growth) -> Appending | None:
     again = max(written.first_bytes - added, 0.0)
     left = max(growth.trend.first - growth.trend.growth * again / written.growth_bytes, 0.0)
     left = min(left, growth.first_ns)
-    own = m.ledger.of(*growth.part)
+    own = m.ledger.of_parts(growth.part)
     queued = float(with_core_delay(m, growth.part).sum() / own.sum())
     return Appending(added_bytes=added, left_ns=left, spared_ns=np.clip(own - left, 0, None) * queued)
 
@@ -122,7 +123,7 @@ def growth_evidence(m: Measurements, growth: Growth, share: float, appending: Ap
         Evidence(name="step at first", value=trend.first / 1e6, unit="ms"),
         Evidence(name="step at the end", value=trend.last / 1e6, unit="ms"),
         Evidence(name="grown by at least", value=growth.trend.growth_low / trend.first, unit="of the first step", threshold=GROWN_BY),
-        Evidence(name="part that grows", value=growth.part[1].partition(" (")[0], unit="", where=growth.part[1]),
+        Evidence(name="part that grows", value=part_without_place(growth.part), unit="", where=part_in_words(growth.part)),
         Evidence(name="it takes at first", value=max(growth.trend.first, 0.0) / 1e6, unit="ms"),
         Evidence(name="it takes at the end", value=growth.trend.last / 1e6, unit="ms"),
         Evidence(name="in code that writes files", value=growth.writes_share, unit="share of its stacks", threshold=WRITING),

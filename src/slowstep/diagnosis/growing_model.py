@@ -8,6 +8,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time import LARGEST_POWER, WORK
 from slowstep.diagnosis.growing import GROWN_BY
 from slowstep.findings import NotJudged
+from slowstep.part_words import part_in_words
 
 
 def keeps_graph(growth: Growth, graph: GraphGrowth | None) -> bool:
@@ -23,7 +24,7 @@ def does_more(m: Measurements, growth: Growth, rule: str) -> NotJudged | None:
     graph = m.over_time.graph
     if growth.part not in WORK:
         return None
-    times = f"{growth.part[1]} grows from {max(growth.trend.first, 0.0) / 1e6:.1f} to {growth.trend.last / 1e6:.1f} ms a step"
+    times = f"{part_in_words(growth.part)} grows from {max(growth.trend.first, 0.0) / 1e6:.1f} to {growth.trend.last / 1e6:.1f} ms a step"
     if (answer := _by_inputs(m, growth, times, rule)) is not None:
         return answer
     if keeps_graph(growth, graph):

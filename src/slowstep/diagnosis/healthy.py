@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from slowstep.analyses.gaps import BEFORE_BACKWARD, BESIDE_BACKWARD, FORWARD, ROLL_OUT
-from slowstep.analyses.ledger import CORE, Part
-from slowstep.analyses.loop import lines_named
+from slowstep.analyses.gaps import FORWARD
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.producers import COLLATE, SAMPLES
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
 from slowstep.diagnosis.law import (
     BOTTLENECK_PREDICTED,
@@ -29,6 +26,8 @@ from slowstep.diagnosis.trainer_side import blocked_inside
 from slowstep.diagnosis.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand
 from slowstep.findings import Finding, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.part_words import part_in_words, part_name_and_place
+from slowstep.parts import Part, PartKind
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_share
 
@@ -100,9 +99,9 @@ def _unseen(m: Measurements) -> Doubt | None:
             f"{format_share(between.unknown_share)} of the time lies between a step's forwards{beside}, and it is not known what runs there"
         )
         return by_hand(what, NAME_BETWEEN)
-    rolled_out = [name for stage, name in m.ledger.parts if stage == "compute" and name.startswith(ROLL_OUT)]
-    if _share(m, rolled_out) >= HEALTHY_UNATTRIBUTED:
-        what = f"{format_share(_share(m, rolled_out))} of the time is {_largest(m, rolled_out)}"
+    rolled_out = m.ledger.parts_of("compute", PartKind.ROLL_OUT)
+    if m.ledger.share_of(*rolled_out) >= HEALTHY_UNATTRIBUTED:
+        what = f"{format_share(m.ledger.share_of(*rolled_out))} of the time is {part_in_words(_largest(m, rolled_out))}"
         return by_hand(f"{what}, where stack samples cannot tell its models from an environment in Python", NAME_ENVIRONMENT)
     if m.sharing.ranks > 1 and not m.sharing.seen:
         return Doubt("how long this rank waits for the others was not measured (the kernel reports no run-queue delay)")
@@ -135,16 +134,16 @@ def _unseen(m: Measurements) -> Doubt | None:
 
 def _of_lines_beside_backward(m: Measurements) -> Doubt | None:
     """What may be more than an update by hand, or than a forward."""
-    unseen = [name for stage, name in m.ledger.parts if stage == "compute" and name.startswith(BEFORE_BACKWARD)]
-    if _share(m, unseen) >= HEALTHY_UNATTRIBUTED:
-        most = _largest(m, unseen).removeprefix(BEFORE_BACKWARD)
-        what = f"{format_share(_share(m, unseen))} of the time is what the loop does before its backward, most of it in {most}"
+    unseen = m.ledger.parts_of("compute", PartKind.BEFORE_BACKWARD)
+    if m.ledger.share_of(*unseen) >= HEALTHY_UNATTRIBUTED:
+        most = part_name_and_place(_largest(m, unseen))
+        what = f"{format_share(m.ledger.share_of(*unseen))} of the time is what the loop does before its backward, most of it in {most}"
         return by_hand(f"{what}, and it is not known where its input ends and its forward begins", NAME_IT)
-    names = [name for stage, name in m.ledger.parts if stage == "compute" and name.startswith(BESIDE_BACKWARD)]
-    if _share(m, names) < HEALTHY_UNATTRIBUTED:
+    beside = m.ledger.parts_of("compute", PartKind.BESIDE_BACKWARD)
+    if m.ledger.share_of(*beside) < HEALTHY_UNATTRIBUTED:
         return None
-    most = _largest(m, names).removeprefix(BESIDE_BACKWARD)
-    what = f"{format_share(_share(m, names))} of the time is what the loop itself does beside its backward, most of it in {most}"
+    most = part_name_and_place(_largest(m, beside))
+    what = f"{format_share(m.ledger.share_of(*beside))} of the time is what the loop itself does beside its backward, most of it in {most}"
     advice = "make the update a function, or the step() of a torch.optim.Optimizer"
     return by_hand(f"{what}, and it is not known how much of that is the update by hand", advice)
 
@@ -153,12 +152,12 @@ def _of_lines_by_stacks(m: Measurements) -> Doubt | None:
     """What a loop that is not fed calls of torch beside its steps' bodies. Python code that runs just before it holds the interpreter's
     lock, where no stack is taken: the next one that is taken stands for it.
     """
-    parts = (part for part in m.ledger.parts if part[0] == "compute" and part not in m.ledger.timed)
-    names = [name for _, name in parts if lines_named(name) is not None or name == FORWARD[1]]
-    if m.trainer.is_fed or _share(m, names) < HEALTHY_UNATTRIBUTED:
+    parts = [part for part in m.ledger.parts_of("compute", PartKind.LINES, PartKind.FORWARD_BY_STACKS) if part not in m.ledger.timed]
+    if m.trainer.is_fed or m.ledger.share_of(*parts) < HEALTHY_UNATTRIBUTED:
         return None
-    most = _largest(m, names)
-    what = f"{format_share(_share(m, names))} of the time is {most if most == FORWARD[1] else f'calls of torch by {most}, by stacks'}"
+    most = _largest(m, parts)
+    named = part_in_words(most) if most == FORWARD else f"calls of torch by {part_in_words(most)}, by stacks"
+    what = f"{format_share(m.ledger.share_of(*parts))} of the time is {named}"
     return by_hand(f"{what}, which may stand for Python code that ran just before", NAME_IT)
 
 
@@ -175,12 +174,8 @@ def _of_blocking(m: Measurements) -> Doubt | None:
     return Doubt(f"{what}: look for a sleep, a lock, a server or a file there", change=look)
 
 
-def _share(m: Measurements, names: list[str]) -> float:
-    return m.ledger.share("compute", *names) if names else 0.0
-
-
-def _largest(m: Measurements, names: list[str]) -> str:
-    return max(names, key=lambda name: m.ledger.total("compute", name))
+def _largest(m: Measurements, parts: Sequence[Part]) -> Part:
+    return max(parts, key=m.ledger.total_of)
 
 
 def _of_findings(m: Measurements, answers: Answers) -> Doubt | None:
@@ -219,24 +214,24 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
     if doubted:
         first = next((skipped for skipped in doubted if skipped.lever is not None), doubted[0])
         lever = first.lever
-        if lever is None and unclaimed is not None and m.loader is not None and not unclaimed[1].startswith(ROLL_OUT):
+        if lever is None and unclaimed is not None and m.loader is not None and unclaimed.kind is not PartKind.ROLL_OUT:
             lever = MOCK_LOADER
         change = first.change if lever is None else None
         return Doubt(f"{first.rule} could not be judged{_beside_others(m)}: {first.reason}", lever, change, by_fault=first.by_fault)
     queued = _unclaimed_queue(m, judged)
-    if unclaimed is not None and m.ledger.share(*unclaimed) >= queued:
-        stage, name = unclaimed
-        what = f"{format_share(m.ledger.share(stage, name))} of the time is {name} ({stage}), and no fix is known that would gain"
-        if name.startswith(ROLL_OUT):
+    if unclaimed is not None and m.ledger.share_of(unclaimed) >= queued:
+        held, named = format_share(m.ledger.share_of(unclaimed)), part_in_words(unclaimed)
+        what = f"{held} of the time is {named} ({unclaimed.stage}), and no fix is known that would gain"
+        if unclaimed.kind is PartKind.ROLL_OUT:
             return by_hand(what, PLAY_LESS)
-        return by_hand(what, NAME_IT) if m.loader is None else Doubt(f"{what}; {_faster_input(m, name)}", MOCK_LOADER)
+        return by_hand(what, NAME_IT) if m.loader is None else Doubt(f"{what}; {_faster_input(m, unclaimed)}", MOCK_LOADER)
     return _of_queue(m, queued) if queued else None
 
 
-def _faster_input(m: Measurements, name: str) -> str:
-    """What tells more where no rule says what makes the part `name` of the input faster."""
+def _faster_input(m: Measurements, part: Part) -> str:
+    """What tells more where no rule says what makes a part of the input faster."""
     one_by_one = m.loader is not None and m.loader.dataset == "TensorDataset" and m.loader.batch_size is not None
-    return f"{MOST_OF_INPUT}, and {WHOLE_BATCHES}" if one_by_one and name in (SAMPLES, COLLATE) else MOST_OF_INPUT
+    return f"{MOST_OF_INPUT}, and {WHOLE_BATCHES}" if one_by_one and part.kind in (PartKind.SAMPLES, PartKind.COLLATE) else MOST_OF_INPUT
 
 
 def _beside_others(m: Measurements) -> str:
@@ -266,31 +261,31 @@ def _doubted(m: Measurements, unjudged: list[NotJudged], unclaimed: Part | None)
 
     def matters(skipped: NotJudged) -> bool:
         stages = rules()[skipped.rule].stages
-        return max(map(m.ledger.share, stages)) >= UNJUDGED_STAGE and (unclaimed is None or unclaimed[0] in stages)
+        return max(map(m.ledger.share, stages)) >= UNJUDGED_STAGE and (unclaimed is None or unclaimed.stage in stages)
 
     return [skipped for skipped in unjudged if not skipped.advisory and matters(skipped)]
 
 
 def _unclaimed_input(m: Measurements, judged: list[Judged]) -> Part | None:
     """The largest part of waiting for input that no finding explains, where its share is worth a verdict; None where there is none."""
-    claimed = {name for j in judged if _explains(m, j.finding) for name in j.finding.claims}
-    parts = [part for part in m.ledger.parts if part[0] in INPUT and part[1] != CORE and part[1] not in claimed]
-    largest = max(parts, key=lambda part: m.ledger.share(*part), default=None)
-    return largest if largest is not None and m.ledger.share(*largest) >= HEALTHY_UNATTRIBUTED else None
+    claimed = {part for j in judged if _explains(m, j.finding) for part in j.finding.claims}
+    parts = [part for part in m.ledger.parts if part.stage in INPUT and part.kind is not PartKind.CORE_WAIT and part not in claimed]
+    largest = max(parts, key=m.ledger.share_of, default=None)
+    return largest if largest is not None and m.ledger.share_of(largest) >= HEALTHY_UNATTRIBUTED else None
 
 
 def _explains(m: Measurements, finding: Finding) -> bool:
     """Whether what the finding's fix leaves of the waits that it claims is not worth a verdict; where the gain is unknown that is said."""
     if finding.gain.predicted is None:
         return True
-    waits = sum(m.ledger.share(stage, name) for stage, name in m.ledger.parts if stage in INPUT and name in finding.claims)
+    waits = m.ledger.share_of(*(part for part in finding.claims if part.stage in INPUT))
     return waits - (1 - 1 / finding.gain.predicted) < HEALTHY_UNATTRIBUTED
 
 
 def _unclaimed_queue(m: Measurements, judged: list[Judged]) -> float:
     """The share of waiting for a core that no finding claims; 0 where that is not worth a verdict, or others use the cores."""
-    share = sum(m.ledger.share(stage, CORE) for stage in (*STAGES, UNATTRIBUTED))
-    is_claimed = any(CORE in j.finding.claims for j in judged)
+    share = sum(m.ledger.share(stage, PartKind.CORE_WAIT) for stage in (*STAGES, UNATTRIBUTED))
+    is_claimed = any(part.kind is PartKind.CORE_WAIT for j in judged for part in j.finding.claims)
     return share if share >= HEALTHY_UNATTRIBUTED and not is_claimed and not m.load.busy else 0.0
 
 

@@ -12,15 +12,13 @@ import numpy as np
 
 from slowstep.analyses.beside import Beside
 from slowstep.analyses.functions import shown
-from slowstep.analyses.ledger import COLLECTING, FORWARD, Part
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.after_update import TIMED_SPREAD
 from slowstep.diagnosis.gain import Counterfactual, share_queued
 from slowstep.diagnosis.spread import Spread
 from slowstep.diagnosis.trainer_side import body_rest, with_core_delay
-
-MODEL: Part = ("compute", FORWARD)
+from slowstep.parts import BODY, COLLECTION, CodePlace, Part, PartKind
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,26 +34,26 @@ class InBoth:
 def in_both(m: Measurements, part: Part, own: Floats, spread: Spread) -> InBoth | None:
     """None where the function of a `part` of gaps, which takes `own` per step there, known to `spread`, was not seen in bodies."""
     beside = m.work.beside
-    if beside is None or label_of(m, beside) != part[1]:
+    if beside is None or (beside.name, place_of(m, beside)) != (part.name, part.place) or part.kind is not PartKind.FUNCTION:
         return None
     body = body_rest(m)
     between = np.zeros_like(own) if m.ledger.between is None else m.ledger.between.gaps_ns
-    gaps = m.ledger.of("output") + m.ledger.of("store") - m.ledger.of("output", COLLECTING)
+    gaps = m.ledger.of("output") + m.ledger.of("store") - m.ledger.of_parts(COLLECTION)
     # Where in its gaps a function runs is not known: at worse all that fits between batches, at better all that fits after updates.
     after, after_at_most = np.maximum(own - between, 0.0), np.minimum(own * spread.high, np.maximum(gaps - between, 0.0))
     expected = np.maximum(body * beside.share + after, own)
     high = body * min(max(beside.high, beside.share * (1 + TIMED_SPREAD)), 1.0) + after_at_most
     return InBoth(
         expected=expected,
-        queued=(with_core_delay(m, MODEL) - m.ledger.of(*MODEL)) * beside.share,
+        queued=(with_core_delay(m, BODY) - m.ledger.of_parts(BODY)) * beside.share,
         low=np.minimum(np.maximum(body * beside.low + after * spread.low, own * spread.low), expected),
         high=np.maximum(high, expected),
     )
 
 
-def label_of(m: Measurements, beside: Beside) -> str:
-    """As the ledger calls it where it runs in gaps."""
-    return f"{beside.name} ({shown(beside.file, m.trainer.facts.script)}:{beside.first_line})"
+def place_of(m: Measurements, beside: Beside) -> CodePlace:
+    """Where it begins."""
+    return CodePlace(shown(beside.file, m.trainer.facts.script), beside.first_line)
 
 
 def of_both(counterfactual: Counterfactual, held: InBoth) -> Counterfactual:

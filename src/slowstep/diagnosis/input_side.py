@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slowstep.analyses.ledger import CORE
 from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.prefetch_threads import PrefetchThreads
-from slowstep.analyses.producers import REMOVABLE, STARTUP
+from slowstep.analyses.producers import REMOVABLE
 from slowstep.analyses.steps import Floats
+from slowstep.parts import Part, PartKind
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_share
 
@@ -104,7 +104,7 @@ def find_side(m: Measurements) -> Side | str:
     return Side(
         removable_ns=removable,
         filling_ns=m.filling_ns,
-        startup_ns=float(m.ledger.of("preprocess", STARTUP).mean()),
+        startup_ns=float(m.ledger.of("preprocess", PartKind.LOADER_START).mean()),
         rest_ns=rest,
         queued_ns=_queued(m),
         own_queued_ns=np.zeros_like(removable),
@@ -157,7 +157,9 @@ def _side_of_own(
 
 
 def _queued(m: Measurements) -> Floats:
-    return np.asarray(sum(m.ledger.of(stage, CORE) for stage in (*STAGES, UNATTRIBUTED) if stage not in ("read", "preprocess")))
+    return np.asarray(
+        sum(m.ledger.of(stage, PartKind.CORE_WAIT) for stage in (*STAGES, UNATTRIBUTED) if stage not in ("read", "preprocess"))
+    )
 
 
 def _others_cpu(m: Measurements) -> float:
@@ -189,21 +191,21 @@ def warmed_ns(side: Side, spared_ns: Floats, warmed: Warmed) -> Floats:
     return np.minimum(warmed.share * spared_ns, warmed.at_most * side.rest_ns)
 
 
-def removable_waits(m: Measurements, *names: str) -> Floats:
-    """Waits per step that another producer set-up could remove; of some parts of it where named."""
-    wanted = names or REMOVABLE
+def removable_waits(m: Measurements, *kinds: PartKind) -> Floats:
+    """Waits per step that another producer set-up could remove; of some kinds of them where given."""
+    wanted = kinds or REMOVABLE
     return np.asarray(m.ledger.of("read", *wanted) + m.ledger.of("preprocess", *wanted))
 
 
-def claims(m: Measurements, *names: str) -> tuple[str, ...]:
+def claims(m: Measurements, *kinds: PartKind) -> tuple[Part, ...]:
     """The ledger parts of the waits, those that are there."""
-    wanted = names or REMOVABLE
-    return tuple(name for stage, name in m.ledger.parts if stage in ("read", "preprocess") and name in wanted)
+    wanted = kinds or REMOVABLE
+    return tuple(part for part in m.ledger.parts if part.stage in ("read", "preprocess") and part.kind in wanted)
 
 
-def wait_stage(m: Measurements, *names: str) -> str:
+def wait_stage(m: Measurements, *kinds: PartKind) -> str:
     """read or preprocess, whichever holds more of the waits."""
-    wanted = names or REMOVABLE
+    wanted = kinds or REMOVABLE
     return "read" if m.ledger.total("read", *wanted) > m.ledger.total("preprocess", *wanted) else "preprocess"
 
 

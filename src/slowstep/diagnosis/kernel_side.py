@@ -14,6 +14,7 @@ from slowstep.analyses.trace.parts import KERNELS, piece
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trace_side import per_step
 from slowstep.findings import Evidence, Finding
+from slowstep.parts import Part
 from slowstep.timeline.shapes import read_shapes
 from slowstep.units import format_count
 
@@ -34,10 +35,10 @@ def kernels_ns(m: TraceMeasurements, rows: pl.DataFrame) -> Floats:
     They get of each step the share that they have of all kernels' time: streams that work side by side count once, as in the ledger.
     """
     total = float(compute_kernels(m)["total_ns"].sum())
-    return np.asarray(per_step(m, "compute", KERNELS) * (float(rows["total_ns"].sum()) / total if total else 0.0))
+    return np.asarray(per_step(m, KERNELS) * (float(rows["total_ns"].sum()) / total if total else 0.0))
 
 
-def kernel_claims(rows: pl.DataFrame) -> tuple[str, ...]:
+def kernel_claims(rows: pl.DataFrame) -> tuple[Part, ...]:
     """What a finding about these rows of the table `kernels` claims: the pieces of the part `kernels`, by class and precision."""
     kinds = rows.select("class", pl.col("precision").fill_null(UNKNOWN)).unique().sort("class", "precision")
     return tuple(piece(KERNELS, f"{kind}, {precision}") for kind, precision in kinds.iter_rows())

@@ -13,7 +13,7 @@ import polars as pl
 
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import LAUNCH
+from slowstep.analyses.trace.parts import LAUNCH, is_part
 from slowstep.analyses.trace.scenarios import NO_READBACKS
 from slowstep.diagnosis.run_dry import EVERY_STEP
 from slowstep.diagnosis.trace_gain import removed_ms
@@ -23,7 +23,7 @@ from slowstep.diagnosis.trace_side import MOST, by_step
 def launch_gaps(m: TraceMeasurements) -> pl.DataFrame:
     """The rows of the table `gaps` that are such gaps, with their length `ns`."""
     gaps = m.table("gaps").with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
-    return gaps.filter((pl.col("stage") == "compute") & (pl.col("part") == LAUNCH) & ~pl.col("between_steps"))
+    return gaps.filter(is_part(LAUNCH) & ~pl.col("between_steps"))
 
 
 def launches_exposed_by_readbacks(m: TraceMeasurements, dry_ns: Floats) -> Floats:

@@ -11,6 +11,7 @@ from typing import Final
 from slowstep.analyses.importable import import_name
 from slowstep.analyses.measurements import Measurements
 from slowstep.findings import Fix
+from slowstep.parts import Part, PartKind
 
 MOCK_LOADER: Final = "mock-loader"
 CALLBACKS_OFF: Final = "callbacks-off"
@@ -77,6 +78,8 @@ def stub_of_collate(m: Measurements) -> str | None:
     return None
 
 
-def stub_of(m: Measurements, label: str) -> str | None:
-    """The same, by what the ledger calls a function: `save_images (train.py:80)`."""
-    return stub(m, label.partition(" (")[0], m.files.get(label))
+def stub_of(m: Measurements, part: Part) -> str | None:
+    """The same of the function that a part of the ledger is; None where it is none."""
+    if part.kind is not PartKind.FUNCTION or part.name is None or part.place is None:
+        return None
+    return stub(m, part.name, m.files.get((part.name, part.place)))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from slowstep.analyses.gaps import ROLL_OUT
 from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.after_update import timed_spread
 from slowstep.diagnosis.input_side import removable_waits
 from slowstep.diagnosis.spread import Spread, stack_spread
 from slowstep.findings import Evidence
+from slowstep.part_words import part_in_words
+from slowstep.parts import Part, PartKind
 
 NAME_ENVIRONMENT = "name it: with slowstep.span('environment', stage='preprocess')"
 
@@ -21,16 +22,16 @@ def made_in_loop(m: Measurements) -> LoopInput | None:
     return made if made.made_ns.sum() > removable_waits(m).sum() else None
 
 
-def workers_unknown(other: str) -> str:
+def workers_unknown(other: Part) -> str:
     """Why it is not known what a loader's workers would gain where the loop's input is something else than making batches."""
-    what = f"what a loader's workers would gain is unknown where input is {other}"
-    return f"{what}; {NAME_ENVIRONMENT}" if other.startswith(ROLL_OUT) else what
+    what = f"what a loader's workers would gain is unknown where input is {part_in_words(other)}"
+    return f"{what}; {NAME_ENVIRONMENT}" if other.kind is PartKind.ROLL_OUT else what
 
 
 def spread_of_loop_input(m: Measurements, made: LoopInput) -> Spread:
     """How far off what making batches takes may be."""
-    if made.timed and made.name is not None:
-        return timed_spread(m, ("preprocess", made.name))
+    if made.timed and made.largest is not None:
+        return timed_spread(m, made.largest)
     # What the script names with a span is known without any.
     return stack_spread(made.stacks, made.of_stacks)
 

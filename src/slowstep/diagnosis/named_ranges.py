@@ -10,7 +10,7 @@ import polars as pl
 
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import KERNELS, VALIDATION, piece
+from slowstep.analyses.trace.parts import COLUMNS, KERNELS, is_part, part_of, parts_of, piece
 from slowstep.analyses.trace.scenarios import NO_CALLBACKS, NO_WRITES
 from slowstep.diagnosis.gain import unknown_gain
 from slowstep.diagnosis.host_side import shortened
@@ -19,6 +19,8 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import HOST_SHARE, by_step, no_device, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.part_words import part_in_words
+from slowstep.parts import Part, PartKind
 from slowstep.units import format_share
 
 MOST = 0.5
@@ -42,16 +44,16 @@ class Named:
     fixes: Callable[[str], tuple[Fix, ...]]
 
 
-def _do_less(part: str) -> tuple[Fix, ...]:
+def _do_less(name: str) -> tuple[Fix, ...]:
     return (
-        Fix(text=f"call {part} every k steps, or hand its work to a background thread or process"),
-        Fix(text=f"do less in {part}: fewer images, smaller arrays, no read-back"),
+        Fix(text=f"call {name} every k steps, or hand its work to a background thread or process"),
+        Fix(text=f"do less in {name}: fewer images, smaller arrays, no read-back"),
     )
 
 
-def _write_less(part: str) -> tuple[Fix, ...]:
+def _write_less(name: str) -> tuple[Fix, ...]:
     return (
-        Fix(text=f"do {part} less often, or from a background thread on a copy of the state", lever=CHECKPOINT_OFF),
+        Fix(text=f"do {name} less often, or from a background thread on a copy of the state", lever=CHECKPOINT_OFF),
         Fix(text="leave out of the checkpoint what can be made again"),
     )
 
@@ -87,7 +89,7 @@ def judge_device_work(m: TraceMeasurements, name: str) -> Answer:
     if rows.is_empty():
         return None
     part = _largest(rows)
-    own = rows.filter(pl.col("part") == part)
+    named, own = part_in_words(part), rows.filter(is_part(part))
     held = by_step(m, own["step"], own["ns"])
     share = share_interval(m, held)
     if share[0] < CLAIM:
@@ -95,31 +97,31 @@ def judge_device_work(m: TraceMeasurements, name: str) -> Answer:
     finding = Finding(
         rule=name,
         stage="compute",
-        title=f"the device computes for {part} {format_share(share[0])} of the time",
+        title=f"the device computes for {named} {format_share(share[0])} of the time",
         share=share[0],
         share_low=share[1],
         share_high=share[2],
-        claims=(piece(KERNELS, part),),
+        claims=(piece(KERNELS, named),),
         evidence=(
-            Evidence(name="range", value=part, unit=""),
+            Evidence(name="range", value=named, unit=""),
             Evidence(name="its kernels run", value=share[0], unit="share of window", threshold=CLAIM),
             Evidence(name="its kernels", value=int(own["kernels"].sum()), unit="kernels"),
             _steps_with(held),
             steps_seen(m),
         ),
-        gain=unknown_gain(f"{part} ran less often"),
-        fixes=(Fix(text=f"do {part} less often, or on fewer batches: slowstep run sees how often it comes, and what that costs"),),
+        gain=unknown_gain(f"{named} ran less often"),
+        fixes=(Fix(text=f"do {named} less often, or on fewer batches: slowstep run sees how often it comes, and what that costs"),),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=None)
 
 
 def _without_device(m: TraceMeasurements, name: str, of: Named) -> Answer:
-    rows = m.table("ledger").filter((pl.col("stage") == of.stage) & (pl.col("part") != VALIDATION))
+    rows = m.table("ledger").filter((pl.col("stage") == of.stage) & (pl.col("kind") != PartKind.VALIDATION.value))
     if rows.is_empty():
         return None
     part = _largest(rows)
-    removed = per_step(m, of.stage, part)
+    removed, named = per_step(m, part), part_in_words(part)
     share = share_interval(m, removed)
     if share[0] < CLAIM:
         return None
@@ -127,10 +129,10 @@ def _without_device(m: TraceMeasurements, name: str, of: Named) -> Answer:
     if unseen is not None:
         # The device may compute meanwhile, or the range wait for it.
         return NotJudged(rule=name, reason=unseen)
-    title = f"{part} {of.alone} {format_share(share[0])} of the time"
-    gain = shortened(m, removed, f"{part} took no time on the training thread")
-    evidence = (*_held(part, share[0], CLAIM, float(removed.mean()) / 1e6), _steps_with(removed), steps_seen(m))
-    return _judged(name, of, part, (part,), share, evidence, title, gain)
+    title = f"{named} {of.alone} {format_share(share[0])} of the time"
+    gain = shortened(m, removed, f"{named} took no time on the training thread")
+    evidence = (*_held(named, share[0], CLAIM, float(removed.mean()) / 1e6), _steps_with(removed), steps_seen(m))
+    return _judged(name, of, named, (part,), share, evidence, title, gain)
 
 
 def _beside_a_device(m: TraceMeasurements, name: str, of: Named) -> Answer:
@@ -138,23 +140,24 @@ def _beside_a_device(m: TraceMeasurements, name: str, of: Named) -> Answer:
     stage away: where that is more, the gain of these alone is not known.
     """
     rows = m.table("gaps").filter(pl.col("stage") == of.stage).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
-    within = pl.when(pl.col("between_steps")).then(0).otherwise(pl.col("ns")).sum().over("part")
-    gaps = rows if of.between_steps else rows.filter(within >= MOST * pl.col("ns").sum().over("part"))
+    within = pl.when(pl.col("between_steps")).then(0).otherwise(pl.col("ns")).sum().over(COLUMNS)
+    gaps = rows if of.between_steps else rows.filter(within >= MOST * pl.col("ns").sum().over(COLUMNS))
     held = by_step(m, gaps["step"], gaps["ns"])
     share = share_interval(m, held)
     if share[0] < HOST_SHARE:
         return None
-    part, parts = _largest(gaps), tuple(gaps["part"].unique(maintain_order=True).to_list())
-    title = f"{part} {of.waited} {format_share(share[0])} of the time"
+    named = part_in_words(_largest(gaps))
+    parts = tuple(part_of(row) for row in gaps.select(COLUMNS).unique(maintain_order=True).iter_rows())
+    title = f"{named} {of.waited} {format_share(share[0])} of the time"
     is_all = float(gaps["ns"].sum()) >= NEARLY_ALL * float(rows["ns"].sum())
     gain = replayed_gain(m, of.scenario, of.assumes) if is_all else unknown_gain(of.assumes)
-    evidence = (*_held(part, share[0], HOST_SHARE, removed_ms(m, of.scenario)), _steps_with(held), steps_seen(m))
-    return _judged(name, of, part, parts, share, evidence, title, gain)
+    evidence = (*_held(named, share[0], HOST_SHARE, removed_ms(m, of.scenario)), _steps_with(held), steps_seen(m))
+    return _judged(name, of, named, parts, share, evidence, title, gain)
 
 
-def _held(part: str, share: float, threshold: float, removed: float | None) -> tuple[Evidence, ...]:
+def _held(named: str, share: float, threshold: float, removed: float | None) -> tuple[Evidence, ...]:
     return (
-        Evidence(name="range", value=part, unit=""),
+        Evidence(name="range", value=named, unit=""),
         Evidence(name="beside the model", value=share, unit="share of window", threshold=threshold),
         Evidence(name="fix saves per step", value=removed, unit="ms"),
     )
@@ -164,15 +167,16 @@ def _steps_with(held: Floats) -> Evidence:
     return Evidence(name="steps with it", value=int((held > 0).sum()), unit="steps")
 
 
-def _largest(rows: pl.DataFrame) -> str:
-    return str(rows.group_by("part").agg(pl.col("ns").sum()).sort("ns", "part", descending=[True, False])["part"][0])
+def _largest(rows: pl.DataFrame) -> Part:
+    held = {part: int(rows.filter(is_part(part))["ns"].sum()) for part in parts_of(rows)}
+    return max(held, key=lambda part: held[part])
 
 
 def _judged(
     name: str,
     of: Named,
-    part: str,
-    claims: tuple[str, ...],
+    named: str,
+    claims: tuple[Part, ...],
     share: tuple[float, float, float],
     evidence: tuple[Evidence, ...],
     title: str,
@@ -188,7 +192,7 @@ def _judged(
         claims=claims,
         evidence=evidence,
         gain=gain,
-        fixes=of.fixes(part),
+        fixes=of.fixes(named),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=None)

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from slowstep.analyses.closures import OPTIMIZER, has_closures
+from slowstep.analyses.closures import has_closures
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.diagnosis.growing import growing
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Fix
 from slowstep.frameworks._words import Change, Words
+from slowstep.parts import OPTIMIZER
 from slowstep.units import format_share
 
 # Of an optimizer's time what is left with fused=True. Measured on one and two shared cores (torch 2.13), of parameters of 0.1 to 30 million
@@ -44,7 +45,7 @@ def _gains_by_fusing(note: Mapping[str, Any] | None) -> str | None:
 
 def optimizer_ns(m: Measurements) -> float:
     """What the optimizer takes of the usual step, ns."""
-    return float(np.median(m.ledger.of(*OPTIMIZER)))
+    return float(np.median(m.ledger.of_parts(OPTIMIZER)))
 
 
 def takes_most_of_fixed(m: Measurements) -> bool:

@@ -11,10 +11,12 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.steps import Floats
+from slowstep.analyses.trace.charged import CHARGED
 from slowstep.analyses.trace.copies import LARGE_BYTES
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import RUN_DRY
+from slowstep.analyses.trace.parts import COLUMNS, is_part, part_of
 from slowstep.diagnosis.trace_side import by_step, place
+from slowstep.parts import Part, PartKind
 
 # Calls that give memory back or ask for it wait for the device too; they are another problem's.
 ALLOCATES: Final = r"Free|Malloc"
@@ -32,7 +34,7 @@ class RunDry:
     `waits_for` is what most of that time was spent for. `count`, `steps` and `wait_ns` (host time inside) are those of its calls.
     """
 
-    part: str
+    part: Part
     call: str
     operator: str | None
     where: str | None
@@ -52,23 +54,24 @@ class RunDry:
 
 def run_dries(m: TraceMeasurements) -> list[RunDry]:
     """All of them, the costliest first."""
-    gaps = m.table("gaps").filter((pl.col("stage") == "d2h") & pl.col("part").str.starts_with(RUN_DRY))
+    gaps = m.table("gaps").filter(pl.col("kind") == PartKind.RUN_DRY.value)
     gaps = gaps.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     scaling = _of_scaling(m)
     calls = m.table("synchronizations")
     calls = calls.with_columns(pl.Series("kind", [_kind(row, m.table("copies")) for row in calls.iter_rows(named=True)], dtype=pl.String))
-    found = [_run_dry(m, part, gaps.filter(pl.col("part") == part), calls) for part in gaps["part"].unique(maintain_order=True).to_list()]
+    parts = [part_of(row) for row in gaps.select(COLUMNS).unique(maintain_order=True).iter_rows()]
+    found = [_run_dry(m, part, gaps.filter(is_part(part)), calls) for part in parts]
     found = [replace(one, waits_for="loss scaling") if scaling.get(one.part, 0) > one.ns.sum() / 2 else one for one in found]
     return sorted(found, key=lambda one: -float(one.ns.sum()))
 
 
-def _of_scaling(m: TraceMeasurements) -> dict[str, int]:
+def _of_scaling(m: TraceMeasurements) -> dict[Part, int]:
     """By part, the time after a gradient scaler's read-backs of its flag: another rule's, as nobody can read that less often. In ns."""
     reads = m.tables.get("loss_scaling")
     if reads is None or not reads.height:
         return {}
-    sums = reads.filter(pl.col("part").is_not_null()).group_by("part").agg(pl.col("run_dry_ns").sum())
-    return dict(sums.iter_rows())
+    sums = reads.drop_nulls("charged_stage").group_by(CHARGED).agg(pl.col("run_dry_ns").sum())
+    return {part_of(row): ns for *row, ns in sums.select(*CHARGED, "run_dry_ns").iter_rows()}
 
 
 def together_ns(m: TraceMeasurements, found: Iterable[RunDry]) -> Floats:
@@ -82,10 +85,10 @@ def in_every_step(m: TraceMeasurements, one: RunDry) -> bool:
     return steps > 1 and one.steps >= EVERY_STEP * steps
 
 
-def _run_dry(m: TraceMeasurements, part: str, gaps: pl.DataFrame, calls: pl.DataFrame) -> RunDry:
+def _run_dry(m: TraceMeasurements, part: Part, gaps: pl.DataFrame, calls: pl.DataFrame) -> RunDry:
     by_place = gaps.group_by("call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum().alias("gap_ns"))
     joined = by_place.join(calls, on=["call", "operator", "where"], how="left", nulls_equal=True, maintain_order="left")
-    named = part.removeprefix(RUN_DRY)
+    named = part.name or ""
     joined = joined.with_columns(pl.col("call").fill_null(named), pl.col("kind").fill_null("allocator" if _allocates(named) else "other"))
     costs = joined.group_by("kind", maintain_order=True).agg(pl.col("gap_ns").sum()).sort("gap_ns", descending=True, maintain_order=True)
     rows = joined.filter(pl.col("kind") == costs["kind"][0]).sort("gap_ns", descending=True, maintain_order=True)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import whole
 from slowstep.diagnosis.law import (
     BOTTLENECK_PREDICTED,
     HEALTHY_SHARE_OF_UNKNOWN_GAIN,
@@ -220,7 +219,7 @@ def _next(m: TraceMeasurements, first: Finding) -> Next | None:
         return None
     removed = 1 - 1 / first.gain.predicted
     stages = (*STAGES, UNATTRIBUTED)
-    claimed: dict[str, float] = {stage: m.share(stage, *map(whole, first.claims)) for stage in STAGES}
+    claimed: dict[str, float] = {stage: m.share_of(*(part.whole for part in first.claims if part.stage == stage)) for stage in STAGES}
     left = what_is_left({stage: m.share(stage) for stage in stages}, claimed, 1 - removed)
     stage = max(STAGES, key=lambda s: left[s])
     if left[UNATTRIBUTED] > left[stage]:

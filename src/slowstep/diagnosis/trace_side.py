@@ -12,10 +12,11 @@ import polars as pl
 from slowstep.analyses.chance import SEED
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import piece
+from slowstep.analyses.trace.parts import COLUMNS, is_part, parts_of, piece
 from slowstep.analyses.trace.user_places import is_function
 from slowstep.diagnosis.gain import RESAMPLES
 from slowstep.findings import Evidence
+from slowstep.parts import Part
 from slowstep.units import format_share
 
 # Host time looks longer in a trace than it is: torch.profiler makes a small step's processor time 1.23 to 1.70 times as long
@@ -32,11 +33,9 @@ ALL_STEPS: Final = "analyze the trace without --step"
 MOST: Final = 0.5
 
 
-def per_step(m: TraceMeasurements, stage: str, *parts: str) -> Floats:
-    """Time charged to a stage, or to some of its parts, in each step. Shape (steps,), ns."""
-    ledger = m.table("ledger").filter(pl.col("stage") == stage)
-    if parts:
-        ledger = ledger.filter(pl.col("part").is_in(parts))
+def per_step(m: TraceMeasurements, *parts: Part) -> Floats:
+    """Time charged to some parts together in each step. Shape (steps,), ns."""
+    ledger = m.table("ledger").filter(is_part(*parts))
     return by_step(m, ledger["step"], ledger["ns"])
 
 
@@ -69,18 +68,17 @@ def spread_over(part_ns: Floats, total_ns: float, steps: int) -> Floats:
     return np.asarray(kept * (total_ns / kept.sum())) if len(kept) else kept
 
 
-def claim_of(m: TraceMeasurements, stage: str, part: str, what: str, ns: Floats) -> str:
+def claim_of(m: TraceMeasurements, part: Part, what: str, ns: Floats) -> Part:
     """The claim of a finding about `ns` (shape (steps,)) of a part of the ledger: the part where that is most of it, else a piece of it."""
-    return part if float(ns.sum()) >= MOST * float(per_step(m, stage, part).sum()) else piece(part, what)
+    return part if float(ns.sum()) >= MOST * float(per_step(m, part).sum()) else piece(part, what)
 
 
-def claims_of(m: TraceMeasurements, rows: pl.DataFrame, what: str, ns: str = "ns") -> tuple[str, ...]:
-    """The claims of a finding about rows with `step`, `stage`, `part` and, in a column named `ns`, their time: one for each part."""
-    found = rows.select("stage", "part").unique().sort("stage", "part")
+def claims_of(m: TraceMeasurements, rows: pl.DataFrame, what: str, ns: str = "ns", columns: tuple[str, ...] = COLUMNS) -> tuple[Part, ...]:
+    """The claims of a finding about rows with `step`, a part in some columns and, in one named `ns`, their time: one for each part."""
     return tuple(
-        claim_of(m, stage, part, what, by_step(m, own["step"], own[ns]))
-        for stage, part in found.iter_rows()
-        for own in (rows.filter((pl.col("stage") == stage) & (pl.col("part") == part)),)
+        claim_of(m, part, what, by_step(m, own["step"], own[ns]))
+        for part in parts_of(rows, columns)
+        for own in (rows.filter(is_part(part, columns=columns)),)
     )
 
 

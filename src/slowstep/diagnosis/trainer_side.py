@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from slowstep.analyses.blocked import Blocked
-from slowstep.analyses.ledger import CORE, FORWARD, Part
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.producers import STARTUP
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
+from slowstep.parts import BODY, Part, PartKind
 
 # Producers that nearly bind stall the training now and then (queues smooth, but not wholly): at worse B is a tenth larger.
 WORSE_BESIDE = 1.10
@@ -31,10 +30,9 @@ def blocked_inside(m: Measurements) -> Blocked | None:
 
 def with_core_delay(m: Measurements, part: Part) -> Floats:
     """Time per step of a part, with its share of what its stage waited for a core: that delay goes with it."""
-    stage, name = part
-    own = m.ledger.of(stage, name)
-    delay = m.ledger.of(stage, CORE)
-    others = float(m.ledger.of(stage).sum() - delay.sum())
+    own = m.ledger.of_parts(part)
+    delay = m.ledger.of(part.stage, PartKind.CORE_WAIT)
+    others = float(m.ledger.of(part.stage).sum() - delay.sum())
     return own + delay * (float(own.sum()) / others if others > 0 else 0.0)
 
 
@@ -43,7 +41,7 @@ def body_rest(m: Measurements) -> Floats:
     named it, or because it lies between two batches of a step: calls that were timed in a few bodies are known as shares of that.
     """
     named, between = m.ledger.in_bodies_ns, m.ledger.between
-    body = with_core_delay(m, ("compute", FORWARD)) + (0.0 if named is None else named)
+    body = with_core_delay(m, BODY) + (0.0 if named is None else named)
     return body if between is None else np.asarray(body + between.gaps_ns + between.waits_ns)
 
 
@@ -58,7 +56,7 @@ def copying_after_forks(m: Measurements, own: Floats, times: float = AFTER_FORK)
 def delay_share(m: Measurements, *parts: Part) -> float:
     """How much of the parts' time with their share of such delay is delay."""
     whole = sum(float(with_core_delay(m, part).sum()) for part in parts)
-    return 1 - sum(m.ledger.total(*part) for part in parts) / whole if whole > 0 else 0.0
+    return 1 - sum(m.ledger.total_of(part) for part in parts) / whole if whole > 0 else 0.0
 
 
 def producers_beside_ns(m: Measurements, *, spared_cpu_ns: float = 0.0) -> float:
@@ -67,6 +65,6 @@ def producers_beside_ns(m: Measurements, *, spared_cpu_ns: float = 0.0) -> float
         return 0.0
     trainer = max((m.trainer_cpu_ns or 0.0) - spared_cpu_ns, 0.0)
     cores = (trainer + m.demand.cpu_ns) / m.cores if m.cores else 0.0
-    starting = float((m.filling_ns + m.ledger.of("preprocess", STARTUP)).mean())
+    starting = float((m.filling_ns + m.ledger.of("preprocess", PartKind.LOADER_START)).mean())
     # They kept up with the step as it is: doing less on the training thread cannot make it longer.
     return min(max(m.demand.wall_ns / m.loader.num_workers + starting, m.demand.others_ns, cores), float(m.step_ns.mean()))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from slowstep.analyses.functions import is_library, shown
-from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
+from slowstep.parts import PartKind
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_share
 
@@ -39,7 +39,7 @@ def name_by_hand(m: Measurements) -> str:
 
 
 def _queued(m: Measurements) -> float:
-    return sum(m.ledger.share(stage, CORE) for stage in (*STAGES, UNATTRIBUTED))
+    return sum(m.ledger.share(stage, PartKind.CORE_WAIT) for stage in (*STAGES, UNATTRIBUTED))
 
 
 def where_unnamed(m: Measurements) -> str:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from slowstep.analyses.calls import DOMINANT_SHARE
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.producers import CORE, LOCK
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.core_demand import CoreDemand, core_bound_case, core_demand
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
 from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side, removable_waits
+from slowstep.parts import Part, PartKind
 
 # Threads that help now and then (a reader, the queue's feeder, which takes some percent) are no pool.
 HELPERS = 0.25
@@ -32,7 +32,7 @@ class Oversubscription:
     cores: float
     queueing: float  # share of the waits for batches
     removed_ns: Floats  # per step: the waits for batches, and for the cores that the workers took
-    claims: tuple[str, ...]
+    claims: tuple[Part, ...]
     counterfactual: Counterfactual
 
 
@@ -46,7 +46,7 @@ def find_oversubscription(m: Measurements) -> Oversubscription | None:
     cores = core_demand(m, side)
     removed = side.removable_ns + cores.lost_ns
     share = float(removed.sum() / m.step_ns.sum())
-    queueing = float(removable_waits(m, CORE, LOCK).sum() / max(removable_waits(m).sum(), 1.0))
+    queueing = float(removable_waits(m, PartKind.PRODUCER_CORE_WAIT, PartKind.LOCK_WAIT).sum() / max(removable_waits(m).sum(), 1.0))
     if helpers < HELPERS or threads <= side.cores or share < WAIT_SHARE or queueing < QUEUEING:
         return None
     if (m.demand.blocked_share or 0.0) > BLOCKED_AT_MOST:

@@ -11,10 +11,12 @@ from typing import Any, cast
 from slowstep.analyses.captures import Capture
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.law import Diagnosis
+from slowstep.document.recording import part_row
 from slowstep.document.report import HealthRow, LedgerRow
 from slowstep.document.sections import Sections
 from slowstep.findings import Evidence
 from slowstep.health import Severity
+from slowstep.parts import Part, PartKind
 from slowstep.units import format_count, format_share
 
 # Where the recording cannot look: what it says of the other stages is of many more steps, and stays.
@@ -96,7 +98,7 @@ def _filled(ledger: Sequence[LedgerRow], m: TraceMeasurements) -> list[LedgerRow
         rows[stage] |= {
             "share": share,
             "ms_per_step": per_step,
-            "parts": [{"name": "from capture", "share": share, "ms_per_step": per_step}],
+            "parts": [part_row(Part(stage, PartKind.FROM_CAPTURE), share=share, ms_per_step=per_step)],
         }
     if compute["share"]:
         kept = left / compute["share"]

@@ -11,6 +11,7 @@ import numpy as np
 
 from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.over_time import Event
 from slowstep.analyses.own_cost import OwnCost
 from slowstep.analyses.phases import Training
 from slowstep.diagnosis.few_steps import is_provisional
@@ -27,7 +28,7 @@ from slowstep.document.report import (
     LedgerRow,
     NotJudgedRow,
     Overhead,
-    Part,
+    PartRow,
     Periodic,
     Run,
     StartupPart,
@@ -40,6 +41,8 @@ from slowstep.findings import Finding, NotJudged
 from slowstep.frameworks._known import plain
 from slowstep.frameworks._words import Words
 from slowstep.health import Health
+from slowstep.part_words import part_in_words
+from slowstep.parts import Part
 from slowstep.record.writing.format import EXPERIMENT_FILE
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.timeline import RunFacts, Timeline
@@ -198,10 +201,16 @@ def _periodic(m: Measurements) -> list[Periodic]:
     """What is not in every step, most time first."""
     whole = float(m.step_ns.sum())
     rows: list[Periodic] = [
-        {"name": e.name, "every_steps": e.every_steps, "ms": e.each_ns / 1e6, "share": min(float(e.ns.sum()) / whole, 1.0)}
+        {"name": _event_name(e), "every_steps": e.every_steps, "ms": e.each_ns / 1e6, "share": min(float(e.ns.sum()) / whole, 1.0)}
         for e in m.over_time.events
     ]
     return sorted(rows, key=lambda row: -row["share"])
+
+
+def _event_name(event: Event) -> str:
+    if event.name is not None:
+        return event.name
+    return "something unnamed" if event.part.stage == UNATTRIBUTED else part_in_words(event.part)
 
 
 def _throughput(m: Measurements, attempt: Attempts) -> Throughput:
@@ -243,14 +252,29 @@ def _ledger(ledger: Ledger | None, unseen: tuple[str, ...]) -> list[LedgerRow]:
             rows.append({"stage": stage, "share": None, "ms_per_step": None, "parts": []})
             continue
         ns = ledger.total(stage)
-        parts: list[Part] = []
-        for name in (name for s, name in ledger.parts if s == stage != UNATTRIBUTED):
-            own = ledger.total(stage, name)
+        parts: list[PartRow] = []
+        for part in ledger.parts_of(stage) if stage != UNATTRIBUTED else ():
+            own = ledger.total_of(part)
             if own / whole >= SMALLEST_SHARE:
-                parts.append({"name": name, "share": own / whole, "ms_per_step": own / steps / 1e6})
-        parts.sort(key=lambda part: -(part["share"] or 0.0))
+                parts.append(part_row(part, share=own / whole, ms_per_step=own / steps / 1e6))
+        parts.sort(key=lambda row: -(row["share"] or 0.0))
         rows.append({"stage": stage, "share": ns / whole, "ms_per_step": ns / steps / 1e6, "parts": parts})
     return rows
+
+
+def part_row(part: Part, *, share: float | None, ms_per_step: float | None) -> PartRow:
+    """A part of the ledger as a row of the report."""
+    place = part.place
+    return {
+        "name": part_in_words(part),
+        "kind": part.kind.value,
+        "subject": part.name,
+        "place": None
+        if place is None
+        else {"file": place.file, "line": place.line, "last_line": place.last_line, "function": place.function},
+        "share": share,
+        "ms_per_step": ms_per_step,
+    }
 
 
 def finding_row(finding: Finding) -> FindingRow:
@@ -263,7 +287,8 @@ def finding_row(finding: Finding) -> FindingRow:
     del row["gain"]["steady_low"]
     if finding.gain.unknown_because is None:
         del row["gain"]["unknown_because"]
-    for name in ("claims", "also", "folded", "evidence", "fixes"):
+    row["claims"] = list(dict.fromkeys(map(part_in_words, finding.claims)))
+    for name in ("also", "folded", "evidence", "fixes"):
         row[name] = list(row[name])
     for other in row["folded"]:
         other["fixes"] = list(other["fixes"])

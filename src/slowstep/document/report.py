@@ -170,10 +170,25 @@ class Throughput(TypedDict):
     step_ms: Spread
 
 
-class Part(TypedDict):
-    """A named piece of a stage: its share of the window (0 to 1), not of the stage."""
+class PlaceRow(TypedDict):
+    """Where a part is in the user's code; `last_line` where it is the lines of a loop, `function` the one that it is in."""
+
+    file: str
+    line: int | None
+    last_line: int | None
+    function: str | None
+
+
+class PartRow(TypedDict):
+    """A named piece of a stage: its share of the window (0 to 1), not of the stage.
+
+    `name` is its words, for people; `kind` what it is, `subject` the user's or a framework's own name, where there is one.
+    """
 
     name: str
+    kind: str
+    subject: str | None
+    place: PlaceRow | None
     share: float | None
     ms_per_step: float | None
 
@@ -184,7 +199,7 @@ class LedgerRow(TypedDict):
     stage: str
     share: float | None
     ms_per_step: float | None
-    parts: list[Part]
+    parts: list[PartRow]
 
 
 class VerdictRow(TypedDict):

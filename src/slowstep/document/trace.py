@@ -11,13 +11,15 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import COLUMNS, part_of
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.unseen_stages import unseen_stages
-from slowstep.document.recording import SMALLEST_SHARE, health_row
-from slowstep.document.report import NO_THROUGHPUT, LedgerRow, Part, Run, Throughput, bare_run, unseen_row
+from slowstep.document.recording import SMALLEST_SHARE, health_row, part_row
+from slowstep.document.report import NO_THROUGHPUT, LedgerRow, PartRow, Run, Throughput, bare_run, unseen_row
 from slowstep.document.sections import Sections
 from slowstep.faults import Attempts
 from slowstep.health import Health
+from slowstep.part_words import parts_in_order
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count, format_share
 
@@ -132,18 +134,20 @@ def _ledger(m: TraceMeasurements) -> list[LedgerRow]:
     steps = max(len(m.step_ns), 1)
     whole = m.window_ns
     unseen = unseen_stages(m)
-    spent = m.table("ledger").group_by("stage", "part").agg(pl.col("ns").sum()).sort("ns", "part", descending=[True, False])
+    spent = m.table("ledger").group_by(COLUMNS).agg(pl.col("ns").sum())
+    held = {part_of(row): ns for *row, ns in spent.select(*COLUMNS, "ns").iter_rows()}
+    longest = sorted(parts_in_order(held), key=lambda part: -held[part])
     rows: list[LedgerRow] = []
     for stage in (*STAGES, UNATTRIBUTED):
-        own = spent.filter(pl.col("stage") == stage)
         if stage in unseen:
             rows.append(unseen_row(stage))
             continue
-        ns = int(own["ns"].sum())
-        parts: list[Part] = [
-            {"name": part, "share": part_ns / whole, "ms_per_step": part_ns / steps / 1e6}
-            for part, part_ns in own.select("part", "ns").iter_rows()
-            if stage != UNATTRIBUTED and part_ns / whole >= SMALLEST_SHARE
+        own = [part for part in longest if part.stage == stage]
+        ns = sum(held[part] for part in own)
+        parts: list[PartRow] = [
+            part_row(part, share=held[part] / whole, ms_per_step=held[part] / steps / 1e6)
+            for part in own
+            if stage != UNATTRIBUTED and held[part] / whole >= SMALLEST_SHARE
         ]
         rows.append({"stage": stage, "share": ns / whole, "ms_per_step": ns / steps / 1e6, "parts": parts[:PARTS_KEPT]})
     return rows

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from slowstep.levers.callbacks_off import STEERS
-from slowstep.stages import CALLBACK, PROGRESS
+from slowstep.parts import PartKind
 
 CALLBACKS_OFF: Final = "callbacks-off"
 
@@ -18,10 +18,9 @@ def steers(name: str) -> bool:
 
 
 def callbacks_seen(ledger: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Their classes, most time first. Parts of the ledger are called `callback: Plot.on_train_batch_end (train.py:9)`."""
+    """Their classes, most time first: of `Plot.on_train_batch_end` it is `Plot`."""
     shares: defaultdict[str, float] = defaultdict(float)
     for part in (part for row in ledger for part in row["parts"]):
-        for prefix in (CALLBACK, PROGRESS):
-            if part["name"].startswith(prefix):
-                shares[part["name"].removeprefix(prefix).partition(" (")[0].partition(".")[0]] += part["share"] or 0.0
+        if part["kind"] in (PartKind.CALLBACK, PartKind.PROGRESS_BAR):
+            shares[part["subject"].partition(".")[0]] += part["share"] or 0.0
     return tuple(sorted(shares, key=lambda name: -shares[name]))

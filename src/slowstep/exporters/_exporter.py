@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.findings import Finding
 from slowstep.timeline.timeline import Timeline
 
 Report = Mapping[str, Any]
@@ -19,14 +20,14 @@ Report = Mapping[str, Any]
 class Exporter:
     """One form, for `slowstep analyze --export NAME`.
 
-    It takes the report's document alone (`write_document`), or what the report is of: a trace with the tables that were measured of it
-    (`write_trace`), a recording with its measurements (`write_recording`), or both of these. Each writes to the path that it is given,
-    writes nothing over, and raises UnwritableOutput.
+    It takes the report's document alone (`write_document`), or what the report is of: a trace with the tables that were measured of it and
+    the findings in the order of the report (`write_trace`), a recording with its measurements (`write_recording`), or both of these. Each
+    writes to the path that it is given, writes nothing over, and raises UnwritableOutput.
     """
 
     name: str
     suffix: str  # what is added to the name of a trace or recording, where the user names no place
     writes: str  # what it writes, for the help text
     write_document: Callable[[Path, Report], None] | None = None
-    write_trace: Callable[[Path, Timeline, Mapping[str, pl.DataFrame], Report], None] | None = None
+    write_trace: Callable[[Path, Timeline, Mapping[str, pl.DataFrame], Sequence[Finding]], None] | None = None
     write_recording: Callable[[Path, Timeline, Measurements, Report], None] | None = None

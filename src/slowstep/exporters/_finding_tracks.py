@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from slowstep.analyses.trace.device_work import busiest_device
 from slowstep.analyses.trace.operators import mostly_on_host
-from slowstep.analyses.trace.parts import COPIES, KERNELS, whole
+from slowstep.analyses.trace.parts import KERNELS, is_part
 from slowstep.analyses.trace.unions import merged
-from slowstep.diagnosis.copy_sites import DIRECTION
 from slowstep.diagnosis.kernel_side import UNKNOWN
 from slowstep.diagnosis.rules.allocator_churn import ALLOCATES, ASYNC
 from slowstep.diagnosis.rules.recompilation import WHAT as COMPILING
+from slowstep.findings import Finding
+from slowstep.parts import Part
 from slowstep.timeline.intervals import containing, pieces
 from slowstep.timeline.timeline import Timeline
 
@@ -27,33 +27,26 @@ ALLOCATING, ON_HOST = "allocator calls", "operations on the host"
 OPERATION = "operation"
 
 
-def finding_track(
-    finding: Mapping[str, Any], stretches: pl.DataFrame, timeline: Timeline, tables: Mapping[str, pl.DataFrame]
-) -> pl.DataFrame:
+def finding_track(finding: Finding, stretches: pl.DataFrame, timeline: Timeline, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """The finding's instants as disjoint stretches in order of time: `start_ns`, `end_ns`. Empty where it is about no instants."""
-    found = [_claimed(claim, finding["stage"], stretches, timeline, tables) for claim in finding["claims"]]
+    found = [_claimed(claim, stretches, timeline, tables) for claim in finding.claims]
     if not found:
-        found = [_operation(row["value"], timeline, tables) for row in finding["evidence"] if row["name"] == OPERATION]
+        found = [_operation(row.value, timeline, tables) for row in finding.evidence if row.name == OPERATION]
     start, end = merged(pl.concat([stretches.select(TIMES).clear(), *found]))
     return pl.DataFrame({"start_ns": start, "end_ns": end})
 
 
-def _claimed(claim: str, stage: str, stretches: pl.DataFrame, timeline: Timeline, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def _claimed(claim: Part, stretches: pl.DataFrame, timeline: Timeline, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """The instants of a part of the ledger, or of a piece of it as far as the trace tells its pieces apart."""
-    part = whole(claim)
-    what = claim.removeprefix(part).removeprefix(": ")
-    if part == KERNELS and what:
+    part, what = claim.whole, claim.piece
+    if part == KERNELS and what is not None:
         kinds = pl.format("{}, {}", "class", pl.col("precision").fill_null(UNKNOWN))
         return _runs(tables["kernels"].filter(kinds == what), timeline, tables)
-    if part == COPIES:
-        # Both directions have a part of this name.
-        way = next((way for way, said in DIRECTION.items() if said == what), stage)
-        return stretches.filter(pl.col("part") == part, pl.col("stage") == way).select(TIMES)
-    gaps = tables["gaps"].filter(pl.col("part") == part)
-    return _piece(what, gaps if gaps.height else stretches.filter(pl.col("part") == part), tables).select(TIMES)
+    gaps = tables["gaps"].filter(is_part(part))
+    return _piece(what, gaps if gaps.height else stretches.filter(is_part(part)), tables).select(TIMES)
 
 
-def _piece(what: str, rows: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def _piece(what: str | None, rows: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Of a part's instants those of a piece of it; all of them where only the rule that claims it could tell."""
     if what in BETWEEN_STEPS:
         return rows.filter(pl.col("between_steps") == BETWEEN_STEPS[what])

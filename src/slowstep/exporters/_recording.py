@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.trace.parts import COLUMNS, rows_of
 from slowstep.exporters._trace_events import OWN_PID, first_of_all, named
 from slowstep.timeline.timeline import Timeline
 
@@ -58,11 +59,9 @@ def recorded_steps(m: Measurements) -> pl.DataFrame:
 
 def recorded_ledger(m: Measurements) -> pl.DataFrame:
     """One row per part of each step that took any time; of a step they sum to its length."""
-    count = m.ledger.ns.shape[1]
+    count, known = m.ledger.ns.shape[1], rows_of(m.ledger.parts)
     parts = [
-        pl.DataFrame({"step": pl.arange(count, eager=True, dtype=pl.UInt32), "ns": m.ledger.ns[row]}).with_columns(
-            stage=pl.lit(stage), part=pl.lit(part)
-        )
-        for row, (stage, part) in enumerate(m.ledger.parts)
+        pl.DataFrame({"step": pl.arange(count, eager=True, dtype=pl.UInt32), "ns": ns}).join(known[row], how="cross")
+        for row, ns in enumerate(m.ledger.ns)
     ]
-    return pl.concat(parts).filter(pl.col("ns") > 0).select("step", "stage", "part", "ns").sort("step", maintain_order=True)
+    return pl.concat(parts).filter(pl.col("ns") > 0).select("step", *COLUMNS, "ns").sort("step", maintain_order=True)

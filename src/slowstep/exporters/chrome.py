@@ -5,18 +5,21 @@ Of a recording it shows the steps, and what each thread did.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.trace.parts import COLUMNS, part_of
 from slowstep.analyses.trace.stretches import find_stretches
 from slowstep.exporters._exporter import Exporter
 from slowstep.exporters._finding_tracks import finding_track
 from slowstep.exporters._recording import recording_events, recording_names
 from slowstep.exporters._trace_events import OWN_PID, first_of_all, named, write_events
+from slowstep.findings import Finding
+from slowstep.part_words import part_in_words
 from slowstep.timeline.timeline import Timeline
 
 STEPS_TID, STAGES_TID, FIRST_FINDING_TID = 1, 2, 3
@@ -27,12 +30,12 @@ FIRST_DEVICE_PID = 2_000_000_001
 Tracks = Mapping[int, tuple[str, pl.DataFrame]]
 
 
-def write_trace(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataFrame], report: Mapping[str, Any]) -> None:
+def write_trace(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataFrame], findings: Sequence[Finding]) -> None:
     """Write it, gzipped where the target's name ends in `.gz`. Raises UnwritableOutput where the target exists or cannot be written."""
     stretches = find_stretches(timeline, tables["steps"], tables["gaps"])
     tracks = {
-        FIRST_FINDING_TID + number: (finding["rule"], finding_track(finding, stretches, timeline, tables))
-        for number, finding in enumerate(report["findings"])
+        FIRST_FINDING_TID + number: (finding.rule, finding_track(finding, stretches, timeline, tables))
+        for number, finding in enumerate(findings)
     }
     shown = {tid: (rule, rows) for tid, (rule, rows) in tracks.items() if rows.height}
     write_events(target, _names(timeline, shown), _events(timeline, tables["steps"], stretches, shown))
@@ -62,7 +65,7 @@ def _names(timeline: Timeline, tracks: Tracks) -> Iterator[dict[str, Any]]:
 
 def _events(timeline: Timeline, steps: pl.DataFrame, stretches: pl.DataFrame, tracks: Tracks) -> Iterator[pl.DataFrame]:
     yield _own(steps, pl.format("step {}", "number"), STEPS_TID, pl.lit("step"))
-    yield _own(stretches, pl.format("{}: {}", "stage", "part"), STAGES_TID, pl.col("stage"))
+    yield _own(_with_words(stretches), pl.format("{}: {}", "stage", "words"), STAGES_TID, pl.col("stage"))
     for tid, (rule, rows) in tracks.items():
         yield _own(rows, pl.lit(rule), tid, pl.lit("finding"))
     threads = timeline.table("trace_threads").select(
@@ -72,6 +75,13 @@ def _events(timeline: Timeline, steps: pl.DataFrame, stretches: pl.DataFrame, tr
     yield _traced(hosts, pl.col("pid"), pl.col("tid"))
     devices = timeline.table("device_events")
     yield _traced(devices, pl.col("device").cast(pl.Int64) + FIRST_DEVICE_PID, pl.col("stream"))
+
+
+def _with_words(stretches: pl.DataFrame) -> pl.DataFrame:
+    """The stretches, with the words of the part of each."""
+    parts = stretches.select(COLUMNS).unique()
+    words = pl.Series("words", [part_in_words(part_of(row)) for row in parts.iter_rows()], dtype=pl.String)
+    return stretches.join(parts.with_columns(words), on=COLUMNS, how="left", nulls_equal=True, maintain_order="left")
 
 
 def _own(rows: pl.DataFrame, name: pl.Expr, tid: int, category: pl.Expr) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,13 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.errors import UnwritableOutput
 from slowstep.exporters._exporter import Exporter
 from slowstep.exporters._recording import recorded_ledger, recorded_steps
+from slowstep.findings import Finding
 from slowstep.timeline.schema import TABLES
 from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace_tables import TRACE_TABLES
 
 
-def write_trace(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataFrame], report: Mapping[str, Any]) -> None:
+def write_trace(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataFrame], findings: Sequence[Finding]) -> None:
     """Write a trace's tables (docs/tables.md) and what was measured of it. Raises UnwritableOutput as `write_tables`."""
     write_tables(target, {table.name: timeline.table(table.name) for table in TRACE_TABLES} | dict(tables))
 

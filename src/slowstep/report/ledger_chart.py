@@ -9,7 +9,7 @@ from slowstep.stages import UNATTRIBUTED
 from slowstep.units import UNKNOWN, format_share
 
 if TYPE_CHECKING:
-    from slowstep.document.report import LedgerRow, Part
+    from slowstep.document.report import LedgerRow, PartRow
     from slowstep.report.canvas import Canvas
 
 STAGE_STYLE: Final = {
@@ -97,7 +97,7 @@ def _draw_parts(canvas: Canvas, row: LedgerRow, *, verbose: bool) -> None:
     canvas.prose(", ".join(texts), indent=_PART_INDENT, style="dim", hang=_PART_INDENT)
 
 
-def _smallest_last(part: Part) -> float:
+def _smallest_last(part: PartRow) -> float:
     return -(part["share"] or 0.0)
 
 

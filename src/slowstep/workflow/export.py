@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from slowstep.analyses.measurements import measure
 from slowstep.analyses.trace.measure import measure_trace
+from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.errors import BadUsage
 from slowstep.exporters._exporter import Exporter
 from slowstep.registry import discover
@@ -65,8 +66,10 @@ def _export_trace(exporter: Exporter, place: Path, found: Found, report: dict[st
     if exporter.write_trace is None:
         raise BadUsage(f"--export {exporter.name} is for recordings, and {found.path} is a trace.")
     timeline = read_cached(found, how)
-    tables = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step).tables
-    exporter.write_trace(place, timeline, tables, report)
+    m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
+    # The report has them in words, and in its order.
+    findings = {finding.rule: finding for finding in diagnose_trace(m).findings}
+    exporter.write_trace(place, timeline, m.tables, [findings[row["rule"]] for row in report["findings"] if row["rule"] in findings])
 
 
 def _export_recording(exporter: Exporter, place: Path, found: Found, report: dict[str, Any], how: Reading) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from slowstep.analyses.over_time import EPOCH_CHANGE
 from slowstep.experiments.design import LONGEST_BLOCK_MS, common_period
+from slowstep.parts import PartKind
 
 # What holds less of the time does little to a block that has one of it more or less: whole blocks of a long period would cost more rounds.
 _PERIODIC_SHARE: Final = 0.05
@@ -54,5 +55,5 @@ def _is_regular(every: float) -> bool:
 def receipt_ns(report: dict[str, Any]) -> float:
     """What receiving batches that lie ready costs a step, ns: the ledger's `transport`."""
     preprocess = next(row for row in report["ledger"] if row["stage"] == "preprocess")
-    found = math.fsum(part["ms_per_step"] or 0.0 for part in preprocess["parts"] if part["name"] == "transport")
+    found = math.fsum(part["ms_per_step"] or 0.0 for part in preprocess["parts"] if part["kind"] == PartKind.TRANSPORT)
     return found * 1e6

@@ -10,6 +10,7 @@ from made_events import Events, at
 from made_recordings import LOOP, SCRIPT, TRAINER_THREAD
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.diagnosis.engine import diagnose
+from slowstep.parts import PartKind
 from slowstep.record.writing import format as fmt
 
 STEP = ("/usr/lib/python3.11/site-packages/torch/optim/lbfgs.py", "LBFGS.step", 300, 330)
@@ -32,7 +33,7 @@ def _measured(folder: Path, *, between: float, after: float, steps: int = 60) ->
     return measure(events.timeline())
 
 
-def _ms_per_step(m: Measurements, part: str) -> float:
+def _ms_per_step(m: Measurements, part: PartKind) -> float:
     return m.ledger.total("compute", part) / m.steps.count / 1e6
 
 
@@ -40,20 +41,20 @@ def _ms_per_step(m: Measurements, part: str) -> float:
 def test_what_is_beside_a_closures_backwards_is_divided_by_stacks(tmp_path, between, after):
     m = _measured(tmp_path, between=between, after=after)
 
-    assert _ms_per_step(m, "optimizer") == pytest.approx(6 * (1 - between) + 8 * (1 - after), abs=0.5)
-    assert _ms_per_step(m, "forward and the rest") == pytest.approx(2 + 6 * between + 8 * after, abs=0.5)
-    assert _ms_per_step(m, "backward") == pytest.approx(4)
+    assert _ms_per_step(m, PartKind.OPTIMIZER) == pytest.approx(6 * (1 - between) + 8 * (1 - after), abs=0.5)
+    assert _ms_per_step(m, PartKind.FORWARD_AND_REST) == pytest.approx(2 + 6 * between + 8 * after, abs=0.5)
+    assert _ms_per_step(m, PartKind.BACKWARD) == pytest.approx(4)
 
 
 def test_with_few_stacks_only_what_comes_after_the_last_backward_is_the_optimizers(tmp_path):
     m = _measured(tmp_path, between=1, after=1, steps=20)
 
-    assert _ms_per_step(m, "optimizer") == pytest.approx(8)
+    assert _ms_per_step(m, PartKind.OPTIMIZER) == pytest.approx(8)
 
 
 def test_no_time_of_an_optimizer_that_calls_a_closure_is_known_to_be_fixed(tmp_path):
     m = _measured(tmp_path, between=0, after=0)
 
-    assert m.ledger.share("compute", "optimizer") > 0.5
+    assert m.ledger.share("compute", PartKind.OPTIMIZER) > 0.5
     assert m.fixed_cost.low_ns == 0
     assert "small-batch" not in [finding.rule for finding in diagnose(m).findings]

@@ -13,6 +13,7 @@ from slowstep.analyses.forward_counts import at_usual_counts
 from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trends import find_trend
+from slowstep.parts import Part, PartKind
 
 STEPS = 240
 CHANCE = np.random.default_rng(5)
@@ -25,7 +26,7 @@ def at_usual(ns: Floats, counts: np.ndarray = COUNTS) -> Floats:
     starts = np.concatenate([edges[i] + np.arange(count) * 1000 for i, count in enumerate(counts)])
     trainer: Any = SimpleNamespace(training_forwards=pl.DataFrame({"start_ns": starts}))
     steps: Any = SimpleNamespace(edges_ns=edges, stretches=STEPS, excluded=np.zeros(STEPS, dtype=bool))
-    ledger = Ledger(parts=(("compute", "forward"),), ns=ns[np.newaxis], gap_stacks={}, timed={})
+    ledger = Ledger(parts=(Part("compute", PartKind.FORWARD),), ns=ns[np.newaxis], gap_stacks={}, timed={})
     return at_usual_counts(ledger, trainer, steps).ns[0]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from made_parts import function_part, lines_part
 from made_recordings import MS, SCRIPT, Training, make_recording
 from slowstep.analyses.charging import build_ledger
 from slowstep.analyses.functions import read_stacks
@@ -16,9 +18,10 @@ from slowstep.analyses.steps import find_steps
 from slowstep.analyses.stops import NO_STOPS
 from slowstep.analyses.timed_gaps import GapFunction, TimedGaps
 from slowstep.analyses.trainer import find_trainer
+from slowstep.parts import NOT_ATTRIBUTED, PartKind
 from slowstep.sources.recording import SOURCE
 
-CALLBACK = "save_mask_images (train.py:80)"
+CALLBACK = function_part("output", "save_mask_images", "train.py", 80)
 
 
 def _ledger(
@@ -62,47 +65,48 @@ def _ledger(
 def test_a_timed_function_is_named_though_its_work_has_grown_since(tmp_path, timed_ms):
     ledger = _ledger(tmp_path, timed_ms)
 
-    assert float(ledger.of("output", CALLBACK).mean()) == pytest.approx(20 * MS, rel=0.05)
+    assert float(ledger.of_parts(CALLBACK).mean()) == pytest.approx(20 * MS, rel=0.05)
     assert ledger.share("unattributed") < 0.01
 
 
 def test_a_function_that_timing_slowed_less_than_measured_is_named_where_no_stack_tells_of_it(tmp_path):
     ledger = _ledger(tmp_path, 4.0, slowed=6.0, unseen=True)
 
-    assert float(ledger.of("output", CALLBACK).mean()) == pytest.approx(20 * MS, rel=0.05)
+    assert float(ledger.of_parts(CALLBACK).mean()) == pytest.approx(20 * MS, rel=0.05)
     assert ledger.share("unattributed") < 0.01
 
 
 def test_what_is_longer_than_a_function_can_have_been_is_not_said_to_be_its(tmp_path):
     ledger = _ledger(tmp_path, 1.0, slowed=4.0, unseen=True)
 
-    assert float(ledger.of("output", CALLBACK).mean()) == pytest.approx(2 * 4 * MS, rel=0.05)
+    assert float(ledger.of_parts(CALLBACK).mean()) == pytest.approx(2 * 4 * MS, rel=0.05)
     assert float(ledger.of("unattributed").mean()) == pytest.approx(12 * MS, rel=0.05)
 
 
 def test_what_a_timed_function_spends_in_an_update_by_hand_is_the_training_s_own(tmp_path):
     ledger = _ledger(tmp_path, 20.0, by_hand=True, gradients=0.75)
 
-    assert float(ledger.of("compute", "update by hand").mean()) == pytest.approx(15 * MS, rel=0.05)
-    assert float(ledger.of("output", CALLBACK).mean()) == pytest.approx(5 * MS, rel=0.05)
+    assert float(ledger.of("compute", PartKind.UPDATE_BY_HAND).mean()) == pytest.approx(15 * MS, rel=0.05)
+    assert float(ledger.of_parts(CALLBACK).mean()) == pytest.approx(5 * MS, rel=0.05)
 
 
 def test_a_timed_function_that_names_gradients_beside_an_optimizer_is_a_callback(tmp_path):
     ledger = _ledger(tmp_path, 20.0, gradients=0.75)
 
-    assert float(ledger.of("output", CALLBACK).mean()) == pytest.approx(20 * MS, rel=0.05)
+    assert float(ledger.of_parts(CALLBACK).mean()) == pytest.approx(20 * MS, rel=0.05)
 
 
 def test_who_logs_what_gradients_are_like_logs_all_the_same(tmp_path):
     ledger = _ledger(tmp_path, 20.0, by_hand=True, gradients=1.0, logging=0.75)
 
-    assert float(ledger.of("store", CALLBACK).mean()) == pytest.approx(15 * MS, rel=0.05)
-    assert float(ledger.of("compute", "update by hand").mean()) == pytest.approx(5 * MS, rel=0.05)
+    assert float(ledger.of_parts(replace(CALLBACK, stage="store")).mean()) == pytest.approx(15 * MS, rel=0.05)
+    assert float(ledger.of("compute", PartKind.UPDATE_BY_HAND).mean()) == pytest.approx(5 * MS, rel=0.05)
 
 
 def test_what_mostly_runs_in_roll_outs_is_one_wherever_it_runs():
-    played, alone = ("preprocess", "roll-out: collect (agent.py:3)"), ("preprocess", "collect (agent.py:3)")
-    other = ("preprocess", "sample (agent.py:9)")
+    alone = function_part("preprocess", "collect", "agent.py", 3)
+    played = replace(alone, kind=PartKind.ROLL_OUT)
+    other = function_part("preprocess", "sample", "agent.py", 9)
 
     assert _as_played([played, played, alone, other]) == [played, played, played, other]
     # A function that is called in a roll-out, too, makes input all the same.
@@ -122,5 +126,5 @@ def test_only_a_short_gap_is_the_last_of_the_update(tmp_path, gap_ms, stage):
 
     ledger = build_ledger(timeline, trainer, steps, waits, read_stacks(timeline, trainer.process, trainer.thread))
 
-    part = "line 34 (train.py)" if stage == "compute" else stage
-    assert float(ledger.of(stage, part).mean()) == pytest.approx(gap_ms * MS, rel=0.1)
+    part = lines_part(stage, "train.py", 34) if stage == "compute" else NOT_ATTRIBUTED
+    assert float(ledger.of_parts(part).mean()) == pytest.approx(gap_ms * MS, rel=0.1)

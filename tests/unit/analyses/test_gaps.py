@@ -42,7 +42,7 @@ def _trainer(*, is_fed: bool = True) -> Trainer:
 
 
 def _stage(line: int, *called: Frame, is_fed: bool = True) -> str:
-    return part_of((_frame("main", line, first=10), *called), _trainer(is_fed=is_fed), Between(0, 0, True))[0]
+    return part_of((_frame("main", line, first=10), *called), _trainer(is_fed=is_fed), Between(0, 0, True)).stage
 
 
 CALL = (_frame("Module._wrapped_call_impl", 9, MODULE), _frame("Sequential.forward", 9, f"{TORCH}/nn/modules/container.py"))
@@ -75,4 +75,4 @@ def test_what_a_frameworks_own_loop_has_a_model_do_is_its_own():
     way = (_frame("advance", 30, trainer, first=10),)
     of_framework = cast(Trainer, SimpleNamespace(**{**vars(_trainer()), "way_to": lambda optimizer: way}))
 
-    assert part_of((_frame("advance", 33, trainer, first=10), *CALL), of_framework, Between(0, 0, True))[0] == "compute"
+    assert part_of((_frame("advance", 33, trainer, first=10), *CALL), of_framework, Between(0, 0, True)).stage == "compute"

@@ -6,10 +6,8 @@ import pytest
 
 from made_events import Events, at
 from made_recordings import MS, TRAINER_THREAD, Training, make_recording
-from slowstep.analyses.ledger import COLLECTING
 from slowstep.analyses.measurements import Measurements, measure
-from slowstep.analyses.producers import COLLATE, CORE, SAMPLES
-from slowstep.analyses.producers import COLLECTING as IN_PRODUCER
+from slowstep.parts import PartKind
 from slowstep.record.writing.format import COLLECTION, SLOW_SAMPLE
 from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE
@@ -54,13 +52,13 @@ def _serial(folder, *, pause: float) -> Measurements:
 def test_a_collection_inside_a_collate_is_its_own_part_of_the_ledger(tmp_path):
     clean, with_garbage = (_serial(tmp_path / str(pause), pause=pause) for pause in (0.0, PAUSE))
 
-    pauses = with_garbage.ledger.of("output", COLLECTING)
+    pauses = with_garbage.ledger.of("output", PartKind.COLLECTION)
     assert set(pauses.tolist()) == {0.0, 2 * PAUSE * MS}
     assert with_garbage.ledger.ns.sum(axis=0) == pytest.approx(with_garbage.step_ns)
-    for part in (SAMPLES, COLLATE):
+    for part in (PartKind.SAMPLES, PartKind.COLLATE):
         mean = clean.ledger.of("preprocess", part).mean()
         assert with_garbage.ledger.of("preprocess", part).mean() == pytest.approx(mean, rel=0.01)
-    assert clean.ledger.of("output", COLLECTING).sum() == 0
+    assert clean.ledger.of("output", PartKind.COLLECTION).sum() == 0
 
 
 def test_what_a_batch_takes_is_known_without_the_garbage_collected_meanwhile(tmp_path):
@@ -91,9 +89,9 @@ def test_a_collection_that_was_held_up_takes_its_share_of_the_waiting_for_a_core
 
     # 8 ms are left of the fetch, and the 2 in which it was blocked are all among them.
     assert m.ledger.of("read") == pytest.approx(2 * MS)
-    assert m.ledger.of("preprocess", SAMPLES) == pytest.approx(3 * MS)
-    assert m.ledger.of("preprocess", CORE) == pytest.approx(3 * MS)
-    assert m.ledger.of("output", COLLECTING) == pytest.approx(18 * MS)
+    assert m.ledger.of("preprocess", PartKind.SAMPLES) == pytest.approx(3 * MS)
+    assert m.ledger.of("preprocess", PartKind.PRODUCER_CORE_WAIT) == pytest.approx(3 * MS)
+    assert m.ledger.of("output", PartKind.COLLECTION) == pytest.approx(18 * MS)
 
 
 def test_what_a_loops_own_input_was_blocked_is_as_without_the_garbage_collected_beside_it(tmp_path):
@@ -101,7 +99,7 @@ def test_what_a_loops_own_input_was_blocked_is_as_without_the_garbage_collected_
     recordings = (make_recording(tmp_path / str(c), Training(**loop, collects=c)) for c in (None, (1, 8.0)))
     clean, with_garbage = (measure(SOURCE.read(recording, PLAIN)) for recording in recordings)
 
-    assert with_garbage.ledger.of("output", COLLECTING).mean() == pytest.approx(8 * MS)
+    assert with_garbage.ledger.of("output", PartKind.COLLECTION).mean() == pytest.approx(8 * MS)
     assert clean.ledger.of("read").mean() == pytest.approx(6 * MS, rel=0.05)
     assert with_garbage.ledger.of("read").mean() == pytest.approx(clean.ledger.of("read").mean(), rel=0.05)
 
@@ -120,9 +118,9 @@ def test_in_a_worker_a_collection_is_a_part_of_the_wait_and_of_making_the_batch(
         now = events.step(now, batch=step, wait=25, length=30)
     m = measure(events.timeline(), warmup=4)
 
-    waited = m.ledger.of("preprocess", SAMPLES, COLLATE, IN_PRODUCER).mean()
-    assert m.ledger.of("preprocess", IN_PRODUCER).mean() == pytest.approx(waited * 10 / 25)
-    assert m.ledger.of("output", COLLECTING).sum() == 0
+    waited = m.ledger.of("preprocess", PartKind.SAMPLES, PartKind.COLLATE, PartKind.PRODUCER_COLLECTION).mean()
+    assert m.ledger.of("preprocess", PartKind.PRODUCER_COLLECTION).mean() == pytest.approx(waited * 10 / 25)
+    assert m.ledger.of("output", PartKind.COLLECTION).sum() == 0
     assert m.demand.wall_ns == pytest.approx(25 * MS)
     assert m.demand.collate_ns == pytest.approx(2 * MS)
     assert m.garbage.in_workers_ns == pytest.approx(10 * MS)
@@ -140,7 +138,7 @@ def test_a_collection_in_a_gap_and_in_a_body_leaves_the_rest_as_it_was(tmp_path)
         now = end + 5
     m = measure(events.timeline(), warmup=4)
 
-    assert m.ledger.of("output", COLLECTING) == pytest.approx(5 * MS)
+    assert m.ledger.of("output", PartKind.COLLECTION) == pytest.approx(5 * MS)
     # Of a body of 19 ms, in whose backward 3 ms of garbage were collected.
     assert m.ledger.of("compute").mean() == pytest.approx(16 * MS)
     assert m.ledger.of("unattributed") == pytest.approx(3 * MS)

@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made_parts import function_part
 from slowstep.analyses.even_pace import Pace
 from slowstep.analyses.functions import Stacks
 from slowstep.analyses.growth import Growth, _trend, find_growth
 from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trends import find_trend
+from slowstep.parts import Part, PartKind
 
 STEPS = 240
 TRIES = 100
-WRITING = ("output", "rewrite (train.py:3)")
-FORWARD = ("compute", "forward and the rest")
-BACKWARD = ("compute", "backward")
+WRITING = function_part("output", "rewrite", "train.py", 3)
+FORWARD = Part("compute", PartKind.FORWARD_AND_REST)
+BACKWARD = Part("compute", PartKind.BACKWARD)
 STEADY = np.full(STEPS, 20e6)
 GROWING = np.linspace(10e6, 40e6, STEPS)
 
@@ -102,7 +104,7 @@ def test_what_takes_longer_only_as_the_own_work_does_is_no_growth():
     found = growth_of(2 * STEADY, STEADY, EVER_SLOWER)
 
     # That work itself has nothing beside it to be held against.
-    assert found is None or found.part[0] == "compute"
+    assert found is None or found.part.stage == "compute"
 
 
 def test_a_part_that_stays_while_the_work_shrinks_does_not_grow():

@@ -8,8 +8,9 @@ import pytest
 
 from made_events import Events
 from made_recordings import MS, SCRIPT, Training, make_recording
-from slowstep.analyses.ledger import CORE, SMALL, Ledger
+from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements, measure
+from slowstep.parts import CodePlace, Part, PartKind
 from slowstep.record.writing.format import EVALUATING, NO_GRADIENT, SPAN, VALIDATION
 from slowstep.sources.recording import SOURCE
 from slowstep.stages import STAGES
@@ -19,11 +20,11 @@ def _measured(folder: Path, **changes: Any) -> Measurements:
     return measure(SOURCE.read(make_recording(folder, Training(**changes))))
 
 
-def _ms(ledger: Ledger) -> dict[tuple[str, str], float]:
+def _ms(ledger: Ledger) -> dict[Part, float]:
     return {part: float(ns.sum()) / MS for part, ns in zip(ledger.parts, ledger.ns, strict=True) if ns.sum() > 1}
 
 
-def _ledger(events: Events) -> dict[tuple[str, str], float]:
+def _ledger(events: Events) -> dict[Part, float]:
     return _ms(measure(events.timeline(), warmup=0).ledger)
 
 
@@ -37,10 +38,10 @@ def test_a_body_is_forward_backward_and_optimizer_and_the_wait_before_it_transpo
 
     assert _ledger(events) == pytest.approx(
         {
-            ("preprocess", "transport"): 6,
-            ("compute", "forward and the rest"): 9,
-            ("compute", "backward"): 9,
-            ("compute", "optimizer"): 6,
+            Part("preprocess", PartKind.TRANSPORT): 6,
+            Part("compute", PartKind.FORWARD_AND_REST): 9,
+            Part("compute", PartKind.BACKWARD): 9,
+            Part("compute", PartKind.OPTIMIZER): 6,
         }
     )
 
@@ -55,10 +56,10 @@ def test_of_a_closure_inside_the_optimizer_forward_and_backward_are_not_the_opti
 
     assert _ledger(events) == pytest.approx(
         {
-            ("preprocess", "transport"): 6,
-            ("compute", "forward and the rest"): 6,
-            ("compute", "backward"): 12,
-            ("compute", "optimizer"): 6,
+            Part("preprocess", PartKind.TRANSPORT): 6,
+            Part("compute", PartKind.FORWARD_AND_REST): 6,
+            Part("compute", PartKind.BACKWARD): 12,
+            Part("compute", PartKind.OPTIMIZER): 6,
         }
     )
 
@@ -77,7 +78,7 @@ def test_a_gap_that_nothing_names_is_unattributed(tmp_path):
     for k in range(4):
         events.step(20 * k, batch=k, length=10)
 
-    assert _ledger(events)["unattributed", "unattributed"] == pytest.approx(30)
+    assert _ledger(events)[Part("unattributed", PartKind.UNATTRIBUTED)] == pytest.approx(30)
 
 
 def test_a_few_stacks_name_nothing(tmp_path):
@@ -90,7 +91,7 @@ def test_a_few_stacks_name_nothing(tmp_path):
 def test_waits_and_work_of_a_validation_are_output(tmp_path):
     m = _measured(tmp_path, validation=(20, 100))
 
-    assert m.ledger.share("output", "validation") == pytest.approx(m.ledger.share("output"))
+    assert m.ledger.share("output", PartKind.VALIDATION) == pytest.approx(m.ledger.share("output"))
     assert m.ledger.of("output").sum() / m.ledger.of("output").astype(bool).sum() == pytest.approx(101 * MS, rel=0.01)
 
 
@@ -107,8 +108,8 @@ def test_repeated_calls_of_a_model_in_evaluation_mode_are_a_validation_to_the_in
 
     ledger = measure(events.timeline(), warmup=0).ledger
 
-    assert sorted(set(np.round(ledger.of("output", "validation") / MS, 6))) == [0, 7]
-    assert ledger.total("output") / MS == pytest.approx(7 * np.count_nonzero(ledger.of("output", "validation")))
+    assert sorted(set(np.round(ledger.of("output", PartKind.VALIDATION) / MS, 6))) == [0, 7]
+    assert ledger.total("output") / MS == pytest.approx(7 * np.count_nonzero(ledger.of("output", PartKind.VALIDATION)))
 
 
 def test_a_wait_that_is_marked_as_validation_is_output_though_a_backward_follows_it(tmp_path):
@@ -118,7 +119,7 @@ def test_a_wait_that_is_marked_as_validation_is_output_though_a_backward_follows
         events.step(20 * k, batch=k, length=10)
         events.wait(20 * k + 10, 20 * k + 20, k, flags=VALIDATION)
 
-    assert _ledger(events)["output", "validation"] == pytest.approx(30)
+    assert _ledger(events)[Part("output", PartKind.VALIDATION)] == pytest.approx(30)
 
 
 def test_a_checkpoint_inside_a_validation_is_store(tmp_path):
@@ -136,14 +137,14 @@ def test_a_checkpoint_inside_a_validation_is_store(tmp_path):
 
     ledger = _ledger(events)
 
-    assert ledger["store", "checkpoint by torch.save"] == pytest.approx(5)
-    assert ledger["output", "validation"] == pytest.approx(25)
+    assert ledger[Part("store", PartKind.SAVE, "torch.save")] == pytest.approx(5)
+    assert ledger[Part("output", PartKind.VALIDATION)] == pytest.approx(25)
 
 
 def test_a_loader_shut_down_and_started_between_epochs_is_preprocess(tmp_path):
     ledger = _measured(tmp_path, epoch_steps=20).ledger
 
-    assert ledger.of("preprocess", "loader start-up").sum() / MS == pytest.approx(10 * ledger.ns.shape[1] / 20)
+    assert ledger.of("preprocess", PartKind.LOADER_START).sum() / MS == pytest.approx(10 * ledger.ns.shape[1] / 20)
 
 
 def test_waiting_for_a_core_is_a_part_of_its_stage_and_does_not_change_the_stages_total(tmp_path):
@@ -158,8 +159,8 @@ def test_waiting_for_a_core_is_a_part_of_its_stage_and_does_not_change_the_stage
 
     delayed, plain = (measure(made.timeline(), warmup=0).ledger for made in (events, quiet))
 
-    assert delayed.of("compute", CORE).sum() == pytest.approx(3 * MS * 5, rel=0.35)
-    assert delayed.of("unattributed", CORE).sum() > 0
+    assert delayed.of("compute", PartKind.CORE_WAIT).sum() == pytest.approx(3 * MS * 5, rel=0.35)
+    assert delayed.of("unattributed", PartKind.CORE_WAIT).sum() > 0
     for stage in ("preprocess", "compute", "output", "store", "unattributed"):
         assert delayed.of(stage).tolist() == pytest.approx(plain.of(stage).tolist())
 
@@ -184,7 +185,7 @@ def test_simulated_delay_is_found_again(tmp_path):
     assert m.delay_ns.mean() == pytest.approx(4 * MS, rel=0.02)
 
 
-@pytest.mark.parametrize(("storage", "part"), [(True, "storage"), (False, "blocked, cause unseen")])
+@pytest.mark.parametrize(("storage", "part"), [(True, PartKind.STORAGE), (False, PartKind.BLOCKED)])
 def test_waiting_for_a_blocked_producer_is_read(tmp_path, storage, part):
     ledger = _measured(tmp_path, blocked_ms=40, storage=storage).ledger
 
@@ -196,7 +197,7 @@ def test_waiting_for_a_thread_pool_is_preprocess_and_not_read(tmp_path):
     ledger = _measured(tmp_path, other_ms=40, storage=True).ledger
 
     assert ledger.share("read") == 0
-    assert ledger.share("preprocess", "waiting for a thread or lock") > 0.3
+    assert ledger.share("preprocess", PartKind.LOCK_WAIT) > 0.3
 
 
 def test_making_batches_in_a_loop_without_a_loader_is_preprocess_and_what_follows_the_update_output(tmp_path):
@@ -225,7 +226,7 @@ def test_two_networks_in_turns_without_a_loader_are_one_body_and_the_batch_befor
     per_step = {stage: float(ledger.of(stage).mean()) / MS for stage in ("compute", "unattributed")}
     assert per_step == pytest.approx({"compute": 29, "unattributed": 11})
     # All that the thread waited for a core it waited in its bodies.
-    assert ledger.of("compute", CORE).mean() == pytest.approx(8 * MS)
+    assert ledger.of("compute", PartKind.CORE_WAIT).mean() == pytest.approx(8 * MS)
 
 
 def _name(events: Events, number: int, text: str, line: int | None = None) -> None:
@@ -255,9 +256,9 @@ def test_a_batch_that_is_asked_for_before_the_body_of_the_one_before_leaves_ever
     ledger = _ledger(events)
 
     # The window has the six bodies from the second on; the last is cut off with the end of the recording.
-    assert ledger["compute", "forward and the rest"] == pytest.approx(6 * 2)
-    assert ledger["compute", "backward"] == pytest.approx(6 * 3)
-    assert sum(ns for (stage, _), ns in ledger.items() if stage == "unattributed") == pytest.approx(0)
+    assert ledger[Part("compute", PartKind.FORWARD_AND_REST)] == pytest.approx(6 * 2)
+    assert ledger[Part("compute", PartKind.BACKWARD)] == pytest.approx(6 * 3)
+    assert sum(ns for part, ns in ledger.items() if part.stage == "unattributed") == pytest.approx(0)
 
 
 def test_what_runs_between_two_micro_batches_is_a_gap_and_no_compute(tmp_path):
@@ -271,8 +272,8 @@ def test_what_runs_between_two_micro_batches_is_a_gap_and_no_compute(tmp_path):
 
     ledger = _ledger(events)
 
-    assert ledger["unattributed", "unattributed"] == pytest.approx(3 * (12 + 10))
-    assert ledger["compute", "forward and the rest"] == pytest.approx(3 * 2 * 2)
+    assert ledger[Part("unattributed", PartKind.UNATTRIBUTED)] == pytest.approx(3 * (12 + 10))
+    assert ledger[Part("compute", PartKind.FORWARD_AND_REST)] == pytest.approx(3 * 2 * 2)
 
 
 def test_a_span_that_a_framework_named_is_a_part_with_the_place_of_the_users_function(tmp_path):
@@ -283,7 +284,7 @@ def test_a_span_that_a_framework_named_is_a_part_with_the_place_of_the_users_fun
         events.step(20 * k, batch=k)
         _span(events, 20 * k + 12, 20 * k + 16, 1, "output")
 
-    assert _ledger(events)["output", "callback: Plot.on_train_batch_end (train.py:31)"] == pytest.approx(3 * 4)
+    assert _ledger(events)[Part("output", PartKind.CALLBACK, "Plot.on_train_batch_end", CodePlace("train.py", 31))] == pytest.approx(3 * 4)
 
 
 def test_a_callback_inside_the_optimizers_closure_is_no_compute(tmp_path):
@@ -298,8 +299,8 @@ def test_a_callback_inside_the_optimizers_closure_is_no_compute(tmp_path):
 
     ledger = _ledger(events)
 
-    assert ledger["output", "callback: Norms.on_before_optimizer_step"] == pytest.approx(3 * 4)
-    assert ledger["compute", "backward"] == pytest.approx(3 * 5)
+    assert ledger[Part("output", PartKind.CALLBACK, "Norms.on_before_optimizer_step")] == pytest.approx(3 * 4)
+    assert ledger[Part("compute", PartKind.BACKWARD)] == pytest.approx(3 * 5)
 
 
 def test_named_callbacks_that_hold_next_to_nothing_are_one_part_per_stage(tmp_path):
@@ -315,7 +316,7 @@ def test_named_callbacks_that_hold_next_to_nothing_are_one_part_per_stage(tmp_pa
 
     ledger = _ledger(events)
 
-    assert ledger["output", SMALL] == pytest.approx(3 * 0.2)
-    assert ledger["output", "callback: Slow.on_x"] == pytest.approx(3 * 5)
-    assert ledger["output", "span of the user's"] == pytest.approx(3 * 0.1)
-    assert not [name for _, name in ledger if name.endswith(("A.on_x", "B.on_x"))]
+    assert ledger[Part("output", PartKind.SMALL_CALLBACKS)] == pytest.approx(3 * 0.2)
+    assert ledger[Part("output", PartKind.CALLBACK, "Slow.on_x")] == pytest.approx(3 * 5)
+    assert ledger[Part("output", PartKind.SPAN, "span of the user's")] == pytest.approx(3 * 0.1)
+    assert not [part for part in ledger if part.name in ("A.on_x", "B.on_x")]

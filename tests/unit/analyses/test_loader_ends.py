@@ -8,9 +8,8 @@ import pytest
 
 from made_events import Events
 from made_recordings import MS
-from slowstep.analyses.ledger import SHUTDOWN
 from slowstep.analyses.measurements import Measurements, measure
-from slowstep.stages import VALIDATION
+from slowstep.parts import VALIDATION, Part, PartKind
 
 STEPS = 60
 EVERY = 10
@@ -47,16 +46,16 @@ def measured(folder: Path, *, ends: int, collects: tuple[int, float] | None = No
     return measure(events.timeline(), warmup=0)
 
 
-def _total_ms(m: Measurements, part: tuple[str, str]) -> float:
-    return m.ledger.total(*part) / MS
+def _total_ms(m: Measurements, part: Part) -> float:
+    return m.ledger.total_of(part) / MS
 
 
 def test_the_end_of_a_validations_workers_is_the_validations(tmp_path):
     m = measured(tmp_path, ends=VALIDATING)
 
     # From its start to its workers' end: 9 ms with the batches that are worked on, then 20.
-    assert _total_ms(m, ("output", VALIDATION)) == pytest.approx(IN_WINDOW * 29, abs=1)
-    assert _total_ms(m, ("preprocess", SHUTDOWN)) == 0
+    assert _total_ms(m, VALIDATION) == pytest.approx(IN_WINDOW * 29, abs=1)
+    assert _total_ms(m, Part("preprocess", PartKind.LOADER_END)) == 0
     assert m.over_time.restarts.start_ns.sum() == pytest.approx(IN_WINDOW * 5 * MS)
 
 
@@ -64,7 +63,7 @@ def test_the_end_of_a_validations_workers_is_the_validations(tmp_path):
 def test_that_of_the_trainings_workers_and_of_those_of_older_recordings_is_the_loaders(tmp_path, ends):
     m = measured(tmp_path, ends=ends)
 
-    assert _total_ms(m, ("preprocess", SHUTDOWN)) == pytest.approx(IN_WINDOW * 20)
+    assert _total_ms(m, Part("preprocess", PartKind.LOADER_END)) == pytest.approx(IN_WINDOW * 20)
     assert m.over_time.restarts.start_ns.sum() == pytest.approx(IN_WINDOW * 25 * MS)
 
 

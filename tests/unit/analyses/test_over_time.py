@@ -6,25 +6,26 @@ import numpy as np
 import pytest
 
 from made_events import Events
-from slowstep.analyses.gaps import VALIDATION
-from slowstep.analyses.ledger import CORE, FORWARD, Ledger
+from made_parts import function_part
+from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.over_time import TURN, _found_events
+from slowstep.parts import BODY, VALIDATION, Part, PartKind
 from slowstep.workflow.diagnose import diagnose_recording
 
 STEPS = 200
 NO_TURNS = np.zeros(STEPS, dtype=np.bool_)
 
 
-@pytest.mark.parametrize(("part", "known"), [(("output", VALIDATION), True), (("output", "check (train.py:9)"), False)], ids=str)
+@pytest.mark.parametrize(("part", "known"), [(VALIDATION, True), (function_part("output", "check", "train.py", 9), False)], ids=str)
 def test_a_validation_that_stacks_smear_over_all_steps_is_known_by_its_period(part, known):
     length = np.random.default_rng(1).normal(10e6, 1e5, STEPS)
     validating, queued = np.full(STEPS, 1e5), np.zeros(STEPS)
     validating[9::10], queued[9::10] = 40e6, 20e6
-    ledger = Ledger(parts=(("compute", FORWARD), part, ("output", CORE)), ns=np.vstack([length, validating, queued]), gap_stacks={})
+    ledger = Ledger(parts=(BODY, part, Part("output", PartKind.CORE_WAIT)), ns=np.vstack([length, validating, queued]), gap_stacks={})
 
     (event,) = _found_events(ledger, length + validating, NO_TURNS)
 
-    assert (event.name, event.known, event.every_steps, event.count) == (part[1], known, 10.0, 20)
+    assert (event.name, event.known, event.every_steps, event.count) == ("validation" if known else None, known, 10.0, 20)
     # A validation goes with what it waited for a core; of what nobody knows, only what is longer than elsewhere.
     assert event.each_ns == pytest.approx(60e6 if known else 40e6, rel=0.01)
 
@@ -33,7 +34,7 @@ def test_what_recurs_beside_a_known_event_has_its_own_name():
     length = np.random.default_rng(1).normal(10e6, 1e5, STEPS)
     saving, flushing = np.zeros(STEPS), np.zeros(STEPS)
     saving[9::10], flushing[9::10] = 40e6, 20e6
-    parts = (("compute", FORWARD), ("store", "checkpoint by torch.save"), ("output", "flush (train.py:9)"))
+    parts = (BODY, Part("store", PartKind.SAVE, "torch.save"), function_part("output", "flush", "train.py", 9))
     ledger = Ledger(parts=parts, ns=np.vstack([length, saving, flushing]), gap_stacks={})
 
     (event,) = _found_events(ledger, length + flushing, NO_TURNS, [parts[1]])
@@ -47,7 +48,7 @@ def test_what_comes_with_every_fifth_epoch_is_not_said_of_each():
     length = np.random.default_rng(1).normal(10e6, 1e5, STEPS)
     logging, clustering = np.zeros(STEPS), np.zeros(STEPS)
     logging[4::5], clustering[4::20] = 2e6, 100e6
-    parts = (("compute", FORWARD), ("output", "log (train.py:9)"), ("output", "kmeans (train.py:16)"))
+    parts = (BODY, function_part("output", "log", "train.py", 9), function_part("output", "kmeans", "train.py", 16))
     ledger = Ledger(parts=parts, ns=np.vstack([length, logging, clustering]), gap_stacks={})
 
     found = _found_events(ledger, ledger.ns.sum(axis=0), NO_TURNS)
@@ -61,11 +62,11 @@ def test_a_validation_that_takes_longer_now_and_then_is_one_event():
     validating = np.zeros(STEPS)
     validating[4::5] = 40e6
     validating[4::20] = 120e6
-    ledger = Ledger(parts=(("compute", FORWARD), ("output", VALIDATION)), ns=np.vstack([length, validating]), gap_stacks={})
+    ledger = Ledger(parts=(BODY, VALIDATION), ns=np.vstack([length, validating]), gap_stacks={})
 
     (event,) = _found_events(ledger, length + validating, NO_TURNS)
 
-    assert (event.name, event.every_steps, event.count) == (VALIDATION, 5.0, 40)
+    assert (event.name, event.every_steps, event.count) == ("validation", 5.0, 40)
     assert event.each_ns == pytest.approx(60e6, rel=0.01)
 
 

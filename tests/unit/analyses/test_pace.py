@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slowstep.analyses.ledger import CORE, Ledger
+from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.pace import find_pace_spread
+from slowstep.parts import BODY, Part, PartKind
 
 STEPS = 160
 
@@ -12,7 +13,8 @@ STEPS = 160
 def ledger_of(compute_ms: np.ndarray, *, core_ms: float = 0.0, output_ms: float = 1.0) -> Ledger:
     count = len(compute_ms)
     rows = np.stack([compute_ms, np.full(count, core_ms), np.full(count, output_ms)]) * 1e6
-    return Ledger(parts=(("compute", "forward"), ("compute", CORE), ("output", "draw")), ns=rows, gap_stacks={}, timed={})
+    parts = (BODY, Part("compute", PartKind.CORE_WAIT), Part("output", PartKind.SPAN, "draw"))
+    return Ledger(parts=parts, ns=rows, gap_stacks={}, timed={})
 
 
 def test_an_even_machine_has_no_spread():

@@ -12,12 +12,14 @@ from slowstep.analyses.measurements import Measurements, measure
 from slowstep.analyses.producers import ACCOUNT, PART_STAGE, WaitParts, divide_waits, find_fetches
 from slowstep.analyses.stops import NO_STOPS
 from slowstep.analyses.trainer import find_trainer
+from slowstep.parts import PartKind
 from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
 from slowstep.timeline.timeline import Timeline
 
-COLLATE, CORE, LOCK = "collate", "waiting for a core (producer)", "waiting for a thread or lock"
-SAMPLES, STORAGE, UNSEEN, TRANSPORT, STARTUP = "making samples", "storage", "blocked, cause unseen", "transport", "loader start-up"
+COLLATE, CORE, LOCK = PartKind.COLLATE, PartKind.PRODUCER_CORE_WAIT, PartKind.LOCK_WAIT
+SAMPLES, STORAGE, UNSEEN = PartKind.SAMPLES, PartKind.STORAGE, PartKind.BLOCKED
+TRANSPORT, STARTUP = PartKind.TRANSPORT, PartKind.LOADER_START
 
 
 def _divided(timeline: Timeline) -> WaitParts:
@@ -25,7 +27,7 @@ def _divided(timeline: Timeline) -> WaitParts:
     return divide_waits(timeline, trainer, find_fetches(timeline, trainer, NO_STOPS))
 
 
-def _parts(waits: WaitParts, number: int) -> dict[str, float]:
+def _parts(waits: WaitParts, number: int) -> dict[PartKind, float]:
     """The parts of one wait in ms, those that are there."""
     return {name: ns / MS for name, ns in zip(PART_STAGE, waits.parts[number].tolist(), strict=True) if ns}
 

@@ -11,6 +11,7 @@ from slowstep.analyses.measurements import Measurements, measure
 from slowstep.analyses.saves import GrowingSaves
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules import blocking_checkpoint, growing_file
+from slowstep.parts import Part, PartKind
 
 # A file of a checkpoint: its bytes, the ms that it takes, what writes it and the script's line that asks.
 File = tuple[int, float, str, int | None]
@@ -113,7 +114,9 @@ def test_what_a_trainer_does_around_a_write_is_the_checkpoint_too(tmp_path, writ
     assert judged.finding.share == pytest.approx(14 / 114, rel=0.05)
     assert (event.every_steps, event.count) == (5, m.saves.count)
     assert [event.name for event in m.over_time.events] == ["checkpoint"]
-    assert {TRAINERS, ASKED} <= set(judged.finding.claims)
+    assert {Part("store", PartKind.CHECKPOINT, name) for name in ("Trainer.save_checkpoint", "ModelCheckpoint.on_train_batch_end")} <= set(
+        judged.finding.claims
+    )
 
 
 def test_a_file_of_unknown_size_leaves_the_checkpoints_size_unknown(tmp_path):
@@ -136,7 +139,7 @@ def test_a_file_that_grows_is_found_beside_larger_ones_that_do_not(tmp_path):
     m = _measured(tmp_path, [[MODEL, _history(k), OPTIMIZER] for k in range(20)])
 
     growing = _growing(m)
-    assert (growing.count, growing.parts) == (m.saves.count, ("checkpoint by torch.save",))
+    assert (growing.count, growing.parts) == (m.saves.count, (Part("store", PartKind.SAVE, "torch.save"),))
     assert growing.first_bytes < 1_000_000
     assert growing.last_bytes >= 1_500_000
     # Each is longer than the first by 1 ms more than the one before it.

@@ -8,7 +8,7 @@ import pytest
 from made_events import Events
 from made_recordings import MS
 from slowstep.analyses.measurements import Measurements, measure
-from slowstep.analyses.sharing import WAITING
+from slowstep.parts import PartKind
 
 
 def _trained(events: Events, inside: Callable[[float], None]) -> Measurements:
@@ -36,14 +36,14 @@ def _six_steps(events: Events, begin: float = 0.0) -> float:
     return begin
 
 
-def _mean_ms(m: Measurements, stage: str, *names: str) -> float:
-    return float(m.ledger.of(stage, *names).mean()) / MS
+def _mean_ms(m: Measurements, stage: str, *kinds: PartKind) -> float:
+    return float(m.ledger.of(stage, *kinds).mean()) / MS
 
 
 def test_blocked_time_in_backward_is_waiting_for_other_ranks(tmp_path: Path) -> None:
     m = _measured(tmp_path, cpu=3)
 
-    assert _mean_ms(m, "gradient_sharing", WAITING) == pytest.approx(7)
+    assert _mean_ms(m, "gradient_sharing", PartKind.RANK_WAIT) == pytest.approx(7)
     assert _mean_ms(m, "compute", "backward") == pytest.approx(3)
     assert float(m.ledger.ns.sum()) == pytest.approx(float(m.step_ns.sum()))
     assert m.sharing.seen
@@ -79,8 +79,8 @@ def test_a_collective_inside_backward_is_not_counted_twice(tmp_path: Path) -> No
 
     m = _trained(events, inside)
 
-    assert _mean_ms(m, "gradient_sharing", "all_reduce") == pytest.approx(5)
-    assert _mean_ms(m, "gradient_sharing", WAITING) == pytest.approx(2)
+    assert _mean_ms(m, "gradient_sharing", PartKind.COLLECTIVE) == pytest.approx(5)
+    assert _mean_ms(m, "gradient_sharing", PartKind.RANK_WAIT) == pytest.approx(2)
 
 
 def test_of_a_backward_within_a_backward_only_the_outer_one_counts(tmp_path: Path) -> None:

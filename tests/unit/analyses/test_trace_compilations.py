@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from made_measured_traces import measured_table
+from made_parts import charged_parts, dry_part
 from made_traces import device, host, made_trace
 from slowstep.analyses.trace.compilations import compiling, find_compilations
 from slowstep.analyses.trace.parts import LAUNCH
@@ -16,9 +17,7 @@ def steps(*bounds):
 
 
 def gaps(*rows):
-    return measured_table(
-        "gaps", [{"step": 0, "stage": "compute", "part": part, "start_us": low, "end_us": high} for low, high, part in rows]
-    )
+    return measured_table("gaps", [{"step": 0, "part": part, "start_us": low, "end_us": high} for low, high, part in rows])
 
 
 def test_of_ranges_inside_each_other_the_outermost_counts():
@@ -69,7 +68,10 @@ def test_it_costs_what_the_device_lacks_meanwhile_and_is_cut_at_the_steps():
     found = find_compilations(timeline, steps((0, 100), (100, 200)), gaps((60, 100, LAUNCH), (100, 240, LAUNCH)))
 
     assert found.schema == COMPILATIONS.schema
-    assert found.select("step", "start_ns", "end_ns", "exposed_ns", "part").rows() == [
+    assert [
+        (*row, part)
+        for row, part in zip(found.select("step", "start_ns", "end_ns", "exposed_ns").rows(), charged_parts(found), strict=True)
+    ] == [
         (0, 50_000, 100_000, 40_000, LAUNCH),
         (1, 100_000, 200_000, 100_000, LAUNCH),
     ]
@@ -78,16 +80,16 @@ def test_it_costs_what_the_device_lacks_meanwhile_and_is_cut_at_the_steps():
 def test_of_several_parts_the_one_with_most_of_it_is_named():
     timeline = made_trace(hosts=[host(COMPILES, 0, 100)], devices=[device("k", 100, 110)])
 
-    found = find_compilations(timeline, steps((0, 110)), gaps((0, 30, LAUNCH), (30, 100, "device idle after cudaFree")))
+    found = find_compilations(timeline, steps((0, 110)), gaps((0, 30, LAUNCH), (30, 100, dry_part("cudaFree"))))
 
     assert found["exposed_ns"].to_list() == [100_000]
-    assert found["part"].to_list() == ["device idle after cudaFree"]
+    assert charged_parts(found) == [dry_part("cudaFree")]
 
 
 def test_without_a_device_all_of_it_counts():
     found = find_compilations(made_trace(hosts=[host(COMPILES, 10, 90)]), steps((0, 100)), GAPS.empty())
 
-    assert found.select("exposed_ns", "part").rows() == [(80_000, None)]
+    assert (found["exposed_ns"].to_list(), charged_parts(found)) == ([80_000], [None])
 
 
 def test_compiling_outside_the_window_is_left_out():

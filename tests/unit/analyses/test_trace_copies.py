@@ -3,10 +3,12 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from made_measured_traces import measured_table
+from made_parts import dry_part
 from made_steps import steps
 from made_traces import device, host, made_trace
 from slowstep.analyses.trace.copies import find_copies
-from slowstep.analyses.trace.parts import RUN_DRY
+from slowstep.analyses.trace.parts import LAUNCH
 from slowstep.analyses.trace.synchronizations import find_synchronizations
 from slowstep.analyses.trace.tables import COPIES, GAPS, SYNCHRONIZATIONS
 
@@ -152,7 +154,7 @@ def test_synchronizations_by_place_with_what_they_read_back():
 
 
 def gap(start: float, end: float, call: str | None, **more) -> dict:
-    row = {"step": 0, "gap": 0, "start_ns": 1000 * start, "end_ns": 1000 * end, "stage": "d2h", "part": f"{RUN_DRY}{call}"}
+    row = {"step": 0, "gap": 0, "start_ns": 1000 * start, "end_ns": 1000 * end, "part": dry_part(call)}
     return row | {"call": call, "operator": None, "where": None, "between_steps": False, "thread": 0} | more
 
 
@@ -163,16 +165,16 @@ def test_run_dry_time_goes_to_the_last_wait_before_the_gap():
         host("cudaStreamSynchronize", 300, 400, kind="runtime"),
     ]
     gaps = [gap(150, 260, "cudaStreamSynchronize"), gap(380, 420, "cudaStreamSynchronize"), gap(420, 430, None)]
-    gaps.append(gap(430, 500, "x", stage="compute", part="launch"))
+    gaps.append(gap(430, 500, "x", part=LAUNCH))
 
-    found = find_synchronizations(made_trace(hosts=hosts), STEPS, pl.DataFrame(gaps, schema=GAPS.schema))
+    found = find_synchronizations(made_trace(hosts=hosts), STEPS, measured_table("gaps", gaps))
 
     assert found.select("where", "run_dry_ns").rows() == [(None, 110_000), ("main (train.py:7)", 50_000)]
 
 
 def test_the_call_that_a_gap_names_comes_before_a_later_one():
     hosts = [host("cudaStreamSynchronize", 100, 200, kind="runtime"), host("cudaFree", 200, 210, kind="runtime")]
-    gaps = pl.DataFrame([gap(220, 260, "cudaStreamSynchronize")], schema=GAPS.schema)
+    gaps = measured_table("gaps", [gap(220, 260, "cudaStreamSynchronize")])
     found = find_synchronizations(made_trace(hosts=hosts), STEPS, gaps)
     assert found.select("call", "run_dry_ns").rows() == [("cudaStreamSynchronize", 40_000), ("cudaFree", 0)]
 

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 from made_measured_traces import measured_table
+from made_parts import charged_parts, dry_part
 from made_traces import device, host, made_trace
 from slowstep.analyses.trace.loss_scaling import find_loss_scaling, overflow_reads
+from slowstep.analyses.trace.parts import LAUNCH
 from slowstep.analyses.trace.tables import GAPS, LOSS_SCALING
 
 CHECK = "aten::_amp_foreach_non_finite_check_and_unscale_"
 SYNC = "cudaStreamSynchronize"
-PART = "device idle after cudaStreamSynchronize"
+PART = dry_part("cudaStreamSynchronize")
 
 
 def scaled_step(at, *, clips=False, fused=False):
@@ -61,8 +63,8 @@ def test_threads_are_told_apart():
 
 def test_it_costs_the_gaps_from_its_begin_to_the_next_call_that_waits():
     dry = [(8, 12), (58, 70), (107, 112), (158, 190)]
-    rows = [{"step": low // 100, "stage": "d2h", "part": PART, "start_us": low, "end_us": high, "call": SYNC} for low, high in dry]
-    rows.append({"step": 0, "stage": "compute", "part": "launch", "start_us": 70, "end_us": 75})
+    rows = [{"step": low // 100, "part": PART, "start_us": low, "end_us": high, "call": SYNC} for low, high in dry]
+    rows.append({"step": 0, "part": LAUNCH, "start_us": 70, "end_us": 75})
     timeline = made_trace(hosts=[*scaled_step(0), *scaled_step(100)], devices=[device("k", 0, 8)])
     steps = measured_table("steps", [{"step": n, "number": n, "start_us": 100 * n, "end_us": 100 * n + 100} for n in range(2)])
 
@@ -70,7 +72,8 @@ def test_it_costs_the_gaps_from_its_begin_to_the_next_call_that_waits():
 
     assert found.schema == LOSS_SCALING.schema
     # Of the first step's gaps the loss' own does not count, nor does the one after the next step's reading of the loss.
-    assert found.select("step", "run_dry_ns", "part").rows() == [(0, 12_000, PART), (1, 32_000, PART)]
+    assert found.select("step", "run_dry_ns").rows() == [(0, 12_000), (1, 32_000)]
+    assert charged_parts(found) == [PART, PART]
 
 
 def test_without_steps_or_gaps_nothing_fails():
@@ -78,4 +81,5 @@ def test_without_steps_or_gaps_nothing_fails():
     steps = measured_table("steps", [{"step": 0, "number": 0, "start_us": 0, "end_us": 100}])
 
     assert find_loss_scaling(timeline, steps.clear(), GAPS.empty()).is_empty()
-    assert find_loss_scaling(timeline, steps, GAPS.empty()).select("run_dry_ns", "part").rows() == [(0, None)]
+    found = find_loss_scaling(timeline, steps, GAPS.empty())
+    assert (found["run_dry_ns"].to_list(), charged_parts(found)) == ([0], [None])

@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 
 from made_events import Events, at
+from made_parts import function_part
 from made_recordings import LOOP, MS, SCRIPT, TRAINER_THREAD
-from slowstep.analyses.ledger import CORE, FORWARD
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules import beside_the_model, slow_callback
+from slowstep.parts import BODY, Part, PartKind
 from slowstep.record.writing import format as fmt
 
 STEPS = 80
-LABEL = "log_gradients (train.py:18)"
+PART = function_part("output", "log_gradients", "train.py", 18)
 FORWARD_MS, BACKWARD_MS, UPDATE_MS, WAIT_MS = 4.0, 6.0, 2.0, 1.0
 PLACE = {"file": SCRIPT, "function": "log_gradients", "first_line": 18}
 
@@ -96,14 +97,14 @@ def test_all_that_one_function_takes_is_one_finding_and_its_gain(tmp_path, batch
     assert finding.gain.predicted == pytest.approx(step_ms / (step_ms - taken_ms), rel=0.05)
     assert finding.gain.low < finding.gain.predicted < finding.gain.high
     assert where in finding.title
-    assert finding.claims == (LABEL, "forward and the rest")
+    assert finding.claims == (PART, BODY)
 
 
 def test_of_what_it_takes_the_delay_of_both_places_is_known(tmp_path):
     m = _measured(tmp_path, batches=4, before_ms=30.0, after_ms=30.0)
     # Half of the time of the bodies, and nothing after updates, was spent in the queue for a core.
-    parts = [*m.ledger.parts, ("compute", CORE)]
-    halved = [m.ledger.of(*part) / (2 if part[0] == "compute" else 1) for part in m.ledger.parts]
+    parts = [*m.ledger.parts, Part("compute", PartKind.CORE_WAIT)]
+    halved = [m.ledger.of_parts(part) / (2 if part.stage == "compute" else 1) for part in m.ledger.parts]
     ledger = replace(m.ledger, parts=tuple(parts), ns=np.vstack([*halved, m.ledger.of("compute") / 2]))
 
     judged = slow_callback.judge(replace(m, ledger=ledger, delay_ns=m.ledger.of("compute") / 2))
@@ -112,7 +113,7 @@ def test_of_what_it_takes_the_delay_of_both_places_is_known(tmp_path):
     assert judged.counterfactual is not None
     queued = judged.counterfactual.expected.delay_share * judged.counterfactual.expected.removed_ns.mean() / MS
     assert m.work.beside is not None
-    assert queued == pytest.approx(m.work.beside.share * m.ledger.of("compute", FORWARD).mean() / 2 / MS)
+    assert queued == pytest.approx(m.work.beside.share * m.ledger.of("compute", PartKind.FORWARD_AND_REST).mean() / 2 / MS)
 
 
 def test_what_is_seen_of_it_inside_the_steps_is_folded_into_that_finding(tmp_path):

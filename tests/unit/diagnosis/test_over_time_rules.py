@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from judged_recordings import named, report_of
+from made_parts import function_part
 from made_recordings import SCRIPT, Training, make_recording
 from slowstep.analyses.measurements import measure
 from slowstep.analyses.written import Written
@@ -335,7 +336,7 @@ def test_growth_is_not_blamed_on_the_last_of_the_update_where_the_interpreters_l
 def test_growth_does_not_stand_on_a_few_stacks(tmp_path, stacks, blamed):
     make_recording(tmp_path, Training(**FIRING["growing-step-time by a function"][0]))
     m = measure(SOURCE.read(tmp_path))
-    few = replace(m, ledger=replace(m.ledger, gap_stacks={("output", "save_mask_images (train.py:80)"): stacks}))
+    few = replace(m, ledger=replace(m.ledger, gap_stacks={function_part("output", "save_mask_images", "train.py", 80): stacks}))
 
     answers = growing_step_time.judge(few), slow_callback.judge(few)
 
@@ -383,7 +384,7 @@ def test_appending_spares_a_file_that_begins_long_all_but_its_opening(tmp_path, 
     answer = growing_file.judge(replace(m, over_time=replace(m.over_time, written=written)))
 
     assert isinstance(answer, Judged)
-    left_ms = float((m.ledger.of(*growth.part) - answer.counterfactual.expected.removed_ns).mean()) / 1e6
+    left_ms = float((m.ledger.of_parts(growth.part) - answer.counterfactual.expected.removed_ns).mean()) / 1e6
     assert left_ms == pytest.approx(OPENING_MS if is_known else OPENING_MS + 4, abs=0.8)
     assert answer.counterfactual.worse.removed_ns.mean() <= growth.above_ns.mean()
     assert answer.counterfactual.assumes.endswith("no longer than at first") is not is_known

@@ -13,6 +13,7 @@ import pytest
 from slowstep.analyses.measurements import measure
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.law import Diagnosis
+from slowstep.parts import Part, PartKind
 from slowstep.sources import recording
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
@@ -64,7 +65,7 @@ def test_the_true_gain_lies_in_the_predicted_interval(script: str) -> None:
 def test_ending_workers_wherever_their_iterator_is_dropped_is_the_loaders_time() -> None:
     finding = judged("iterator_recreated", "problem").diagnosis.findings[0]
 
-    assert "loader shut-down" in finding.claims
+    assert Part("preprocess", PartKind.LOADER_END) in finding.claims
     assert finding.gain.high is not None
     # A new iterator for each batch also has every page of the model copied after each fork.
     truth = judged("iterator_recreated", "problem").step_ms / judged("iterator_recreated", "fixed").step_ms

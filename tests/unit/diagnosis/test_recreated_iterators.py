@@ -11,6 +11,7 @@ from made_recordings import MS
 from slowstep.analyses.measurements import measure
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules.iterator_recreated import judge
+from slowstep.parts import COLLECTION
 
 STEPS = 60
 MADE_MS, FREED_MS, COLLECTED_MS, BATCH_MS = 50.0, 10.0, 7.0, 1.0
@@ -45,4 +46,4 @@ def test_freeing_goes_with_iterators_and_so_does_the_collection_of_what_they_hav
     made = MADE_MS + FREED_MS
     expected = {"expected": made + COLLECTED_MS * goes, "worse": 0.9 * made, "better": made + COLLECTED_MS}
     assert removed == pytest.approx(expected, abs=0.5)
-    assert ("garbage collection" in answer.finding.claims) is goes
+    assert (COLLECTION in answer.finding.claims) is goes

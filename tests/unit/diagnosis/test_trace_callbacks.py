@@ -3,19 +3,23 @@ from __future__ import annotations
 import pytest
 
 from made_measured_traces import gaps_of, made_measured
+from made_parts import span_part
+from slowstep.analyses.trace.parts import FORWARD
 from slowstep.analyses.trace.scenarios import NO_CALLBACKS
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules.slow_callback import judge_trace
 from slowstep.findings import NotJudged
+from slowstep.parts import VALIDATION
 
-SAVING = ("output", "save_images")
+SAVING = span_part("output", "save_images")
+LOG = span_part("output", "log")
 
 
 def test_a_range_that_takes_its_time_is_named_and_its_gain_is_the_rest() -> None:
-    answer = judge_trace(made_measured(has_device=False, ledger={SAVING: 25.0}, rest=("compute", "forward")))
+    answer = judge_trace(made_measured(has_device=False, ledger={SAVING: 25.0}, rest=FORWARD))
 
     assert isinstance(answer, Judged)
-    assert answer.finding.claims == ("save_images",)
+    assert answer.finding.claims == (SAVING,)
     gain = answer.finding.gain
     assert gain.predicted == pytest.approx(100 / 75)
     assert gain.low is not None
@@ -24,7 +28,7 @@ def test_a_range_that_takes_its_time_is_named_and_its_gain_is_the_rest() -> None
 
 
 def test_a_gain_that_differs_from_step_to_step_has_a_wide_interval() -> None:
-    uneven = judge_trace(made_measured(steps=4, has_device=False, ledger={SAVING: [0.0, 0.0, 0.0, 60.0]}, rest=("compute", "forward")))
+    uneven = judge_trace(made_measured(steps=4, has_device=False, ledger={SAVING: [0.0, 0.0, 0.0, 60.0]}, rest=FORWARD))
 
     assert isinstance(uneven, Judged)
     assert uneven.finding.gain.low is not None
@@ -33,31 +37,31 @@ def test_a_gain_that_differs_from_step_to_step_has_a_wide_interval() -> None:
 
 @pytest.mark.parametrize(
     ("ledger", "has_device"),
-    [({SAVING: 2.0}, False), ({("output", "validation"): 40.0}, False), ({}, False), ({SAVING: 25.0}, True)],
+    [({SAVING: 2.0}, False), ({VALIDATION: 40.0}, False), ({}, False), ({SAVING: 25.0}, True)],
     ids=["too short", "validation", "nothing", "with a device"],
 )
 def test_what_is_short_or_said_by_others_is_not_blamed(ledger, has_device) -> None:
-    assert judge_trace(made_measured(has_device=has_device, ledger=ledger, rest=("compute", "forward"))) is None
+    assert judge_trace(made_measured(has_device=has_device, ledger=ledger, rest=FORWARD)) is None
 
 
 def test_what_a_device_did_meanwhile_must_be_seen() -> None:
-    answer = judge_trace(made_measured(has_device=False, ledger={SAVING: 25.0}, rest=("compute", "forward"), facts={"vendor": "nvidia"}))
+    answer = judge_trace(made_measured(has_device=False, ledger={SAVING: 25.0}, rest=FORWARD, facts={"vendor": "nvidia"}))
 
     assert isinstance(answer, NotJudged)
     assert "no work of the device" in answer.reason
 
 
 def saving(ms: float, *, between_steps: bool = False) -> list[dict[str, object]]:
-    return gaps_of(ms, stage="output", part="save_images", call="save_images", between_steps=between_steps)
+    return gaps_of(ms, stage="output", part=SAVING, call="save_images", between_steps=between_steps)
 
 
 def test_with_a_device_a_range_inside_the_steps_is_judged_by_the_time_that_the_device_lacks() -> None:
-    m = made_measured(tables={"gaps": [*saving(20.0), *gaps_of(4.0, gap=1, stage="output", part="log")]}, replay={NO_CALLBACKS: 80.0})
+    m = made_measured(tables={"gaps": [*saving(20.0), *gaps_of(4.0, gap=1, stage="output", part=LOG)]}, replay={NO_CALLBACKS: 80.0})
 
     answer = judge_trace(m)
 
     assert isinstance(answer, Judged)
-    assert answer.finding.claims == ("save_images", "log")
+    assert answer.finding.claims == (SAVING, LOG)
     assert answer.finding.share == pytest.approx(0.24)
     assert answer.finding.title.startswith("save_images holds")
     assert answer.finding.gain.predicted == pytest.approx(1.25)
@@ -69,18 +73,18 @@ def test_with_a_device_gaps_between_steps_and_short_ones_are_no_callbacks(gaps: 
 
 
 def test_ranges_that_lie_between_steps_are_left_to_the_rule_on_these() -> None:
-    between = gaps_of(1.0, gap=1, stage="output", part="log", between_steps=True)
+    between = gaps_of(1.0, gap=1, stage="output", part=LOG, between_steps=True)
 
     answer = judge_trace(made_measured(tables={"gaps": [*saving(20.0), *between]}, replay={NO_CALLBACKS: 79.0}))
 
     assert isinstance(answer, Judged)
-    assert answer.finding.claims == ("save_images",)
+    assert answer.finding.claims == (SAVING,)
     assert answer.finding.share == pytest.approx(0.20)
     assert answer.finding.gain.predicted is not None
 
 
 def test_the_gain_is_not_that_of_taking_away_what_is_between_steps_too() -> None:
-    between = gaps_of(10.0, gap=1, stage="output", part="log", between_steps=True)
+    between = gaps_of(10.0, gap=1, stage="output", part=LOG, between_steps=True)
 
     answer = judge_trace(made_measured(tables={"gaps": [*saving(20.0), *between]}, replay={NO_CALLBACKS: 70.0}))
 

@@ -8,14 +8,16 @@ import pytest
 
 from judged_traces import evidence, finding, judged
 from made_measured_traces import gaps_of, made_measured
+from made_parts import span_part
+from slowstep.analyses.trace.parts import FORWARD
 from slowstep.analyses.trace.scenarios import NO_WORK_BETWEEN_STEPS, NO_WRITES
 from slowstep.diagnosis.trace_engine import diagnose_trace
 
-SAVING = ("store", "save_checkpoint")
+SAVING = span_part("store", "save_checkpoint")
 
 
 def on_a_processor(ms: float | list[float]) -> Any:
-    return made_measured(has_device=False, ledger={SAVING: ms}, rest=("compute", "forward"))
+    return made_measured(has_device=False, ledger={SAVING: ms}, rest=FORWARD)
 
 
 def test_a_named_write_is_a_blocking_checkpoint_and_its_gain_is_the_rest() -> None:
@@ -23,7 +25,7 @@ def test_a_named_write_is_a_blocking_checkpoint_and_its_gain_is_the_rest() -> No
 
     assert (diagnosis.verdict.state, diagnosis.verdict.rule) == ("bottleneck", "blocking-checkpoint")
     found = diagnosis.findings[0]
-    assert (found.stage, found.claims) == ("store", ("save_checkpoint",))
+    assert (found.stage, found.claims) == ("store", (SAVING,))
     assert found.gain.predicted == pytest.approx(100 / 30)
     assert found.fixes[0].lever is not None
     assert evidence(found, "steps with it").value == 10
@@ -43,7 +45,7 @@ def test_short_writes_and_none_are_no_finding(m) -> None:
 
 @pytest.mark.parametrize("between", [True, False])
 def test_with_a_device_writes_are_judged_wherever_they_are_and_lead_over_the_gap_that_they_make(between) -> None:
-    gaps = gaps_of(30.0, stage="store", part="save_checkpoint", call="save_checkpoint", between_steps=between)
+    gaps = gaps_of(30.0, stage="store", part=SAVING, call="save_checkpoint", between_steps=between)
     m = made_measured(tables={"gaps": gaps}, replay={NO_WRITES: 70.0, NO_WORK_BETWEEN_STEPS: 65.0})
 
     assert finding("blocking-checkpoint", m).gain.predicted == pytest.approx(100 / 70)

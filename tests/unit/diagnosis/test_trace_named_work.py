@@ -8,14 +8,17 @@ import pytest
 
 from judged_traces import finding, judged
 from made_measured_traces import made_measured
+from made_parts import span_part
+from slowstep.analyses.trace.parts import KERNELS, piece
 from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.parts import VALIDATION
 
 NAME = "beside-the-model"
 
 
 def validating(ms: float, *, steps: tuple[int, ...] = (3,)) -> dict[str, list[dict[str, Any]]]:
     """Rows of the table in which so many ms of those steps are a validation's."""
-    return {"named_work": [{"step": k, "stage": "output", "part": "validation", "kernels": 9, "ns": int(ms * 1e6)} for k in steps]}
+    return {"named_work": [{"step": k, "part": VALIDATION, "kernels": 9, "ns": int(ms * 1e6)} for k in steps]}
 
 
 def test_a_validation_that_fills_a_step_is_named_and_the_training_is_not_healthy():
@@ -24,7 +27,7 @@ def test_a_validation_that_fills_a_step_is_named_and_the_training_is_not_healthy
     found, verdict = finding(NAME, m), diagnose_trace(m).verdict
 
     assert found.title == "the device computes for validation 38 % of the time"
-    assert found.claims == ("kernels: validation",)
+    assert found.claims == (piece(KERNELS, "validation"),)
     assert found.gain.predicted is None
     assert verdict.state == "undetermined"
     assert "beside-the-model" in verdict.summary
@@ -32,7 +35,7 @@ def test_a_validation_that_fills_a_step_is_named_and_the_training_is_not_healthy
 
 def test_the_name_that_holds_most_is_told():
     rows = validating(50.0, steps=(1, 2))["named_work"]
-    rows += [{"step": 1, "stage": "output", "part": "metrics", "kernels": 1, "ns": 60_000_000}]
+    rows += [{"step": 1, "part": span_part("output", "metrics"), "kernels": 1, "ns": 60_000_000}]
 
     assert "validation 10 %" in finding(NAME, made_measured(tables={"named_work": rows})).title
 

@@ -6,13 +6,14 @@ import pytest
 
 from judged_traces import evidence, finding, judged, reason
 from made_measured_traces import EVERYTHING, gaps_of, made_measured
+from made_parts import dry_part
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import COPIES, DEVICE_COPIES, RUN_DRY, piece
+from slowstep.analyses.trace.parts import COPIES, DEVICE_COPIES, piece
 from slowstep.analyses.trace.scenarios import COPIES_OVERLAPPED, COPIES_PINNED, NO_DEVICE_COPIES, NO_REPEATED_COPIES
 from slowstep.diagnosis.rule import Judged
 
 MB = 1_000_000
-TO_DEVICE = piece(COPIES, "to the device")
+TO_DEVICE = piece(COPIES["h2d"], "to the device")
 SYNC = "cudaStreamSynchronize"
 BATCH = {"kind": "h2d", "operator": "aten::to", "where": "f (train.py:30)", "count": 20, "steps": 10, "bytes": 1000 * MB, "pageable": False}
 WAIT = {"call": SYNC, "operator": "aten::to", "where": "f (train.py:30)"}
@@ -24,9 +25,9 @@ def copying(exposed_ms: float, *rows: dict[str, Any], wait_ms: float = 0.0, step
     known = {"total_ms": steps * (exposed_ms + 1.0), "exposed_ms": steps * exposed_ms, "blocking": wait_ms > 0}
     copies = [BATCH | known | first, *(BATCH | {"total_ms": 1.0, "where": "f (train.py:31)"} | row for row in others)]
     waits = WAIT | {"count": steps, "steps": steps, "run_dry_ms": steps * wait_ms}
-    gaps = gaps_of(wait_ms, steps=range(steps if wait_ms else 0), stage="d2h", part=f"{RUN_DRY}{SYNC} in f (train.py:30)", **WAIT)
+    gaps = gaps_of(wait_ms, steps=range(steps if wait_ms else 0), stage="d2h", part=dry_part(SYNC, "f (train.py:30)"), **WAIT)
     tables = {"copies": copies, "synchronizations": [waits] if wait_ms else [], "gaps": gaps}
-    return made_measured(steps=steps, ledger={("h2d", COPIES): exposed_ms}, tables=tables, **more)
+    return made_measured(steps=steps, ledger={COPIES["h2d"]: exposed_ms}, tables=tables, **more)
 
 
 # exposed-copy
@@ -48,7 +49,7 @@ def test_the_wait_for_a_copy_counts_with_it_and_is_claimed():
     found = finding("exposed-copy", copying(1.0, wait_ms=5.0))
 
     assert found.share == pytest.approx(0.06)
-    assert found.claims == (TO_DEVICE, f"{RUN_DRY}{SYNC} in f (train.py:30)")
+    assert found.claims == (TO_DEVICE, dry_part(SYNC, "f (train.py:30)"))
     assert evidence(found, "of it, while copying").value == pytest.approx(0.01)
     assert evidence(found, "the host waits for").value == pytest.approx(1.0)
 
@@ -133,7 +134,7 @@ def test_pageable_copies_are_the_cause_of_what_they_hold():
     )
 
     assert (found.stage, found.names_cause) == ("h2d", True)
-    assert found.claims == (TO_DEVICE, f"{RUN_DRY}{SYNC} in f (train.py:30)")
+    assert found.claims == (TO_DEVICE, dry_part(SYNC, "f (train.py:30)"))
     assert found.share == pytest.approx(0.09)
     assert found.gain.predicted == pytest.approx(100 / 92)
     assert "pin_memory=True" in found.fixes[0].text
@@ -206,7 +207,7 @@ def test_the_line_is_asked_for_only_where_stacks_were_not_recorded():
 
 def inside(ms: Any, *rows: dict[str, Any], **more: Any) -> TraceMeasurements:
     copies = [{"kind": "d2d", "count": 10, "steps": 10, "bytes": 4000 * MB, "total_ms": 50.0} | row for row in rows]
-    return made_measured(ledger={("compute", DEVICE_COPIES): ms}, tables={"copies": copies}, **more)
+    return made_measured(ledger={DEVICE_COPIES: ms}, tables={"copies": copies}, **more)
 
 
 def test_copies_within_the_device_are_named_by_operator_and_line():

@@ -6,10 +6,12 @@ import pytest
 
 from judged_traces import evidence, finding, judged, reason
 from made_measured_traces import EVERYTHING, gaps_of, made_measured
+from made_parts import dry_part, span_part
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import INPUT_WAIT, LAUNCH, NO_LAUNCH
+from slowstep.analyses.trace.parts import INPUT_WAIT, LAUNCH, NO_LAUNCH, piece
 from slowstep.analyses.trace.scenarios import LAUNCHES_FREE, NO_INPUT_WAIT, NO_WORK_BETWEEN_STEPS
 from slowstep.diagnosis.rule import Judged
+from slowstep.parts import Part
 from slowstep.stages import UNATTRIBUTED
 
 WORKERS = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
@@ -19,7 +21,7 @@ ALONE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 def waiting(ms: Any, *, name: str = WORKERS, requests: int = 10, exposed_ms: float | None = None, **more: Any) -> TraceMeasurements:
     each = exposed_ms if exposed_ms is not None else ms if isinstance(ms, float) else max(ms)
     loader = [{"step": n, "name": name, "start_ms": 0.0, "end_ms": each + 0.2, "exposed_ms": each} for n in range(requests)]
-    return made_measured(ledger={("preprocess", INPUT_WAIT): ms}, tables={"loader": loader, "gaps": more.pop("gaps", ())}, **more)
+    return made_measured(ledger={INPUT_WAIT: ms}, tables={"loader": loader, "gaps": more.pop("gaps", ())}, **more)
 
 
 def idle(ms: float) -> list[dict[str, Any]]:
@@ -106,18 +108,20 @@ def test_few_launches_in_the_trace_leave_a_small_wait_unjudged_and_a_large_one_f
 # gaps-between-steps
 
 
-def between(ms: float, part: str = LAUNCH, stage: str = "compute", **more: Any) -> TraceMeasurements:
+def between(ms: float, part: Part = LAUNCH, **more: Any) -> TraceMeasurements:
     cause = {name: more.pop(name) for name in ("call", "operator", "where", "between_steps") if name in more}
-    return made_measured(tables={"gaps": gaps_of(ms, stage=stage, part=part, **({"between_steps": True} | cause))}, **more)
+    return made_measured(tables={"gaps": gaps_of(ms, part=part, **({"between_steps": True} | cause))}, **more)
 
 
 def test_a_callback_between_steps_is_named_and_claims_its_part():
+    confusion = span_part("output", "Confusion.on_train_batch_end")
+
     found = finding(
         "gaps-between-steps",
-        between(12.0, "Confusion.on_train_batch_end", "output", where="f (train.py:7)", replay={NO_WORK_BETWEEN_STEPS: 89.0}),
+        between(12.0, confusion, where="f (train.py:7)", replay={NO_WORK_BETWEEN_STEPS: 89.0}),
     )
 
-    assert (found.stage, found.claims, found.names_cause) == ("output", ("Confusion.on_train_batch_end",), True)
+    assert (found.stage, found.claims, found.names_cause) == ("output", (confusion,), True)
     assert found.share == pytest.approx(0.12)
     assert "Confusion.on_train_batch_end in f (train.py:7)" in found.title
     assert "once in 10 steps" in found.fixes[0].text
@@ -141,7 +145,9 @@ def test_a_range_around_host_work_names_it():
 
 
 def test_a_function_is_named_with_its_line_once():
-    found = finding("gaps-between-steps", between(12.0, "save_masks in f (train.py:143)", "output", where="f (/home/me/train.py:143)"))
+    found = finding(
+        "gaps-between-steps", between(12.0, span_part("output", "save_masks in f (train.py:143)"), where="f (/home/me/train.py:143)")
+    )
 
     assert found.title.endswith(": save_masks in f (train.py:143)")
 
@@ -174,8 +180,8 @@ def test_a_gap_below_five_percent_is_no_finding(ms, fires):
     "gap",
     [
         {"between_steps": False},
-        {"part": INPUT_WAIT, "stage": "preprocess"},
-        {"part": "device idle after cudaStreamSynchronize", "stage": "d2h"},
+        {"part": INPUT_WAIT},
+        {"part": dry_part("cudaStreamSynchronize")},
     ],
 )
 def test_gaps_inside_steps_waits_for_input_and_run_dry_time_are_left_to_others(gap):
@@ -249,8 +255,8 @@ def test_host_work_is_named_by_the_costliest_of_its_long_stretches():
     gaps = [
         row
         for number, (name, ms, count) in enumerate(stretches)
-        for piece in range(count)
-        for row in gaps_of(ms, gap=100 * number + piece, part=LAUNCH, operator=name)
+        for stretch in range(count)
+        for row in gaps_of(ms, gap=100 * number + stretch, part=LAUNCH, operator=name)
     ]
 
     found = finding("launch-bound", made_measured(tables={"gaps": gaps}))
@@ -266,7 +272,9 @@ def test_a_graph_keeps_the_numbers_and_fusing_may_not():
     assert [fix.changes_numerics for fix in fixes] == [False, True, True]
 
 
-@pytest.mark.parametrize(("inside", "claims"), [(30.0, ("launch", "launch: between steps")), (8.0, ("launch: inside steps", "launch"))])
+@pytest.mark.parametrize(
+    ("inside", "claims"), [(30.0, (LAUNCH, piece(LAUNCH, "between steps"))), (8.0, (piece(LAUNCH, "inside steps"), LAUNCH))]
+)
 def test_of_launches_inside_and_between_steps_the_larger_claims_the_part_and_the_other_a_piece(inside, claims):
     gaps = [*gaps_of(inside, part=LAUNCH), *gaps_of(12.0, gap=1, part=LAUNCH, between_steps=True)]
     m = made_measured(tables={"gaps": gaps})

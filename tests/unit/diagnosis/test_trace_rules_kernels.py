@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from made_measured_traces import EVERYTHING, made_measured
+from made_parts import dry_part
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import KERNELS, LAUNCH, piece, whole
+from slowstep.analyses.trace.parts import FORWARD, INPUT_WAIT, KERNELS, LAUNCH, NOTHING_RECORDED, piece
 from slowstep.analyses.trace.scenarios import ALIGNED_SHAPES, FUSED_ELEMENTWISE, HALF_PRECISION, LARGER_BATCH, SINGLE_PRECISION
 from slowstep.diagnosis.rule import Answer, Judged
 from slowstep.findings import Finding, NotJudged
@@ -61,7 +62,7 @@ def busy(*kernels: dict[str, Any], idle_ms: float = 0.0, **more: Any) -> TraceMe
     rest = 10 * (100.0 - idle_ms) - sum(row["total_ms"] for row in kernels)
     rows = [*kernels, kernel("other", "other", rest, "int64")] if rest > 0 else list(kernels)
     tables = {"kernels": rows} | more.pop("tables", {})
-    return made_measured(ledger={("compute", LAUNCH): idle_ms} if idle_ms else None, tables=tables, **more)
+    return made_measured(ledger={LAUNCH: idle_ms} if idle_ms else None, tables=tables, **more)
 
 
 KERNEL_RULES = ("full_precision_matmul", "tensor_core_misaligned_shapes", "unfused_elementwise", "small_batch")
@@ -273,20 +274,18 @@ def test_a_metric_in_float64_is_no_finding():
 
 def test_operators_in_float64_are_found_on_the_host_where_there_is_no_device():
     placed = [{"place": "host", "precision": "float64", "operators": 10, "ns": 5, "share": 0.5}]
-    m = made_measured(
-        has_device=False, ledger={("compute", "forward"): 60.0}, rest=("preprocess", "waiting for input"), tables={"placement": placed}
-    )
+    m = made_measured(has_device=False, ledger={FORWARD: 60.0}, rest=INPUT_WAIT, tables={"placement": placed})
 
     found = finding("double_precision", m)
 
     assert found.share == pytest.approx(0.3)
-    assert [whole(claim) for claim in found.claims] == ["forward"]
+    assert [claim.whole for claim in found.claims] == [FORWARD]
     assert found.gain.predicted is None
 
 
 def test_without_types_the_hosts_precision_is_not_judged():
     placed = [{"place": "host", "precision": "unknown", "operators": 10, "ns": 5, "share": 1.0}]
-    m = made_measured(has_device=False, rest=("compute", "forward"), tables={"placement": placed})
+    m = made_measured(has_device=False, rest=FORWARD, tables={"placement": placed})
 
     assert "record_shapes=True" in reason("double_precision", m)
 
@@ -407,8 +406,8 @@ def test_gaps_between_long_kernels_do_not_tell_of_a_small_batch():
 
 
 def test_without_runtime_calls_small_batches_are_not_judged():
-    idle = [{"step": step, "stage": "unattributed", "part": "nothing recorded", "end_ms": 60.0} for step in range(10)]
-    m = made_measured(ledger={("unattributed", "nothing recorded"): 60.0}, recorded=EVERYTHING - {"runtime"}, tables={"gaps": idle})
+    idle = [{"step": step, "part": NOTHING_RECORDED, "end_ms": 60.0} for step in range(10)]
+    m = made_measured(ledger={NOTHING_RECORDED: 60.0}, recorded=EVERYTHING - {"runtime"}, tables={"gaps": idle})
 
     assert "runtime" in reason("small_batch", m)
     assert judge("small_batch", busy(recorded=EVERYTHING - {"runtime"})) is None
@@ -418,6 +417,6 @@ def test_without_runtime_calls_small_batches_are_not_judged():
 
 
 def test_a_claim_on_a_piece_leads_back_to_its_part():
-    assert whole(piece(KERNELS, "matmul, float32")) == KERNELS
-    assert whole("device idle after cudaFree in f (train.py:3): loss scaling") == "device idle after cudaFree in f (train.py:3)"
-    assert whole("callback: on_train_batch_end") == "callback: on_train_batch_end"
+    assert piece(KERNELS, "matmul, float32").whole == KERNELS
+    assert piece(dry_part("cudaFree", "f (train.py:3)"), "loss scaling").whole == dry_part("cudaFree", "f (train.py:3)")
+    assert KERNELS.whole == KERNELS

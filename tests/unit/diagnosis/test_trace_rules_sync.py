@@ -3,13 +3,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import polars as pl
 import pytest
 
 from judged_traces import evidence, finding, judged, reason
-from made_measured_traces import EVERYTHING, gaps_of, made_measured
+from made_measured_traces import EVERYTHING, gaps_of, made_measured, measured_table
+from made_parts import dry_part
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import COPIES, LAUNCH, NO_LAUNCH, RUN_DRY, piece
+from slowstep.analyses.trace.parts import COPIES, LAUNCH, NO_LAUNCH, piece
 from slowstep.analyses.trace.scenarios import LAUNCHES_FREE, NO_READBACKS, NO_SYNCHRONIZATION
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trace_engine import diagnose_trace
@@ -19,10 +19,6 @@ SYNC = "cudaStreamSynchronize"
 MB = 1_000_000
 
 
-def part(call: str, where: str | None) -> str:
-    return f"{RUN_DRY}{call} in {where}" if where else f"{RUN_DRY}{call}"
-
-
 def wait(
     ms: float, *, call: str = SYNC, operator: str | None = "aten::item", where: str | None = "f (train.py:41)", **row: Any
 ) -> dict[str, Any]:
@@ -30,7 +26,7 @@ def wait(
     on = list(row.pop("on", range(10)))
     place = {"call": call, "operator": operator, "where": where}
     known = {"count": len(on), "steps": len(on), "host_wait_ms": 2 * ms * len(on), "run_dry_ms": ms * len(on)}
-    return {"gaps": gaps_of(ms, steps=on, stage="d2h", part=part(call, where), **place), "call": place | known | row}
+    return {"gaps": gaps_of(ms, steps=on, stage="d2h", part=dry_part(call, where), **place), "call": place | known | row}
 
 
 def dry(*waits: dict[str, Any], **more: Any) -> TraceMeasurements:
@@ -49,7 +45,7 @@ def test_a_synchronizing_call_is_named_with_its_line_and_claims_its_part():
 
     found = finding("host-sync", m)
 
-    assert (found.stage, found.claims, found.names_cause) == ("d2h", (f"{RUN_DRY}cudaDeviceSynchronize in f (train.py:9)",), True)
+    assert (found.stage, found.claims, found.names_cause) == ("d2h", (dry_part("cudaDeviceSynchronize", "f (train.py:9)"),), True)
     assert found.share == pytest.approx(0.12)
     assert found.title.startswith("cudaDeviceSynchronize in f (train.py:9) waits")
     assert found.gain.predicted == pytest.approx(100 / 88)
@@ -63,7 +59,7 @@ def test_several_calls_stand_together_the_costliest_first():
     found = finding("host-sync", m)
 
     assert found.share == pytest.approx(0.06)
-    assert found.claims == (f"{RUN_DRY}{SYNC} in f (loss.py:8)", f"{RUN_DRY}{SYNC} in f (loss.py:3)")
+    assert found.claims == (dry_part(SYNC, "f (loss.py:8)"), dry_part(SYNC, "f (loss.py:3)"))
     assert "aten::unique in f (loss.py:8) and 1 more" in found.title
 
 
@@ -85,7 +81,7 @@ def test_calls_of_the_allocator_are_left_to_the_rule_about_it(call):
 def test_a_wait_that_the_table_of_calls_does_not_know_is_found_by_its_part():
     found = finding("host-sync", made_measured(tables={"gaps": wait(12.0, where=None)["gaps"]}))
 
-    assert found.claims == (f"{RUN_DRY}{SYNC}",)
+    assert found.claims == (dry_part(SYNC),)
 
 
 def test_a_read_back_now_and_then_is_a_synchronization():
@@ -122,7 +118,7 @@ def test_a_loss_that_is_read_in_every_step_is_named():
 
     found = finding("readback-every-step", m)
 
-    assert (found.stage, found.claims, found.names_cause) == ("d2h", (f"{RUN_DRY}{SYNC} in f (train.py:41)",), True)
+    assert (found.stage, found.claims, found.names_cause) == ("d2h", (dry_part(SYNC, "f (train.py:41)"),), True)
     assert found.share == pytest.approx(0.09)
     assert found.title.startswith("aten::item in f (train.py:41) reads a value back in every step")
     assert found.gain.predicted == pytest.approx(100 / 90)
@@ -156,7 +152,8 @@ def test_in_a_window_of_one_step_nothing_is_known_of_every_step_and_the_wait_is_
 @pytest.mark.parametrize(("scaler_ms", "left_out"), [(5.0, True), (4.0, False)])
 def test_a_gradient_scalers_read_back_is_left_to_the_rule_about_it(scaler_ms, left_out):
     m = dry(wait(9.0, reads_back=True, bytes=40))
-    reads = pl.DataFrame({"part": [part(SYNC, "f (train.py:41)")] * 10, "run_dry_ns": [round(scaler_ms * 1e6)] * 10})
+    read = {"part": dry_part(SYNC, "f (train.py:41)"), "run_dry_ms": scaler_ms}
+    reads = measured_table("loss_scaling", [read] * 10)
     m = replace(m, tables={**m.tables, "loss_scaling": reads})
 
     assert (judged("readback-every-step", m) is None) is left_out
@@ -191,7 +188,7 @@ def late(readbacks_gone_ms: float) -> TraceMeasurements:
 def test_a_read_back_that_keeps_the_host_from_running_ahead_is_the_cause_of_the_launches_that_come_late():
     found = finding("readback-every-step", late(84.0))
 
-    assert (found.stage, found.claims) == ("compute", (f"{RUN_DRY}{SYNC} in f (train.py:41)", LAUNCH))
+    assert (found.stage, found.claims) == ("compute", (dry_part(SYNC, "f (train.py:41)"), LAUNCH))
     assert found.share == pytest.approx(0.16)
     assert "the host then cannot launch ahead of the device" in found.title
     assert evidence(found, "of it, idle right after").value == pytest.approx(0.01)
@@ -224,7 +221,7 @@ LARGE = {"kind": "d2h", "operator": "aten::to", "where": "f (train.py:60)", "cou
 def large(wait_ms: float, exposed_ms: float, **copy: Any) -> TraceMeasurements:
     row = LARGE | {"total_ms": 10 * exposed_ms, "exposed_ms": 10 * exposed_ms} | copy
     waits = wait(wait_ms, operator="aten::to", where="f (train.py:60)", reads_back=True, bytes=row["bytes"])
-    return dry(waits, ledger={("d2h", COPIES): exposed_ms}, tables={"copies": [row]}, replay={NO_READBACKS: 80.0})
+    return dry(waits, ledger={COPIES["d2h"]: exposed_ms}, tables={"copies": [row]}, replay={NO_READBACKS: 80.0})
 
 
 def test_an_output_copied_to_the_host_is_found_with_its_size_and_both_its_parts():
@@ -233,7 +230,7 @@ def test_an_output_copied_to_the_host_is_found_with_its_size_and_both_its_parts(
     found = finding("large-readback", m)
 
     assert (found.stage, found.names_cause) == ("d2h", True)
-    assert found.claims == (piece(COPIES, "to the host"), f"{RUN_DRY}{SYNC} in f (train.py:60)")
+    assert found.claims == (piece(COPIES["d2h"], "to the host"), dry_part(SYNC, "f (train.py:60)"))
     assert found.share == pytest.approx(0.12)
     assert found.title.startswith("copies of 32.0 MB to the host")
     assert "(aten::to in f (train.py:60))" in found.title

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from made_measured_traces import EVERYTHING, made_measured
+from made_parts import dry_part
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import COLLECTIVES, FORWARD, LAUNCH, piece
 from slowstep.analyses.trace.scenarios import (
@@ -21,8 +22,8 @@ from slowstep.diagnosis.engine import rules
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged
 from slowstep.findings import Finding, NotJudged
 
-SYNC = "device idle after cudaStreamSynchronize in f (train.py:55)"
-FREE = "device idle after cudaFree"
+SYNC = dry_part("cudaStreamSynchronize", "f (train.py:55)")
+FREE = dry_part("cudaFree")
 TORCH = {"framework": "torch"}
 
 
@@ -91,7 +92,7 @@ def on_host(idle_ms: float, *, launch_ms: float | None = None, where: str | None
         "gaps": found,
         "placement": [{"place": "host", "precision": "float32", "operators": 5, "ns": 1, "share": 1.0}],
     }
-    return made_measured(ledger={("compute", LAUNCH): (idle_ms + 9.0) if launch_ms is None else launch_ms}, tables=tables, **more)
+    return made_measured(ledger={LAUNCH: (idle_ms + 9.0) if launch_ms is None else launch_ms}, tables=tables, **more)
 
 
 def test_an_operator_on_the_host_is_found_with_its_line():
@@ -120,7 +121,7 @@ def test_an_operator_that_mostly_runs_on_the_device_is_not_blamed_for_its_gaps()
         {"name": "aten::unique", "where": "f (train.py:41)", "host_total_ms": 2.0, "host_self_ms": 2.0, "on_host": True},
         {"name": "aten::unique", "where": "f (train.py:41)", "host_total_ms": 9.0, "host_self_ms": 9.0, "on_host": False},
     ]
-    mixed = made_measured(ledger={("compute", LAUNCH): 20.0}, tables={"operators": both, "gaps": m.table("gaps").to_dicts()})
+    mixed = made_measured(ledger={LAUNCH: 20.0}, tables={"operators": both, "gaps": m.table("gaps").to_dicts()})
 
     assert judge("operation-on-host", mixed) is None
 
@@ -135,7 +136,7 @@ def test_without_stacks_the_operator_is_found_and_the_option_named():
 def test_unknown_places_are_not_judged():
     operators = [{"name": "aten::mm", "host_total_ms": 1.0, "host_self_ms": 1.0, "on_host": None}]
 
-    m = made_measured(ledger={("compute", LAUNCH): 6.0}, tables={"operators": operators, "gaps": gaps(6.0)})
+    m = made_measured(ledger={LAUNCH: 6.0}, tables={"operators": operators, "gaps": gaps(6.0)})
 
     assert "where operators ran" in reason("operation-on-host", m)
     assert judge("operation-on-host", made_measured(tables={"operators": operators})) is None
@@ -169,9 +170,7 @@ def compiled(ms: float, steps: int = 10, **more: Any) -> list[dict[str, Any]]:
 
 
 def test_compiling_in_the_steps_is_found():
-    m = made_measured(
-        ledger={("compute", LAUNCH): 45.0}, tables={"compilations": compiled(40.0)}, replay={NO_COMPILATION: 60.0}, facts=TORCH
-    )
+    m = made_measured(ledger={LAUNCH: 45.0}, tables={"compilations": compiled(40.0)}, replay={NO_COMPILATION: 60.0}, facts=TORCH)
 
     found = finding("recompilation", m)
 
@@ -183,15 +182,13 @@ def test_compiling_in_the_steps_is_found():
 
 
 def test_compiling_stands_in_the_stage_that_was_charged():
-    m = made_measured(
-        ledger={("d2h", "device idle after cudaFree"): 45.0}, tables={"compilations": compiled(40.0, part="device idle after cudaFree")}
-    )
+    m = made_measured(ledger={dry_part("cudaFree"): 45.0}, tables={"compilations": compiled(40.0, part=dry_part("cudaFree"))})
 
     assert finding("recompilation", m).stage == "d2h"
 
 
 def test_compiling_in_one_step_of_ten_is_uncertain_and_not_hidden():
-    m = made_measured(ledger={("compute", LAUNCH): 45.0}, tables={"compilations": compiled(40.0, steps=1)})
+    m = made_measured(ledger={LAUNCH: 45.0}, tables={"compilations": compiled(40.0, steps=1)})
 
     found = finding("recompilation", m)
 
@@ -201,7 +198,7 @@ def test_compiling_in_one_step_of_ten_is_uncertain_and_not_hidden():
 
 @pytest.mark.parametrize(("given", "said"), ONE_STEP, ids=["no marks", "chosen", "one"])
 def test_compiling_that_may_be_the_first_is_not_judged(given, said):
-    m = made_measured(ledger={("compute", LAUNCH): 45.0}, tables={"compilations": compiled(40.0, steps=1)}, **given)
+    m = made_measured(ledger={LAUNCH: 45.0}, tables={"compilations": compiled(40.0, steps=1)}, **given)
 
     answer = judge("recompilation", m)
 
@@ -214,11 +211,11 @@ def test_compiling_beside_a_busy_device_costs_nothing():
 
 
 def test_compiling_of_less_than_three_percent_is_no_finding():
-    assert judge("recompilation", made_measured(ledger={("compute", LAUNCH): 3.0}, tables={"compilations": compiled(2.9)})) is None
+    assert judge("recompilation", made_measured(ledger={LAUNCH: 3.0}, tables={"compilations": compiled(2.9)})) is None
 
 
 def test_without_a_device_compiling_is_found_on_the_host():
-    m = made_measured(has_device=False, rest=("compute", FORWARD), tables={"compilations": compiled(40.0, part=None)})
+    m = made_measured(has_device=False, rest=FORWARD, tables={"compilations": compiled(40.0, part=None)})
 
     assert finding("recompilation", m).claims == (piece(FORWARD, "compiling"),)
 
@@ -226,9 +223,7 @@ def test_without_a_device_compiling_is_found_on_the_host():
 def test_a_trace_of_the_device_alone_does_not_tell_of_compiling():
     shown = {"recorded": {"device", "runtime"}, "facts": TORCH}
 
-    assert "TORCH_LOGS=recompiles" in reason(
-        "recompilation", made_measured(ledger={("compute", LAUNCH): 3.0}, tables={"gaps": gaps(3.0)}, **shown)
-    )
+    assert "TORCH_LOGS=recompiles" in reason("recompilation", made_measured(ledger={LAUNCH: 3.0}, tables={"gaps": gaps(3.0)}, **shown))
     assert judge("recompilation", made_measured(**shown)) is None
 
 
@@ -244,7 +239,7 @@ HALF = {"name": "h16816gemm", "class": "matmul", "total_ms": 900.0, "precision":
 
 
 def test_the_scalers_read_back_is_found():
-    m = made_measured(ledger={("d2h", SYNC): 8.0}, tables={"loss_scaling": scaled(8.0)}, replay={NO_LOSS_SCALING: 92.5}, facts=TORCH)
+    m = made_measured(ledger={SYNC: 8.0}, tables={"loss_scaling": scaled(8.0)}, replay={NO_LOSS_SCALING: 92.5}, facts=TORCH)
 
     found = finding("loss-scaling-gaps", m)
 
@@ -258,25 +253,25 @@ def test_the_scalers_read_back_is_found():
 
 
 def test_where_another_read_back_shares_the_part_the_scaler_claims_its_piece():
-    m = made_measured(ledger={("d2h", SYNC): 30.0}, tables={"loss_scaling": scaled(8.0)})
+    m = made_measured(ledger={SYNC: 30.0}, tables={"loss_scaling": scaled(8.0)})
 
     assert finding("loss-scaling-gaps", m).claims == (piece(SYNC, "loss scaling"),)
 
 
 def test_devices_without_bfloat16_are_told_of_fused_optimizers_only():
-    m = made_measured(ledger={("d2h", SYNC): 8.0}, tables={"loss_scaling": scaled(8.0)}, compute_capability=7.0)
+    m = made_measured(ledger={SYNC: 8.0}, tables={"loss_scaling": scaled(8.0)}, compute_capability=7.0)
 
     assert ["bfloat16" in fix.text for fix in finding("loss-scaling-gaps", m).fixes] == [False]
 
 
 def test_a_scaler_that_does_not_let_the_device_run_dry_is_no_finding():
-    m = made_measured(ledger={("d2h", SYNC): 2.9}, tables={"loss_scaling": scaled(2.9), "kernels": [HALF]})
+    m = made_measured(ledger={SYNC: 2.9}, tables={"loss_scaling": scaled(2.9), "kernels": [HALF]})
 
     assert judge("loss-scaling-gaps", m) is None
 
 
 def test_a_float16_training_without_operators_is_not_judged():
-    idle = {"ledger": {("compute", LAUNCH): 3.0}, "recorded": {"device", "runtime"}}
+    idle = {"ledger": {LAUNCH: 3.0}, "recorded": {"device", "runtime"}}
     m = made_measured(tables={"kernels": [HALF], "gaps": gaps(3.0)}, **idle)
 
     assert "no operators" in reason("loss-scaling-gaps", m)
@@ -284,14 +279,14 @@ def test_a_float16_training_without_operators_is_not_judged():
 
 def test_tensorflows_loss_scaling_is_not_judged():
     tables = {"kernels": [HALF], "gaps": gaps(3.0)}
-    m = made_measured(ledger={("compute", LAUNCH): 3.0}, tables=tables, facts={"framework": "tensorflow"})
+    m = made_measured(ledger={LAUNCH: 3.0}, tables=tables, facts={"framework": "tensorflow"})
 
     assert "TensorFlow" in reason("loss-scaling-gaps", m)
 
 
 def test_a_training_in_another_precision_needs_no_scaler():
     tables = {"kernels": [HALF | {"precision": "bfloat16"}], "gaps": gaps(3.0)}
-    m = made_measured(ledger={("compute", LAUNCH): 3.0}, recorded={"device", "runtime"}, tables=tables)
+    m = made_measured(ledger={LAUNCH: 3.0}, recorded={"device", "runtime"}, tables=tables)
 
     assert judge("loss-scaling-gaps", m) is None
 
@@ -304,7 +299,7 @@ def churned(ms: float, **more: Any) -> TraceMeasurements:
     found = gaps(ms, stage="d2h", part=FREE, call="cudaFree", operator="aten::empty")
     found += gaps(1.0, call="cudaMalloc", operator="aten::empty") + gaps(9.0, call="cudaStreamSynchronize", operator="aten::item")
     memory = [{"step": step, "allocator_calls": 6, "allocator_ms": 2.0, "peak_reserved_bytes": 30_000_000_000} for step in range(10)]
-    ledger = {("d2h", FREE): ms, ("compute", LAUNCH): 20.0}
+    ledger = {FREE: ms, LAUNCH: 20.0}
     return made_measured(ledger=ledger, tables={"gaps": found, "memory": memory}, **more)
 
 
@@ -330,7 +325,7 @@ def test_allocating_of_less_than_three_percent_is_no_finding():
 def test_allocating_that_may_be_the_first_calls_own_is_not_judged(given, said):
     found = gaps(60.0, call="cudaFree", operator="aten::conv2d")[:1]
 
-    answer = judge("allocator-churn", made_measured(ledger={("compute", LAUNCH): 60.0}, tables={"gaps": found}, **given))
+    answer = judge("allocator-churn", made_measured(ledger={LAUNCH: 60.0}, tables={"gaps": found}, **given))
 
     assert isinstance(answer, NotJudged)
     assert said in answer.reason
@@ -339,14 +334,14 @@ def test_allocating_that_may_be_the_first_calls_own_is_not_judged(given, said):
 def test_allocating_in_one_step_of_several_is_uncertain():
     found = gaps(60.0, call="cudaMalloc", operator="aten::conv2d")[:1]
 
-    once = finding("allocator-churn", made_measured(steps=4, ledger={("compute", LAUNCH): [60.0, 0.0, 0.0, 0.0]}, tables={"gaps": found}))
+    once = finding("allocator-churn", made_measured(steps=4, ledger={LAUNCH: [60.0, 0.0, 0.0, 0.0]}, tables={"gaps": found}))
 
     assert once.share_low < CLAIM < once.share
 
 
 @pytest.mark.parametrize("call", ["cudaMallocAsync", "cudaFreeAsync", "cudaLaunchKernel", "cudaMemcpyAsync", None])
 def test_pools_and_other_calls_are_not_the_allocators(call):
-    m = made_measured(ledger={("compute", LAUNCH): 20.0}, tables={"gaps": gaps(20.0, call=call)})
+    m = made_measured(ledger={LAUNCH: 20.0}, tables={"gaps": gaps(20.0, call=call)})
 
     assert judge("allocator-churn", m) is None
 
@@ -355,13 +350,13 @@ def test_pools_and_other_calls_are_not_the_allocators(call):
     "call", ["cudaMalloc", "cudaFree", "hipMalloc", "hipFree", "cudaHostAlloc", "cuMemAlloc_v2", "cuMemUnmap", "hipExtMallocWithFlags"]
 )
 def test_every_runtimes_calls_are_known(call):
-    m = made_measured(ledger={("compute", LAUNCH): 20.0}, tables={"gaps": gaps(20.0, call=call)})
+    m = made_measured(ledger={LAUNCH: 20.0}, tables={"gaps": gaps(20.0, call=call)})
 
     assert isinstance(judge("allocator-churn", m), Judged)
 
 
 def test_without_runtime_calls_allocating_is_not_judged():
-    m = made_measured(ledger={("compute", LAUNCH): 3.0}, recorded=EVERYTHING - {"runtime"}, tables={"gaps": gaps(3.0)})
+    m = made_measured(ledger={LAUNCH: 3.0}, recorded=EVERYTHING - {"runtime"}, tables={"gaps": gaps(3.0)})
 
     assert "runtime" in reason("allocator-churn", m)
 
@@ -377,7 +372,7 @@ def collective(count: int, exposed_ms: float, size: int | None, **more: Any) -> 
 def sharing(*collectives: dict[str, Any], **more: Any) -> TraceMeasurements:
     """Ten steps of 100 ms; what is exposed of the collectives, of the whole window, is charged to the steps alike."""
     exposed = sum(row["exposed_ms"] for row in collectives) / 10
-    return made_measured(ledger={("gradient_sharing", COLLECTIVES): exposed}, tables={"collectives": collectives}, **more)
+    return made_measured(ledger={COLLECTIVES: exposed}, tables={"collectives": collectives}, **more)
 
 
 def test_exposed_communication_is_found_with_its_bandwidth_and_its_doubt():
@@ -435,7 +430,7 @@ def test_small_collectives_are_found():
 
 
 def test_how_many_small_collectives_a_step_has_is_not_known_of_a_trace_without_steps():
-    ledger = {("gradient_sharing", COLLECTIVES): 200.0}
+    ledger = {COLLECTIVES: 200.0}
     m = made_measured(steps=1, step_ms=1000.0, mark="window", ledger=ledger, tables={"collectives": [collective(800, 200.0, 40_000)]})
 
     answer = judge("small-collectives", m)

@@ -7,15 +7,17 @@ from dataclasses import replace
 import pytest
 
 from made_measured_traces import made_measured
-from slowstep.analyses.trace.parts import INPUT_WAIT, KERNELS, NO_LAUNCH
+from made_parts import span_part
+from slowstep.analyses.trace.parts import COLLECTIVES, COPIES, INPUT_WAIT, KERNELS, NO_LAUNCH
 from slowstep.diagnosis import trace_engine
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_doubts import is_inference
 from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.parts import Part
 
 
-def finding(rule: str, predicted: float | None, *, part: str = INPUT_WAIT, stage: str = "preprocess", share: float = 0.3) -> Judged:
+def finding(rule: str, predicted: float | None, *, part: Part = INPUT_WAIT, stage: str = "preprocess", share: float = 0.3) -> Judged:
     low = None if predicted is None else max(1.0, predicted * 0.95)
     high = None if predicted is None else predicted * 1.05
     return Judged(
@@ -47,9 +49,9 @@ def answering(monkeypatch):
 
 
 def test_a_finding_that_surely_gains_is_the_bottleneck_and_what_binds_next_is_said(answering):
-    answering(finding("small", 1.05, part="a"), finding("large", 1.4, part="b"))
+    answering(finding("small", 1.05, part=span_part("output", "a")), finding("large", 1.4, part=span_part("output", "b")))
 
-    diagnosis = diagnose_trace(made_measured(ledger={("preprocess", INPUT_WAIT): 30.0}))
+    diagnosis = diagnose_trace(made_measured(ledger={INPUT_WAIT: 30.0}))
 
     assert (diagnosis.verdict.state, diagnosis.verdict.rule) == ("bottleneck", "large")
     assert [f.rule for f in diagnosis.findings] == ["large", "small"]
@@ -70,8 +72,8 @@ def test_nothing_found_is_healthy(answering):
     [
         ({"training": False}, "no backward"),
         ({"steps": 1}, "1 whole step"),
-        ({"ledger": {("unattributed", NO_LAUNCH): 20.0}}, "20 % of the time"),
-        ({"ledger": {("unattributed", NO_LAUNCH): 20.0}, "coverage": {"kernels_with_launch": 0.5}}, "50 % of the kernels"),
+        ({"ledger": {NO_LAUNCH: 20.0}}, "20 % of the time"),
+        ({"ledger": {NO_LAUNCH: 20.0}, "coverage": {"kernels_with_launch": 0.5}}, "50 % of the kernels"),
     ],
     ids=["inference", "one step", "unattributed", "without launches"],
 )
@@ -93,13 +95,13 @@ def test_a_large_part_of_unknown_gain_is_not_healthy(answering):
 def test_a_rule_that_could_not_judge_a_large_stage_is_not_healthy(answering):
     answering(NotJudged(rule="rule-0", reason="the trace has no shapes"))
 
-    summary = diagnose_trace(made_measured(rest=("compute", KERNELS))).verdict.summary
+    summary = diagnose_trace(made_measured(rest=KERNELS)).verdict.summary
 
     assert "the trace has no shapes" in summary
 
 
 def test_clocks_that_differ_leave_the_verdict_open_whatever_was_found(answering):
-    answering(finding("large", 1.4, part="a"))
+    answering(finding("large", 1.4, part=span_part("output", "a")))
 
     verdict = diagnose_trace(made_measured(coverage={"clocks_differ": "the device's clock is behind by 3 ms"})).verdict
 
@@ -147,28 +149,26 @@ def test_what_only_its_profiler_makes_slow_is_said_and_not_claimed(answering, re
 
 
 def test_small_gains_that_are_large_together_are_not_healthy(answering):
-    answering(finding("one", 1.07, part="a"), finding("two", 1.07, part="b"))
+    answering(finding("one", 1.07, part=span_part("output", "a")), finding("two", 1.07, part=span_part("output", "b")))
 
     assert "all together predict 1.15x" in diagnose_trace(made_measured()).verdict.summary
 
 
-@pytest.mark.parametrize(
-    ("stage", "part", "said"), [("gradient_sharing", "exposed collectives", "all ranks"), ("h2d", "exposed copies", "too little")]
-)
-def test_much_time_beside_the_model_is_not_healthy_though_no_finding_gains_enough(answering, stage, part, said):
-    answering(finding("small", 1.05, stage=stage, part=part))
+@pytest.mark.parametrize(("part", "said"), [(COLLECTIVES, "all ranks"), (COPIES["h2d"], "too little")], ids=["collectives", "copies"])
+def test_much_time_beside_the_model_is_not_healthy_though_no_finding_gains_enough(answering, part, said):
+    answering(finding("small", 1.05, stage=part.stage, part=part))
 
-    verdict = diagnose_trace(made_measured(ledger={(stage, part): 30.0})).verdict
+    verdict = diagnose_trace(made_measured(ledger={part: 30.0})).verdict
 
     assert verdict.state == "undetermined"
-    assert f"30 % of the time is {stage}" in verdict.summary
+    assert f"30 % of the time is {part.stage}" in verdict.summary
     assert said in verdict.summary
 
 
 def test_much_time_beside_the_model_is_not_healthy_without_any_finding(answering):
     answering(None)
 
-    assert "no fix for it is known" in diagnose_trace(made_measured(ledger={("store", "checkpoint"): 30.0})).verdict.summary
+    assert "no fix for it is known" in diagnose_trace(made_measured(ledger={span_part("store", "checkpoint"): 30.0})).verdict.summary
 
 
 def test_findings_of_an_inference_are_still_listed_and_where_there_are_none_none_are_spoken_of(answering):
@@ -235,7 +235,7 @@ def test_the_one_step_of_a_trace_is_not_enough_whether_it_was_chosen_or_not(answ
 def test_a_gain_beyond_its_own_part_leaves_no_stage_more_than_the_step_that_is_left(answering):
     answering(finding("wait", 2.0, share=0.1))
 
-    diagnosis = diagnose_trace(made_measured(ledger={("preprocess", INPUT_WAIT): 10.0}))
+    diagnosis = diagnose_trace(made_measured(ledger={INPUT_WAIT: 10.0}))
 
     assert diagnosis.next is not None
     assert diagnosis.next.predicted == "compute, 50.0 of 50.0 ms per step"
@@ -245,7 +245,7 @@ def test_a_gain_beyond_its_own_part_leaves_no_stage_more_than_the_step_that_is_l
 def test_what_binds_next_is_left_out_where_more_of_the_time_has_no_known_cause(answering, unknown_ms, said):
     answering(finding("wait", 8.0, share=0.9))
 
-    m = made_measured(ledger={("preprocess", INPUT_WAIT): 90.0, ("unattributed", NO_LAUNCH): unknown_ms})
+    m = made_measured(ledger={INPUT_WAIT: 90.0, NO_LAUNCH: unknown_ms})
 
     assert (diagnose_trace(m).next is not None) is said
 
@@ -253,7 +253,7 @@ def test_what_binds_next_is_left_out_where_more_of_the_time_has_no_known_cause(a
 def test_where_no_stage_has_any_time_none_is_the_largest(answering):
     answering()
 
-    assert diagnose_trace(made_measured(rest=("unattributed", NO_LAUNCH))).verdict.stage is None
+    assert diagnose_trace(made_measured(rest=NO_LAUNCH)).verdict.stage is None
 
 
 @pytest.mark.parametrize(

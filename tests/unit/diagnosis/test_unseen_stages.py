@@ -17,7 +17,7 @@ ASKED = {"loader": [{"step": 0, "name": "enumerate(DataLoader)", "end_ms": 1.0}]
         ({}, {"read", "preprocess"}),
         ({"tables": ASKED}, {"read"}),
         ({"tables": {"loader": [{"step": 0, "name": "enumerate(DataLoader)"}]}}, {"read", "preprocess"}),
-        ({"ledger": {("preprocess", INPUT_WAIT): 9.0}}, {"read"}),
+        ({"ledger": {INPUT_WAIT: 9.0}}, {"read"}),
         ({"tables": ASKED, "recorded": EVERYTHING - {"annotations", "python"}}, {"read", "output", "store"}),
         ({"tables": ASKED, "has_device": False, "facts": {"vendor": "nvidia"}}, {"read", "h2d", "d2h", "gradient_sharing"}),
         ({"tables": ASKED, "has_device": False}, {"read"}),

@@ -11,7 +11,6 @@ import pytest
 
 from judged_recordings import report_of
 from made_recordings import Training, make_recording
-from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.diagnosis import engine
 from slowstep.diagnosis import healthy as verdicts
@@ -27,6 +26,7 @@ from slowstep.diagnosis.rules import (
     slow_transform,
 )
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.parts import BODY, NOT_ATTRIBUTED, CodePlace, Part, PartKind
 from slowstep.sources.recording import SOURCE
 from slowstep.units import format_duration
 
@@ -46,7 +46,7 @@ def _judged(
     predicted: float,
     low: float,
     *,
-    claims: tuple[str, ...] = (),
+    claims: tuple[Part, ...] = (),
     share_low: float = 0.2,
     names_cause: bool = False,
     stage: str = "output",
@@ -61,7 +61,7 @@ def _judged(
         share=0.3,
         share_low=share_low,
         share_high=0.4,
-        claims=claims or (rule,),
+        claims=claims or (Part(stage, PartKind.SPAN, rule),),
         evidence=(Evidence(name="fix saves per step", value=1.0, unit="ms"),),
         gain=Gain(predicted=predicted, low=low, high=predicted * 1.1, assumes="it is gone"),
         fixes=(Fix(text="remove it"),),
@@ -107,7 +107,7 @@ def test_a_bottleneck_gains_a_tenth_and_at_least_something(monkeypatch, healthy,
 
 @pytest.mark.parametrize(("unattributed", "state"), [(0.5, "undetermined"), (0.25, "bottleneck"), (0.05, "bottleneck")])
 def test_what_nothing_explains_is_no_smaller_than_a_bottleneck(monkeypatch, healthy, unattributed, state):
-    ledger = replace(healthy.ledger, parts=(("output", "plot"), ("unattributed", "unattributed"), ("compute", "forward")))
+    ledger = replace(healthy.ledger, parts=(Part("output", PartKind.SPAN, "plot"), NOT_ATTRIBUTED, BODY))
     shares = np.array([[0.3], [unattributed], [0.7 - unattributed]])
     m = replace(healthy, ledger=replace(ledger, ns=shares * healthy.steps.duration_ns))
 
@@ -149,10 +149,11 @@ def test_findings_are_ordered_by_gain(monkeypatch, healthy):
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 def test_of_findings_on_the_same_part_the_one_that_names_the_cause_leads_and_the_others_fold_into_it(monkeypatch, healthy, order):
+    wait, more, save = (Part("output", PartKind.SPAN, name) for name in ("wait", "more", "save"))
     answers = [
-        _judged(healthy, "general", 1.9, 1.5, claims=("wait", "more")),
-        _judged(healthy, "cause", 1.5, 1.3, claims=("wait",), names_cause=True),
-        _judged(healthy, "elsewhere", 1.2, 1.1, claims=("save",)),
+        _judged(healthy, "general", 1.9, 1.5, claims=(wait, more)),
+        _judged(healthy, "cause", 1.5, 1.3, claims=(wait,), names_cause=True),
+        _judged(healthy, "elsewhere", 1.2, 1.1, claims=(save,)),
     ]
 
     findings = _diagnose(monkeypatch, healthy, *(answers[i] for i in order)).findings
@@ -234,7 +235,8 @@ def test_beside_others_a_wait_for_a_core_is_removed_from_neither_clock_twice(hea
 def test_a_slow_callback_beside_others_gains_no_more_than_it_takes(tmp_path):
     m = _measured(tmp_path, Training(after_ms=20, getitem_ms=0.5, foreign_cores=2.0))
     # Half of the time, in every part, was spent in the queue for a core.
-    ns = np.vstack([(m.ledger.of(stage) if name == CORE else m.ledger.of(stage, name)) / 2 for stage, name in m.ledger.parts])
+    parts = m.ledger.parts
+    ns = np.vstack([(m.ledger.of(p.stage) if p.kind is PartKind.CORE_WAIT else m.ledger.of_parts(p)) / 2 for p in parts])
     ledger = replace(m.ledger, ns=ns)
 
     answer = slow_callback.RULE.judge(replace(m, ledger=ledger, delay_ns=m.step_ns / 2))
@@ -248,7 +250,12 @@ def _half_queued(m: Measurements, *stages: str) -> Measurements:
     """Beside others; half of the time of these stages was spent in the queue for a core."""
     queued = {stage: m.ledger.of(stage) / 2 for stage in stages}
     ns = np.vstack(
-        [(queued[s] if name == CORE else m.ledger.of(s, name) / 2) if s in queued else m.ledger.of(s, name) for s, name in m.ledger.parts]
+        [
+            queued[part.stage]
+            if part.stage in queued and part.kind is PartKind.CORE_WAIT
+            else m.ledger.of_parts(part) / (2 if part.stage in queued else 1)
+            for part in m.ledger.parts
+        ]
     )
     load = replace(m.load, foreign_cores=2.0)
     return replace(m, ledger=replace(m.ledger, ns=ns), delay_ns=sum(queued.values(), 0 * m.step_ns), load=load)
@@ -435,7 +442,9 @@ def test_time_that_is_not_the_models_and_that_no_rule_explains_is_not_called_hea
 @pytest.mark.parametrize(("getitem_ms", "predicted", "state"), [(40, 1.04, "undetermined"), (2.5, 1.04, "healthy")])
 def test_input_of_which_a_fix_leaves_most_is_not_called_healthy(monkeypatch, tmp_path, getitem_ms, predicted, state):
     m = _measured(tmp_path, Training(workers=0, getitem_ms=getitem_ms))
-    finding = _judged(m, "a", predicted, 1.0, claims=("making samples", "collate"), stage="preprocess")
+    finding = _judged(
+        m, "a", predicted, 1.0, claims=(Part("preprocess", PartKind.SAMPLES), Part("preprocess", PartKind.COLLATE)), stage="preprocess"
+    )
 
     diagnosis = _diagnose(monkeypatch, m, finding)
     assert diagnosis.verdict.state == state, diagnosis.verdict.summary
@@ -445,7 +454,8 @@ def test_input_of_which_a_fix_leaves_most_is_not_called_healthy(monkeypatch, tmp
 def test_no_faster_input_is_advised_for_what_the_model_itself_writes(monkeypatch, tmp_path):
     m = _measured(tmp_path, Training(workers=0, getitem_ms=40))
     parts = tuple(
-        ("preprocess", "roll-out: generate (train.py:26)") if name == "making samples" else (stage, name) for stage, name in m.ledger.parts
+        replace(part, kind=PartKind.ROLL_OUT, name="generate", place=CodePlace("train.py", 26)) if part.kind is PartKind.SAMPLES else part
+        for part in m.ledger.parts
     )
 
     diagnosis = _diagnose(monkeypatch, replace(m, ledger=replace(m.ledger, parts=parts)), None)
@@ -456,7 +466,8 @@ def test_no_faster_input_is_advised_for_what_the_model_itself_writes(monkeypatch
 
 def test_a_roll_out_is_not_called_the_models_work(monkeypatch, healthy):
     parts = tuple(
-        ("compute", "roll-out: lines 5-9 (train.py)") if name == "backward" else (stage, name) for stage, name in healthy.ledger.parts
+        replace(part, kind=PartKind.ROLL_OUT, place=CodePlace("train.py", 5, 9)) if part.kind is PartKind.BACKWARD else part
+        for part in healthy.ledger.parts
     )
     m = replace(healthy, ledger=replace(healthy.ledger, parts=parts))
 
@@ -478,7 +489,7 @@ def test_a_finding_that_is_folded_keeps_what_it_advises(tmp_path):
 def test_what_is_left_fits_into_the_step_that_is_left(healthy, kept):
     # The fix removes more than the loader's start-up, which is all that the finding claims.
     case = Case(removed_ns=healthy.step_ns * (1 - kept))
-    finding = replace(_judged(healthy, "start", 1 / kept, 1 / kept).finding, claims=("loader start-up",))
+    finding = replace(_judged(healthy, "start", 1 / kept, 1 / kept).finding, claims=(Part("preprocess", PartKind.LOADER_START),))
     whole = Counterfactual(assumes="it is gone", expected=case, worse=case, better=case)
 
     found = engine._next(healthy, Judged(finding=finding, counterfactual=whole))

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from made_events import Events
+from made_parts import lines_part
 from made_recordings import MS, SCRIPT, START_NS, TRAINER_THREAD, Training, make_recording
-from slowstep.analyses.ledger import Ledger, Part
+from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.analyses.trainer import find_trainer
 from slowstep.analyses.work import ForwardLine
@@ -21,6 +22,7 @@ from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules import beside_the_model, per_step_metrics, slow_callback
 from slowstep.diagnosis.rules.dominant_module import RULE as DOMINANT_MODULE
 from slowstep.document.report import validate
+from slowstep.parts import CodePlace, Part, PartKind
 from slowstep.record.timing.modes import ANOMALY, DETERMINISTIC, PYTHON_MODES, TORCH_MODES, TRACED
 from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
@@ -447,24 +449,24 @@ def test_what_holds_most_of_a_callback_that_grows_is_not_said_by_early_calls(tmp
     m = measure(SOURCE.read(folder))
 
     (entry,) = told(m)
-    doing = doing_of(m, entry.parts[0], entry.parts[0][1])
+    doing = doing_of(m, entry.part)
 
     assert (entry.within is not None, doing is not None) == (named, named)
 
 
 @pytest.mark.parametrize(
-    ("label", "also_there", "known"),
-    [("Table.after_step", (), True), ("Sub.on_step_end", (), True), ("Sub.on_step_end", ("<lambda>",), False), ("line {line}", (), False)],
+    ("name", "also_there", "known"),
+    [("Table.after_step", (), True), ("Sub.on_step_end", (), True), ("Sub.on_step_end", ("<lambda>",), False), (None, (), False)],
     ids=["a class in a function", "of a base class", "several functions", "a line of the loop"],
 )
-def test_what_a_framework_names_by_its_instance_is_known_by_its_place(tmp_path, label, also_there, known):
+def test_what_a_framework_names_by_its_instance_is_known_by_its_place(tmp_path, name, also_there, known):
     m = measure(SOURCE.read(recording(tmp_path, after_step(OPEN, 0.9), after_ms=10, after="after_step")))
     (entry,) = told(m)
     ((file, _, line), doing), *_ = m.work.doings.items()
     doings = {(file, name, line): doing for name in ("main.<locals>.Table.after_step", *also_there)}
     m = replace(m, work=replace(m.work, doings=doings))
 
-    found = doing_of(m, entry.parts[0], f"{label.format(line=line)} ({entry.where})")
+    found = doing_of(m, replace(entry.part, name=name, kind=PartKind.LINES if name is None else PartKind.CALLBACK))
 
     assert found == (doing if known else None)
 
@@ -652,8 +654,8 @@ def test_what_the_loop_itself_calls_of_other_libraries_has_no_name_without_stack
 def test_a_line_is_not_blamed_for_what_another_line_may_call(tmp_path, shares, logs):
     # Log lines take 6 of 10 ms, and no stack tells which of the loop's lines writes them.
     m = measure(SOURCE.read(recording(tmp_path, calls("gap", 30, (PRINT, 18, 18, [])), after_ms=10, after="")))
-    whole: Part = ("output", "line 34 (train.py)")
-    pieces: list[Part] = [("output", f"line {number} (train.py)") for number in (34, 35, 36)]
+    whole = lines_part("output", "train.py", 34)
+    pieces = [lines_part("output", "train.py", number) for number in (34, 35, 36)]
     row = m.ledger.parts.index(whole)
     rows = np.vstack([np.delete(m.ledger.ns, row, axis=0), *(m.ledger.ns[row] * share for share in shares)])
     parts = (*(part for part in m.ledger.parts if part != whole), *pieces)
@@ -676,7 +678,7 @@ def test_a_loop_of_prints_is_not_to_be_written_as_operations_on_tensors(tmp_path
     """Nearly half of such a loop was `print`, and the rest made what it printed."""
     note = calls("gap", 30, (PRINT, printing_ms, printing_ms, []))
     m = measure(SOURCE.read(recording(tmp_path, note, after_ms=10, after="")))
-    line, loop = ("output", "line 34 (train.py)"), ("output", "lines 34-36 (train.py)")
+    line, loop = lines_part("output", "train.py", 34), lines_part("output", "train.py", 34, 36)
     parts = tuple(loop if part == line else part for part in m.ledger.parts)
     ledger = Ledger(parts=parts, ns=m.ledger.ns, gap_stacks={loop: 20}, timed=m.ledger.timed)
 
@@ -828,7 +830,7 @@ def test_metrics_that_a_module_logs_are_found_and_are_no_callback(tmp_path, name
     assert slow_callback.judge(m) is None
     assert isinstance(judged, Judged) is fires
     if isinstance(judged, Judged):
-        assert judged.finding.claims == ("metrics: self.log in Net.training_step (train.py:90)",)
+        assert judged.finding.claims == (Part("output", PartKind.METRICS, "self.log in Net.training_step", CodePlace("train.py", 90)),)
         assert judged.finding.gain.predicted == pytest.approx(40 / (40 - 20 * 49 / 50), rel=0.02)
 
 
@@ -841,7 +843,7 @@ def test_a_transform_of_the_batch_is_input_that_is_made_on_the_training_thread(t
     assert isinstance(judged, Judged) is fires
     if isinstance(judged, Judged):
         assert (judged.finding.stage, judged.finding.share) == ("preprocess", pytest.approx(0.5, rel=0.05))
-        assert judged.finding.claims == ("transform: Data.on_after_batch_transfer (train.py:90)",)
+        assert judged.finding.claims == (Part("preprocess", PartKind.TRANSFORM, "Data.on_after_batch_transfer", CodePlace("train.py", 90)),)
 
 
 def test_a_function_of_timed_bodies_keeps_its_share_beside_what_is_named_in_them(tmp_path):

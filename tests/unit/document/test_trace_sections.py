@@ -29,7 +29,7 @@ def test_a_stage_that_the_trace_could_not_show_has_a_null_share_and_the_others_a
 
 
 def test_a_wait_for_input_that_was_charged_is_shown():
-    shares = {row["stage"]: row["share"] for row in report(ledger={("preprocess", INPUT_WAIT): 20.0})["ledger"]}
+    shares = {row["stage"]: row["share"] for row in report(ledger={INPUT_WAIT: 20.0})["ledger"]}
 
     assert shares["preprocess"] == pytest.approx(0.2)
     assert shares["read"] is None

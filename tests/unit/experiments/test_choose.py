@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from slowstep.document.recording import part_row
 from slowstep.errors import BadUsage
 from slowstep.experiments.choose import (
     MOST_CHOSEN,
@@ -20,6 +21,7 @@ from slowstep.experiments.choose import (
 from slowstep.experiments.known_levers import check, known_levers
 from slowstep.experiments.meaning import script_names
 from slowstep.experiments.plan import parse_spec, spec_text
+from slowstep.parts import CodePlace, Part, PartKind
 from slowstep.record.experiment.lever import Lever, Spec
 
 
@@ -49,8 +51,8 @@ def finding(rule: str, *fixes: dict[str, Any], claims: tuple[str, ...] = ("part"
     return {"rule": rule, "claims": list(claims), "fixes": list(fixes)}
 
 
-def report(*findings: dict[str, Any], parts: dict[str, float | None] | None = None) -> dict[str, Any]:
-    rows = [{"name": name, "share": share} for name, share in (parts or {}).items()]
+def report(*findings: dict[str, Any], parts: dict[Part, float] | None = None) -> dict[str, Any]:
+    rows = [part_row(part, share=share, ms_per_step=None) for part, share in (parts or {}).items()]
     return {"run": RUN, "findings": list(findings), "ledger": [{"stage": "output", "parts": rows}]}
 
 
@@ -327,13 +329,13 @@ def test_a_script_goes_by_its_files_name_and_by_that_of_its_module(command, main
 
 
 CALLBACKS = {
-    "callback: Plot.on_train_batch_end (train.py:9)": 0.2,
-    "callback: Count.on_train_batch_end (train.py:12)": 0.1,
-    "callback: Count.on_train_batch_start (train.py:14)": 0.15,
-    "progress bar: RichProgressBar.on_train_batch_end": 0.01,
-    "callback: EarlyStopping.on_train_epoch_end": 0.01,
-    "callbacks of less than 0.2 % each": 0.3,
-    "checkpoint by torch.save": 0.4,
+    Part("output", PartKind.CALLBACK, "Plot.on_train_batch_end", CodePlace("train.py", 9)): 0.2,
+    Part("output", PartKind.CALLBACK, "Count.on_train_batch_end", CodePlace("train.py", 12)): 0.1,
+    Part("output", PartKind.CALLBACK, "Count.on_train_batch_start", CodePlace("train.py", 14)): 0.15,
+    Part("output", PartKind.PROGRESS_BAR, "RichProgressBar.on_train_batch_end"): 0.01,
+    Part("output", PartKind.CALLBACK, "EarlyStopping.on_train_epoch_end"): 0.01,
+    Part("output", PartKind.SMALL_CALLBACKS): 0.3,
+    Part("store", PartKind.SAVE, "torch.save"): 0.4,
 }
 
 
@@ -353,7 +355,8 @@ def test_callbacks_off_is_one_arm_for_each_callback_that_was_seen(every):
 
 
 def test_callbacks_beyond_those_that_take_most_time_are_listed_as_untried():
-    parts = {f"callback: C{number}.on_train_batch_end": 0.1 / (number + 1) for number in range(MOST_CHOSEN + 1)}
+    callbacks = (Part("output", PartKind.CALLBACK, f"C{number}.on_train_batch_end") for number in range(MOST_CHOSEN + 1))
+    parts = {part: 0.1 / (number + 1) for number, part in enumerate(callbacks)}
 
     chosen = choose_asked([parse_spec("callbacks-off")], report(parts=parts), LEVERS)
 

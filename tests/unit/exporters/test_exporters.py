@@ -7,13 +7,15 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from made_findings import claiming
 from made_traces import device, host, made_trace, step
+from slowstep.analyses.trace.parts import INPUT_WAIT
 from slowstep.analyses.trace.tables import GAPS, STEPS, TRACE_MEASUREMENT_TABLES
 from slowstep.errors import UnwritableOutput
 from slowstep.exporters import chrome, parquet
 from slowstep.exporters._trace_events import OWN_PID
 
-REPORT = {"findings": [{"rule": "input-wait", "stage": "preprocess", "claims": ["waiting for input"]}]}
+FINDINGS = (claiming(INPUT_WAIT, rule="input-wait", stage="preprocess"),)
 
 
 @pytest.fixture
@@ -27,7 +29,17 @@ def made():
     tables["steps"] = pl.DataFrame(
         [{"step": 0, "number": 3, "start_ns": 0, "end_ns": 10_000, "mark": "ProfilerStep", "thread": 0}], schema=STEPS.schema
     )
-    gap = {"step": 0, "gap": 0, "start_ns": 0, "end_ns": 6_500, "stage": "preprocess", "part": "waiting for input", "between_steps": False}
+    gap = {
+        "step": 0,
+        "gap": 0,
+        "start_ns": 0,
+        "end_ns": 6_500,
+        "stage": "preprocess",
+        "kind": "input_wait",
+        "name": None,
+        "place": None,
+        "between_steps": False,
+    }
     tables["gaps"] = pl.DataFrame([gap], schema=GAPS.schema)
     return timeline, tables
 
@@ -35,7 +47,7 @@ def made():
 def test_the_chrome_trace_holds_the_events_the_steps_the_stages_and_the_findings(tmp_path, made):
     timeline, tables = made
 
-    chrome.write_trace(tmp_path / "out.json.gz", timeline, tables, REPORT)
+    chrome.write_trace(tmp_path / "out.json.gz", timeline, tables, FINDINGS)
 
     events = json.loads(gzip.decompress((tmp_path / "out.json.gz").read_bytes()))["traceEvents"]
     shown = {(event["name"], event["ts"], event["dur"]) for event in events if event["ph"] == "X"}
@@ -56,7 +68,7 @@ def test_a_chrome_trace_is_packed_where_its_name_says_so(tmp_path, made):
     timeline, tables = made
 
     for name in ("out.json", "out.json.gz"):
-        chrome.write_trace(tmp_path / name, timeline, tables, REPORT)
+        chrome.write_trace(tmp_path / name, timeline, tables, FINDINGS)
 
     plain = (tmp_path / "out.json").read_bytes()
     assert json.loads(plain)["traceEvents"]
@@ -66,7 +78,7 @@ def test_a_chrome_trace_is_packed_where_its_name_says_so(tmp_path, made):
 def test_streams_have_names(tmp_path, made):
     timeline, tables = made
 
-    chrome.write_trace(tmp_path / "out.json.gz", timeline, tables, REPORT)
+    chrome.write_trace(tmp_path / "out.json.gz", timeline, tables, FINDINGS)
 
     events = json.loads(gzip.decompress((tmp_path / "out.json.gz").read_bytes()))["traceEvents"]
     names = {(event["pid"], event["tid"]): event["args"]["name"] for event in events if event["name"] == "thread_name"}
@@ -76,9 +88,9 @@ def test_streams_have_names(tmp_path, made):
 def test_every_table_is_a_parquet_file(tmp_path, made):
     timeline, tables = made
 
-    parquet.write_trace(tmp_path / "out", timeline, tables, REPORT)
+    parquet.write_trace(tmp_path / "out", timeline, tables, FINDINGS)
 
-    assert pl.read_parquet(tmp_path / "out" / "gaps.parquet").rows(named=True)[0]["part"] == "waiting for input"
+    assert pl.read_parquet(tmp_path / "out" / "gaps.parquet").rows(named=True)[0]["kind"] == "input_wait"
     assert pl.read_parquet(tmp_path / "out" / "device_events.parquet")["name"].to_list() == ["gemm"]
     assert len(list((tmp_path / "out").iterdir())) == len(tables) + 6
 
@@ -88,8 +100,8 @@ def test_nothing_is_written_over(tmp_path, made):
     (tmp_path / "mine").write_text("precious")
 
     for write in (
-        lambda: chrome.write_trace(tmp_path / "mine", timeline, tables, REPORT),
-        lambda: parquet.write_trace(tmp_path / "mine", timeline, tables, REPORT),
+        lambda: chrome.write_trace(tmp_path / "mine", timeline, tables, FINDINGS),
+        lambda: parquet.write_trace(tmp_path / "mine", timeline, tables, FINDINGS),
     ):
         with pytest.raises(UnwritableOutput, match="exists already"):
             write()
@@ -102,7 +114,7 @@ def test_threads_are_called_by_the_number_that_their_events_have(tmp_path, made)
     hosts = timeline.table("host_events").with_columns(pl.col("thread") + 5)
     timeline = replace(timeline, tables={**timeline.tables, "trace_threads": threads, "host_events": hosts})
 
-    chrome.write_trace(tmp_path / "out.json.gz", timeline, tables, REPORT)
+    chrome.write_trace(tmp_path / "out.json.gz", timeline, tables, FINDINGS)
 
     events = json.loads(gzip.decompress((tmp_path / "out.json.gz").read_bytes()))["traceEvents"]
     on_host = {event["tid"] for event in events if event.get("cat") == "operator"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,19 @@ import polars as pl
 import pytest
 
 from kineto_files import CASES, NAMES
+from made_findings import claiming
 from made_measured_traces import made_measured
+from made_parts import us_of
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.trace.measure import measure_trace
+from slowstep.analyses.trace.parts import COLLECTIVES, COLUMNS, COPIES, FORWARD, KERNELS, LAUNCH, piece
 from slowstep.analyses.trace.stretches import find_stretches
 from slowstep.diagnosis.trace_engine import diagnose_trace
-from slowstep.document.recording import finding_row
 from slowstep.exporters._finding_tracks import finding_track
 from slowstep.exporters._trace_events import OWN_PID
 from slowstep.exporters.chrome import FIRST_FINDING_TID, STAGES_TID, write_trace
+from slowstep.findings import Finding
+from slowstep.parts import Part
 from slowstep.sources.kineto import SOURCE
 from slowstep.timeline.timeline import Timeline
 
@@ -42,11 +47,10 @@ def made() -> Timeline:
     return made_trace(hosts=hosts, devices=devices, steps=[step(5, 0, 100), step(6, 100, 200)])
 
 
-def track(timeline: Timeline, *claims: str, stage: str = "compute", operation: str | None = None) -> list[tuple[float, float]]:
+def track(timeline: Timeline, *claims: Part, operation: str | None = None) -> list[tuple[float, float]]:
     tables = measure_trace(timeline).tables
     stretches = find_stretches(timeline, tables["steps"], tables["gaps"])
-    evidence = [{"name": "operation", "value": operation}] if operation is not None else []
-    rows = finding_track({"rule": "r", "stage": stage, "claims": claims, "evidence": evidence}, stretches, timeline, tables)
+    rows = finding_track(claiming(*claims, operation=operation), stretches, timeline, tables)
     return [(start / 1000, end / 1000) for start, end in rows.iter_rows()]
 
 
@@ -57,25 +61,25 @@ def test_stretches_divide_the_window_as_the_ledger_does() -> None:
     stretches = find_stretches(timeline, m.table("steps"), m.table("gaps"))
 
     assert (stretches["start_ns"][1:] >= stretches["end_ns"][:-1]).all()
-    sums = stretches.group_by("stage", "part").agg((pl.col("end_ns") - pl.col("start_ns")).sum()).sort("stage", "part")
-    assert sums.rows() == m.table("ledger").group_by("stage", "part").agg(pl.col("ns").sum()).sort("stage", "part").rows()
+    assert us_of(stretches.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))) == us_of(m.table("ledger"))
 
 
 @pytest.mark.parametrize(
-    ("claim", "stage", "instants"),
+    ("claim", "instants"),
     [
-        ("kernels: matmul, float32", "compute", [(12, 40), (112, 140)]),
-        ("exposed collectives", "gradient_sharing", [(40, 60), (140, 160)]),
-        ("exposed copies: to the device", "h2d", [(0, 10), (100, 110)]),
-        ("exposed copies", "d2h", [(70, 75), (170, 175)]),
+        (piece(KERNELS, "matmul, float32"), [(12, 40), (112, 140)]),
+        (COLLECTIVES, [(40, 60), (140, 160)]),
+        (piece(COPIES["h2d"], "to the device"), [(0, 10), (100, 110)]),
+        (COPIES["d2h"], [(70, 75), (170, 175)]),
     ],
+    ids=["kernels", "collectives", "to the device", "to the host"],
 )
-def test_a_track_holds_the_instants_of_what_is_claimed(claim: str, stage: str, instants: list[tuple[float, float]]) -> None:
-    assert track(made(), claim, stage=stage) == instants
+def test_a_track_holds_the_instants_of_what_is_claimed(claim: Part, instants: list[tuple[float, float]]) -> None:
+    assert track(made(), claim) == instants
 
 
 def test_claims_of_one_finding_are_one_track_without_overlap() -> None:
-    assert track(made(), "kernels: matmul, float32", "exposed collectives") == [(12, 60), (112, 160)]
+    assert track(made(), piece(KERNELS, "matmul, float32"), COLLECTIVES) == [(12, 60), (112, 160)]
 
 
 def test_a_finding_that_claims_no_time_shows_when_what_it_names_ran() -> None:
@@ -85,18 +89,18 @@ def test_a_finding_that_claims_no_time_shows_when_what_it_names_ran() -> None:
 
 
 @pytest.mark.parametrize(
-    ("claim", "instants"),
+    ("claimed", "instants"),
     [
-        ("launch", [(0, 30), (100, 130)]),
-        ("launch: between steps", [(20, 30)]),
-        ("launch: inside steps", [(0, 20), (100, 130)]),
-        ("launch: allocator calls", [(100, 130)]),
-        ("launch: operations on the host", [(0, 20)]),
-        ("launch: compiling", [(10, 30)]),
+        (None, [(0, 30), (100, 130)]),
+        ("between steps", [(20, 30)]),
+        ("inside steps", [(0, 20), (100, 130)]),
+        ("allocator calls", [(100, 130)]),
+        ("operations on the host", [(0, 20)]),
+        ("compiling", [(10, 30)]),
     ],
 )
-def test_of_a_part_only_the_claimed_piece_is_shown(claim: str, instants: list[tuple[float, float]]) -> None:
-    gap = {"step": 0, "stage": "compute", "part": "launch"}
+def test_of_a_part_only_the_claimed_piece_is_shown(claimed: str | None, instants: list[tuple[float, float]]) -> None:
+    gap = {"step": 0, "part": LAUNCH}
     gaps = [
         gap | {"start_us": 0, "end_us": 20, "operator": "aten::sort"},
         gap | {"start_us": 20, "end_us": 30, "between_steps": True},
@@ -105,9 +109,9 @@ def test_of_a_part_only_the_claimed_piece_is_shown(claim: str, instants: list[tu
     operators = [{"name": "aten::sort", "on_host": True, "host_total_us": 9, "host_self_us": 9}]
     compilations = [{"step": 0, "start_us": 10, "end_us": 50, "name": "compile", "exposed_us": 20}]
     tables = made_measured(tables={"gaps": gaps, "operators": operators, "compilations": compilations}).tables
-    stretches = tables["gaps"].select("start_ns", "end_ns", "stage", "part")
+    stretches = tables["gaps"].select("start_ns", "end_ns", *COLUMNS)
 
-    rows = finding_track({"stage": "compute", "claims": [claim], "evidence": []}, stretches, made_trace(), tables)
+    rows = finding_track(claiming(replace(LAUNCH, piece=claimed)), stretches, made_trace(), tables)
 
     assert [(start / 1000, end / 1000) for start, end in rows.iter_rows()] == instants
 
@@ -116,14 +120,14 @@ def test_a_trace_without_a_device_has_stages_and_tracks_too() -> None:
     hosts = [host(name, at + start, at + start + 40) for at in (0, 100) for name, start in (("aten::mm", 0), ("MmBackward0", 50))]
     timeline = made_trace(hosts=hosts, steps=[step(5, 0, 100), step(6, 100, 200)], vendor=None)
 
-    assert track(timeline, "forward") == [(0, 40), (100, 140)]
+    assert track(timeline, FORWARD) == [(0, 40), (100, 140)]
 
 
-def shown(folder: Path, timeline: Timeline) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def shown(folder: Path, timeline: Timeline) -> tuple[tuple[Finding, ...], list[dict[str, Any]]]:
     """The findings of a trace, and the events of the file that is exported of it."""
     m = measure_trace(timeline)
-    findings = [dict(finding_row(finding)) for finding in diagnose_trace(m).findings]
-    write_trace(folder / "out.json.gz", timeline, m.tables, {"findings": findings})
+    findings = diagnose_trace(m).findings
+    write_trace(folder / "out.json.gz", timeline, m.tables, findings)
     return findings, json.loads(gzip.decompress((folder / "out.json.gz").read_bytes()))["traceEvents"]
 
 

@@ -42,6 +42,7 @@ def test_the_tables_of_a_recording_hold_a_ledger_that_adds_up_to_each_step(tmp_p
     sums = ledger.group_by("step").agg(pl.col("ns").sum()).sort("step")["ns"]
     assert steps.height > 0
     assert sums.to_list() == pytest.approx((steps["end_ns"] - steps["start_ns"]).to_list())
+    assert {"backward", "transport"} <= set(ledger["kind"])
     assert pl.read_parquet(place / "updates.parquet").height == 60
 
 

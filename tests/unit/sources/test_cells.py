@@ -89,7 +89,7 @@ def test_the_top_level_of_one_cell_goes_on_in_the_next():
     assert not same_function(loop, script)
     assert not same_function(module("/home/u/a.py"), script)
     assert called_from_loop((again, callback), (loop,)) == Called("callback", "cell In[1]", 4)
-    assert called_from_loop((again,), (loop,)) == Called("line 9", "cell In[5]", 9, is_function=False)
+    assert called_from_loop((again,), (loop,)) == Called(None, "cell In[5]", 9)
 
 
 def test_what_a_notebook_does_to_run_a_cell_is_no_part_of_a_path():

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from made_measured_traces import made_measured
+from slowstep.analyses.trace.parts import LAUNCH
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN, diagnose_trace
 from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict
@@ -21,7 +22,7 @@ FINDING = Finding(
     share=0.5,
     share_low=0.4,
     share_high=0.6,
-    claims=("launch",),
+    claims=(LAUNCH,),
     evidence=(Evidence(name="idle", value=0.5, unit="share of window", threshold=0.05),),
     gain=Gain(predicted=None, low=None, high=None, assumes="nothing"),
     fixes=(Fix(text="a larger batch"),),

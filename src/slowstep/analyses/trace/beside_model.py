@@ -20,7 +20,8 @@ from slowstep.analyses.trace.own_work import LONG_NS
 from slowstep.analyses.trace.synchronizing import synchronizing_calls
 from slowstep.analyses.trace.training_thread import OPTIMIZER_RANGE, training_thread
 from slowstep.analyses.trace.unions import merged
-from slowstep.analyses.trace.user_places import user_function
+from slowstep.analyses.trace.user_places import own_function, user_function
+from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Ints, covered_ns
 from slowstep.timeline.timeline import Timeline
 
@@ -43,31 +44,32 @@ Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 def beside_model(timeline: Timeline, candidates: pl.Expr) -> pl.DataFrame:
-    """Named ranges and functions of the training thread beside the model: `thread`, `start_ns`, `end_ns`, `name`, and whether `after` the
-    update of a marked step. Empty without a device.
+    """Named ranges and functions of the training thread beside the model: `thread`, `start_ns`, `end_ns`, `range` (what it is called),
+    `kind`, `name` and `place` of the part, and whether `after` the update of a marked step. Empty without a device.
 
     Of those inside each other the outermost. `candidates`: which rows of `host_names` tell nothing else by their name.
     """
     thread, facts = training_thread(timeline), timeline.trace
     names = host_names(timeline, ["annotation", "python"])
-    label = pl.Series("label", [_label(kind, text) for kind, text in names.select("kind", "text").iter_rows()], dtype=pl.String)
-    names = names.with_columns(label).filter(pl.col("label").is_not_null() & candidates)
+    told = [_told(kind, text) for kind, text in names.select("kind", "text").iter_rows()]
+    labels = pl.DataFrame(told, schema=dict.fromkeys(("range", "part_kind", "part_name", "place"), pl.String), orient="row")
+    names = pl.concat([names, labels], how="horizontal").filter(pl.col("range").is_not_null() & candidates)
     if facts is None or facts.format not in TELL_USERS_NAMES or not timeline.count("device_events"):
         names = names.clear()
-    rows = (
-        host_named(timeline, names)
-        .filter(pl.col("thread") == pl.lit(thread, dtype=pl.Int32))
-        .with_columns(pl.col("label").alias("name"))
-        .drop("label")
-    )
-    rows = rows.sort("start_ns", "end_ns", "name", descending=[False, True, False])
+    rows = host_named(timeline, names).filter(pl.col("thread") == pl.lit(thread, dtype=pl.Int32))
+    rows = rows.sort("start_ns", "end_ns", "range", descending=[False, True, False])
     rows = _apart(timeline, rows) if rows.height else rows.with_columns(pl.lit(value=False).alias("after"))
     reach = pl.col("end_ns").cum_max().shift(1)
-    return rows.filter(reach.is_null() | (pl.col("start_ns") >= reach)).select("thread", "start_ns", "end_ns", "name", "after")
+    rows = rows.filter(reach.is_null() | (pl.col("start_ns") >= reach))
+    return rows.select("thread", "start_ns", "end_ns", "range", "place", "after", kind="part_kind", name="part_name")
 
 
-def _label(kind: str, text: str) -> str | None:
-    return user_function(text) if kind == "python" else text
+def _told(kind: str, text: str) -> tuple[str | None, str | None, str | None, str | None]:
+    """What a range or function is called, and its part's kind, name and place; nothing of a function that is not the user's."""
+    if kind != "python":
+        return text, PartKind.SPAN.value, text, None
+    function = own_function(text)
+    return (user_function(text), *function) if function is not None else (None, None, None, None)
 
 
 def _apart(timeline: Timeline, rows: pl.DataFrame) -> pl.DataFrame:

@@ -58,7 +58,7 @@ def find_compilations(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFram
     exposed, part = charged(start, end, gaps)
     if not timeline.count("device_events"):
         exposed = end - start
-    rows = rows.with_columns(around["where"], pl.Series("exposed_ns", exposed), part)
+    rows = pl.concat([rows.with_columns(around["where"], pl.Series("exposed_ns", exposed)), part], how="horizontal")
     return rows.sort("start_ns", "thread").select(pl.col(column.name).cast(column.type) for column in COMPILATIONS.columns)
 
 

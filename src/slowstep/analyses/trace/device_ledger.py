@@ -12,13 +12,13 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.trace import parts
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.device_work import busiest_device, device_work
 from slowstep.analyses.trace.gap_rows import gap_rows
 from slowstep.analyses.trace.host_lane import Lanes
 from slowstep.analyses.trace.host_ledger import build_host_ledger
 from slowstep.analyses.trace.idle import explain, find_gaps
+from slowstep.analyses.trace.parts import COLLECTIVES, COLUMNS, COPIES, DEVICE_COPIES, KERNELS, MEMSETS, rows_of
 from slowstep.analyses.trace.tables import GAPS, LEDGER
 from slowstep.analyses.trace.unions import merged
 from slowstep.timeline.intervals import containing
@@ -26,12 +26,12 @@ from slowstep.timeline.timeline import Timeline
 
 # Highest rank first: what runs beside something of higher rank is overlapped, and costs the step nothing.
 RANKS: Final = (
-    (("kernel",), "compute", parts.KERNELS),
-    (("d2d", "p2p"), "compute", parts.DEVICE_COPIES),
-    (("memset",), "compute", parts.MEMSETS),
-    (("collective",), "gradient_sharing", parts.COLLECTIVES),
-    (("h2d",), "h2d", parts.COPIES),
-    (("d2h",), "d2h", parts.COPIES),
+    (("kernel",), KERNELS),
+    (("d2d", "p2p"), DEVICE_COPIES),
+    (("memset",), MEMSETS),
+    (("collective",), COLLECTIVES),
+    (("h2d",), COPIES["h2d"]),
+    (("d2h",), COPIES["d2h"]),
 )
 
 
@@ -50,31 +50,31 @@ def build_ledger(timeline: Timeline, steps: pl.DataFrame, callers: Callers | Non
     found = find_gaps(work, int(steps["start_ns"][0]), int(steps["end_ns"][-1]))
     stretches = explain(lanes, found)
     gaps = gap_rows(timeline, stretches, steps, lanes, Callers(timeline) if callers is None else callers)
-    idle = gaps.select("step", "stage", "part", ns=pl.col("end_ns") - pl.col("start_ns"))
+    idle = gaps.select("step", *COLUMNS, ns=pl.col("end_ns") - pl.col("start_ns"))
     return summed(pl.concat([busy_time(work, steps), idle])), gaps
 
 
 def summed(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `step`, `stage`, `part`, `ns` as the table `ledger`: one a step, stage and part, without those that have no time."""
-    sums = rows.group_by("step", "stage", "part").agg(pl.col("ns").sum()).filter(pl.col("ns") > 0)
-    return sums.sort("step", "stage", "part").select(pl.col(column.name).cast(column.type) for column in LEDGER.columns)
+    """Rows of `step`, part and `ns` as the table `ledger`: one a step and part, without those that have no time."""
+    sums = rows.group_by("step", *COLUMNS).agg(pl.col("ns").sum()).filter(pl.col("ns") > 0)
+    return sums.sort("step", *COLUMNS).select(pl.col(column.name).cast(column.type) for column in LEDGER.columns)
 
 
 def busy_time(work: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
-    """Of each step the time in which the device worked, by what ran then: `step`, `stage`, `part`, `ns`."""
+    """Of each step the time in which the device worked, by what ran then: `step`, part, `ns`."""
     sums = _ranked(work, steps).group_by("step", "rank").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("ns"))
-    return sums.join(_named_ranks(), on="rank").select(pl.col("step").cast(pl.Int32), "stage", "part", "ns")
+    return sums.join(_named_ranks(), on="rank").select(pl.col("step").cast(pl.Int32), *COLUMNS, "ns")
 
 
 def busy_stretches(work: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
-    """The same, stretch by stretch: `start_ns`, `end_ns`, `stage`, `part`."""
-    return _ranked(work, steps).join(_named_ranks(), on="rank").select("start_ns", "end_ns", "stage", "part")
+    """The same, stretch by stretch: `start_ns`, `end_ns` and the part."""
+    return _ranked(work, steps).join(_named_ranks(), on="rank").select("start_ns", "end_ns", *COLUMNS)
 
 
 def _ranked(work: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """The stretches of the steps in which the device worked, with the highest of `RANKS` that ran then."""
     begins, ends = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
-    unions = [merged(work.filter(pl.col("kind").is_in(kinds))) for kinds, _, _ in RANKS]
+    unions = [merged(work.filter(pl.col("kind").is_in(kinds))) for kinds, _ in RANKS]
     edges = np.sort(np.concatenate([begins, ends, *(side for both in unions for side in both)]))
     edges = edges[np.append(True, np.diff(edges) > 0)]
     at, until = edges[:-1], edges[1:]
@@ -87,5 +87,4 @@ def _ranked(work: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _named_ranks() -> pl.DataFrame:
-    columns = {"rank": range(len(RANKS)), "stage": [rank[1] for rank in RANKS], "part": [rank[2] for rank in RANKS]}
-    return pl.DataFrame(columns, schema_overrides={"rank": pl.Int64})
+    return rows_of(part for _, part in RANKS).with_columns(rank=pl.int_range(pl.len(), dtype=pl.Int64))

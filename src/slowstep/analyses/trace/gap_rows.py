@@ -10,10 +10,14 @@ from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.held import held_longest
 from slowstep.analyses.trace.host_lane import Lanes
 from slowstep.analyses.trace.idle import CALLS, LAUNCH, NO_LAUNCH
+from slowstep.analyses.trace.parts import COLUMNS, rows_of
 from slowstep.analyses.trace.tables import GAPS
-from slowstep.stages import UNATTRIBUTED
+from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Ints, pieces
 from slowstep.timeline.timeline import Timeline
+
+# What holds where no range and no call does.
+OTHERWISE = (parts.LAUNCH, parts.NO_LAUNCH, parts.NOTHING_RECORDED)
 
 
 def gap_rows(timeline: Timeline, stretches: pl.DataFrame, steps: pl.DataFrame, lanes: Lanes, callers: Callers) -> pl.DataFrame:
@@ -23,17 +27,13 @@ def gap_rows(timeline: Timeline, stretches: pl.DataFrame, steps: pl.DataFrame, l
     named, waiting = (causes >= 0) & (causes < CALLS), causes >= CALLS
     thread = rows["thread"].to_numpy()
     call, at = held_longest(timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name"), rows)
-    ranges = lanes.ranges.select("stage", "part", "name").cast(pl.String)
+    ranges = lanes.ranges["range"].cast(pl.String)
     calls = _waiting_calls(lanes, callers, np.unique(causes[waiting]) - CALLS)
     number = np.where(waiting, np.searchsorted(calls["row"].to_numpy(), causes - CALLS), -1)
     around = callers.around(pl.Series(thread), pl.Series(at))
+    rows = pl.concat([rows, _parts(lanes, calls, causes, number)], how="horizontal")
     rows = rows.with_columns(
-        stage=_chosen([(named, _taken(ranges["stage"], np.where(named, causes, -1)))], _otherwise(causes, "compute", UNATTRIBUTED, "d2h")),
-        part=_chosen(
-            [(named, _taken(ranges["part"], np.where(named, causes, -1))), (waiting, _taken(calls["part"], number))],
-            _otherwise(causes, parts.LAUNCH, parts.UNNAMED, ""),
-        ),
-        call=_chosen([(named, _taken(ranges["name"], np.where(named, causes, -1))), (waiting, _taken(calls["name"], number))], call),
+        call=_chosen([(named, _taken(ranges, np.where(named, causes, -1))), (waiting, _taken(calls["name"], number))], call),
         operator=_chosen([(waiting, _taken(calls["operator"], number))], around["operator"]),
         where=_chosen([(waiting, _taken(calls["where"], number))], around["where"]),
         between_steps=_between(rows, steps),
@@ -66,18 +66,22 @@ def _between(rows: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
 
 
 def _waiting_calls(lanes: Lanes, callers: Callers, rows: Ints) -> pl.DataFrame:
-    """The waiting calls of these rows with `part`, `operator` and `where`."""
+    """The waiting calls of these rows with `operator` and `where`."""
     calls = lanes.calls.rows[rows].select(pl.col("thread").cast(pl.Int64), "start_ns", pl.col("name").cast(pl.String))
     around = callers.around(calls["thread"], calls["start_ns"])
-    named = pl.concat([calls, around.select("operator", "where")], how="horizontal").with_columns(pl.Series("row", rows))
-    place = pl.when(pl.col("where").is_not_null()).then(" in " + pl.col("where")).otherwise(pl.lit(""))
-    return named.with_columns((pl.lit(parts.RUN_DRY) + pl.col("name") + place).alias("part"))
+    return pl.concat([calls, around.select("operator", "where")], how="horizontal").with_columns(pl.Series("row", rows))
 
 
-def _otherwise(causes: Ints, launch: str, unnamed: str, waiting: str) -> pl.Series:
-    no_launch = parts.NO_LAUNCH if unnamed == parts.UNNAMED else unnamed
-    names = np.select([causes >= CALLS, causes == LAUNCH, causes == NO_LAUNCH], [0, 1, 2], default=3)
-    return pl.Series([waiting, launch, no_launch, unnamed], dtype=pl.String).gather(pl.Series(names))
+def _parts(lanes: Lanes, calls: pl.DataFrame, causes: Ints, number: Ints) -> pl.DataFrame:
+    """The part that each cause is: a named range, the device run dry after a call (by its `number`), or none of these."""
+    dry = calls.select(pl.lit("d2h").alias("stage"), pl.lit(PartKind.RUN_DRY.value).alias("kind"), "name", place="where")
+    known = pl.concat(
+        [rows_of(OTHERWISE), *(rows.select(pl.col(name).cast(pl.String) for name in COLUMNS) for rows in (lanes.ranges, dry))]
+    )
+    named, waiting = (causes >= 0) & (causes < CALLS), causes >= CALLS
+    choices = [causes + len(OTHERWISE), number + len(OTHERWISE) + lanes.ranges.height]
+    otherwise = np.select([causes == LAUNCH, causes == NO_LAUNCH], [0, 1], default=2)
+    return known[np.select([named, waiting], choices, default=otherwise)]
 
 
 def _chosen(choices: list[tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], pl.Series]], otherwise: pl.Series) -> pl.Series:

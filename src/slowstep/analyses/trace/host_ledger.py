@@ -20,15 +20,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.trace import parts
 from slowstep.analyses.trace.beside_model import STEP_OF_FRAMEWORK
 from slowstep.analyses.trace.names import host_named, host_names
+from slowstep.analyses.trace.parts import BETWEEN_OPERATORS, COLLECTIVES, COLUMNS, FORWARD, NOTHING_RECORDED, rows_of
 from slowstep.analyses.trace.stage_ranges import LOAD_BATCH, told_ranges
 from slowstep.analyses.trace.tables import LEDGER
 from slowstep.analyses.trace.training_thread import BACKWARD, OPTIMIZER_RANGE, training_thread
 from slowstep.analyses.trace.unions import merged
-from slowstep.analyses.trace.user_places import user_function
-from slowstep.stages import UNATTRIBUTED
+from slowstep.analyses.trace.user_places import own_function
+from slowstep.parts import BACKWARD as AUTOGRAD
+from slowstep.parts import OPTIMIZER as UPDATE
+from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Ints, containing, flattened, union
 from slowstep.timeline.timeline import Timeline
 
@@ -44,12 +46,12 @@ Flags = NDArray[np.bool_]
 
 def build_host_ledger(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
     """The table `ledger` of a trace without device events; a step's rows sum to its length exactly."""
-    rows = host_stretches(timeline, steps).group_by("step", "stage", "part").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("ns"))
-    return rows.sort("step", "stage", "part").select(pl.col(column.name).cast(column.type) for column in LEDGER.columns)
+    rows = host_stretches(timeline, steps).group_by("step", *COLUMNS).agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("ns"))
+    return rows.sort("step", *COLUMNS).select(pl.col(column.name).cast(column.type) for column in LEDGER.columns)
 
 
 def host_stretches(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
-    """The steps' stretches and what each is charged to: `step`, `start_ns`, `end_ns`, `stage`, `part`."""
+    """The steps' stretches and what each is charged to: `step`, `start_ns`, `end_ns`, and the part."""
     begins, ends = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
     thread = training_thread(timeline)
     host = timeline.table("host_events").filter((pl.col("kind") != "python") & (pl.col("end_ns") > pl.col("start_ns")))
@@ -57,7 +59,7 @@ def host_stretches(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
     spans = _Spans(host, _own_functions(timeline, thread), thread)
     named = flattened(ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy())
     bodies = spans.bodies(begins, ends, ranges)
-    first, end, names = spans.beside(bodies, begins, ends)
+    first, end, beside_parts = spans.beside(bodies, begins, ends)
     edges = np.sort(np.concatenate([begins, ends, named[0], named[1], first, end, *spans.edges]))
     edges = edges[np.append(True, np.diff(edges) > 0)]
     at, lengths = edges[:-1], np.diff(edges)
@@ -67,39 +69,27 @@ def host_stretches(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
     kind = spans.kind(at, bodies)
     held = containing(named[0], named[1], at)
     row = np.where(held >= 0, np.append(named[2], -1)[held], -1)
-    stage = pl.Series([stage for stage, _ in KINDS]).gather(kind)
-    part = pl.Series([part for _, part in KINDS]).gather(kind)
-    known = pl.Series(row >= 0, dtype=pl.Boolean)
-    if len(ranges):
-        rows = pl.Series(np.maximum(row, 0))
-        stage, part = (ranges[name].cast(pl.String).gather(rows).zip_with(known, own) for name, own in (("stage", stage), ("part", part)))
     beside = np.where((row >= 0) | (kind == SHARING_KIND), -1, containing(first, end, at))
-    if len(names):
-        there = pl.Series(beside >= 0)
-        stage = pl.Series(["output"]).new_from_index(0, len(beside)).zip_with(there, stage)
-        part = names.gather(np.maximum(beside, 0)).zip_with(there, part)
+    known = pl.concat([rows_of(KINDS), ranges.select(pl.col(name).cast(pl.String) for name in COLUMNS), beside_parts])
+    part = np.select([beside >= 0, row >= 0], [len(KINDS) + len(ranges) + beside, len(KINDS) + row], default=kind)
     times = {"start_ns": pl.Series(at, dtype=pl.Int64), "end_ns": pl.Series(at + lengths, dtype=pl.Int64)}
-    return pl.DataFrame({"step": pl.Series(step, dtype=pl.Int32), **times, "stage": stage, "part": part})
+    return pl.concat([pl.DataFrame({"step": pl.Series(step, dtype=pl.Int32), **times}), known[part]], how="horizontal")
 
 
 def _own_functions(timeline: Timeline, thread: int | None) -> pl.DataFrame:
-    """Calls of the script's own functions on the training thread, `name` as the ledger has it: `save_images (train.py:30)`."""
+    """Calls of the script's own functions on the training thread: `start_ns`, `end_ns`, and `kind`, `name` and `place` of the part."""
     names = host_names(timeline, ["python"])
-    label = pl.Series("label", [user_function(text) for text in names["text"].to_list()], dtype=pl.String)
+    told = [own_function(text) or (None, None, None) for text in names["text"].to_list()]
+    labels = pl.DataFrame(told, schema=dict.fromkeys(("part_kind", "part_name", "place"), pl.String), orient="row")
     # What loads a batch may do so for the next step.
-    names = names.with_columns(label).filter(label.is_not_null() & ~names["text"].str.contains(LOAD_BATCH))
-    return host_named(timeline, names).filter(pl.col("thread") == thread).select("start_ns", "end_ns", pl.col("label").alias("name"))
+    names = pl.concat([names, labels], how="horizontal")
+    names = names.filter(pl.col("part_kind").is_not_null() & ~pl.col("text").str.contains(LOAD_BATCH))
+    rows = host_named(timeline, names).filter(pl.col("thread") == thread)
+    return rows.select("start_ns", "end_ns", kind="part_kind", name="part_name", place="place")
 
 
 FORWARD_KIND, BACKWARD_KIND, OPTIMIZER_KIND, PYTHON_KIND, SHARING_KIND, NOTHING_KIND = range(6)
-KINDS: Final = (
-    ("compute", parts.FORWARD),
-    ("compute", parts.BACKWARD),
-    ("compute", parts.OPTIMIZER),
-    ("compute", parts.HOST_PYTHON),
-    ("gradient_sharing", parts.COLLECTIVES),
-    (UNATTRIBUTED, parts.UNNAMED),
-)
+KINDS: Final = (FORWARD, AUTOGRAD, UPDATE, BETWEEN_OPERATORS, COLLECTIVES, NOTHING_RECORDED)
 
 
 class _Spans:
@@ -129,7 +119,8 @@ class _Spans:
         self.collective = merged(host.filter(pl.col("collective")))
         plain = ~(pl.col("backward") | pl.col("optimizer") | pl.col("collective") | pl.col("own"))
         named = mine.filter((pl.col("kind") == "annotation") & (pl.col("thread") == thread) & plain)
-        self.named = named.select("start_ns", "end_ns", pl.col("name").cast(pl.String))
+        span, nowhere = pl.lit(PartKind.SPAN.value), pl.lit(None, dtype=pl.String)
+        self.named = named.select("start_ns", "end_ns", kind=span, name=pl.col("name").cast(pl.String), place=nowhere)
         self.functions = functions
 
     @property
@@ -168,8 +159,8 @@ class _Spans:
         waited = _latest(received, begin)
         return np.where(waited > _latest(done, begin), waited, begin), end
 
-    def beside(self, bodies: tuple[Ints, Ints], begins: Ints, ends: Ints) -> tuple[Ints, Ints, pl.Series]:
-        """Begins, ends and names of what somebody has named and no body is in, the outermost of those inside each other.
+    def beside(self, bodies: tuple[Ints, Ints], begins: Ints, ends: Ints) -> tuple[Ints, Ints, pl.DataFrame]:
+        """Begins, ends and parts of what somebody has named and no body is in, the outermost of those inside each other.
 
         In a step without a body (its operators are on other threads) nothing is known to be beside one. Functions have names anyway: they
         count after a body only, before it they may make the input.
@@ -180,7 +171,7 @@ class _Spans:
         ranges = pl.concat([named, after]).sort("start_ns", "end_ns", descending=[False, True])
         reach = pl.col("end_ns").cum_max().shift(1)
         rows = ranges.filter(reach.is_null() | (pl.col("start_ns") >= reach))
-        return rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), rows["name"]
+        return rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), rows.select(pl.lit("output").alias("stage"), "kind", "name", "place")
 
     def kind(self, at: Ints, bodies: tuple[Ints, Ints]) -> Ints:
         """What holds at each instant, as an index of `KINDS`."""

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.trace.parts import INPUT_WAIT
+from slowstep.analyses.trace.parts import INPUT_WAIT, is_part
 from slowstep.analyses.trace.stage_ranges import told_ranges
 from slowstep.analyses.trace.tables import LOADER
 from slowstep.analyses.trace.training_thread import training_thread
@@ -28,8 +28,8 @@ def find_loader(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame) -> 
     thread = training_thread(timeline)
     if thread is None:
         return LOADER.empty()
-    ranges = told_ranges(timeline).filter((pl.col("part") == INPUT_WAIT) & (pl.col("thread") == thread))
-    ranges = ranges.sort("start_ns", "end_ns", descending=[False, True])
+    ranges = told_ranges(timeline).filter(is_part(INPUT_WAIT) & (pl.col("thread") == thread))
+    ranges = ranges.drop("name").rename({"range": "name"}).sort("start_ns", "end_ns", descending=[False, True])
     reach = pl.col("end_ns").cum_max().shift(1)
     waits = _named_by_loader(ranges.filter(reach.is_null() | (pl.col("start_ns") >= reach)), ranges)
     start, end = waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy()

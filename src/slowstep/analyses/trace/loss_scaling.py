@@ -16,9 +16,9 @@ import polars as pl
 
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.charged import charged
-from slowstep.analyses.trace.parts import RUN_DRY
 from slowstep.analyses.trace.synchronizing import synchronizing_calls
 from slowstep.analyses.trace.tables import LOSS_SCALING
+from slowstep.parts import PartKind
 from slowstep.timeline.intervals import containing
 from slowstep.timeline.timeline import Timeline
 
@@ -58,10 +58,10 @@ def find_loss_scaling(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFram
     inside = step >= 0
     found = found.filter(pl.Series(inside)).with_columns(steps["step"].gather(pl.Series(step[inside])).alias("step"))
     around = (callers or Callers(timeline)).around(found["thread"], found["start_ns"])
-    dry = gaps.filter(pl.col("part").str.starts_with(RUN_DRY) & (pl.col("stage") == "d2h"))
+    dry = gaps.filter(pl.col("kind") == PartKind.RUN_DRY.value)
     # What is charged to a call lies between its begin and the next call of the thread that waits.
     run_dry, part = charged(found["start_ns"].to_numpy(), _next_wait(timeline, found), dry)
-    rows = found.with_columns(around["where"], pl.Series("run_dry_ns", run_dry), part)
+    rows = pl.concat([found.with_columns(around["where"], pl.Series("run_dry_ns", run_dry)), part], how="horizontal")
     return rows.sort("start_ns").select(pl.col(column.name).cast(column.type) for column in LOSS_SCALING.columns)
 
 

@@ -8,11 +8,13 @@ from typing import Final
 
 import polars as pl
 
+from slowstep.analyses.trace.parts import is_part
 from slowstep.analyses.trace.recording_cost import LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.trace.scenarios import UNCHANGED
 from slowstep.faults import Fault, MayLack
 from slowstep.frameworks._known import plain
 from slowstep.frameworks._words import Words
+from slowstep.parts import Part
 from slowstep.timeline.trace import TraceFacts
 
 # The mark of a trace that shows no steps, and is taken as one.
@@ -97,9 +99,13 @@ class TraceMeasurements(MayLack):
         shares = {row["recording"]: row["taken_ns"] / max(row["observed_ns"], 1) for row in rows.iter_rows(named=True)}
         return (shares[LESS_USUAL_COST], shares[LESS_MOST_COST]) if LESS_USUAL_COST in shares else None
 
-    def share(self, stage: str, *parts: str) -> float:
-        """Share of the window charged to a stage, or to some of its parts."""
-        ledger = self.tables["ledger"].filter(pl.col("stage") == stage)
-        if parts:
-            ledger = ledger.filter(pl.col("part").is_in(parts))
-        return float(ledger["ns"].sum()) / max(self.window_ns, 1)
+    def share(self, stage: str) -> float:
+        """Share of the window charged to a stage."""
+        return self._charged(pl.col("stage") == stage)
+
+    def share_of(self, *parts: Part) -> float:
+        """Share of the window charged to some parts together."""
+        return self._charged(is_part(*parts))
+
+    def _charged(self, rows: pl.Expr) -> float:
+        return float(self.tables["ledger"].filter(rows)["ns"].sum()) / max(self.window_ns, 1)

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.trace.device_work import busiest_device, device_work
+from slowstep.analyses.trace.parts import COLUMNS
 from slowstep.analyses.trace.stage_ranges import told_ranges
 from slowstep.analyses.trace.tables import NAMED_WORK
 from slowstep.analyses.trace.unions import merged
@@ -27,19 +28,19 @@ def find_named_work(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
         return NAMED_WORK.empty()
     kernels = device_work(timeline, judged).filter(pl.col("kind") == "kernel", pl.col("launch_start_ns").is_not_null())
     found = [_launched(kernels, of_thread) for of_thread in ranges.partition_by("thread")]
-    named = [_by_step(steps, rows) for rows in pl.concat(found).partition_by("stage", "part")]
+    named = [_by_step(steps, rows) for rows in pl.concat(found).partition_by(COLUMNS)]
     rows = pl.concat(named) if named else NAMED_WORK.empty()
-    return rows.sort("step", "stage", "part").select(pl.col(column.name).cast(column.type) for column in NAMED_WORK.columns)
+    return rows.sort("step", *COLUMNS).select(pl.col(column.name).cast(column.type) for column in NAMED_WORK.columns)
 
 
 def _launched(kernels: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
-    """The kernels that a thread launched inside its ranges, with their stage and part."""
+    """The kernels that a thread launched inside its ranges, with their part."""
     reach = pl.col("end_ns").cum_max().shift(1)
     outer = ranges.sort("start_ns", "end_ns", descending=[False, True]).filter(reach.is_null() | (pl.col("start_ns") >= reach))
     own = kernels.filter(pl.col("launch_thread") == outer["thread"][0])
     at = containing(outer["start_ns"].to_numpy(), outer["end_ns"].to_numpy(), own["launch_start_ns"].to_numpy())
     inside = own.filter(pl.Series(at >= 0)).select("start_ns", "end_ns")
-    return inside.with_columns(outer.select("stage", "part")[at[at >= 0]])
+    return inside.with_columns(outer.select(COLUMNS)[at[at >= 0]])
 
 
 def _by_step(steps: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
@@ -49,5 +50,5 @@ def _by_step(steps: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     ns = covered_ns(start, end, high) - covered_ns(start, end, low)
     began = containing(low, high, rows["start_ns"].to_numpy())
     kernels = np.bincount(began[began >= 0], minlength=len(low))
-    named = {"step": steps["step"], "stage": rows["stage"][0], "part": rows["part"][0], "kernels": kernels, "ns": ns}
-    return pl.DataFrame(named).filter(pl.col("ns") > 0)
+    part = (pl.lit(rows[name][0], dtype=pl.String).alias(name) for name in COLUMNS)
+    return pl.DataFrame({"step": steps["step"], "kernels": kernels, "ns": ns}).with_columns(part).filter(pl.col("ns") > 0)

@@ -1,47 +1,69 @@
-"""The names of the parts of a trace's ledger: what an instant can be charged to beside its stage."""
+"""The parts of a trace's ledger: what an instant can be charged to, and how tables hold it."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final
 
-# compute, with the device at work
-KERNELS: Final = "kernels"
-DEVICE_COPIES: Final = "device-to-device copies"
-MEMSETS: Final = "filling memory"
-# compute, with the device idle: host time that nothing else names, up to the launch of the next kernel
-LAUNCH: Final = "launch"
-# compute, in a trace without a device: operators, by direction, and what is between them
-FORWARD: Final = "forward"
-BACKWARD: Final = "backward"
-OPTIMIZER: Final = "optimizer"
-HOST_PYTHON: Final = "between operators"
-# gradient_sharing
-COLLECTIVES: Final = "exposed collectives"
-# h2d and d2h, with a copy running and nothing of higher rank
-COPIES: Final = "exposed copies"
-# d2h, with the device idle: the whole part is RUN_DRY followed by the call and, where known, the function it is in
-RUN_DRY: Final = "device idle after "
-# preprocess: a trace of the training process cannot tell what the producer of the batch did
-INPUT_WAIT: Final = "waiting for input"
-# output, store: the part is the name of the range; these where it has none
-VALIDATION: Final = "validation"
-CHECKPOINT: Final = "checkpoint"
-LOGGING: Final = "logging"
-# unattributed
-NO_LAUNCH: Final = "idle before work whose launch is not in the trace"
-UNNAMED: Final = "nothing recorded"
+import polars as pl
 
-# Findings about different things within one of these parts must not fold into one another, nor into one about the whole part, so each
-# claims its piece: "kernels: matmul, float32" (class and precision as in the table `kernels`), "launch: operations on the host".
-DIVIDED: Final = (KERNELS, LAUNCH, COLLECTIVES, RUN_DRY, FORWARD, COPIES)
+from slowstep.analyses.trace.user_places import read_place
+from slowstep.part_words import parts_in_order, place_in_words
+from slowstep.parts import Part, PartKind
+from slowstep.stages import UNATTRIBUTED
+
+# With the device at work.
+KERNELS: Final = Part("compute", PartKind.KERNELS)
+DEVICE_COPIES: Final = Part("compute", PartKind.DEVICE_COPIES)
+MEMSETS: Final = Part("compute", PartKind.MEMSETS)
+COLLECTIVES: Final = Part("gradient_sharing", PartKind.COLLECTIVES)
+COPIES: Final = {stage: Part(stage, PartKind.COPIES) for stage in ("h2d", "d2h")}
+# With the device idle.
+LAUNCH: Final = Part("compute", PartKind.LAUNCH)
+NO_LAUNCH: Final = Part(UNATTRIBUTED, PartKind.NO_LAUNCH)
+INPUT_WAIT: Final = Part("preprocess", PartKind.INPUT_WAIT)
+NOTHING_RECORDED: Final = Part(UNATTRIBUTED, PartKind.NOTHING_RECORDED)
+# In a trace without a device: operators, by direction, and what is between them.
+FORWARD: Final = Part("compute", PartKind.FORWARD)
+BETWEEN_OPERATORS: Final = Part("compute", PartKind.BETWEEN_OPERATORS)
+
+# The columns of tables that tell a part.
+COLUMNS: Final = ("stage", "kind", "name", "place")
+SCHEMA: Final = pl.Schema(dict.fromkeys(COLUMNS, pl.String()))
 
 
-def piece(part: str, what: str) -> str:
+def rows_of(parts: Iterable[Part]) -> pl.DataFrame:
+    """One row for each of some parts: the columns COLUMNS."""
+    return pl.DataFrame([row_of(part) for part in parts], schema=SCHEMA, orient="row")
+
+
+def row_of(part: Part) -> tuple[str, str, str | None, str | None]:
+    """What the columns COLUMNS hold of a part."""
+    return part.stage, part.kind.value, part.name, None if part.place is None else place_in_words(part.place)
+
+
+def parts_of(rows: pl.DataFrame, columns: tuple[str, ...] = COLUMNS) -> list[Part]:
+    """The parts that are in rows of a table, each once, in order."""
+    return parts_in_order(part_of(row) for row in rows.select(columns).unique().iter_rows() if row[0] is not None)
+
+
+def part_of(row: Iterable[Any]) -> Part:
+    """The part of which a row has the columns COLUMNS."""
+    stage, kind, name, place = row
+    return Part(stage, PartKind(kind), name, None if place is None else read_place(place))
+
+
+def is_part(*parts: Part, columns: tuple[str, ...] = COLUMNS) -> pl.Expr:
+    """Which rows of a table are of one of some parts."""
+    return pl.any_horizontal(pl.lit(value=False), *(_is_one(part, columns) for part in parts))
+
+
+def _is_one(part: Part, columns: tuple[str, ...]) -> pl.Expr:
+    same = (pl.col(name).eq_missing(pl.lit(value, dtype=pl.String)) for name, value in zip(columns, row_of(part), strict=True))
+    return pl.all_horizontal(*same)
+
+
+def piece(part: Part, what: str) -> Part:
     """The claim of a finding that concerns only a piece of a part of the ledger."""
-    return f"{part}: {what}"
-
-
-def whole(claim: str) -> str:
-    """The part of the ledger in which a claim lies: the claim itself where it is no piece."""
-    part, colon, _ = claim.rpartition(": ")
-    return part if colon and part.startswith(DIVIDED) else claim
+    return replace(part, piece=what)

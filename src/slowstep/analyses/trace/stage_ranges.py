@@ -13,15 +13,12 @@ from typing import Final
 
 import polars as pl
 
-from slowstep.analyses.trace import parts
 from slowstep.analyses.trace.beside_model import COMPUTES, STEP_OF_FRAMEWORK, beside_model
 from slowstep.analyses.trace.compilations import RANGES as COMPILES
 from slowstep.analyses.trace.names import host_named, host_names
 from slowstep.analyses.trace.training_thread import OPTIMIZER_RANGE, training_thread
+from slowstep.parts import PartKind
 from slowstep.timeline.timeline import Timeline
-
-# The part of a stage is the name of the range, shortened, where it stands for more than one thing.
-NAME: Final = "name"
 
 # As in `load_batch`, `wait_for_batch`, `get next input`.
 LOAD_BATCH: Final = (
@@ -36,40 +33,45 @@ MAKES_INPUT: Final = (
 )
 # Lightning's names of what it calls a callback for, as `[Callback]GradientNorm.on_after_backward`.
 CALLBACK: Final = r"\[(Lightning)?Callback\]"
+# A range that stands for more than one thing is a part by its own name, shortened.
 RANGES: Final = (
-    ("preprocess", parts.INPUT_WAIT, r"^enumerate\(DataLoader\)"),
-    ("preprocess", parts.INPUT_WAIT, r"^Iterator(GetNext|::)|^IteratorGetNext|^EagerIterator|DataLoader.*__next__$"),
-    ("preprocess", parts.INPUT_WAIT, r"(?i)(^|[^a-z])(train_)?data_?loader_next([^a-z]|$)"),
+    ("preprocess", PartKind.INPUT_WAIT, r"^enumerate\(DataLoader\)"),
+    ("preprocess", PartKind.INPUT_WAIT, r"^Iterator(GetNext|::)|^IteratorGetNext|^EagerIterator|DataLoader.*__next__$"),
+    ("preprocess", PartKind.INPUT_WAIT, r"(?i)(^|[^a-z])(train_)?data_?loader_next([^a-z]|$)"),
     (
         "preprocess",
-        parts.INPUT_WAIT,
+        PartKind.INPUT_WAIT,
         LOAD_BATCH,
     ),
     (
         "preprocess",
-        parts.INPUT_WAIT,
+        PartKind.INPUT_WAIT,
         r"(?i)(^|[^a-z])(data|input|batch)(_|-| )?(load|loading|loader|wait|fetch|fetching|pipeline)([^a-z_]|$)",
     ),
-    ("preprocess", parts.INPUT_WAIT, r"(?i)^\W*data_?loader\W*$"),
-    ("store", NAME, r"(?i)check_?point(_|-| |er|ing|$)*(save|write|$)|(save|write)(_|-| )(check_?point|ckpt|model|state)|ModelCheckpoint"),
-    ("output", NAME, CALLBACK),
+    ("preprocess", PartKind.INPUT_WAIT, r"(?i)^\W*data_?loader\W*$"),
+    (
+        "store",
+        PartKind.SPAN,
+        r"(?i)check_?point(_|-| |er|ing|$)*(save|write|$)|(save|write)(_|-| )(check_?point|ckpt|model|state)|ModelCheckpoint",
+    ),
+    ("output", PartKind.SPAN, CALLBACK),
     (
         "output",
-        parts.VALIDATION,
+        PartKind.VALIDATION,
         r"(?i)(^|[^a-z])(validation|validate|evaluation|evaluate|val_step|eval_step|eval_epoch|val_epoch)([^a-z]|$)",
     ),
     (
         "output",
-        NAME,
+        PartKind.SPAN,
         r"(?i)(^|[^a-z])(callbacks?|metrics?|logging|logger|log_(metrics|images?|scalars?|step)|plot|visuali[sz]e|tensorboard|wandb|summary_writer)([^a-z]|$)",
     ),
 )
 FUNCTIONS: Final = (
-    ("preprocess", parts.INPUT_WAIT, r"torch/utils/data/dataloader\.py\(\d+\): __next__$"),
-    ("store", parts.CHECKPOINT, r"torch/serialization\.py\(\d+\): save$|safetensors/torch\.py\(\d+\): save_(file|model)$"),
-    ("store", parts.CHECKPOINT, r"torch/distributed/checkpoint/\w+\.py\(\d+\): (async_)?save(_state_dict)?$"),
-    ("output", parts.LOGGING, r"(tensorboard|tensorboardX)/\w*writer\.py\(\d+\): add_\w+$|wandb/sdk/wandb_run\.py\(\d+\): log$"),
-    ("output", parts.LOGGING, r"matplotlib/figure\.py\(\d+\): savefig$|mlflow/tracking/fluent\.py\(\d+\): log_\w+$"),
+    ("preprocess", PartKind.INPUT_WAIT, r"torch/utils/data/dataloader\.py\(\d+\): __next__$"),
+    ("store", PartKind.CHECKPOINT, r"torch/serialization\.py\(\d+\): save$|safetensors/torch\.py\(\d+\): save_(file|model)$"),
+    ("store", PartKind.CHECKPOINT, r"torch/distributed/checkpoint/\w+\.py\(\d+\): (async_)?save(_state_dict)?$"),
+    ("output", PartKind.LOGGING, r"(tensorboard|tensorboardX)/\w*writer\.py\(\d+\): add_\w+$|wandb/sdk/wandb_run\.py\(\d+\): log$"),
+    ("output", PartKind.LOGGING, r"matplotlib/figure\.py\(\d+\): savefig$|mlflow/tracking/fluent\.py\(\d+\): log_\w+$"),
 )
 # Written by frameworks and profilers around the step's own work (the first: by TorchRec around its exchange of inputs), and by libraries
 # around their calls.
@@ -86,13 +88,12 @@ WRAPPED: Final = r"^[#\s]+|[#\s]+$"
 
 
 def stage_ranges(timeline: Timeline) -> pl.DataFrame:
-    """The named ranges that tell a stage: `thread`, `start_ns`, `end_ns`, `name`, `stage`, `part`; empty ones are left out."""
+    """The named ranges that tell a stage: `thread`, `start_ns`, `end_ns`, `range` (its name), and the part; empty ones are left out."""
     told, beside = told_ranges(timeline), beside_model(timeline, _tells_by_place())
-    name = pl.col("name").cast(told.schema["name"])
-    makes = ~pl.col("after") & pl.col("name").str.contains(MAKES_INPUT)
+    makes = ~pl.col("after") & pl.col("range").str.contains(MAKES_INPUT)
     stage = pl.when(makes).then(pl.lit("preprocess")).otherwise(pl.lit("output")).alias("stage")
-    part = pl.when(makes).then(pl.lit(parts.INPUT_WAIT)).otherwise(pl.col("name")).alias("part")
-    beside = beside.select("thread", "start_ns", "end_ns", name, stage, part)
+    kind = pl.when(makes).then(pl.lit(PartKind.INPUT_WAIT.value)).otherwise("kind").alias("kind")
+    beside = beside.with_columns(stage, kind, *(pl.when(~makes).then(column).alias(column) for column in ("name", "place")))
     return _sorted(pl.concat([told, beside.select(pl.col(n).cast(t) for n, t in told.schema.items())]))
 
 
@@ -112,7 +113,16 @@ def told_ranges(timeline: Timeline) -> pl.DataFrame:
     rows = host_named(timeline, told)
     training = pl.lit(training_thread(timeline), dtype=pl.Int32)
     thread = pl.when(pl.col("text").str.contains(OF_THE_STEP)).then(training).otherwise(pl.col("thread"))
-    rows = rows.select(thread.alias("thread"), "start_ns", "end_ns", pl.col("text").alias("name"), "stage", "part")
+    rows = rows.select(
+        thread.alias("thread"),
+        "start_ns",
+        "end_ns",
+        pl.col("text").alias("range"),
+        "stage",
+        kind="part_kind",
+        name="part_name",
+        place=pl.lit(None, dtype=pl.String),
+    )
     return _sorted(rows)
 
 
@@ -125,15 +135,16 @@ def _tells_by_place() -> pl.Expr:
 
 
 def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.sort("thread", "start_ns", "end_ns", "name", descending=[False, False, True, False])
+    return rows.sort("thread", "start_ns", "end_ns", "range", descending=[False, False, True, False])
 
 
-def _told(names: pl.DataFrame, ranges: tuple[tuple[str, str, str], ...]) -> pl.DataFrame:
+def _told(names: pl.DataFrame, ranges: tuple[tuple[str, PartKind, str], ...]) -> pl.DataFrame:
     text = pl.col("text")
-    stage, part = pl.lit(None, dtype=pl.String), pl.lit(None, dtype=pl.String)
-    for of_stage, of_part, pattern in reversed(ranges):
+    stage, kind = pl.lit(None, dtype=pl.String), pl.lit(None, dtype=pl.String)
+    for of_stage, of_kind, pattern in reversed(ranges):
         found = text.str.contains(pattern)
         stage = pl.when(found).then(pl.lit(of_stage)).otherwise(stage)
-        named = text.str.replace_all(WRAPPED, "") if of_part == NAME else pl.lit(of_part)
-        part = pl.when(found).then(named).otherwise(part)
-    return names.with_columns(stage.alias("stage"), part.alias("part")).filter(pl.col("stage").is_not_null())
+        kind = pl.when(found).then(pl.lit(of_kind.value)).otherwise(kind)
+    told = names.with_columns(stage.alias("stage"), kind.alias("part_kind")).filter(pl.col("stage").is_not_null())
+    name = pl.when(pl.col("part_kind") == PartKind.SPAN.value).then(text.str.replace_all(WRAPPED, ""))
+    return told.with_columns(name.alias("part_name"))

@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.trace.callers import Callers
-from slowstep.analyses.trace.parts import RUN_DRY
 from slowstep.analyses.trace.tables import SYNCHRONIZATIONS
 from slowstep.analyses.trace.waits import read_waits, rows_that_copied, waits_for_copies
 from slowstep.analyses.trace.window import in_window
+from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -37,7 +37,7 @@ def find_synchronizations(timeline: Timeline, steps: pl.DataFrame, gaps: pl.Data
 
 def _run_dry(waits: pl.DataFrame, gaps: pl.DataFrame) -> pl.Series:
     """Of each wait the time of the gaps that are charged to it: to the last wait of that thread that began before the gap or with it."""
-    dry = gaps.filter(pl.col("part").str.starts_with(RUN_DRY) & pl.col("thread").is_not_null())
+    dry = gaps.filter((pl.col("kind") == PartKind.RUN_DRY.value) & pl.col("thread").is_not_null())
     if dry.is_empty() or waits.is_empty():
         return pl.Series("run_dry_ns", np.zeros(waits.height, dtype=np.int64))
     starts = waits.select("thread", "start_ns", "call").with_row_index("row").sort("start_ns")

@@ -24,6 +24,15 @@ WHERE = column(
 MODULE = column(
     "module", pl.String, "innermost nn.Module around that of them which took longest, as `Linear_3`, or around its forward", nullable=True
 )
+KIND = column("kind", pl.String, "what the part of the stage is")
+NAME = column(
+    "name", pl.String, "the user's or a framework's own name of the part: of a function, a range, the call that waited", nullable=True
+)
+PLACE = column("place", pl.String, "where that begins, as `train.py:30`; of a call the function that it is in, as `where`", nullable=True)
+CHARGED = tuple(
+    column(f"charged_{piece}", pl.String, f"{piece} of the part of the ledger to which most of that was charged", nullable=True)
+    for piece in ("stage", "kind", "name", "place")
+)
 THREAD = column("thread", pl.Int32, "index of the host thread", nullable=True)
 
 STEPS = Table(
@@ -42,11 +51,13 @@ STEPS = Table(
 )
 LEDGER = Table(
     name="ledger",
-    row="One row per step, stage and part that has time; a step's rows sum to its length exactly.",
+    row="One row per step and part of a stage that has time; a step's rows sum to its length exactly.",
     columns=(
         STEP,
         column("stage", pl.String, "one of the eight stages, or unattributed"),
-        column("part", pl.String, "piece of the stage"),
+        KIND,
+        NAME,
+        PLACE,
         column("ns", pl.Int64, "time"),
     ),
 )
@@ -59,7 +70,9 @@ GAPS = Table(
         START,
         END,
         column("stage", pl.String, "the stage that is charged"),
-        column("part", pl.String, "the part that is charged"),
+        KIND,
+        NAME,
+        PLACE,
         column("call", pl.String, "the host call or range that held meanwhile", nullable=True),
         OPERATOR,
         WHERE,
@@ -227,7 +240,7 @@ COMPILATIONS = Table(
         THREAD,
         WHERE,
         column("exposed_ns", pl.Int64, "of it, while the device had nothing to do; without a device all of it"),
-        column("part", pl.String, "part of the ledger to which most of that was charged", nullable=True),
+        *CHARGED,
     ),
 )
 NAMED_WORK = Table(
@@ -236,7 +249,9 @@ NAMED_WORK = Table(
     columns=(
         STEP,
         column("stage", pl.String, "stage that the name tells: output or store"),
-        column("part", pl.String, "the name, as it is a part of the ledger"),
+        KIND,
+        NAME,
+        PLACE,
         column("kernels", pl.Int64, "kernels that were launched inside the ranges of that name"),
         column("ns", pl.Int64, "time in which any of them ran"),
     ),
@@ -251,7 +266,7 @@ LOSS_SCALING = Table(
         THREAD,
         WHERE,
         column("run_dry_ns", pl.Int64, "time for which the device then had nothing to do because of it"),
-        column("part", pl.String, "part of the ledger to which most of that was charged", nullable=True),
+        *CHARGED,
     ),
 )
 REPLAY = Table(

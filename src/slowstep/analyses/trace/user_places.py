@@ -14,6 +14,8 @@ from typing import Final
 import polars as pl
 
 from slowstep.analyses.functions import LIBRARY
+from slowstep.part_words import place_in_words
+from slowstep.parts import CodePlace, PartKind
 
 # As profilers write them: `train.py(184): main`, in a stack one after the other, the innermost first.
 FRAME: Final = re.compile(
@@ -50,9 +52,27 @@ def user_place(frame: str) -> str | None:
 
 
 def user_function(frame: str) -> str | None:
-    """A function of the user's own code as the ledger calls it, `save_images (train.py:30)`; None for a module, and as in `user_place`."""
+    """A function of the user's own code without its folders, `save_images (train.py:30)`; None for a module, and as in `user_place`."""
     place = user_place(frame)
     return without_folders(place) if place is not None and is_function(place) else None
+
+
+def read_place(place: str) -> CodePlace:
+    """A place as the tables have it, `step (train.py:82)`, `train.py:82` or `train.py`, in its pieces."""
+    function, _, inside = place.removesuffix(")").partition(" (") if place.endswith(")") else ("", "", place)
+    file, _, line = inside.rpartition(":")
+    return CodePlace(file, int(line), None, function or None) if line.isdecimal() else CodePlace(inside, None, None, function or None)
+
+
+def own_function(frame: str) -> tuple[str, str, str | None] | None:
+    """Kind, name and place of the part that a function of the user's own code is; None for what is none, as in `user_function`."""
+    found = user_function(frame)
+    if found is None:
+        return None
+    place = read_place(found)
+    if place.function is None:
+        return PartKind.SPAN.value, found, None
+    return PartKind.FUNCTION.value, place.function, place_in_words(place._replace(function=None))
 
 
 def is_function(place: str) -> bool:
@@ -61,7 +81,7 @@ def is_function(place: str) -> bool:
 
 
 def without_folders(place: str) -> str:
-    """A place as the ledger has it: the file without its folders."""
+    """A place with the file without its folders."""
     function, bracket, line = place.rpartition("(")
     return f"{function}{bracket}{re.split(_SEPARATOR, line)[-1]}"
 

@@ -25,14 +25,15 @@ from slowstep.analyses.calls import DOMINANT_SHARE
 from slowstep.analyses.delivery import BYTE_NS, RECEIVE_NS, TENSOR_NS
 from slowstep.analyses.input_facts import Forms
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.producers import TRANSPORT
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import RECEIVE_LOW_NS, WAIT_SHARE, beside_ns, find_side
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.parts import Part, PartKind
 
 NAME = "batch-transport"
+TRANSPORT = Part("preprocess", PartKind.TRANSPORT)
 TENSORS, SIZE_BYTES = 8, 8_000_000
 # From this share of the window on, not knowing what the batches are made of could hide a problem worth 10 %.
 UNKNOWN_SHARE = 0.10
@@ -43,7 +44,7 @@ def judge(m: Measurements) -> Answer:
     side = find_side(m)
     if m.loader is None or not m.loader.num_workers or isinstance(side, str):
         return None
-    received = m.ledger.of("preprocess", TRANSPORT)
+    received = m.ledger.of_parts(TRANSPORT)
     share, _, _ = share_interval(m, np.maximum(received - RECEIVE_NS, 0.0))
     forms = m.input.forms
     if forms is None:

@@ -27,7 +27,6 @@ from dataclasses import replace
 
 from slowstep.analyses.beside import Beside
 from slowstep.analyses.functions import shown
-from slowstep.analyses.ledger import FORWARD
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
@@ -40,7 +39,8 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, body_rest, delay_share, producers_beside_ns
 from slowstep.diagnosis.untimed import unseen_python
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.stages import TRANSFORM
+from slowstep.part_words import part_name, part_name_and_place, part_place
+from slowstep.parts import BODY, PartKind
 from slowstep.units import format_share
 
 NAME = "beside-the-model"
@@ -59,31 +59,30 @@ def judge(m: Measurements) -> Answer:
 
 def _judge_transform(m: Measurements) -> Judged | None:
     """What a framework calls for the whole batch before the forward: the ledger has it as a part of its own."""
-    named = named_by(m, TRANSFORM)
+    named = named_by(m, PartKind.TRANSFORM)
     if named is None:
         return None
     held = named.ns(m)
     share, low, high = share_interval(m, held)
     if share < CLAIM:
         return None
+    name, takes = part_name(named.most), f"takes {format_share(share)} of the time"
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{named.shown} prepares input on the training thread in every step and takes {format_share(share)} of the time",
+        title=f"{part_name_and_place(named.most)} prepares input on the training thread in every step and {takes}",
         share=share,
         share_low=low,
         share_high=high,
-        claims=tuple(part for _, part in named.parts),
+        claims=named.parts,
         evidence=(
-            Evidence(name="function", value=named.name, unit="", where=named.where),
+            Evidence(name="function", value=name, unit="", where=part_place(named.most)),
             Evidence(name="time in it", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="time per step", value=float(held.mean()) / 1e6, unit="ms"),
         ),
         gain=unknown_gain(UNKNOWN),
         fixes=(
-            Fix(
-                text=f"move {named.name} into the data set or its collate function, so that the loader's workers do it beside the training"
-            ),
+            Fix(text=f"move {name} into the data set or its collate function, so that the loader's workers do it beside the training"),
             Fix(text="write it as operations on the whole batch, without a loop over its samples"),
         ),
         names_cause=True,
@@ -109,7 +108,7 @@ def _judge_function(m: Measurements) -> Judged | None:
         share=share * beside.share,
         share_low=low * beside.low,
         share_high=min(high * beside.high, 1.0),
-        claims=(FORWARD,),
+        claims=(BODY,),
         evidence=(
             Evidence(name="line" if _is_top(beside) else "function", value=_name(beside).removeprefix("line "), unit="", where=where),
             Evidence(name="time in it", value=share * beside.share, unit="share of window", threshold=CLAIM),
@@ -160,7 +159,7 @@ def _in_workers(m: Measurements) -> str:
 def _counterfactual(m: Measurements, beside: Beside, body: Floats) -> Counterfactual:
     removed = body * beside.share
     blocked = producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
-    expected = Case(removed_ns=removed, beside_ns=blocked, delay_share=delay_share(m, ("compute", FORWARD)))
+    expected = Case(removed_ns=removed, beside_ns=blocked, delay_share=delay_share(m, BODY))
     return Counterfactual(
         assumes=f"{_name(beside)} did nothing",
         expected=expected,

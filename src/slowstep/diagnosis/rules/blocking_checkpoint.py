@@ -34,7 +34,7 @@ from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._known import plain
 from slowstep.frameworks._words import Change, Words
-from slowstep.stages import CHECKPOINT
+from slowstep.parts import PartKind
 from slowstep.units import format_share
 
 NAME = "blocking-checkpoint"
@@ -77,10 +77,10 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=tuple(name for _, name in parts),
+        claims=tuple(parts),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=_fixes(m.words if any(name.startswith(CHECKPOINT) for _, name in parts) else plain()),
+        fixes=_fixes(m.words if any(part.kind is PartKind.CHECKPOINT for part in parts) else plain()),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)

@@ -25,6 +25,7 @@ from slowstep.diagnosis.after_update import EVERY, call_seldom, costliest, lever
 from slowstep.diagnosis.lever_specs import LOGGING_OFF
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, Fix
+from slowstep.part_words import part_noun
 
 NAME = "chatty-logging"
 LOG_LESS = "raise the level of the logger, or let a QueueHandler write in another thread"
@@ -42,7 +43,7 @@ def judge(m: Measurements) -> Answer:
         rule=NAME,
         does="write",
         what="log lines",
-        nature=Evidence(name="in logging", value=entry.logging, unit=f"share of the {entry.kind}", threshold=MOSTLY),
+        nature=Evidence(name="in logging", value=entry.logging, unit=f"share of the {part_noun(entry.part)}", threshold=MOSTLY),
         fixes=(
             Fix(text=f"log once in {EVERY} steps: keep a running mean, and {entry.call} every k steps", lever=lever_of(entry)),
             Fix(text=PRINT_LESS if entry.prints else LOG_LESS, lever=LOGGING_OFF),

@@ -52,7 +52,7 @@ def _judged(m: Measurements, modes: dict[str, float], *, share: float, low: floa
         share=share,
         share_low=low,
         share_high=high,
-        claims=() if advisory else tuple(name for stage, name in m.ledger.parts if stage == "compute"),
+        claims=() if advisory else m.ledger.parts_of("compute"),
         evidence=tuple(Evidence(name=name, value=on, unit=f"share of {m.work.looks} looks") for name, on in modes.items()),
         gain=unknown_gain("it were off"),
         fixes=tuple(Fix(text=_fix(m, name)) for name in sorted(modes, key=lambda name: -modes[name])),

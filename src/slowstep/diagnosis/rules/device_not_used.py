@@ -44,7 +44,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=tuple(name for stage, name in m.ledger.parts if stage == "compute"),
+        claims=m.ledger.parts_of("compute"),
         evidence=(
             Evidence(name="accelerators", value=sum(found.values()), unit="devices", where=names),
             Evidence(name="parameters on", value=m.device, unit=""),

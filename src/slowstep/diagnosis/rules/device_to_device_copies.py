@@ -40,7 +40,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     missing = no_device(m)
     if missing is not None or not m.has_device:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
-    share, low, high = share_interval(m, per_step(m, "compute", DEVICE_COPIES))
+    share, low, high = share_interval(m, per_step(m, DEVICE_COPIES))
     if share < CLAIM:
         return None
     sites = m.table("copies").filter(pl.col("kind").is_in(KINDS)).sort("total_ns", descending=True)

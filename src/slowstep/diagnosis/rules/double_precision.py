@@ -24,11 +24,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import BACKWARD, FORWARD, OPTIMIZER, piece
+from slowstep.analyses.trace.parts import FORWARD, piece
 from slowstep.analyses.trace.scenarios import SINGLE_PRECISION
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
 from slowstep.diagnosis.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside
@@ -38,6 +37,7 @@ from slowstep.diagnosis.trace_side import no_device, per_step, steps_seen
 from slowstep.diagnosis.trace_side import share_interval as trace_share_interval
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.parts import BACKWARD, OPTIMIZER, PartKind
 from slowstep.units import format_share
 
 NAME = "double-precision"
@@ -74,7 +74,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=tuple(name for stage, name in m.ledger.parts if stage == "compute"),
+        claims=m.ledger.parts_of("compute"),
         evidence=(
             Evidence(name="float64", value=double, unit="share of parameters", threshold=MOSTLY),
             Evidence(name="compute", value=share, unit="share of window", threshold=CLAIM),
@@ -89,7 +89,7 @@ def judge(m: Measurements) -> Answer:
 
 def _counterfactual(m: Measurements) -> Counterfactual:
     # What waits for a core goes with the rest.
-    compute, queued = m.ledger.of("compute"), m.ledger.of("compute", CORE)
+    compute, queued = m.ledger.of("compute"), m.ledger.of("compute", PartKind.CORE_WAIT)
     working = compute - queued
     convolutions = m.work.convolutions or 0.0
 
@@ -127,7 +127,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=kernel_claims(found) if m.has_device else tuple(piece(part, "float64") for part in HOST_PARTS if m.share("compute", part)),
+        claims=kernel_claims(found) if m.has_device else tuple(piece(part, "float64") for part in HOST_PARTS if m.share_of(part)),
         evidence=(
             Evidence(name=f"float64 {what}", value=share, unit="share of window", threshold=CLAIM),
             *kernel_rows(m, found),
@@ -143,7 +143,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
 def _on_host_ns(m: TraceMeasurements, precision: str) -> Floats:
     """Of the operators' time in each step what falls to those with inputs of a precision. Shape (steps,)."""
     placed = m.table("placement").filter((pl.col("place") == "host") & (pl.col("precision") == precision))
-    return np.asarray(per_step(m, "compute", *HOST_PARTS) * float(placed["share"].sum()))
+    return np.asarray(per_step(m, *HOST_PARTS) * float(placed["share"].sum()))
 
 
 def _unknown(m: TraceMeasurements) -> Answer:

@@ -50,7 +50,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     missing = no_device(m)
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)
-    share, low, high = share_interval(m, per_step(m, "gradient_sharing", COLLECTIVES))
+    share, low, high = share_interval(m, per_step(m, COLLECTIVES))
     if share < SHARE:
         return None
     collectives = m.table("collectives").sort("exposed_ns", descending=True)

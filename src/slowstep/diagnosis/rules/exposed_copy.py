@@ -76,7 +76,7 @@ def _blocking(found: Held) -> float:
 
 def _times_kernels(m: TraceMeasurements, found: Held) -> float | None:
     """From 1 on the link takes longer than the kernels: then no overlap can hide all of it."""
-    kernels_ns = m.share("compute", KERNELS) * m.window_ns
+    kernels_ns = m.share_of(KERNELS) * m.window_ns
     return float(found.copies["total_ns"].sum()) / kernels_ns if kernels_ns else None
 
 

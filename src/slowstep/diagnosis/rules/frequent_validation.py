@@ -29,7 +29,6 @@ from dataclasses import replace
 from enum import Enum
 
 from slowstep.analyses.calls import DOMINANT_SHARE
-from slowstep.analyses.gaps import VALIDATION
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time import Event
 from slowstep.analyses.validation_batches import ValidationBatches
@@ -39,6 +38,7 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change, Words
+from slowstep.parts import VALIDATION
 from slowstep.units import format_count, format_share
 
 NAME = "frequent-validation"

@@ -28,7 +28,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import LAUNCH
+from slowstep.analyses.trace.parts import COLUMNS, LAUNCH, is_part, part_of
 from slowstep.analyses.trace.scenarios import NO_WORK_BETWEEN_STEPS
 from slowstep.analyses.trace.user_places import without_folders
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -47,6 +47,8 @@ from slowstep.diagnosis.trace_side import (
     steps_seen,
 )
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.part_words import part_in_words, place_in_words
+from slowstep.parts import Part
 from slowstep.units import format_share
 
 NAME = "gaps-between-steps"
@@ -69,10 +71,8 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     if share < HOST_SHARE:
         missing = no_launches(m, HOST_SHARE)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
-    parts = gaps.group_by("stage", "part", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
-    causes = (
-        gaps.group_by("stage", "part", "call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
-    )
+    parts = gaps.group_by(COLUMNS, maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
+    causes = gaps.group_by(*COLUMNS, "call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
     worst = causes.row(0, named=True)
     what = _named(worst)
     each_ms = float(np.median(gaps.group_by("gap").agg(pl.col("ns").sum())["ns"].to_numpy())) / 1e6
@@ -98,31 +98,43 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-def _claims(m: TraceMeasurements, gaps: pl.DataFrame) -> tuple[str, ...]:
+def _claims(m: TraceMeasurements, gaps: pl.DataFrame) -> tuple[Part, ...]:
     """Callbacks and writes as a whole; of the time before launches what lies between steps."""
-    launch = gaps.filter(pl.col("part") == LAUNCH)
-    others = gaps.filter(pl.col("part") != LAUNCH)["part"].unique(maintain_order=True).to_list()
-    claim = claim_of(m, "compute", LAUNCH, "between steps", by_step(m, launch["step"], launch["ns"]))
+    launch = gaps.filter(is_part(LAUNCH))
+    others = [part_of(row) for row in gaps.filter(~is_part(LAUNCH)).select(COLUMNS).unique(maintain_order=True).iter_rows()]
+    claim = claim_of(m, LAUNCH, "between steps", by_step(m, launch["step"], launch["ns"]))
     return (*others, *((claim,) if launch.height else ()))
 
 
 def _named(cause: dict[str, Any]) -> str | None:
     """The callback, range, operator or line that holds most of the gaps; None where the trace names none."""
-    if cause["part"] == LAUNCH:
+    part, where = _part(cause), cause["where"]
+    if part == LAUNCH:
         return host_work(cause)
-    where = cause["where"]
     # The part may be that function itself, or name it.
-    return place(cause["part"], None if where is None or without_folders(where) in without_folders(cause["part"]) else where)
+    return place(part_in_words(part), None if where is None or _names(part, without_folders(where)) else where)
+
+
+def _part(cause: dict[str, Any]) -> Part:
+    return part_of(tuple(cause[name] for name in COLUMNS))
+
+
+def _names(part: Part, where: str) -> bool:
+    """Whether a part is the function that a place (without folders) is in, or names it."""
+    if part.place is None:
+        return where in (part.name or "")
+    itself = part.place if part.place.function is not None else part.place._replace(function=part.name)
+    return without_folders(place_in_words(itself)) == where
 
 
 def _said_better(m: TraceMeasurements, cause: dict[str, Any]) -> bool:
     """Whether a rule of its own is about it: writes, operators on the host, compiling."""
     compiles = cause["call"] in m.table("compilations")["name"].to_list()
-    return cause["stage"] == "store" or (cause["part"] == LAUNCH and (cause["operator"] is not None or compiles))
+    return cause["stage"] == "store" or (_part(cause) == LAUNCH and (cause["operator"] is not None or compiles))
 
 
 def _row(m: TraceMeasurements, cause: dict[str, Any]) -> Evidence:
-    name = cause["call"] or cause["operator"] or cause["part"]
+    name = cause["call"] or cause["operator"] or part_in_words(_part(cause))
     return Evidence(name=f"in them: {name}", value=cause["ns"] / max(m.window_ns, 1), unit="share of window", where=cause["where"])
 
 

@@ -23,16 +23,15 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.garbage import OLDEST, Collected, Garbage
-from slowstep.analyses.ledger import COLLECTING
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.parts import COLLECTION
 from slowstep.units import format_share
 
 NAME = "garbage-collection"
-PART = ("output", COLLECTING)
 # A full collection in so many steps lets go of what stands in circles; of a step's objects, most are let go without one.
 EVERY = 500
 EVERY_AT_WORSE = 250
@@ -47,7 +46,7 @@ def judge(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason="garbage collections were not recorded", advisory=True)
     if not garbage.kinds:
         return None
-    share, low, high = share_interval(m, with_core_delay(m, PART))
+    share, low, high = share_interval(m, with_core_delay(m, COLLECTION))
     if share < CLAIM:
         return None
     asked = _asked_share(garbage) >= MOSTLY
@@ -59,7 +58,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=(COLLECTING,),
+        claims=(COLLECTION,),
         evidence=_evidence(m, garbage, share, counterfactual),
         gain=predict(m, counterfactual),
         fixes=_fixes(garbage, asked=asked),
@@ -74,14 +73,14 @@ def _asked_share(garbage: Garbage) -> float:
 
 
 def _counterfactual(m: Measurements, garbage: Garbage, *, asked: bool) -> Counterfactual:
-    taken = with_core_delay(m, PART) * (_asked_share(garbage) if asked else 1.0)
+    taken = with_core_delay(m, COLLECTION) * (_asked_share(garbage) if asked else 1.0)
     mean = float(taken.mean())
 
     def case(every: int | None, factor: float = 1.0) -> Case:
         left = 0.0 if every is None else min(_full(garbage, asked=asked).each_ns / every, mean)
         removed = taken * (1 - left / mean)
         beside = factor * producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
-        return Case(removed_ns=removed, beside_ns=beside, delay_share=delay_share(m, PART))
+        return Case(removed_ns=removed, beside_ns=beside, delay_share=delay_share(m, COLLECTION))
 
     return Counterfactual(
         assumes=f"there were one full collection in {EVERY} steps" + (" on request" if asked else ", and no other"),

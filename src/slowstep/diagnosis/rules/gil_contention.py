@@ -21,7 +21,6 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.functions import shown
-from slowstep.analyses.ledger import HELD_UP
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.threads_beside import BUSY_FROM, ThreadBeside
 from slowstep.diagnosis.gain import share_interval, unknown_gain
@@ -29,9 +28,11 @@ from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.parts import Part, PartKind
 from slowstep.units import format_share
 
 NAME = "gil-contention"
+HELD_UP = Part("compute", PartKind.HELD_UP)
 UNKNOWN = "what the other threads compute ran in other processes"
 # Threads that are listed, the busiest first.
 LISTED = 3
@@ -47,7 +48,7 @@ def judge(m: Measurements) -> Answer:
     if m.device != "cpu" or m.sharing.ranks > 1:
         whose = "an accelerator" if m.device != "cpu" else "other ranks"
         return NotJudged(rule=NAME, reason=f"whether steps wait for {whose} or for other Python threads cannot be told", advisory=True)
-    held = m.ledger.of("compute", HELD_UP)
+    held = m.ledger.of_parts(HELD_UP)
     share, low, high = share_interval(m, held)
     if share < CLAIM:
         return None

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.growing import find_appending, growing, growth_counterfactual, growth_evidence, is_file
@@ -33,6 +32,7 @@ from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.part_words import is_plural, part_in_words, part_without_place
 from slowstep.units import format_bytes
 
 NAME = "growing-file"
@@ -48,8 +48,7 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, spared_ns)
     if share < CLAIM:
         return None
-    name = growth.part[1]
-    are_several = lines_named(name) == "lines"
+    name, are_several = part_in_words(growth.part), is_plural(growth.part)
     appends = "append" if are_several else "appends"
     takes = "take" if are_several else "takes"
     how = f"and {takes} no longer than at first" if appending is None else f"{format_bytes(appending.added_bytes)} in each step"
@@ -60,18 +59,18 @@ def judge(m: Measurements) -> Answer:
     first, last = max(growth.trend.first, 0.0), growth.trend.last
     finding = Finding(
         rule=NAME,
-        stage=growth.part[0],
+        stage=growth.part.stage,
         title=f"{writes}: {first / 1e6:.0f} ms at first, {last / 1e6:.0f} ms at the end",
         share=share,
         share_low=low,
         share_high=high,
-        claims=(name,),
+        claims=(growth.part,),
         evidence=growth_evidence(m, growth, share, appending),
         gain=predict(m, counterfactual),
         fixes=(
             Fix(
-                text=f"let {name.partition(' (')[0]} append what is new (JSON lines, CSV) instead of writing all of it again",
-                bounded_by=stub_of(m, name),
+                text=f"let {part_without_place(growth.part)} append what is new (JSON lines, CSV) instead of writing all of it again",
+                bounded_by=stub_of(m, growth.part),
             ),
             Fix(text="write or draw it at the end of an epoch"),
         ),
@@ -89,7 +88,7 @@ def _checkpoints(m: Measurements) -> Judged | None:
     if share < CLAIM:
         return None
     beside = producers_beside_ns(m, spared_cpu_ns=float(above.mean()))
-    case = Case(removed_ns=above, beside_ns=beside, delay_share=delay_share(m, *(("store", part) for part in saves.parts)))
+    case = Case(removed_ns=above, beside_ns=beside, delay_share=delay_share(m, *saves.parts))
     worse = replace(case, beside_ns=WORSE_BESIDE * beside)
     counterfactual = Counterfactual(assumes="checkpoints stayed as small as the first", expected=case, worse=worse, better=case)
     sizes = f"{saves.first_bytes / 1e6:.1f} to {saves.last_bytes / 1e6:.1f} MB"

@@ -28,7 +28,6 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.growth import Growth
-from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time import WORK
 from slowstep.diagnosis.gain import predict, share_interval
@@ -37,6 +36,8 @@ from slowstep.diagnosis.growing_model import does_more, keeps_graph
 from slowstep.diagnosis.optimizer_side import flush_denormals
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.part_words import is_plural
+from slowstep.parts import PartKind
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_duration
 
@@ -58,21 +59,21 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, growth.above_ns)
     if share < CLAIM:
         return None
-    takes = "take" if lines_named(growth.part[1]) == "lines" else "takes"
+    takes = "take" if is_plural(growth.part) else "takes"
     counterfactual = growth_counterfactual(m, growth, f"{grown(m, growth)} {takes} no longer than at first")
     first, last = m.over_time.trend.first if m.over_time.trend else 0.0, m.over_time.trend.last if m.over_time.trend else 0.0
     finding = Finding(
         rule=NAME,
-        stage=growth.part[0],
+        stage=growth.part.stage,
         title=f"steps grow from {format_duration(first)} to {format_duration(last)} over the run, by: {grown(m, growth)}",
         share=share,
         share_low=low,
         share_high=high,
-        claims=(growth.part[1],),
+        claims=(growth.part,),
         evidence=(*growth_evidence(m, growth, share), *_graph_evidence(m, growth)),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, growth),
-        names_cause="(" in growth.part[1],
+        names_cause=growth.part.place is not None or growth.part.kind is PartKind.LIBRARY_CALL,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 
@@ -102,12 +103,12 @@ def _fix(m: Measurements, growth: Growth) -> Fix:
         )
     if growth.part in WORK:
         return Fix(text=f"look for what {name} keeps or walks from step to step: keep sums, or the last few, instead of all values")
-    if growth.part[0] == UNATTRIBUTED:
+    if growth.part.stage == UNATTRIBUTED:
         return Fix(
             text=f"see {name} for what is searched, walked or copied in each step, and gets longer: use a set or a dict for a list, or "
             "keep sums; slowstep.span() around what may be it tells what it takes"
         )
-    verbs = "walk, copy or write" if lines_named(growth.part[1]) == "lines" else "walks, copies or writes"
+    verbs = "walk, copy or write" if is_plural(growth.part) else "walks, copies or writes"
     return Fix(text=f"look for what {name} {verbs} again in each step: keep sums instead of all values, append to files")
 
 

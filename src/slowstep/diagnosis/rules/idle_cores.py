@@ -16,13 +16,13 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.lever_specs import threads as threads_lever
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.diagnosis.trainer_side import blocked_inside
 from slowstep.findings import Evidence, Fix
+from slowstep.parts import PartKind
 from slowstep.units import format_count
 
 NAME = "idle-cores"
@@ -46,7 +46,7 @@ def judge(m: Measurements) -> Answer:
     if m.device != "cpu" or m.cores is None or m.machine.tree_cores is None or not threads or not nodes:
         return None
     cores = m.cores if m.machine.quota_cores is None else min(m.cores, m.machine.quota_cores)
-    compute = float((m.ledger.of("compute") - m.ledger.of("compute", CORE)).sum() / m.step_ns.sum())
+    compute = float((m.ledger.of("compute") - m.ledger.of("compute", PartKind.CORE_WAIT)).sum() / m.step_ns.sum())
     idle = _idle(m, cores, compute)
     per_operation = compute * float(m.step_ns.mean()) / nodes
     given, enough = threads * m.machine.ranks, NEARLY * max(IDLE_SHARE * cores, IDLE_CORES)

@@ -46,7 +46,7 @@ OWN_BATCHES = r"SingleProcess"
 
 def judge_trace(m: TraceMeasurements) -> Answer:
     """Whether the next batch is late."""
-    wait_ns = per_step(m, "preprocess", INPUT_WAIT)
+    wait_ns = per_step(m, INPUT_WAIT)
     share, low, high = share_interval(m, wait_ns)
     if share < SHARE:
         return _unseen(m)

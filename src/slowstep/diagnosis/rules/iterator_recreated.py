@@ -24,20 +24,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from slowstep.analyses.ledger import COLLECTING, SHUTDOWN
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
 from slowstep.diagnosis.input_side import claims
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copying_after_forks, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._words import Change, Words
+from slowstep.parts import COLLECTION, Part, PartKind
 from slowstep.units import format_share
 
 NAME = "iterator-recreated"
 FEWEST = 10
-GARBAGE = ("output", COLLECTING)
 # A shuffled pass begins with a list of all indices, which fills the caches: the training's own work then took 1 to 6 ns longer for each of
 # 100,000 or 400,000, up to 0.7 of what it took in all (benchmarks/index_lists.py, five models, two cores). Whether it shuffles is not
 # known.
@@ -67,18 +65,20 @@ def judge(m: Measurements) -> Answer:
     own = m.step_ns - removed
     case = Case(removed_ns=removed + copying_after_forks(m, own), beside_ns=beside)
     worse = Case(removed_ns=0.9 * (removed - collected), beside_ns=WORSE_BESIDE * beside)
-    all_collected = np.maximum(with_core_delay(m, GARBAGE), collected)
+    all_collected = np.maximum(with_core_delay(m, COLLECTION), collected)
     quicker = copying_after_forks(m, own, AFTER_FORK_HIGH)
     listed = LISTED_AT_BETTER_NS * (m.input.dataset_length or 0) * restarts.count / m.steps.count
     quicker = np.maximum(quicker, np.minimum(listed, MOST_BY_LISTS * own))
     at_better = removed - collected + all_collected + quicker
-    better = Case(removed_ns=at_better, beside_ns=beside, delay_share=share_queued(all_collected - m.ledger.of(*GARBAGE), at_better))
+    better = Case(
+        removed_ns=at_better, beside_ns=beside, delay_share=share_queued(all_collected - m.ledger.of_parts(COLLECTION), at_better)
+    )
     # Such a trainer makes the iterators of its loaders itself.
     in_lightning = m.words.has(Change.KEEP_LOADER)
     who = m.words.title if in_lightning else "the loop"
     assumes = _assumes(in_lightning=in_lightning, serial=serial, used_up=used_up)
     counterfactual = Counterfactual(assumes=assumes, expected=case, worse=worse, better=better)
-    ends = tuple(name for stage, name in m.ledger.parts if stage == "preprocess" and name in (STARTUP, SHUTDOWN))
+    ends = m.ledger.parts_of("preprocess", PartKind.LOADER_START, PartKind.LOADER_END)
     finding = Finding(
         rule=NAME,
         stage="preprocess",
@@ -107,10 +107,10 @@ def _batches(each: float) -> str:
     return "batch" if round(each) <= 1 else f"{each:.0f} batches"
 
 
-def _garbage_claimed(m: Measurements) -> tuple[str, ...]:
+def _garbage_claimed(m: Measurements) -> tuple[Part, ...]:
     """The collector, where most of its time is spent on what new iterators have made: it goes with them."""
-    collected, whole = float(m.over_time.restarts.collected_ns.sum()), m.ledger.total(*GARBAGE)
-    return (COLLECTING,) if collected > whole / 2 else ()
+    collected, whole = float(m.over_time.restarts.collected_ns.sum()), m.ledger.total_of(COLLECTION)
+    return (COLLECTION,) if collected > whole / 2 else ()
 
 
 def _assumes(*, in_lightning: bool, serial: bool, used_up: bool) -> str:

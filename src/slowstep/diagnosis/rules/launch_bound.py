@@ -78,7 +78,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=(claim_of(m, "compute", LAUNCH, "inside steps", ns),),
+        claims=(claim_of(m, LAUNCH, "inside steps", ns),),
         evidence=(
             Evidence(name="idle before a launch", value=share, unit="share of window", threshold=HOST_SHARE),
             Evidence(name="most of it before", value=worst, unit=""),

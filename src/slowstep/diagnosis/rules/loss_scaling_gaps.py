@@ -20,14 +20,16 @@ from __future__ import annotations
 
 import polars as pl
 
+from slowstep.analyses.trace.charged import CHARGED
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.scenarios import NO_LOSS_SCALING
 from slowstep.diagnosis.kernel_side import compute_kernels, gaps_share
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import by_step, claim_of, no_device, no_launches, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.trace_side import by_step, claims_of, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.parts import Part
 from slowstep.units import format_share
 
 NAME = "loss-scaling-gaps"
@@ -89,12 +91,8 @@ def _not_seen(m: TraceMeasurements, reads: pl.DataFrame) -> str | None:
     return no_launches(m, CLAIM)
 
 
-def _claims(m: TraceMeasurements, reads: pl.DataFrame) -> tuple[str, ...]:
-    return tuple(
-        claim_of(m, "d2h", part, "loss scaling", by_step(m, rows["step"], rows["run_dry_ns"]))
-        for part in reads["part"].drop_nulls().unique().sort()
-        for rows in (reads.filter(pl.col("part") == part),)
-    )
+def _claims(m: TraceMeasurements, reads: pl.DataFrame) -> tuple[Part, ...]:
+    return claims_of(m, reads, "loss scaling", "run_dry_ns", CHARGED)
 
 
 def _wait_ms(m: TraceMeasurements, reads: pl.DataFrame) -> float:

@@ -34,7 +34,7 @@ import numpy as np
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
-from slowstep.diagnosis.input_side import QUEUED_AT_WORSE, WAIT_SHARE, Side, claims, find_side, removable_waits
+from slowstep.diagnosis.input_side import QUEUED_AT_WORSE, WAIT_SHARE, Side, find_side
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
 from slowstep.diagnosis.lever_specs import fix_of_its_loader, of_its_loader
 from slowstep.diagnosis.lever_specs import workers as workers_lever
@@ -77,8 +77,8 @@ def judge(m: Measurements) -> Answer:
     side = find_side(m)
     if m.loader is None or not m.loader.num_workers or isinstance(side, str):
         return None
-    names = tuple(dict.fromkeys(name for stage, name in m.ledger.parts if stage in ("read", "preprocess")))
-    waits = removable_waits(m, *names)
+    parts = (*m.ledger.parts_of("read"), *m.ledger.parts_of("preprocess"))
+    waits = m.ledger.of_parts(*parts)
     share, low, high = share_interval(m, _case(m, side, waits, ALONE).removed_ns)
     if share < WAIT_SHARE:
         return _may_gain(m, side, waits)
@@ -110,7 +110,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=claims(m, *names),
+        claims=parts,
         evidence=evidence,
         gain=predict(m, counterfactual),
         fixes=(

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from slowstep.analyses.made_at_once import SHARED_FROM
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.producers import UNSEEN
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.input_causes import CAUSE_SHARE, Spared, place, receive_share, sparing
 from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side, removable_waits, workers_needed, workers_save
@@ -35,6 +34,7 @@ from slowstep.diagnosis.lever_specs import MOCK_LOADER, fix_of_its_loader, of_it
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._words import Change
+from slowstep.parts import PartKind
 from slowstep.units import format_share
 
 NAME = "network-input-capped"
@@ -59,7 +59,7 @@ def judge(m: Measurements) -> Answer:
     first_byte = max((f.share for f in m.input.named(FIRST_BYTE)), default=None)
     if first_byte is None or first_byte >= LATENCY_SHARE * received:
         return None
-    blocked, _, _ = share_interval(m, removable_waits(m, UNSEEN))
+    blocked, _, _ = share_interval(m, removable_waits(m, PartKind.BLOCKED))
     share, low, high = share_interval(m, side.removable_ns)
     together = _shares_a_limit(m)
     number = workers_needed(side, m.demand.workers)

@@ -28,7 +28,8 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.spread import EXACT
 from slowstep.diagnosis.trainer_side import delay_share
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.stages import METRICS
+from slowstep.part_words import part_name, part_name_and_place, part_noun, part_place
+from slowstep.parts import PartKind
 from slowstep.units import format_share
 
 NAME = "per-step-metrics"
@@ -52,7 +53,9 @@ def _judge_computed(m: Measurements) -> Judged | None:
         rule=NAME,
         does="compute",
         what="metrics",
-        nature=Evidence(name="in metrics and read-backs", value=entry.metrics, unit=f"share of the {entry.kind}", threshold=MOSTLY),
+        nature=Evidence(
+            name="in metrics and read-backs", value=entry.metrics, unit=f"share of the {part_noun(entry.part)}", threshold=MOSTLY
+        ),
         fixes=(
             Fix(text=f"{entry.call} once in {EVERY} steps, or once an epoch on what was gathered", lever=lever_of(entry)),
             Fix(text="gather predictions as tensors and let torchmetrics or one vectorised call judge them at the end"),
@@ -62,7 +65,7 @@ def _judge_computed(m: Measurements) -> Judged | None:
 
 def _judge_logged(m: Measurements) -> Judged | None:
     """What a module of Lightning logs in its steps."""
-    named = named_by(m, METRICS)
+    named = named_by(m, PartKind.METRICS)
     if named is None:
         return None
     removed = named.ns(m) * (1 - 1 / EVERY)
@@ -74,13 +77,13 @@ def _judge_logged(m: Measurements) -> Judged | None:
     finding = Finding(
         rule=NAME,
         stage="output",
-        title=f"{named.shown} hands over metrics in every step and takes {format_share(share)} of the time",
+        title=f"{part_name_and_place(named.most)} hands over metrics in every step and takes {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
-        claims=tuple(part for _, part in named.parts),
+        claims=named.parts,
         evidence=(
-            Evidence(name="function", value=named.name, unit="", where=named.where),
+            Evidence(name="function", value=part_name(named.most), unit="", where=part_place(named.most)),
             Evidence(name="on the training thread", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
         ),

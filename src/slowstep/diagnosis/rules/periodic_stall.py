@@ -21,8 +21,6 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.gaps import ROLL_OUT
-from slowstep.analyses.ledger import MODELS, Part
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time import Event
 from slowstep.analyses.producers import PART_STAGE
@@ -30,6 +28,8 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interva
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.part_words import part_in_words
+from slowstep.parts import MODELS, Part, PartKind
 from slowstep.stages import STAGES
 
 NAME = "periodic-stall"
@@ -56,17 +56,17 @@ def judge(m: Measurements) -> Answer:
     counterfactual = Counterfactual(assumes="those steps were as long as the others", expected=case, worse=worse, better=case)
     finding = Finding(
         rule=NAME,
-        stage=event.part[0],
-        title=f"every {every} steps one takes {event.each_ns / 1e6:.0f} ms longer, most of it in: {event.part[1]}",
+        stage=event.part.stage,
+        title=f"every {every} steps one takes {event.each_ns / 1e6:.0f} ms longer, most of it in: {part_in_words(event.part)}",
         share=share,
         share_low=low,
         share_high=high,
-        claims=(event.part[1],),
+        claims=(event.part,),
         evidence=(
             Evidence(name="period", value=every, unit="steps"),
             Evidence(name="times", value=event.count, unit="in the window"),
             Evidence(name="longer by", value=event.each_ns / 1e6, unit="ms"),
-            Evidence(name="part that grows most then", value=event.part[1], unit="", where=event.part[0]),
+            Evidence(name="part that grows most then", value=part_in_words(event.part), unit="", where=event.part.stage),
             Evidence(name="stalls", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="fix saves per step", value=float(event.ns.mean()) / 1e6, unit="ms"),
         ),
@@ -78,8 +78,7 @@ def judge(m: Measurements) -> Answer:
 
 def _is_own(part: Part) -> bool:
     """Whether it is the training thread's own doing: what waits for input is judged by the rules about input, roll-outs too."""
-    stage, name = part
-    return stage in STAGES and PART_STAGE.get(name) != stage and not name.startswith(ROLL_OUT)
+    return part.stage in STAGES and PART_STAGE.get(part.kind) != part.stage and part.kind is not PartKind.ROLL_OUT
 
 
 def _is_beside_workers(m: Measurements, event: Event) -> bool:

@@ -34,7 +34,6 @@ import numpy as np
 from slowstep.analyses.fixed_cost import USUAL_DISPATCH_NS
 from slowstep.analyses.functions import shown
 from slowstep.analyses.hot_loop import LONGEST_NS, OFTEN, HotLoop
-from slowstep.analyses.ledger import BACKWARD, FORWARD
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.typed import TOP_LEVEL
@@ -44,6 +43,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, body_rest, delay_share, producers_beside_ns, with_core_delay
 from slowstep.diagnosis.untimed import unseen_python
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.parts import BACKWARD, BODY
 from slowstep.units import format_share
 
 NAME = "python-between-operations"
@@ -88,7 +88,7 @@ def judge(m: Measurements) -> Answer:
         share=held,
         share_low=low * loop.low,
         share_high=min(max(high * loop.high, held_high), 1.0),
-        claims=(FORWARD,),
+        claims=(BODY,),
         evidence=(
             _named_as(loop, where),
             Evidence(name="time in it", value=share * loop.share, unit="share of window", threshold=CLAIM),
@@ -140,10 +140,10 @@ def _otherwise(m: Measurements, loop: HotLoop) -> str:
 
 def _of_backward(m: Measurements, loop: HotLoop, body: Floats) -> tuple[Floats, Floats]:
     """The backward of what the loop computes, per step: as expected, and at most."""
-    backward = with_core_delay(m, ("compute", BACKWARD))
+    backward = with_core_delay(m, BACKWARD)
     at_most = backward * loop.nodes_share
     own = body * loop.share
-    others = OTHERS_BACKWARD * np.maximum(with_core_delay(m, ("compute", FORWARD)) - own, 0.0)
+    others = OTHERS_BACKWARD * np.maximum(with_core_delay(m, BODY) - own, 0.0)
     dispatched = loop.nodes_share * (m.trainer.facts.graph_nodes or 0) * USUAL_DISPATCH_NS
     usual = np.minimum(LOOPS_BACKWARD * own * loop.nodes_share, dispatched)
     return np.minimum(np.maximum(backward - others, usual), at_most), at_most
@@ -151,7 +151,7 @@ def _of_backward(m: Measurements, loop: HotLoop, body: Floats) -> tuple[Floats, 
 
 def _counterfactual(m: Measurements, loop: HotLoop, *, low_ns: Floats, removed_ns: Floats, high_ns: Floats) -> Counterfactual:
     beside = producers_beside_ns(m, spared_cpu_ns=float(removed_ns.mean()))
-    expected = Case(removed_ns=removed_ns, beside_ns=beside, delay_share=delay_share(m, ("compute", FORWARD)))
+    expected = Case(removed_ns=removed_ns, beside_ns=beside, delay_share=delay_share(m, BODY))
     return Counterfactual(
         assumes=f"{_name(loop)} took a twentieth of its time",
         expected=expected,

@@ -56,7 +56,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=(*(one.part for one in found), *((claim_of(m, "compute", LAUNCH, "inside steps", late),) if late.any() else ())),
+        claims=(*(one.part for one in found), *((claim_of(m, LAUNCH, "inside steps", late),) if late.any() else ())),
         evidence=(
             *_costs(m, dry, late),
             *(_row(m, one) for one in found[:3]),

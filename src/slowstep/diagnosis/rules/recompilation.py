@@ -22,6 +22,7 @@ from typing import Any
 
 import polars as pl
 
+from slowstep.analyses.trace.charged import CHARGED
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import FORWARD, piece
 from slowstep.analyses.trace.scenarios import NO_COMPILATION
@@ -30,9 +31,8 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import (
     by_step,
-    claim_of,
+    claims_of,
     for_framework,
-    largest_stage,
     no_device,
     one_step_only,
     place,
@@ -41,6 +41,7 @@ from slowstep.diagnosis.trace_side import (
     with_stacks,
 )
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.parts import Part
 from slowstep.units import format_share
 
 NAME = "recompilation"
@@ -101,24 +102,16 @@ def _not_shown(m: TraceMeasurements) -> str | None:
     return f"the trace shows nothing of the host by which compiling could be seen: {ask}"
 
 
-def _claims(m: TraceMeasurements, found: pl.DataFrame) -> tuple[str, ...]:
+def _claims(m: TraceMeasurements, found: pl.DataFrame) -> tuple[Part, ...]:
     """The parts that it was charged to; without a device the forward, in which functions are called for the first time."""
-    ledger = m.table("ledger").select("stage", "part").unique().sort("stage", "part")
-    charged = ledger.filter(pl.col("part").is_in(found["part"].drop_nulls().unique().implode()))
-    if not charged.height:
-        return (piece(FORWARD, WHAT),)
-    return tuple(
-        claim_of(m, stage, part, WHAT, by_step(m, rows["step"], rows["exposed_ns"]))
-        for stage, part in charged.iter_rows()
-        for rows in (found.filter(pl.col("part") == part),)
-    )
+    return claims_of(m, found, WHAT, "exposed_ns", CHARGED) or (piece(FORWARD, WHAT),)
 
 
 def _stage(m: TraceMeasurements, found: pl.DataFrame) -> str:
     """The stage of the part that most of it was charged to; where no device waited, the forward's."""
-    by_part = found.drop_nulls("part").group_by("part").agg(pl.col("exposed_ns").sum()).sort("exposed_ns", "part", descending=[True, False])
-    of_part = m.table("ledger").join(by_part.head(1), on="part", how="semi")
-    return largest_stage(of_part) if of_part.height else "compute"
+    charged = found.drop_nulls("charged_stage").group_by(CHARGED).agg(pl.col("exposed_ns").sum())
+    charged = charged.sort("exposed_ns", *CHARGED, descending=[True, *(False for _ in CHARGED)])
+    return str(charged["charged_stage"][0]) if charged.height else "compute"
 
 
 def _row(m: TraceMeasurements, site: dict[str, Any]) -> Evidence:

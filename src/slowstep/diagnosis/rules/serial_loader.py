@@ -26,10 +26,8 @@ from __future__ import annotations
 
 from slowstep.analyses.calls import DOMINANT_SHARE
 from slowstep.analyses.functions import shown
-from slowstep.analyses.gaps import BACKGROUND
 from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.producers import UNSEEN
 from slowstep.diagnosis.by_workers import fix_by_workers, gain_by_workers, handed_over, made_by_workers
 from slowstep.diagnosis.gain import share_interval
 from slowstep.diagnosis.input_side import (
@@ -45,6 +43,8 @@ from slowstep.diagnosis.loop_side import known_by, made_in_loop, spread_of_loop_
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.part_words import part_in_words, part_place, part_without_place
+from slowstep.parts import Part, PartKind
 from slowstep.units import format_share
 
 NAME = "serial-loader"
@@ -104,12 +104,12 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     others = float(made.others_ns.sum() / m.step_ns.sum())
     if others >= WAIT_SHARE and made.other is not None:
         # What the script's own threads make is judged by slow-prefetch-thread.
-        return None if made.other.startswith(BACKGROUND) else NotJudged(rule=NAME, reason=workers_unknown(made.other))
+        return None if made.other.kind is PartKind.THREAD_WAIT else NotJudged(rule=NAME, reason=workers_unknown(made.other))
     side = side_of_loop(m, made)
     if isinstance(side, str):
         return NotJudged(rule=NAME, reason=side)
     share, low, high = share_interval(m, side.removable_ns)
-    if share < WAIT_SHARE or made.name is None:
+    if share < WAIT_SHARE or made.largest is None:
         return None
     spread = spread_of_loop_input(m, made)
     workers, taken = workers_needed(side, 0), crowded(m, side)
@@ -117,9 +117,9 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     gain = gain_by_workers(m, counterfactual, taken)
     if gain is None:
         return None
-    name, _, where = made.name.partition(" (")
+    name = part_without_place(made.largest)
     evidence = (
-        Evidence(name="made in the loop", value=name, unit="", where=where.rstrip(")") or None),
+        Evidence(name="made in the loop", value=name, unit="", where=part_place(made.largest)),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="of it blocked", value=float(made.blocked_ns.mean()) / 1e6, unit="ms per step"),
         known_by(made),
@@ -128,11 +128,11 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="read" if made.blocked_ns.sum() > made.made_ns.sum() else "preprocess",
-        title=f"the training loop makes its batches itself, in {made.name}, so making them and training never overlap",
+        title=f"the training loop makes its batches itself, in {part_in_words(made.largest)}, so making them and training never overlap",
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),
-        claims=(*made.parts, UNSEEN),
+        claims=(*made.parts, Part("read", PartKind.BLOCKED)),
         evidence=evidence,
         gain=gain,
         fixes=(

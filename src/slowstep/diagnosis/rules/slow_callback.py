@@ -34,10 +34,7 @@ import re
 
 from slowstep.analyses.doings import Doing, Kind
 from slowstep.analyses.functions import shown
-from slowstep.analyses.ledger import COLLECTING, CORE, FORWARD, SMALL, Part
-from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.timed_gaps import BY_THE_LOOP
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.after_update import (
     Told,
@@ -46,11 +43,10 @@ from slowstep.diagnosis.after_update import (
     doing_of,
     holds_update,
     made_for,
-    name_of,
+    named_as,
     shortened,
     timed_spread,
     told,
-    where_of,
     within,
 )
 from slowstep.diagnosis.gain import predict, share_interval
@@ -64,11 +60,15 @@ from slowstep.diagnosis.trainer_side import delay_share, with_core_delay
 from slowstep.diagnosis.unnamed import how_to_name
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
-from slowstep.stages import CALLBACK, LOGGING, METRICS, PROGRESS, UNATTRIBUTED, VALIDATION
+from slowstep.part_words import is_plural, part_name, part_name_and_place, part_place
+from slowstep.parts import BODY, Part, PartKind
+from slowstep.stages import UNATTRIBUTED
 from slowstep.units import format_share
 
 NAME = "slow-callback"
 UNNAMED = 0.10
+# What is no callback's doing; metrics are judged by per-step-metrics.
+OTHERS = (PartKind.CORE_WAIT, PartKind.SMALL_CALLBACKS, PartKind.VALIDATION, PartKind.COLLECTION, PartKind.METRICS)
 AFTER = "after the update"
 # Calls of a file, of Python's own and of the system's (posix.fsync): each waits for the kernel or the disk, however little is in it.
 WRITING = re.compile(r"(?:^|[.\s])(?:fsync|fdatasync|sync|flush|write|writelines|pwrite)$")
@@ -92,11 +92,8 @@ LESS = {
 
 def judge(m: Measurements) -> Answer:
     """Whether one function after the update holds the training thread."""
-    named = {part: n for part, n in m.ledger.gap_stacks.items() if part[0] in ("output", "store") and part[1] != VALIDATION}
-    others = (CORE, SMALL, VALIDATION, COLLECTING)
-    spans = [part for part in m.ledger.parts if part[0] == "output" and part not in named and part[1] not in others]
-    # Judged by per-step-metrics.
-    spans = [part for part in spans if not part[1].startswith(METRICS)]
+    named = {p: n for p, n in m.ledger.gap_stacks.items() if p.stage in ("output", "store") and p.kind is not PartKind.VALIDATION}
+    spans = [part for part in m.ledger.parts if part.stage == "output" and part not in named and part.kind not in OTHERS]
     candidates = [*named, *spans]
     if not candidates:
         if m.ledger.share(UNATTRIBUTED) >= UNNAMED:
@@ -104,15 +101,15 @@ def judge(m: Measurements) -> Answer:
             return NotJudged(rule=NAME, reason=f"no stack samples were taken after the updates; {tell}")
         return None
     # Where another rule says better what a function is, the next one is worth a line of its own.
-    unsaid = [p for p in candidates if not better_named(m, p) and m.ledger.share(*p) >= CLAIM]
-    part = max(unsaid or candidates, key=lambda p: m.ledger.total(*p))
+    unsaid = [p for p in candidates if not better_named(m, p) and m.ledger.share_of(p) >= CLAIM]
+    part = max(unsaid or candidates, key=m.ledger.total_of)
     growth = growing(m)
     if growth is not None and growth.part == part and is_blamed(m, growth):
         # Its time grows with the run: growing-file and growing-step-time say more of it.
         return None
-    told_of = part[1] if growth is None else growth.part[1]
-    more = [p for p in unsaid if p[1] not in (part[1], told_of) and _share(m, p) * _spread(m, p, named).low >= CLAIM]
-    return _judge_part(m, part, named, max(more, key=lambda p: m.ledger.total(*p), default=None))
+    known = (part, part if growth is None else growth.part)
+    more = [p for p in unsaid if not any(map(p.is_like, known)) and _share(m, p) * _spread(m, p, named).low >= CLAIM]
+    return _judge_part(m, part, named, max(more, key=m.ledger.total_of, default=None))
 
 
 def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: Part | None) -> Judged | None:
@@ -123,7 +120,7 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
     own, of_stacks = with_core_delay(m, part), sum(named.values())
     stacks, timed = named.get(part), m.ledger.timed.get(part)
     spread = _spread(m, part, named)
-    what = f"what {_name(part)} does besides the update" if holds_update(m, part[1]) else _name(part)
+    what = f"what {part_name(part)} does besides the update" if holds_update(m, part) else part_name(part)
     assumes = f"{what} took no time on the training thread"
     counterfactual = shortened(m, own, spread, queued=delay_share(m, part), assumes=assumes, perhaps=made_for(m, part))
     held = in_both(m, part, own, spread)
@@ -137,7 +134,7 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
     ran = f"on the training thread {where}".rstrip()
     entry = next((entry for entry in told(m) if part in entry.parts), None)
     evidence = (
-        _named_as(part),
+        named_as(part),
         Evidence(name=where if where == AFTER else "time in it" if where else ran, value=share, unit="share of window", threshold=CLAIM),
         *_most_of_it(m, part, entry),
         *_known_by(timed, stacks, of_stacks),
@@ -146,12 +143,12 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
     )
     finding = Finding(
         rule=NAME,
-        stage=part[0],
-        title=f"{_shown(part)} {_does(part)} {ran} and {_takes(part)} {format_share(share)} of the time{_more(m, following)}",
+        stage=part.stage,
+        title=f"{part_name_and_place(part)} {_does(part)} {ran} and {_takes(part)} {format_share(share)} of the time{_more(m, following)}",
         share=share,
         share_low=low * spread.low if held is None else share_interval(m, held.low)[1],
         share_high=min(high * spread.high if held is None else share_interval(m, held.high)[2], 1.0),
-        claims=(part[1],) if held is None else (part[1], FORWARD),
+        claims=_claims(m, part) if held is None else (*_claims(m, part), BODY),
         evidence=evidence,
         gain=predict(m, counterfactual),
         fixes=_fixes(m, part, entry),
@@ -164,13 +161,13 @@ def _next(m: Measurements, part: Part | None) -> tuple[Evidence, ...]:
     """What takes most of the time after the one that is judged."""
     if part is None:
         return ()
-    share, where = _share(m, part), where_of(part[1])
-    return (Evidence(name=f"next after it: {_name(part)}", value=share, unit="share of window", threshold=CLAIM, where=where),)
+    share, where = _share(m, part), part_place(part)
+    return (Evidence(name=f"next after it: {part_name(part)}", value=share, unit="share of window", threshold=CLAIM, where=where),)
 
 
 def _more(m: Measurements, part: Part | None) -> str:
     """The same at the end of the title."""
-    return "" if part is None else f"; {_shown(part)} {_takes(part)} {format_share(_share(m, part))} more"
+    return "" if part is None else f"; {part_name_and_place(part)} {_takes(part)} {format_share(_share(m, part))} more"
 
 
 def _share(m: Measurements, part: Part) -> float:
@@ -189,15 +186,9 @@ def _where(m: Measurements, held: InBoth | None) -> str:
     return "between batches or after the update" if held is None else "between batches and before the update"
 
 
-def _named_as(part: Part) -> Evidence:
-    if kind := lines_named(part[1]):
-        return Evidence(name=kind, value=_name(part).removeprefix(f"{kind} "), unit="", where=where_of(part[1]))
-    return Evidence(name="function", value=_name(part), unit="", where=where_of(part[1]))
-
-
 def _most_of_it(m: Measurements, part: Part, entry: Told | None) -> tuple[Evidence, ...]:
     """What holds most of it: the innermost function of the user's, else one of a library."""
-    doing = doing_of(m, part, _shown(part))
+    doing = doing_of(m, part)
     if doing is None or doing.inner is None:
         return within(entry) if entry is not None else ()
     file, name, line = doing.inner
@@ -206,30 +197,30 @@ def _most_of_it(m: Measurements, part: Part, entry: Told | None) -> tuple[Eviden
 
 
 def _does(part: Part) -> str:
-    return "logs" if part[1].startswith(LOGGING) else "run" if lines_named(part[1]) == "lines" else "runs"
+    return "logs" if part.kind is PartKind.LOGGING else "run" if is_plural(part) else "runs"
 
 
 def _takes(part: Part) -> str:
-    return "take" if lines_named(part[1]) == "lines" else "takes"
+    return "take" if is_plural(part) else "takes"
 
 
 def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
     """What is advised depends on what kind of callback it is, on how often it is called already, and on what it does."""
-    name, lever, doing = _name(part), _lever(m, part), doing_of(m, part, _shown(part))
-    if part[1].startswith(LOGGING):
+    name, lever, doing = part_name(part), _lever(m, part), doing_of(m, part)
+    if part.kind is PartKind.LOGGING:
         how = m.words.write({Change.LOGGING_STEPS: ...}) or "an if around the call"
         interval = f"log every k steps ({how}), or {_aside(doing)}"
         return Fix(text=interval, lever=lever), Fix(text=_log_less(name, doing))
-    if part[1].startswith(PROGRESS) and m.words.has(Change.PROGRESS_BAR):
+    if part.kind is PartKind.PROGRESS_BAR and m.words.has(Change.PROGRESS_BAR):
         bar = f"leave out the progress bar: {m.words.write({Change.PROGRESS_BAR: False})}"
         return Fix(text=bar, lever=lever), Fix(text=f"call {name} every k steps")
     every = next((event.every_steps for event in m.over_time.events if event.part == part), None)
     often = f"less often than every {round(every)} steps" if every is not None and round(every) > 1 else "every k steps"
-    if lines_named(part[1]):
-        return _fixes_of_lines(part, entry, often, holds_update=holds_update(m, part[1]))
+    if part.kind is PartKind.LINES:
+        return _fixes_of_lines(part, entry, often, holds_update=holds_update(m, part))
     if _is_on_weights(m, part, entry):
         return _fixes_on_weights(part, often, lever)
-    if entry is not None and entry.prints and entry.where == BY_THE_LOOP:
+    if entry is not None and entry.prints and part.kind is PartKind.LIBRARY_CALL:
         return (Fix(text=f"print or log less, or call {name} {often}", lever=lever),)
     seldom = Fix(text=f"call {name} {often}, or {_aside(doing)}, {IF_NOT_NEEDED}", lever=lever)
     if (printed := _print_less(name, entry, "its")) is not None:
@@ -241,7 +232,7 @@ def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
 
 def _fixes_of_lines(part: Part, entry: Told | None, often: str, *, holds_update: bool) -> tuple[Fix, ...]:
     """Of the loop's own lines: what is printed in a loop is no work for operations on tensors."""
-    name, are_lines = _name(part), lines_named(part[1]) == "lines"
+    name, are_lines = part_name(part), is_plural(part)
     printed = _print_less(name, entry, "their" if are_lines else "its")
     if printed is not None and not holds_update:
         return (Fix(text=f"{printed}, or run {'them' if are_lines else 'it'} {often}"),)
@@ -277,13 +268,13 @@ def _is_on_weights(m: Measurements, part: Part, entry: Told | None) -> bool:
     """Whether it works on the model's weights: then a background thread would do so while the next step uses them."""
     if entry is not None:
         return entry.on_weights
-    gaps = m.work.gaps if part[1].startswith(CALLBACK) else None
-    return gaps is not None and _name(part).rpartition(".")[2] in gaps.on_weights
+    gaps = m.work.gaps if part.kind is PartKind.CALLBACK else None
+    return gaps is not None and (part.name or "").rpartition(".")[2] in gaps.on_weights
 
 
 def _fixes_on_weights(part: Part, often: str, lever: str | None) -> tuple[Fix, ...]:
-    name = _name(part)
-    if part[1].startswith(CALLBACK) and where_of(part[1]) is None:
+    name = part_name(part)
+    if part.kind is PartKind.CALLBACK and part.place is None:
         # A framework's own code, which is not the user's to change.
         at_once = "torch.optim.swa_utils.get_ema_multi_avg_fn, which Lightning's WeightAveraging takes as multi_avg_fn"
         return (
@@ -337,21 +328,16 @@ def _known_by(timed: int | None, stacks: int | None, of: int) -> tuple[Evidence,
     return (Evidence(name="stack samples in it", value=stacks, unit="samples", where=f"of {of} after updates"),) if stacks else ()
 
 
-def _shown(part: Part) -> str:
-    """The part's name and place, without what kind of callback it is."""
-    return part[1].removeprefix(CALLBACK).removeprefix(LOGGING).removeprefix(PROGRESS)
-
-
-def _name(part: Part) -> str:
-    return name_of(_shown(part))
+def _claims(m: Measurements, part: Part) -> tuple[Part, ...]:
+    """The part, and what else the same function does, where some of that is in another stage."""
+    return tuple(dict.fromkeys((part, *filter(part.is_like, m.ledger.parts))))
 
 
 def _lever(m: Measurements, part: Part) -> str | None:
     """What makes the part take no time: a framework's callback is switched off by its name, a function of the user's does nothing."""
-    for prefix, lever in ((CALLBACK, CALLBACKS_OFF), (PROGRESS, LOGGING_OFF), (LOGGING, LOGGING_OFF)):
-        if part[1].startswith(prefix):
-            return f"{lever}={_name(part).partition('.')[0]}" if lever == CALLBACKS_OFF else lever
-    return stub_of(m, part[1])
+    if part.kind is PartKind.CALLBACK:
+        return f"{CALLBACKS_OFF}={(part.name or '').partition('.')[0]}"
+    return LOGGING_OFF if part.kind in (PartKind.PROGRESS_BAR, PartKind.LOGGING) else stub_of(m, part)
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:

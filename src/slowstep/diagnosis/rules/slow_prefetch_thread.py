@@ -22,7 +22,6 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.gaps import BACKGROUND
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.prefetch_threads import PrefetchThreads
 from slowstep.analyses.steps import Floats
@@ -34,6 +33,8 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.spread import stack_spread
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.part_words import part_in_words, part_name, part_place
+from slowstep.parts import Part, PartKind
 from slowstep.units import format_share
 
 NAME = "slow-prefetch-thread"
@@ -45,20 +46,19 @@ def judge(m: Measurements) -> Answer:
     """Whether such threads cannot keep up, and what processes in their place would gain."""
     if m.loop_input is None:
         return None
-    parts = tuple(name for stage, name in m.ledger.parts if stage == "preprocess" and name.startswith(BACKGROUND))
-    waited = m.ledger.of("preprocess", *parts) if parts else None
-    if waited is None:
+    parts = m.ledger.parts_of("preprocess", PartKind.THREAD_WAIT)
+    if not parts:
         return None
+    waited = m.ledger.of_parts(*parts)
     share, low, high = share_interval(m, waited)
     if share < WAIT_SHARE:
         return None
-    threads, largest = m.prefetch_threads, max(parts, key=lambda name: m.ledger.total("preprocess", name))
+    threads, largest = m.prefetch_threads, max(parts, key=m.ledger.total_of)
     if threads is None:
         return NotJudged(rule=NAME, reason=f"{workers_unknown(largest)}: no thread that hands something over was seen to compute")
     if threads.busy_share < BUSY_SHARE:
-        reason = (
-            f"{workers_unknown(largest)}: {threads.name}, in a thread, waits itself for {format_share(1 - threads.busy_share)} of its time"
-        )
+        name, waits = part_in_words(threads.function), format_share(1 - threads.busy_share)
+        reason = f"{workers_unknown(largest)}: {name}, in a thread, waits itself for {waits} of its time"
         return NotJudged(rule=NAME, reason=reason)
     side = side_of_threads(m, waited, threads)
     if isinstance(side, str):
@@ -67,25 +67,25 @@ def judge(m: Measurements) -> Answer:
 
 
 def _judged(
-    m: Measurements, threads: PrefetchThreads, side: Side, parts: tuple[str, ...], waited: Floats, share: tuple[float, float, float]
+    m: Measurements, threads: PrefetchThreads, side: Side, parts: tuple[Part, ...], waited: Floats, share: tuple[float, float, float]
 ) -> Judged:
-    stacks = sum(m.ledger.gap_stacks.get(("preprocess", name), 0) for name in parts)
+    stacks = sum(m.ledger.gap_stacks.get(part, 0) for part in parts)
     of_stacks = max(sum(m.ledger.gap_stacks.values()), 1)
     spread = stack_spread(stacks, of_stacks)
     workers, taken = workers_needed(side, 0), crowded(m, side, freed=threads.cpu_ns / float(m.step_ns.mean()))
     counterfactual = made_by_workers(side, workers, spread)
     who = "a background thread makes" if threads.threads == 1 else f"{threads.threads} background threads make"
-    function, _, where = threads.name.partition(" (")
+    function = part_name(threads.function)
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{who} the batches, in {threads.name}, and cannot keep up",
+        title=f"{who} the batches, in {part_in_words(threads.function)}, and cannot keep up",
         share=share[0],
         share_low=share[1] * spread.low,
         share_high=min(share[2] * spread.high, 1.0),
         claims=parts,
         evidence=(
-            Evidence(name="made in a thread", value=function, unit="", where=where.rstrip(")")),
+            Evidence(name="made in a thread", value=function, unit="", where=part_place(threads.function)),
             Evidence(name="waiting for it", value=share[0], unit="share of window", threshold=WAIT_SHARE),
             *_inner(threads),
             _busy(threads),

@@ -21,7 +21,6 @@ from __future__ import annotations
 from slowstep.analyses.drawing import Drawing
 from slowstep.analyses.functions import shown
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.producers import DRAWING
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import WAIT_SHARE
@@ -29,9 +28,11 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.spread import EXACT, Spread, stack_spread
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.parts import Part, PartKind
 from slowstep.units import format_share
 
 NAME = "slow-sampler"
+DRAWING = Part("preprocess", PartKind.DRAWING)
 # What is left after the fix: the same assumption as slow-transform's.
 LEFT, LEFT_AT_WORSE = 0.05, 0.20
 
@@ -39,7 +40,7 @@ LEFT, LEFT_AT_WORSE = 0.05, 0.20
 def judge(m: Measurements) -> Answer:
     """Whether drawing indices holds the training thread."""
     drawing = m.drawing
-    drawn = m.ledger.of("preprocess", DRAWING) * (drawing.held if drawing is not None else 1.0)
+    drawn = m.ledger.of_parts(DRAWING) * (drawing.held if drawing is not None else 1.0)
     share, low, high = share_interval(m, drawn)
     if drawing is None or share < WAIT_SHARE:
         return None

@@ -43,9 +43,7 @@ from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.functions import shown
 from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.producers import TRANSPORT, UNSEEN
 from slowstep.analyses.steps import Floats
-from slowstep.diagnosis.after_update import name_of, where_of
 from slowstep.diagnosis.by_workers import fix_by_workers, handed_over, leave_most
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
 from slowstep.diagnosis.input_causes import (
@@ -84,6 +82,8 @@ from slowstep.diagnosis.loop_side import known_by, made_in_loop, spread_of_loop_
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.worker_threads import take_most
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.part_words import part_in_words, part_place, part_without_place
+from slowstep.parts import Part, PartKind
 from slowstep.units import format_share
 
 NAME = "slow-transform"
@@ -187,21 +187,21 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     side = side_of_loop(m, made)
     if isinstance(side, str):
         return NotJudged(rule=NAME, reason=side)
-    held = m.ledger.of("preprocess", made.name) if made.name is not None else np.zeros(m.steps.count)
+    held = np.zeros(m.steps.count) if made.largest is None else m.ledger.of_parts(made.largest)
     share, low, high = share_interval(m, held)
     # What is blocked is not made faster by other code.
-    if made.name is None or share < WAIT_SHARE or held.sum() < DOMINANT_SHARE * side.removable_ns.sum():
+    if made.largest is None or share < WAIT_SHARE or held.sum() < DOMINANT_SHARE * side.removable_ns.sum():
         return None
     maker, take_most = made.maker, workers_take_most(m, side)
     if maker is None or maker.python_share is None:
-        reason = f"whether {made.name} is a loop in Python was not seen; record longer, at --level 1 or more"
+        reason = f"whether {part_in_words(made.largest)} is a loop in Python was not seen; record longer, at --level 1 or more"
         # Where workers take most of it, serial-loader says what there is to say.
         return None if take_most else NotJudged(rule=NAME, reason=reason)
     if maker.python_share < DOMINANT_SHARE:
         # An operation on whole tensors already, or what no other code makes faster.
         return None
     inner, spread = maker.inner, spread_of_loop_input(m, made)
-    name, where = name_of(made.name), where_of(made.name)
+    name, named = part_without_place(made.largest), part_in_words(made.largest)
     slow = name if inner is None else inner.name
     spared, at_better = held * (1 - LEFT), np.minimum(held * spread.high, np.maximum(side.removable_ns, held))
     counterfactual = Counterfactual(
@@ -213,13 +213,13 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{name} ({where}) makes batches in the loop for {format_share(share)} of the time{'' if take_most else NO_WORKERS}",
+        title=f"{named} makes batches in the loop for {format_share(share)} of the time{'' if take_most else NO_WORKERS}",
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),
-        claims=(*made.parts, UNSEEN),
+        claims=(*made.parts, Part("read", PartKind.BLOCKED)),
         evidence=(
-            Evidence(name="made in the loop", value=name, unit="", where=where),
+            Evidence(name="made in the loop", value=name, unit="", where=part_place(made.largest)),
             Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
             *(() if inner is None else (Evidence(name="most of it in", value=inner.name, unit="", where=format_share(inner.share)),)),
             _loop_in_python(maker.python_share),
@@ -232,7 +232,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
             Fix(text=f"vectorise {slow}, or make several batches at once", bounded_by=stub(m, name, maker.file)),
             Fix(text="make the batches once, before the training, where they fit memory"),
         ),
-        names=f"{name} ({where})",
+        names=named,
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
@@ -315,7 +315,7 @@ def _late(m: Measurements) -> Floats:
     if m.held_delivery_share < CAUSE_SHARE:
         return np.zeros(m.steps.count)
     usual = RECEIVE_NS * (m.steps.batches_per_step or 1.0)
-    return np.maximum(m.ledger.of("preprocess", TRANSPORT) - usual, 0.0)
+    return np.maximum(m.ledger.of("preprocess", PartKind.TRANSPORT) - usual, 0.0)
 
 
 RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

@@ -30,7 +30,6 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.fixed_cost import FEWEST_SMALL, FixedCost
-from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import LAUNCH
@@ -45,6 +44,7 @@ from slowstep.diagnosis.trace_side import share_interval as trace_share_interval
 from slowstep.diagnosis.trainer_side import producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change, Words
+from slowstep.parts import PartKind
 from slowstep.units import format_share
 
 NAME = "small-batch"
@@ -67,7 +67,7 @@ def judge(m: Measurements) -> Answer:
     cost = m.fixed_cost
     # Of the usual step: the mean step holds stalls too, which are neither fixed nor per sample. All of it, waits and callbacks included:
     # a larger batch saves nothing of those. But no waiting for a core, which comes and goes with what else runs.
-    step = float(np.median(m.step_ns - m.ledger.of("compute", CORE)))
+    step = float(np.median(m.step_ns - m.ledger.of("compute", PartKind.CORE_WAIT)))
     if cost.high_ns is not None and cost.high_ns < DOMINATES * step:
         return None
     fixed = cost.value_ns if cost.value_ns is not None else cost.low_ns
@@ -147,7 +147,7 @@ def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judg
         share=share,
         share_low=min(low, cost.low_ns / step),
         share_high=max(high, (cost.high_ns or fixed) / step),
-        claims=tuple(name for stage, name in m.ledger.parts if stage == "compute"),
+        claims=m.ledger.parts_of("compute"),
         evidence=evidence,
         gain=predict(m, counterfactual),
         fixes=_fixes(m, cost, factor),
@@ -215,7 +215,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     if not m.has_device:
         return _on_the_host(m)
     launches = m.table("launches").filter(pl.col("short_kernels").is_not_null())
-    share, low, high = trace_share_interval(m, per_step(m, "compute", LAUNCH))
+    share, low, high = trace_share_interval(m, per_step(m, LAUNCH))
     short = int(launches["short_kernels"].sum()) / max(int(launches["kernels"].sum()), 1)
     if share < DOMINATES or short < DOMINATES:
         missing = no_launches(m, DOMINATES)

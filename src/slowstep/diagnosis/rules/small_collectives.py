@@ -64,7 +64,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=(claim_of(m, "gradient_sharing", COLLECTIVES, "small ones", ns),),
+        claims=(claim_of(m, COLLECTIVES, "small ones", ns),),
         evidence=(
             Evidence(name="exposed small collectives", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="their number", value=a_step, unit="per step", threshold=A_STEP),
@@ -83,7 +83,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
 
 def _exposed_ns(m: TraceMeasurements, found: pl.DataFrame) -> Floats:
     """Of the ledger's exposed collectives, the time per step that falls to these; shape (steps,)."""
-    held = per_step(m, "gradient_sharing", COLLECTIVES)
+    held = per_step(m, COLLECTIVES)
     total = float(m.table("collectives")["exposed_ns"].sum())
     return np.asarray(held * (float(found["exposed_ns"].sum()) / total if total else 0.0))
 

@@ -18,12 +18,12 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.producers import STORAGE
 from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.input_side import WAIT_SHARE, claims, removable_waits
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.parts import PartKind
 
 NAME = "small-random-reads"
 # A quarter of what the kernel reads ahead by default (read_ahead_kb, 128): pieces under it leave most of each request unused.
@@ -37,7 +37,7 @@ def judge(m: Measurements) -> Answer:
     calls, read_bytes = m.input.read_calls_per_sample, m.input.read_bytes_per_sample
     if calls is None or read_bytes is None or calls < CALLS_PER_SAMPLE or read_bytes >= SMALL_BYTES * calls:
         return None
-    share, low, high = share_interval(m, removable_waits(m, STORAGE))
+    share, low, high = share_interval(m, removable_waits(m, PartKind.STORAGE))
     if share < WAIT_SHARE:
         return None
     each = read_bytes / calls
@@ -53,7 +53,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=claims(m, STORAGE),
+        claims=claims(m, PartKind.STORAGE),
         evidence=evidence,
         gain=unknown_gain("the same bytes were read in few large pieces"),
         fixes=(Fix(text="store samples one after the other in large files, and read those in order", bounded_by=MOCK_LOADER),),

@@ -21,13 +21,13 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.producers import STORAGE
 from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
 from slowstep.diagnosis.input_causes import Spared, more_workers_help, sparing
 from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side, removable_waits
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, WARM_CACHE, fix_of_its_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.parts import PartKind
 from slowstep.units import format_share
 
 NAME = "storage-wait"
@@ -42,7 +42,7 @@ def judge(m: Measurements) -> Answer:
     side = find_side(m)
     if isinstance(side, str):
         return None
-    blocked = removable_waits(m, STORAGE)
+    blocked = removable_waits(m, PartKind.STORAGE)
     share, low, high = share_interval(m, blocked)
     if share < WAIT_SHARE or not _lasts(m):
         return None
@@ -65,7 +65,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=claims(m, STORAGE),
+        claims=claims(m, PartKind.STORAGE),
         evidence=evidence,
         gain=unknown_gain(ASSUMES) if hidden else predict(m, counterfactual),
         fixes=(

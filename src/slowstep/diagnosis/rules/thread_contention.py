@@ -21,13 +21,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
+from slowstep.diagnosis.core_demand import core_waits
 from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import threads as threads_lever
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.parts import PartKind
 from slowstep.stages import STAGES
 from slowstep.units import format_share
 
@@ -62,15 +63,15 @@ def judge(m: Measurements) -> Answer:
     assumes = "no thread waited for a core (the cost of spinning, and of fewer threads, is not known)"
     if low < CLAIM or cause.beside_others:
         return advice(NAME, "compute", cause.title, evidence, assumes, (cause.fix,), share=share)
-    stages = [stage for stage in STAGES if m.ledger.of(stage, CORE).any()]
+    stages = [stage for stage in STAGES if m.ledger.of(stage, PartKind.CORE_WAIT).any()]
     finding = Finding(
         rule=NAME,
-        stage=max(stages, key=lambda stage: m.ledger.share(stage, CORE)),
+        stage=max(stages, key=lambda stage: m.ledger.share(stage, PartKind.CORE_WAIT)),
         title=cause.title,
         share=share,
         share_low=low,
         share_high=high,
-        claims=(CORE,),
+        claims=core_waits(m),
         evidence=evidence,
         gain=unknown_gain(assumes),
         fixes=(cause.fix,),

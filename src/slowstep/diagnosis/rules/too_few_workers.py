@@ -28,7 +28,6 @@ from slowstep.analyses.calls import DOMINANT_SHARE
 from slowstep.analyses.loader import Loader
 from slowstep.analyses.made_at_once import MadeAtOnce
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_causes import few_slow_samples
 from slowstep.diagnosis.input_side import (
@@ -52,6 +51,7 @@ from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.parts import PartKind
 from slowstep.units import format_count, format_share
 
 NAME = "too-few-workers"
@@ -131,7 +131,7 @@ def _restarts(m: Measurements) -> NotJudged | None:
     Workers that are started anew are the affair of worker-restart: what they would leave is the first batch.
     """
     restarts = m.over_time.restarts
-    anew = restarts.cold_ns if restarts.with_workers else -m.ledger.of("preprocess", STARTUP)
+    anew = restarts.cold_ns if restarts.with_workers else -m.ledger.of("preprocess", PartKind.LOADER_START)
     lost = float((m.filling_ns - anew).sum() / m.step_ns.sum())
     if lost < RESTARTS:
         return None

@@ -19,13 +19,13 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.closures import OPTIMIZER
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.optimizer_side import flush_denormals, fuse, fused_counterfactual, optimizer_ns, takes_most_of_fixed, unfused
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import with_core_delay
 from slowstep.findings import Evidence, Finding
+from slowstep.parts import OPTIMIZER
 from slowstep.units import format_share
 
 NAME = "unfused-optimizer"
@@ -50,7 +50,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=(OPTIMIZER[1],),
+        claims=(OPTIMIZER,),
         evidence=(
             Evidence(name="optimizer", value=share, unit="share of window", threshold=WORTH, where=kind),
             Evidence(name="it takes", value=optimizer_ns(m) / 1e6, unit="ms per step"),

@@ -18,12 +18,13 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time import variation
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
+from slowstep.part_words import part_in_words
+from slowstep.parts import PartKind
 from slowstep.units import format_share
 
 NAME = "unstable-step-time"
@@ -41,18 +42,18 @@ def judge(m: Measurements) -> Answer:
     found = m.over_time.unsteady
     if m.load.busy or m.steps.count < FEWEST_STEPS:
         return None
-    if found.variation < VARIATION or found.part[0] != "compute" or found.part_share < MOST_OF_IT:
+    if found.variation < VARIATION or found.part.stage != "compute" or found.part_share < MOST_OF_IT:
         return None
     if variation(m.steps.samples) >= BY_SAMPLES * found.variation:
         return None
-    fix = "pin the process to cores of its own" if found.part[1] == CORE else "group samples by length, or pad to few sizes"
+    fix = "pin the process to cores of its own" if found.part.kind is PartKind.CORE_WAIT else "group samples by length, or pad to few sizes"
     evidence = (
         Evidence(name="variation", value=found.variation, unit="of the median step", threshold=VARIATION),
-        Evidence(name="part that varies most", value=found.part[1], unit="", where=found.part[0]),
+        Evidence(name="part that varies most", value=part_in_words(found.part), unit="", where=found.part.stage),
         Evidence(name="its share", value=found.part_share, unit="share of the variance", threshold=MOST_OF_IT),
     )
-    title = f"steps vary by {format_share(found.variation)} of their median, mostly in: {found.part[1]}"
-    return advice(NAME, found.part[0], title, evidence, "every step took the same time", (fix,))
+    title = f"steps vary by {format_share(found.variation)} of their median, mostly in: {part_in_words(found.part)}"
+    return advice(NAME, found.part.stage, title, evidence, "every step took the same time", (fix,))
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge)

@@ -22,9 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slowstep.analyses.ledger import SHUTDOWN
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.diagnosis.lever_specs import PERSISTENT_WORKERS, fix_of_its_loader, of_its_loader
@@ -32,6 +30,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copying_after_forks, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.parts import PartKind
 from slowstep.units import format_count, format_duration, format_share
 
 NAME = "worker-restart"
@@ -71,7 +70,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=tuple(name for stage, name in m.ledger.parts if stage == "preprocess" and name in (STARTUP, SHUTDOWN)),
+        claims=m.ledger.parts_of("preprocess", PartKind.LOADER_START, PartKind.LOADER_END),
         evidence=(
             Evidence(name="loader starts with new workers", value=restarts.with_workers, unit="starts", threshold=FEWEST),
             Evidence(name="batches between them", value=restarts.batches_each, unit="batches"),

@@ -5,10 +5,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from made_parts import us_of
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.trace.device_ledger import build_ledger
 from slowstep.analyses.trace.stage_ranges import stage_ranges
 from slowstep.analyses.trace.steps import find_steps
+from slowstep.part_words import part_in_words
 from slowstep.timeline.timeline import Timeline
 
 # Two steps of 10 ms: a kernel each for forward, backward and update, all launched by 0.31 ms; a call waits for them until 2 ms.
@@ -52,14 +54,14 @@ def training(
 
 def named(trace: Timeline) -> list[str]:
     """The parts of output that ranges have, in order of time, of the first step."""
-    return stage_ranges(trace).filter((pl.col("stage") == "output") & (pl.col("start_ns") < 10_000_000))["part"].to_list()
+    return stage_ranges(trace).filter((pl.col("stage") == "output") & (pl.col("start_ns") < 10_000_000))["range"].to_list()
 
 
 def charged(trace: Timeline) -> dict[tuple[str, str], float]:
     """Microseconds of idle time of both steps, by stage and part."""
     _, gaps = build_ledger(trace, find_steps(trace)[0])
-    rows = gaps.group_by("stage", "part").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("ns"))
-    return {(r["stage"], r["part"]): r["ns"] / 1000 for r in rows.iter_rows(named=True)}
+    idle = us_of(gaps.with_columns(ns=pl.col("end_ns") - pl.col("start_ns")))
+    return {(part.stage, part_in_words(part)): us for part, us in idle.items()}
 
 
 def test_a_named_range_after_a_read_back_is_output_and_the_rest_the_read_backs() -> None:

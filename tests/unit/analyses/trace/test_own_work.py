@@ -5,8 +5,10 @@ from typing import Any
 import polars as pl
 import pytest
 
+from made_parts import dry_part
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.trace.device_ledger import build_ledger
+from slowstep.analyses.trace.parts import parts_of
 from slowstep.analyses.trace.steps import find_steps
 
 READ_BACK = ("d2h", "device idle after cudaStreamSynchronize")
@@ -61,4 +63,4 @@ def test_a_free_in_which_the_device_ran_dry_keeps_what_follows() -> None:
 
     _, gaps = build_ledger(trace, find_steps(trace)[0])
 
-    assert gaps["part"].unique().to_list() == ["device idle after cudaFree"]
+    assert parts_of(gaps) == [dry_part("cudaFree")]

@@ -96,7 +96,7 @@ def test_ranks_that_left_no_trace_leave_the_job_incomplete() -> None:
 
 
 def test_own_work_is_a_step_without_its_exposed_collectives() -> None:
-    pace = pace_of(made_measured(steps=2, step_ms=[100.0, 90.0], ledger={("gradient_sharing", COLLECTIVES): [30.0, 10.0]}))
+    pace = pace_of(made_measured(steps=2, step_ms=[100.0, 90.0], ledger={COLLECTIVES: [30.0, 10.0]}))
 
     assert pace is not None
     assert pace.numbers == (5, 6)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
+from made_parts import us_of
 from made_traces import host, made_trace, step
 from slowstep.analyses.trace.device_ledger import build_ledger
 from slowstep.analyses.trace.loader import find_loader
 from slowstep.analyses.trace.steps import find_steps
+from slowstep.part_words import part_in_words
 from slowstep.timeline.timeline import Timeline
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -26,8 +28,7 @@ STEP = [
 def charged(trace: Timeline) -> dict[tuple[str, str], float]:
     ledger, gaps = build_ledger(trace, find_steps(trace)[0])
     assert gaps.is_empty()
-    rows = ledger.group_by("stage", "part").agg(pl.col("ns").sum())
-    return {(r["stage"], r["part"]): r["ns"] / 1000 for r in rows.iter_rows(named=True)}
+    return {(part.stage, part_in_words(part)): us for part, us in us_of(ledger).items()}
 
 
 def test_a_step_is_divided_by_what_the_training_thread_does() -> None:

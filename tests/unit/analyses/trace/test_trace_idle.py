@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import polars as pl
 import pytest
 
+from made_parts import us_of
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.trace.device_ledger import build_ledger
+from slowstep.analyses.trace.parts import KERNELS
 from slowstep.analyses.trace.steps import find_steps
+from slowstep.part_words import part_in_words
 from slowstep.timeline.timeline import Timeline
 
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
@@ -22,8 +24,7 @@ def launch(start: float, correlation: int, thread: int = 0) -> dict[str, Any]:
 def charged(trace: Timeline) -> dict[tuple[str, str], float]:
     """Microseconds by stage and part, kernels left out."""
     ledger, _ = build_ledger(trace, find_steps(trace)[0])
-    rows = ledger.group_by("stage", "part").agg(pl.col("ns").sum())
-    return {(r["stage"], r["part"]): r["ns"] / 1000 for r in rows.iter_rows(named=True) if r["part"] != "kernels"}
+    return {(part.stage, part_in_words(part)): us for part, us in us_of(ledger).items() if part != KERNELS}
 
 
 def two_kernels(*between: dict[str, Any], launched: float = 200, more: tuple[dict[str, Any], ...] = (), **facts: Any) -> Timeline:

@@ -1,0 +1,153 @@
+"""The words of a part, for people: all of them are made here. Nothing reads them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from slowstep.parts import CodePlace, Part, PartKind
+from slowstep.stages import STAGES, UNATTRIBUTED
+
+# Of a kind of which there are several, its name follows.
+_WORDS: Final[dict[PartKind, str]] = {
+    PartKind.FORWARD_AND_REST: "forward and the rest",
+    PartKind.FORWARD: "forward",
+    PartKind.FORWARD_BY_STACKS: "forward, by stacks",
+    PartKind.BACKWARD: "backward",
+    PartKind.OPTIMIZER: "optimizer",
+    PartKind.COMPILING: "torch.compile at work",
+    PartKind.UPDATE_BY_HAND: "update by hand",
+    PartKind.BESIDE_BACKWARD: "beside backward",
+    PartKind.BEFORE_BACKWARD: "before backward",
+    PartKind.CORE_WAIT: "waiting for a core",
+    PartKind.HELD_UP: "held up beside other Python threads",
+    PartKind.RANK_WAIT: "waiting in backward (estimate)",
+    PartKind.COLLECTIVE: "collective",
+    PartKind.SAMPLES: "making samples",
+    PartKind.COLLATE: "collate",
+    PartKind.PRODUCER_COLLECTION: "garbage collection (producer)",
+    PartKind.PRODUCER_CORE_WAIT: "waiting for a core (producer)",
+    PartKind.LOCK_WAIT: "waiting for a thread or lock",
+    PartKind.STORAGE: "storage",
+    PartKind.BLOCKED: "blocked, cause unseen",
+    PartKind.TRANSPORT: "transport",
+    PartKind.DRAWING: "drawing indices",
+    PartKind.LOADER_START: "loader start-up",
+    PartKind.LOADER_END: "loader shut-down",
+    PartKind.ROLL_OUT: "roll-out",
+    PartKind.THREAD_WAIT: "waiting for a thread",
+    PartKind.FUNCTION: "function",
+    PartKind.LINES: "lines",
+    PartKind.LIBRARY_CALL: "call of a library",
+    PartKind.SPAN: "span",
+    PartKind.CALLBACK: "callback",
+    PartKind.PROGRESS_BAR: "progress bar",
+    PartKind.LOGGING: "logging",
+    PartKind.METRICS: "metrics",
+    PartKind.TRANSFORM: "transform",
+    PartKind.CHECKPOINT: "checkpoint",
+    PartKind.SAVE: "checkpoint",
+    PartKind.SMALL_CALLBACKS: "callbacks of less than 0.2 % each",
+    PartKind.VALIDATION: "validation",
+    PartKind.COLLECTION: "garbage collection",
+    PartKind.KERNELS: "kernels",
+    PartKind.DEVICE_COPIES: "device-to-device copies",
+    PartKind.MEMSETS: "filling memory",
+    PartKind.COLLECTIVES: "exposed collectives",
+    PartKind.COPIES: "exposed copies",
+    PartKind.LAUNCH: "launch",
+    PartKind.RUN_DRY: "device idle",
+    PartKind.NO_LAUNCH: "idle before work whose launch is not in the trace",
+    PartKind.BETWEEN_OPERATORS: "between operators",
+    PartKind.NOTHING_RECORDED: "nothing recorded",
+    PartKind.INPUT_WAIT: "waiting for input",
+    PartKind.FROM_CAPTURE: "from capture",
+    PartKind.UNATTRIBUTED: "unattributed",
+}
+# What stands between the kind's words and the name, where it is no colon; None: the name alone says it.
+_BEFORE_NAME: Final[dict[PartKind, str | None]] = {
+    PartKind.FUNCTION: None,
+    PartKind.LINES: None,
+    PartKind.LIBRARY_CALL: None,
+    PartKind.SPAN: None,
+    PartKind.COLLECTIVE: None,
+    PartKind.SAVE: " by ",
+    PartKind.RUN_DRY: " after ",
+}
+
+
+def part_in_words(part: Part) -> str:
+    """As the ledger calls it: "backward", "draw (train.py:12)", "lines 30-34 (train.py)", "callback: Plot.on_train_batch_end"; a piece
+    of one as "launch: between steps".
+    """
+    words = _with_place(part_without_place(part), part)
+    return words if part.piece is None else f"{words}: {part.piece}"
+
+
+def part_without_place(part: Part) -> str:
+    """The same without where it is."""
+    words = _WORDS[part.kind]
+    if part.name is None and part.place is None:
+        return words
+    before = _BEFORE_NAME.get(part.kind, ": ")
+    return part_name(part) if before is None else f"{words}{before}{part_name(part)}"
+
+
+def part_name(part: Part) -> str:
+    """Its own name, without what kind of part it is: "draw", "lines 30-34"; the kind's where it has none."""
+    if part.name is not None:
+        return part.name
+    if part.place is None:
+        return _WORDS[part.kind]
+    return f"{'line' if part.place.last_line is None else 'lines'} {lines_in_words(part.place)}"
+
+
+def part_name_and_place(part: Part) -> str:
+    """Its name, and where it is: "Plot.on_train_batch_end (train.py:9)"."""
+    return _with_place(part_name(part), part)
+
+
+def part_place(part: Part) -> str | None:
+    """Where it is; of the loop's own lines the file, as their name has their numbers. None where that is not known."""
+    if part.kind is PartKind.LIBRARY_CALL:
+        return "called by the loop"
+    if part.place is None:
+        return None
+    return part.place.file if part.name is None else place_in_words(part.place)
+
+
+def parts_in_order(parts: Iterable[Part]) -> list[Part]:
+    """By stage, in the order in which a batch passes through them, and then by their words."""
+    stages = (*STAGES, UNATTRIBUTED)
+    return sorted(parts, key=lambda part: (stages.index(part.stage), part_in_words(part)))
+
+
+def part_noun(part: Part) -> str:
+    """What to call it: "line", "lines" of a loop, or "function"."""
+    if part.kind is not PartKind.LINES:
+        return "function"
+    return "lines" if is_plural(part) else "line"
+
+
+def is_plural(part: Part) -> bool:
+    """Whether it is the lines of a loop, which "take" where all else "takes"."""
+    return part.kind is PartKind.LINES and part.place is not None and part.place.last_line is not None
+
+
+def place_in_words(place: CodePlace) -> str:
+    """`train.py:12`, `train.py:30-34`, `step (train.py:82)`."""
+    line = place.file if place.line is None else f"{place.file}:{lines_in_words(place)}"
+    return line if place.function is None else f"{place.function} ({line})"
+
+
+def lines_in_words(place: CodePlace) -> str:
+    """`12`, `30-34`."""
+    return f"{place.line}" if place.last_line is None else f"{place.line}-{place.last_line}"
+
+
+def _with_place(words: str, part: Part) -> str:
+    where = part_place(part)
+    if where is None:
+        return words
+    # Of a call, not of a function.
+    return f"{words} in {where}" if part.kind is PartKind.RUN_DRY else f"{words} ({where})"

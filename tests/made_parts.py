@@ -1,0 +1,40 @@
+"""Parts of a ledger, as tests write them."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from slowstep.analyses.trace.charged import CHARGED
+from slowstep.analyses.trace.parts import COLUMNS, part_of
+from slowstep.analyses.trace.user_places import read_place
+from slowstep.parts import CodePlace, Part, PartKind
+
+
+def function_part(stage: str, name: str, file: str, line: int) -> Part:
+    """A function of the user's."""
+    return Part(stage, PartKind.FUNCTION, name, CodePlace(file, line))
+
+
+def lines_part(stage: str, file: str, first: int, last: int | None = None) -> Part:
+    """A line of the training loop itself, or those of a loop in it."""
+    return Part(stage, PartKind.LINES, None, CodePlace(file, first, last))
+
+
+def us_of(rows: pl.DataFrame) -> dict[Part, float]:
+    """What the rows of a table have of each part, in us."""
+    return {part_of(row): ns / 1000 for *row, ns in rows.group_by(COLUMNS).agg(pl.col("ns").sum()).iter_rows()}
+
+
+def charged_parts(rows: pl.DataFrame) -> list[Part | None]:
+    """The part that each row of a table says most was charged to."""
+    return [None if row[0] is None else part_of(row) for row in rows.select(CHARGED).iter_rows()]
+
+
+def span_part(stage: str, name: str) -> Part:
+    """What somebody has named."""
+    return Part(stage, PartKind.SPAN, name)
+
+
+def dry_part(call: str, where: str | None = None) -> Part:
+    """The device has nothing to do after a call."""
+    return Part("d2h", PartKind.RUN_DRY, call, None if where is None else read_place(where))
