@@ -102,11 +102,11 @@ def _beside_wrappers(stacks: Stacks, taken: Ints, start_ns: Ints, end_ns: Ints) 
 def _as_played(parts: list[Part]) -> list[Part]:
     """What mostly runs in roll-outs is one also where a short gap holds a single call of the agent's model, or none."""
     stacks = Counter(parts)
-    played = {plain(part): part for part in stacks if part.kind is PartKind.ROLL_OUT}
+    played = {_plain(part): part for part in stacks if part.kind is PartKind.ROLL_OUT}
     return [played[part] if part in played and stacks[played[part]] > stacks[part] else part for part in parts]
 
 
-def plain(part: Part) -> Part:
+def _plain(part: Part) -> Part:
     """The function or lines of a part, without what kind of work they are seen to do."""
     return replace(part, kind=PartKind.LINES if part.name is None else PartKind.FUNCTION)
 
