@@ -9,8 +9,14 @@ from slowstep.diagnosis.after_update import timed_spread
 from slowstep.diagnosis.input_side import removable_waits
 from slowstep.diagnosis.spread import Spread, stack_spread
 from slowstep.findings import Evidence
+from slowstep.reasons import Reason, Wording
 
 NAME_ENVIRONMENT = "name it: with slowstep.span('environment', stage='preprocess')"
+
+WORKERS_UNKNOWN = Wording("workers-unknown", "what a loader's workers would gain is unknown where input is {part}")
+WORKERS_UNKNOWN_OF_ROLL_OUT = Wording(
+    "workers-unknown-of-roll-out", f"what a loader's workers would gain is unknown where input is {{part}}; {NAME_ENVIRONMENT}"
+)
 
 
 def made_in_loop(m: Measurements) -> LoopInput | None:
@@ -21,10 +27,9 @@ def made_in_loop(m: Measurements) -> LoopInput | None:
     return made if made.made_ns.sum() > removable_waits(m).sum() else None
 
 
-def workers_unknown(other: str) -> str:
+def workers_unknown(other: str) -> Reason:
     """Why it is not known what a loader's workers would gain where the loop's input is something else than making batches."""
-    what = f"what a loader's workers would gain is unknown where input is {other}"
-    return f"{what}; {NAME_ENVIRONMENT}" if other.startswith(ROLL_OUT) else what
+    return (WORKERS_UNKNOWN_OF_ROLL_OUT if other.startswith(ROLL_OUT) else WORKERS_UNKNOWN)(part=other)
 
 
 def spread_of_loop_input(m: Measurements, made: LoopInput) -> Spread:

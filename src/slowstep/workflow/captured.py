@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.errors import SlowstepError
 from slowstep.faults import Attempts
+from slowstep.reasons import Wording
 from slowstep.report.document import EvidenceRow, HealthRow
+from slowstep.report.words import title_of, verdict_row
 from slowstep.sources._source import PLAIN
 from slowstep.units import format_count, format_share
 from slowstep.workflow.document import finding_row
@@ -22,6 +25,7 @@ from slowstep.workflow.find import known
 # Where the recording cannot look: what it says of the other stages is of many more steps, and stays.
 UNSEEN_BY_HOOKS = ("compute", "h2d", "d2h", "gradient_sharing")
 NULL_WITHOUT = ("h2d", "d2h", "gradient_sharing")
+FROM_CAPTURE = Wording("from-capture", "{answer} (from the capture of steps {steps})")
 
 
 def add_capture(report: dict[str, Any], folder: Path, capture: Capture, attempt: Attempts) -> None:
@@ -106,14 +110,10 @@ def _take_verdict(report: dict[str, Any], diagnosis: Diagnosis, steps: str) -> N
     verdict = diagnosis.verdict
     if report["verdict"]["state"] != "undetermined" or verdict.state == "undetermined":
         return
-    summary = f"{verdict.summary} (from the capture of steps {steps})"
-    report["verdict"] = {
-        "state": verdict.state,
-        "stage": verdict.stage,
-        "healthy": verdict.healthy,
-        "rule": verdict.rule,
-        "summary": summary,
-    }
+    answer = verdict.reason or title_of(verdict, diagnosis.findings)
+    report["verdict"] = verdict_row(replace(verdict, reason=FROM_CAPTURE(answer=answer, steps=steps)), diagnosis.findings)
+    for row in report["not_judged"]:
+        row.pop("in_verdict", None)
     report["findings"].sort(key=lambda row: row["rule"] != verdict.rule)
 
 

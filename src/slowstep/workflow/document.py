@@ -17,7 +17,7 @@ from slowstep.diagnosis.few_steps import is_provisional
 from slowstep.diagnosis.gain import speed_interval
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.faults import Attempts
-from slowstep.findings import Finding, NotJudged
+from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.frameworks._known import plain
 from slowstep.frameworks._words import Words
 from slowstep.health import Health
@@ -37,6 +37,7 @@ from slowstep.report.document import (
     StartupPart,
     Throughput,
 )
+from slowstep.report.words import sentence, verdict_row
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.units import format_duration
@@ -68,10 +69,10 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         "run": row,
         "throughput": attempt.otherwise(NO_THROUGHPUT, _throughput, m, attempt),
         "ledger": attempt.otherwise(_ledger(None, ()), _seen_ledger, m),
-        "verdict": cast(Any, asdict(diagnosis.verdict)),
+        "verdict": verdict_row(diagnosis.verdict, diagnosis.findings),
         "findings": [finding_row(finding) for finding in diagnosis.findings],
         "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
-        "not_judged": [not_judged_row(row) for row in diagnosis.not_judged],
+        "not_judged": [not_judged_row(row, diagnosis.verdict) for row in diagnosis.not_judged],
         "health": [health_row(row) for row in (*timeline.health, *attempt.otherwise([], find_doubts, m))],
         "overhead": attempt.otherwise(_overhead(None), lambda: _overhead(m.own_cost, float(m.step_ns.mean()))),
         "experiments": [],
@@ -283,9 +284,11 @@ def finding_row(finding: Finding) -> FindingRow:
     return cast(FindingRow, row)
 
 
-def not_judged_row(row: NotJudged) -> NotJudgedRow:
-    """A rule that could not judge as a row of the report."""
-    found: NotJudgedRow = {"rule": row.rule, "reason": row.reason, "advisory": row.advisory}
+def not_judged_row(row: NotJudged, verdict: Verdict) -> NotJudgedRow:
+    """A rule that could not judge as a row of the report with this verdict."""
+    found: NotJudgedRow = {"rule": row.rule, "code": row.reason.code, "reason": sentence(row.reason), "advisory": row.advisory}
+    if verdict.reason is not None and verdict.reason.holds(row.reason):
+        found["in_verdict"] = True
     if row.lever is not None:
         found["lever"] = row.lever
     if row.pressing:

@@ -18,8 +18,10 @@ from slowstep.experiments.lever_faults import GIVEN_UP, Fault
 from slowstep.experiments.repeated import Repeated
 from slowstep.experiments.results import Result, Results, find_results, verdict_on_bound
 from slowstep.experiments.stats import Estimate
+from slowstep.reasons import Reason, Wording
 from slowstep.record.lever import NUMERICS
 from slowstep.report.document import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow
+from slowstep.report.words import sentence
 from slowstep.units import format_count
 from slowstep.workflow.experiment_readings import Recorded, read_experiment
 from slowstep.workflow.prove_next import before_next, next_command
@@ -30,6 +32,7 @@ Report = dict[str, Any]
 USUAL_WRITES = (0.5, 2.0)
 # The verdict on a lever that spoils the training, however fast it makes it.
 NOT_FINITE: Final = "loss not finite"
+PROVED_UNPREDICTED: Final = Wording("proved-unpredicted", "no gain of 10 % was predicted, but the experiment proved one for {rule}")
 _HELD_BACK: Final = {
     "load": ("refuted",),
     "seldom": ("refuted", "cannot distinguish"),
@@ -90,7 +93,7 @@ def add_experiments(report: Report, folder: Path) -> None:
     for row in rows:
         _fill_measured(row, findings)
     if report["verdict"]["state"] == "healthy" and (proof := _largest_proof(rows)) is not None:
-        report["verdict"]["summary"] = proof
+        report["verdict"] |= {"summary": sentence(proof), "code": proof.code}
 
 
 def _results(experiment: Experiment, recorded: Recorded | None, findings: Mapping[str, Any]) -> Results | None:
@@ -238,7 +241,7 @@ def _fill_measured(row: ExperimentRow, findings: Mapping[str, Any]) -> None:
         findings[rule]["gain"]["measured"] = dict(gain)
 
 
-def _largest_proof(rows: list[ExperimentRow]) -> str | None:
+def _largest_proof(rows: list[ExperimentRow]) -> Reason | None:
     """What is to be said of a training in which no rule saw a bottleneck where a finding's fix gains as much as one; else None.
 
     Rules predict nothing of advice, whose levers are tried all the same.
@@ -247,7 +250,7 @@ def _largest_proof(rows: list[ExperimentRow]) -> str | None:
     value, rule = max(gains, default=(0.0, None))
     if value < BOTTLENECK_PREDICTED:
         return None
-    return f"no gain of 10 % was predicted, but the experiment proved one for {rule}"
+    return PROVED_UNPREDICTED(rule=rule)
 
 
 def _facts(experiment: Experiment, recorded: Recorded | None, results: Results | None) -> ExperimentFacts:

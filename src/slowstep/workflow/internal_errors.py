@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec
 
 from slowstep.diagnosis.law import open_by_fault
 from slowstep.faults import Attempts, Fault
 from slowstep.report.fault_log import DEBUG, report_it, shown
+from slowstep.report.words import verdict_row
 
 P = ParamSpec("P")
 INTERNAL_ERROR: Final = "internal-error"
@@ -54,5 +54,5 @@ def all_completed(attempt: Attempts, reports: Reports, add: Callable[[Reports], 
         return more
     for report in reports.values():
         if report["verdict"]["state"] == "healthy":
-            report["verdict"] |= asdict(open_by_fault(report["verdict"]["stage"], fault))
+            report["verdict"] = verdict_row(open_by_fault(report["verdict"]["stage"], fault), ())
     return reports

@@ -10,6 +10,7 @@ from typing import Final
 from slowstep.analyses.trace.ranks import STEPS_AT_LEAST, Compared, compare
 from slowstep.diagnosis.among_ranks import among_ranks, look_at
 from slowstep.diagnosis.among_ranks import pace as pace_of_job
+from slowstep.report.words import sentence
 from slowstep.workflow.rank_rows import JUDGED_SINGLY
 from slowstep.workflow.trace_document import fill_diagnosis
 from slowstep.workflow.trace_next import next_after_trace
@@ -51,7 +52,7 @@ def judge_among_ranks(ranks: Mapping[int, Rank], compared: Compared | None, give
         other = look_at(compared, number)
         if other is not None and report["verdict"]["state"] == "undetermined":
             report["run"]["next_command"] = f"slowstep analyze {place} --rank {other}"
-    _note(ranks, *([] if said is None else [said, JUDGED_SINGLY]))
+    _note(ranks, *([] if said is None else [sentence(said), JUDGED_SINGLY]))
 
 
 def _are_apart(ranks: Mapping[int, Rank]) -> bool:

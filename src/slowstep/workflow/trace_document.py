@@ -17,6 +17,7 @@ from slowstep.diagnosis.unseen_stages import unseen_stages
 from slowstep.faults import Attempts
 from slowstep.health import Health
 from slowstep.report.document import SCHEMA, LedgerRow, Part, Report, Run, Throughput
+from slowstep.report.words import verdict_row
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count, format_share
 from slowstep.workflow.document import NO_THROUGHPUT, SMALLEST_SHARE, finding_row, health_row, not_judged_row
@@ -57,10 +58,10 @@ def fill_diagnosis(report: dict[str, Any], diagnosis: Diagnosis, next_command: s
 
 def _judged(diagnosis: Diagnosis) -> dict[str, Any]:
     return {
-        "verdict": asdict(diagnosis.verdict),
+        "verdict": verdict_row(diagnosis.verdict, diagnosis.findings),
         "findings": [finding_row(finding) for finding in diagnosis.findings],
         "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
-        "not_judged": [not_judged_row(row) for row in diagnosis.not_judged],
+        "not_judged": [not_judged_row(row, diagnosis.verdict) for row in diagnosis.not_judged],
     }
 
 

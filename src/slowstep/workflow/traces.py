@@ -19,6 +19,7 @@ from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.faults import Attempts, Fault
 from slowstep.health import Health
+from slowstep.report.words import sentence
 from slowstep.sources._source import Reading
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.find import Found, Skipped, each_process
@@ -62,7 +63,7 @@ def diagnose_traces(
         try:
             # What fails in the only trace is told by whoever asked for it.
             one = _diagnose(each, asked, share) if len(traces) == 1 else attempt.outcome(each.path.name, _diagnose, each, asked, share)
-            refused += [f"{each.path.name}: {one.reason}"] if isinstance(one, Fault) else []
+            refused += [f"{each.path.name}: {sentence(one.reason)}"] if isinstance(one, Fault) else []
             read += [] if isinstance(one, Fault) else [one]
         except UnreadableInput as error:
             if len(traces) == 1:

@@ -414,21 +414,21 @@ WIDE = form(size_bytes=8_000_000, spare_bytes=6_000_000)
 
 
 @pytest.mark.parametrize(
-    ("changes", "device", "reason"),
+    ("changes", "device", "code"),
     [
-        ({"workers": 0}, "cuda", "copies to the device"),
+        ({"workers": 0}, "cuda", "own-batches-not-seen"),
         ({"workers": 0}, "cpu", None),
-        ({}, "cuda", "no batch was looked at"),
+        ({}, "cuda", "no-batch-seen"),
         ({"producer_lines": (WIDE,)}, "cuda", None),
     ],
     ids=["no workers, a device", "no workers, no device", "no batch was seen", "a batch was seen"],
 )
-def test_whether_batches_are_wider_than_their_values_is_not_judged_where_none_was_looked_at(tmp_path, changes, device, reason):
+def test_whether_batches_are_wider_than_their_values_is_not_judged_where_none_was_looked_at(tmp_path, changes, device, code):
     m = replace(measure(SOURCE.read(make_recording(tmp_path, Training(steps=100, **changes)))), device=device)
 
     answer = host_widening.judge(m)
 
-    assert isinstance(answer, NotJudged) == (reason is not None)
+    assert isinstance(answer, NotJudged) == (code is not None)
     if isinstance(answer, NotJudged):
-        assert reason in answer.reason
+        assert answer.reason.code == code
         assert answer.advisory

@@ -342,7 +342,7 @@ def test_growth_does_not_stand_on_a_few_stacks(tmp_path, stacks, blamed):
     assert [isinstance(answer, Judged) for answer in answers] == [blamed, not blamed]
     if not blamed:
         assert isinstance(answers[0], NotJudged)
-        assert "only 4 stack samples" in answers[0].reason
+        assert (answers[0].reason.code, answers[0].reason.values["stacks"]) == ("growth-by-few-stacks", 4)
 
 
 def test_the_page_calls_unattributed_time_no_stage(tmp_path):

@@ -29,6 +29,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.reasons import Wording
 from slowstep.units import format_share
 
 NAME = "tensor-core-misaligned-shapes"
@@ -39,6 +40,10 @@ MOSTLY = 0.5
 # The replay changes all 16-bit kernels that miss the Tensor Cores, whatever the reason: its gain is theirs only if they are nearly all.
 ALL_BUT_FEW = 0.9
 PRECISIONS = (*SIXTEEN_BIT, "tf32")
+
+SHAPES_NOT_TRACED = Wording(
+    "shapes-not-traced", "kernels with {share:share} of the time miss the Tensor Cores, and the trace has no shapes: {remedy}"
+)
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -110,9 +115,7 @@ def _unknown(m: TraceMeasurements, able: pl.DataFrame) -> Answer:
         tensorflow="look at the shapes in the model's summary",
         jax="look at the shapes by jax.make_jaxpr",
     )
-    return NotJudged(
-        rule=NAME, reason=f"kernels with {format_share(share)} of the time miss the Tensor Cores, and the trace has no shapes: {ask}"
-    )
+    return NotJudged(rule=NAME, reason=SHAPES_NOT_TRACED(share=share, remedy=ask))
 
 
 def _fixes(m: TraceMeasurements, kind: str, named: str) -> tuple[Fix, ...]:
