@@ -44,7 +44,7 @@ class Gain:
     assumes: str
     measured: Measured | None = None
     steady_low: float | None = None
-    unknown_because: str | None = None
+    unknown_because: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

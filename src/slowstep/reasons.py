@@ -51,18 +51,18 @@ class Reason:
     """One reason: equal to another by its code and values. Made by calling a `Wording`."""
 
     code: str
-    items: tuple[tuple[str, Value], ...]
+    pairs: tuple[tuple[str, Value], ...]
     wording: Wording = field(compare=False, repr=False)
 
     @property
     def values(self) -> Mapping[str, Value]:
         """Its values by name."""
-        return MappingProxyType(dict(self.items))
+        return MappingProxyType(dict(self.pairs))
 
     def holds(self, other: Reason) -> bool:
         """Whether it is the other one, or has it as a part."""
-        return self == other or any(isinstance(value, Reason) and value.holds(other) for _, value in self.items)
+        return self == other or any(isinstance(value, Reason) and value.holds(other) for _, value in self.pairs)
 
     def of(self, *wordings: Wording) -> bool:
         """Whether it is of one of these kinds, or has such a part."""
-        return self.wording in wordings or any(isinstance(value, Reason) and value.of(*wordings) for _, value in self.items)
+        return self.wording in wordings or any(isinstance(value, Reason) and value.of(*wordings) for _, value in self.pairs)

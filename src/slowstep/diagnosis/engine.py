@@ -8,6 +8,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.few_steps import is_provisional, provisional, why_provisional
 from slowstep.diagnosis.healthy import Doubt, more_blocked, not_healthy
 from slowstep.diagnosis.law import (
+    STAGE_LEFT,
     WAITS_FOR_RANK,
     Answers,
     Diagnosis,
@@ -28,6 +29,8 @@ from slowstep.findings import Finding, Verdict
 from slowstep.reasons import Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 
+MAKING_BATCHES = Wording("making-batches", "making batches, {ns:ms} ms per step")
+TIMES_THE_SAMPLES = Wording("times-the-samples", " of {ratio:.3g} times the samples")
 NO_PROBLEM = Wording(
     "no-problem", "no problem was found that costs 10 % or more: {share:share} of the time is {stage}, the training's own work"
 )
@@ -123,12 +126,12 @@ def _next(m: Measurements, first: Judged) -> Next | None:
     rest = float(m.step_ns.mean() - case.removed_ns.mean())
     if case.beside_ns > rest:
         blocked = m.demand.blocked_share is not None and m.demand.blocked_share > 0.5
-        return Next(stage="read" if blocked else "preprocess", predicted=f"making batches, {case.beside_ns / 1e6:.1f} ms per step")
+        return Next(stage="read" if blocked else "preprocess", predicted=MAKING_BATCHES(ns=case.beside_ns))
     stages = (*STAGES, UNATTRIBUTED)
     held = {stage: m.ledger.total(stage) / m.steps.count for stage in stages}
     claimed = {stage: m.ledger.total(stage, *first.finding.claims) / m.steps.count for stage in stages}
     left = what_is_left(held, claimed, rest)
     stage = max(STAGES, key=lambda s: left[s])
     ratio = first.counterfactual.samples_ratio
-    larger = "" if ratio == 1.0 else f" of {ratio:.3g} times the samples"
-    return Next(stage=stage, predicted=f"{stage}, {left[stage] / 1e6:.1f} of {rest / 1e6:.1f} ms per step{larger}")
+    samples = None if ratio == 1.0 else TIMES_THE_SAMPLES(ratio=ratio)
+    return Next(stage=stage, predicted=STAGE_LEFT(stage=stage, left_ns=left[stage], rest_ns=rest, samples=samples))

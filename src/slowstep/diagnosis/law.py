@@ -29,6 +29,7 @@ UNKNOWN_IS_LARGER = Wording(
 UNATTRIBUTED_TIME = Wording("unattributed-time", "{share:share} of the time could not be attributed to any stage; {remedy}")
 GAIN_NOT_KNOWN = Wording("gain-not-known", "what fixing {rule} would gain is not known ({share:share} of the time); {remedy}")
 FIRST_GAIN_MAY_BE_NONE = Wording("first-gain-may-be-none", "the first finding's gain ({gain:.2f}x) may be none; {remedy}")
+STAGE_LEFT = Wording("stage-left", "{stage}, {left_ns:ms} of {rest_ns:ms} ms per step{samples}")
 ALL_TOGETHER = Wording("all-together", "no single finding would gain 10 %, but all together predict {gain:.2f}x; see the findings")
 RULE_NOT_JUDGED = Wording("rule-not-judged", "{rule} could not be judged{where}: {reason}")
 WAITS_FOR_RANK = Wording(
@@ -40,10 +41,10 @@ WAITS_FOR_RANK = Wording(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Next:
-    """What binds once the first finding is fixed: a stage, and in words what its demand is."""
+    """What binds once the first finding is fixed: a stage, and what its demand is."""
 
     stage: str
-    predicted: str
+    predicted: Reason
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

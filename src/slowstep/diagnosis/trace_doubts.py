@@ -6,7 +6,7 @@ from typing import Final
 
 from slowstep.analyses.trace.clocks import REMEDY as CLOCKS_REMEDY
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.whole_steps import COPY_AGAIN, FEWER_STEPS
+from slowstep.analyses.trace.whole_steps import COPY_AGAIN, WORK_LOST
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.diagnosis.trace_side import to_mark_steps
 from slowstep.reasons import Reason, Wording
@@ -71,7 +71,7 @@ def _no_steps(m: TraceMeasurements) -> Reason | None:
         return NO_STEPS_FOUND(to_mark=to_mark_steps(m))
     if m.whole_steps < STEPS_AT_LEAST:
         # A first or last step that was traced in part is usual; where records are lost, more steps would lose more.
-        is_lost = any(remedy in note for note in m.notes for remedy in (COPY_AGAIN, FEWER_STEPS))
+        is_lost = any(note.of(*WORK_LOST) for note in m.notes)
         return (FEW_LEFT if is_lost else FEW_TRACED)(steps=m.whole_steps)
     return None
 

@@ -15,6 +15,7 @@ from slowstep.diagnosis.law import (
     HEALTHY_SHARE_OF_UNKNOWN_GAIN,
     HEALTHY_UNATTRIBUTED,
     RULE_NOT_JUDGED,
+    STAGE_LEFT,
     UNATTRIBUTED_TIME,
     UNJUDGED_STAGE,
     Answers,
@@ -238,5 +239,6 @@ def _next(m: TraceMeasurements, first: Finding) -> Next | None:
     stage = max(STAGES, key=lambda s: left[s])
     if left[UNATTRIBUTED] > left[stage]:
         return None
-    step_ms = m.window_ns / max(len(m.step_ns), 1) / 1e6
-    return Next(stage=stage, predicted=f"{stage}, {left[stage] * step_ms:.1f} of {(1 - removed) * step_ms:.1f} ms per step")
+    step_ns = m.window_ns / max(len(m.step_ns), 1)
+    predicted = STAGE_LEFT(stage=stage, left_ns=left[stage] * step_ns, rest_ns=(1 - removed) * step_ns, samples=None)
+    return Next(stage=stage, predicted=predicted)

@@ -10,7 +10,7 @@ from typing import Final
 from slowstep.analyses.trace.ranks import Compared, Standing
 from slowstep.diagnosis.law import UNJUDGED_STAGE
 from slowstep.diagnosis.rule import CLAIM
-from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NOT_SEEN
+from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NAME, assumes
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.reasons import Wording
 from slowstep.units import format_count, format_share
@@ -41,7 +41,7 @@ def without_waiting(finding: Finding, standing: Standing, compared: Compared) ->
     low, high = max(finding.share_low - waited, 0.0), max(finding.share_high - waited, share)
     gain = _gain(finding.gain, low, share, high)
     in_time = OTHERS_IN_TIME if compared.is_whole else f"{OTHERS_IN_TIME} ({compared.missing} of them were not recorded)"
-    gain = replace(gain, assumes=gain.assumes.replace(NOT_SEEN, in_time))
+    gain = replace(gain, assumes=assumes(in_time)) if finding.rule == NAME else gain
     for_whom = f"; for {format_share(waited)} of it this rank waits for later ones" if waited >= SAID_FROM else ""
     return replace(
         finding,

@@ -28,6 +28,7 @@ from slowstep.report.document import (
     HealthRow,
     InTurn,
     LedgerRow,
+    Next,
     NotJudgedRow,
     Overhead,
     Part,
@@ -71,7 +72,7 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         "ledger": attempt.otherwise(_ledger(None, ()), _seen_ledger, m),
         "verdict": verdict_row(diagnosis.verdict, diagnosis.findings),
         "findings": [finding_row(finding) for finding in diagnosis.findings],
-        "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
+        "next": next_row(diagnosis),
         "not_judged": [not_judged_row(row, diagnosis.verdict) for row in diagnosis.not_judged],
         "health": [health_row(row) for row in (*timeline.health, *attempt.otherwise([], find_doubts, m))],
         "overhead": attempt.otherwise(_overhead(None), lambda: _overhead(m.own_cost, float(m.step_ns.mean()))),
@@ -267,6 +268,12 @@ def _ledger(ledger: Ledger | None, unseen: tuple[str, ...]) -> list[LedgerRow]:
     return rows
 
 
+def next_row(diagnosis: Diagnosis) -> Next | None:
+    """What binds next as a part of the report."""
+    following = diagnosis.next
+    return None if following is None else {"stage": following.stage, "predicted": sentence(following.predicted)}
+
+
 def finding_row(finding: Finding) -> FindingRow:
     """A finding as a row of the report."""
     row = asdict(finding)
@@ -275,8 +282,9 @@ def finding_row(finding: Finding) -> FindingRow:
     if not finding.outside:
         del row["outside"]
     del row["gain"]["steady_low"]
-    if finding.gain.unknown_because is None:
-        del row["gain"]["unknown_because"]
+    del row["gain"]["unknown_because"]
+    if (because := finding.gain.unknown_because) is not None:
+        row["gain"]["unknown_because"] = sentence(because)
     for name in ("claims", "also", "folded", "evidence", "fixes"):
         row[name] = list(row[name])
     for other in row["folded"]:

@@ -17,10 +17,10 @@ from slowstep.diagnosis.unseen_stages import unseen_stages
 from slowstep.faults import Attempts
 from slowstep.health import Health
 from slowstep.report.document import SCHEMA, LedgerRow, Part, Report, Run, Throughput
-from slowstep.report.words import verdict_row
+from slowstep.report.words import sentence, verdict_row
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count, format_share
-from slowstep.workflow.document import NO_THROUGHPUT, SMALLEST_SHARE, finding_row, health_row, not_judged_row
+from slowstep.workflow.document import NO_THROUGHPUT, SMALLEST_SHARE, finding_row, health_row, next_row, not_judged_row
 from slowstep.workflow.internal_errors import see_fault
 from slowstep.workflow.trace_next import next_after_trace
 
@@ -60,7 +60,7 @@ def _judged(diagnosis: Diagnosis) -> dict[str, Any]:
     return {
         "verdict": verdict_row(diagnosis.verdict, diagnosis.findings),
         "findings": [finding_row(finding) for finding in diagnosis.findings],
-        "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
+        "next": next_row(diagnosis),
         "not_judged": [not_judged_row(row, diagnosis.verdict) for row in diagnosis.not_judged],
     }
 
@@ -104,7 +104,10 @@ def _run(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, attempt: Attemp
             "bytes": m.facts.bytes,
             "coverage": attempt.otherwise(None, lambda: asdict(m.coverage)),
         },
-        "notes": [*attempt.otherwise(_NOTHING, lambda: (_coverage(m),)), *attempt.otherwise(_NOTHING, lambda: m.notes)],
+        "notes": [
+            *attempt.otherwise(_NOTHING, lambda: (_coverage(m),)),
+            *attempt.otherwise(_NOTHING, lambda: tuple(map(sentence, m.notes))),
+        ],
     }
     command = see_fault(path) if diagnosis.by_fault else attempt.otherwise(None, _next_command, path, m, diagnosis)
     return cast(Run, row if command is None else row | {"next_command": command})

@@ -24,7 +24,7 @@ from slowstep.diagnosis.among_ranks import (
     pace,
 )
 from slowstep.diagnosis.law import WAITS_FOR_RANK, Diagnosis, Next
-from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NOT_SEEN
+from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NOT_SEEN, assumes
 from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
 from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict
 from slowstep.reasons import Reason, Wording
@@ -63,7 +63,7 @@ def finding(rule: str, share: float, predicted: float, *, stage: str = "gradient
         share_high=share,
         claims=(COLLECTIVES if stage == "gradient_sharing" else KERNELS,),
         evidence=(Evidence(name="seen", value=1, unit=""),),
-        gain=Gain(predicted=predicted, low=predicted, high=predicted, assumes=f"it goes, and {NOT_SEEN}"),
+        gain=Gain(predicted=predicted, low=predicted, high=predicted, assumes=assumes(NOT_SEEN)),
         fixes=(Fix(text="mend it"), Fix(text=COMPARE_RANKS)),
         also=also,
     )
@@ -78,9 +78,7 @@ def diagnosis(*findings: Finding, state: str = "bottleneck", reason: Reason = OP
         rule=first.rule if first else None,
         reason=None if first else reason,
     )
-    return Diagnosis(
-        findings=findings, not_judged=(), verdict=verdict, next=Next(stage="compute", predicted="compute") if findings else None
-    )
+    return Diagnosis(findings=findings, not_judged=(), verdict=verdict, next=Next(stage="compute", predicted=OPEN) if findings else None)
 
 
 def judged(before: Diagnosis, compared: Compared, rank: int) -> Diagnosis:

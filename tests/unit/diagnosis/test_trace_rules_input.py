@@ -81,7 +81,10 @@ def test_a_scenario_that_was_not_replayed_leaves_the_gain_unknown_with_the_reaso
     found = finding("input-wait", waiting(30.0, replay={NO_INPUT_WAIT: "delays without a cause are 20 % of the step"}))
 
     assert (found.gain.predicted, found.gain.low, found.gain.high) == (None, None, None)
-    assert found.gain.unknown_because == "delays without a cause are 20 % of the step"
+    assert (found.gain.unknown_because.code, found.gain.unknown_because.values["why"]) == (
+        "not-replayed",
+        "delays without a cause are 20 % of the step",
+    )
     assert evidence(found, "fix saves per step").value is None
 
 

@@ -101,7 +101,7 @@ def test_the_share_is_of_the_window_and_not_of_the_kernels():
 
     assert found.share == pytest.approx(0.3)
     assert found.gain.predicted is None
-    assert found.gain.unknown_because == "no step was replayed"
+    assert found.gain.unknown_because.code == "no-step-replayed"
 
 
 def test_collectives_do_not_dilute_the_kernels_share():
@@ -179,7 +179,7 @@ def test_kernels_that_read_less_than_16_bytes_at_once_are_found_by_their_name():
 
     assert found.share == pytest.approx(0.2)
     assert found.gain.predicted is None
-    assert "is not known" in found.gain.unknown_because
+    assert found.gain.unknown_because.code == "full-rate-unknown"
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_beside_products_with_vectors_the_replays_gain_is_not_that_of_padding():
     found = finding("tensor_core_misaligned_shapes", busy(misaligned(200.0), vector, replay={ALIGNED_SHAPES: 70.0}))
 
     assert found.gain.predicted is None
-    assert "no padding helps" in found.gain.unknown_because
+    assert found.gain.unknown_because.code == "not-told-apart"
     assert value(found, "fix saves per step") is None
 
 

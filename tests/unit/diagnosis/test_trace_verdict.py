@@ -8,8 +8,9 @@ import pytest
 
 from made_measured_traces import made_measured
 from slowstep.analyses.trace.parts import INPUT_WAIT, KERNELS, NO_LAUNCH
+from slowstep.analyses.trace.whole_steps import COPY_AGAIN, LAUNCHES_LOST, LEFT_OUT, ONE_STEP_IS, PARTLY_RECORDED
 from slowstep.diagnosis import trace_engine
-from slowstep.diagnosis.law import RULE_NOT_JUDGED
+from slowstep.diagnosis.law import RULE_NOT_JUDGED, STAGE_LEFT
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_doubts import ABOUT_WHAT_RAN, CLOCKS_DIFFER, FEW_LEFT, FEW_TRACED, NO_BACKWARD, is_inference
 from slowstep.diagnosis.trace_engine import BY_RECORDING, CHOSEN_STEP, FIXES_SAVE_TOO_LITTLE, LATE_ONE_NOT_SEEN, diagnose_trace
@@ -236,7 +237,7 @@ def test_a_gain_beyond_its_own_part_leaves_no_stage_more_than_the_step_that_is_l
     diagnosis = diagnose_trace(made_measured(ledger={("preprocess", INPUT_WAIT): 10.0}))
 
     assert diagnosis.next is not None
-    assert diagnosis.next.predicted == "compute, 50.0 of 50.0 ms per step"
+    assert diagnosis.next.predicted == STAGE_LEFT(stage="compute", left_ns=pytest.approx(50e6), rest_ns=pytest.approx(50e6), samples=None)
 
 
 @pytest.mark.parametrize(("unknown_ms", "said"), [(9.0, False), (0.0, True)])
@@ -258,8 +259,8 @@ def test_where_no_stage_has_any_time_none_is_the_largest(answering):
     ("notes", "wording"),
     [
         ((), FEW_TRACED),
-        (("step 4 is left out: copy the file again",), FEW_LEFT),
-        (("step 4, the last one, is left out: the profiler recorded only a part of it",), FEW_TRACED),
+        ((LEFT_OUT(steps=ONE_STEP_IS(number=4), why=LAUNCHES_LOST(remedy=COPY_AGAIN)),), FEW_LEFT),
+        ((PARTLY_RECORDED(number=4, end="last"),), FEW_TRACED),
     ],
 )
 def test_too_few_steps_are_to_be_traced_again_or_what_was_left_out_is_to_be_looked_at(answering, notes, wording):

@@ -311,7 +311,7 @@ def test_a_gain_is_unknown_where_nothing_would_be_left_of_a_step(healthy, share)
     gain = predict(healthy, _counterfactual(Case(removed_ns=healthy.step_ns * share)))
 
     assert (gain.predicted, gain.low, gain.high) == (None, None, None)
-    assert gain.unknown_because == "nothing would be left of a step"
+    assert gain.unknown_because.code == "nothing-left-of-step"
 
 
 def test_beside_others_a_time_without_delay_that_cannot_be_ends_no_interval(healthy):
@@ -489,9 +489,9 @@ def test_what_is_left_fits_into_the_step_that_is_left(healthy, kept):
     found = engine._next(healthy, Judged(finding=finding, counterfactual=whole))
 
     assert found is not None
-    held, rest = (float(word) for word in found.predicted.split(", ")[1].removesuffix(" ms per step").split(" of "))
-    assert held <= rest
-    assert rest == pytest.approx(healthy.step_ns.mean() * kept / 1e6, abs=0.1)
+    left = found.predicted.values
+    assert left["left_ns"] <= left["rest_ns"]
+    assert left["rest_ns"] == pytest.approx(healthy.step_ns.mean() * kept)
 
 
 @pytest.mark.parametrize(("stage", "share", "blocked", "doubted"), [

@@ -13,6 +13,7 @@ from slowstep.analyses.trace.scenarios import UNCHANGED
 from slowstep.faults import Fault, MayLack
 from slowstep.frameworks._known import plain
 from slowstep.frameworks._words import Words
+from slowstep.reasons import Reason
 from slowstep.timeline.trace import TraceFacts
 
 # The mark of a trace that shows no steps, and is taken as one.
@@ -54,7 +55,7 @@ class TraceMeasurements(MayLack):
     has_device: bool
     chosen_of: int | None = None
     words: Words = field(default_factory=plain)  # of the framework that trains
-    notes: tuple[str, ...] = ()  # sentences that the reader must see, e.g. how the steps were made out
+    notes: tuple[Reason, ...] = ()  # what the reader must see, e.g. how the steps were made out
     faults: tuple[Fault, ...] = ()  # errors of slowstep's own in its analyses
 
     def table(self, name: str) -> pl.DataFrame:

@@ -71,14 +71,15 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             steps_seen(m),
             Evidence(name="fix saves per step", value=removed_ms(m, COMMUNICATION_OVERLAPPED), unit="ms"),
         ),
-        gain=replayed_gain(
-            m,
-            COMMUNICATION_OVERLAPPED,
-            f"the collectives ran during the backward pass as far as it reaches, and {NOT_SEEN}",
-        ),
+        gain=replayed_gain(m, COMMUNICATION_OVERLAPPED, assumes(NOT_SEEN)),
         fixes=_fixes(m, collectives["operation"][0] if collectives.height else None),
     )
     return unless_beside(finding)
+
+
+def assumes(others: str) -> str:
+    """What its gain assumes, of the `others` too: whether another rank is late."""
+    return f"the collectives ran during the backward pass as far as it reaches, and {others}"
 
 
 def _mostly(collectives: pl.DataFrame) -> str:
