@@ -57,7 +57,7 @@ def without_waiting(finding: Finding, standing: Standing, compared: Compared) ->
 
 def _fixes(finding: Finding, compared: Compared) -> tuple[Fix, ...]:
     """Those of the finding, of which comparing the ranks was done as far as there are traces."""
-    others = tuple(fix for fix in finding.fixes if fix.text != COMPARE_RANKS)
+    others = tuple(fix for fix in finding.fixes if fix != COMPARE_RANKS)
     if compared.is_whole or len(others) == len(finding.fixes):
         return others or finding.fixes
     rest = f"compare with the {format_count(compared.missing, 'rank')} without a trace here; where one is late, its own cause comes first"

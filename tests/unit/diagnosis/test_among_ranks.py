@@ -64,7 +64,7 @@ def finding(rule: str, share: float, predicted: float, *, stage: str = "gradient
         claims=(COLLECTIVES if stage == "gradient_sharing" else KERNELS,),
         evidence=(Evidence(name="seen", value=1, unit=""),),
         gain=Gain(predicted=predicted, low=predicted, high=predicted, assumes=assumes(NOT_SEEN)),
-        fixes=(Fix(text="mend it"), Fix(text=COMPARE_RANKS)),
+        fixes=(Fix(text="mend it"), COMPARE_RANKS),
         also=also,
     )
 
