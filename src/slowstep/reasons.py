@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from string import Formatter
 from types import MappingProxyType
 from typing import TypeAlias, Union
@@ -25,7 +26,8 @@ Value: TypeAlias = Union[int, float, str, "Reason", None]
 class Wording:
     """A kind of reason: its code, and the template of its words, which names the values that it takes. Called, it is a reason.
 
-    Raises TypeError where it is called without one of its values, or with one that it does not name.
+    Raises TypeError where it is called without one of its values, with one that it does not name, or with no number where one is written:
+    here a rule fails alone, and in the report all of it would.
     """
 
     code: str
@@ -38,11 +40,14 @@ class Wording:
 
     def __call__(self, **values: Value) -> Reason:
         """A reason of this kind."""
-        names = {name for name, _ in self.fields}
+        fields = list(self.fields)
+        names = {name for name, _ in fields}
         if missing := sorted(names - values.keys()):
             raise TypeError(f"reason {self.code!r} lacks {', '.join(missing)}")
         if unknown := sorted(values.keys() - names):
             raise TypeError(f"reason {self.code!r} has no {', '.join(unknown)}")
+        if wrong := [name for name, how in fields if how and not isinstance(values[name], Real)]:
+            raise TypeError(f"reason {self.code!r} needs numbers for {', '.join(wrong)}")
         return Reason(self.code, tuple(sorted(values.items())), self)
 
 

@@ -48,6 +48,8 @@ def test_a_missing_value_and_an_unknown_one_are_errors_at_once() -> None:
         FEW(batches=3)
     with pytest.raises(TypeError, match="'few-batches' has no steps"):
         FEW(batches=3, where=None, steps=4)
+    with pytest.raises(TypeError, match="'few-batches' needs numbers for batches"):
+        FEW(batches=None, where=None)
 
 
 def test_values_cannot_be_changed() -> None:

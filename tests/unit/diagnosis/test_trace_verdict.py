@@ -10,7 +10,7 @@ from made_measured_traces import made_measured
 from slowstep.analyses.trace.parts import INPUT_WAIT, KERNELS, NO_LAUNCH
 from slowstep.analyses.trace.whole_steps import COPY_AGAIN, LAUNCHES_LOST, LEFT_OUT, ONE_STEP_IS, PARTLY_RECORDED
 from slowstep.diagnosis import trace_engine
-from slowstep.diagnosis.law import RULE_NOT_JUDGED, STAGE_LEFT
+from slowstep.diagnosis.law import RULE_NOT_JUDGED
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_doubts import ABOUT_WHAT_RAN, CLOCKS_DIFFER, FEW_LEFT, FEW_TRACED, NO_BACKWARD, is_inference
 from slowstep.diagnosis.trace_engine import BY_RECORDING, CHOSEN_STEP, FIXES_SAVE_TOO_LITTLE, LATE_ONE_NOT_SEEN, diagnose_trace
@@ -166,7 +166,8 @@ def test_much_time_beside_the_model_is_not_healthy_though_no_finding_gains_enoug
     verdict = diagnose_trace(made_measured(ledger={(stage, part): 30.0})).verdict
 
     assert verdict.state == "undetermined"
-    assert verdict.reason == wording(share=pytest.approx(0.3), stage=stage)
+    assert (verdict.reason.wording, verdict.reason.values["stage"]) == (wording, stage)
+    assert verdict.reason.values["share"] == pytest.approx(0.3)
 
 
 def test_much_time_beside_the_model_is_not_healthy_without_any_finding(answering):
@@ -237,7 +238,9 @@ def test_a_gain_beyond_its_own_part_leaves_no_stage_more_than_the_step_that_is_l
     diagnosis = diagnose_trace(made_measured(ledger={("preprocess", INPUT_WAIT): 10.0}))
 
     assert diagnosis.next is not None
-    assert diagnosis.next.predicted == STAGE_LEFT(stage="compute", left_ns=pytest.approx(50e6), rest_ns=pytest.approx(50e6), samples=None)
+    found = diagnosis.next.predicted
+    assert (found.code, found.values["stage"]) == ("stage-left", "compute")
+    assert (found.values["left_ns"], found.values["rest_ns"]) == (pytest.approx(50e6), pytest.approx(50e6))
 
 
 @pytest.mark.parametrize(("unknown_ms", "said"), [(9.0, False), (0.0, True)])
