@@ -6,6 +6,7 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.engine import rules
 from slowstep.diagnosis.rule import Answer, Judged
 from slowstep.findings import Evidence, Finding, NotJudged
+from slowstep.reasons import Reason
 
 
 def judged(rule: str, m: TraceMeasurements) -> Answer:
@@ -25,7 +26,7 @@ def evidence(found: Finding, name: str) -> Evidence:
     return next(row for row in found.evidence if row.name.startswith(name))
 
 
-def reason(rule: str, m: TraceMeasurements) -> str:
+def reason(rule: str, m: TraceMeasurements) -> Reason:
     answer = judged(rule, m)
     assert isinstance(answer, NotJudged), answer
     assert answer.rule == rule

@@ -8,12 +8,14 @@ from dataclasses import dataclass, fields
 from typing import Any, Never, ParamSpec, Self, TypeVar, cast
 
 from slowstep.errors import SlowstepError
+from slowstep.reasons import Reason, Wording
 
 P = ParamSpec("P")
 T = TypeVar("T")
 # What polars raises where its own code fails. It is no Exception, and importing polars takes long.
 _PANIC = "PanicException"
 _MOST_CHARACTERS = 200
+INTERNAL_ERROR = Wording("internal-error", "internal error in {task} ({cause})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,9 @@ class Fault:
         return one_line(self.error)
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> Reason:
         """Why something that needed the result could not be done."""
-        return f"internal error in {self.task} ({self.cause})"
+        return INTERNAL_ERROR(task=self.task, cause=self.cause)
 
     def __getattr__(self, name: str) -> Never:
         if name.startswith("__"):  # asked for by copying and pickling
@@ -51,7 +53,7 @@ class Faulty(Exception):
     """Something was needed that a fault has taken away."""
 
     def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.reason)
+        super().__init__(f"{fault.task}: {fault.cause}")
         self.fault, self.__cause__ = fault, fault.error
 
 

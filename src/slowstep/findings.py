@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from slowstep.parts import Part
+from slowstep.reasons import Reason
 
 State = Literal["bottleneck", "healthy", "undetermined"]
 
@@ -44,7 +45,7 @@ class Gain:
     assumes: str
     measured: Measured | None = None
     steady_low: float | None = None
-    unknown_because: str | None = None
+    unknown_because: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +124,7 @@ class NotJudged:
     """
 
     rule: str
-    reason: str
+    reason: Reason
     advisory: bool = False
     lever: str | None = None
     change: str | None = None
@@ -133,10 +134,15 @@ class NotJudged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The answer in one sentence; `stage` is the first finding's, or the ledger's largest where there is no bottleneck."""
+    """The answer; `stage` is the first finding's, or the ledger's largest where there is no bottleneck.
+
+    `reason` is why it is undetermined, or what else there is to say: None where the title of the finding is the answer whose `rule` it
+    names. `scope` is what of the training it speaks of, where that is a part.
+    """
 
     state: State
     stage: str | None
     healthy: bool | None
     rule: str | None
-    summary: str
+    reason: Reason | None
+    scope: Reason | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slowstep.diagnosis.law import open_by_fault
+from slowstep.document.words import sentence
 from slowstep.faults import Fault
 from slowstep.report.sentences import as_advice, as_title
 
@@ -45,6 +46,6 @@ def test_advice_begins_with_a_capital_unless_it_begins_with_code(clause, sentenc
 def test_a_verdict_that_a_fault_leaves_open_is_a_sentence_below_its_state():
     verdict = open_by_fault("compute", Fault("find_saves", ValueError("no column")))
 
-    said = as_title(verdict.summary.removeprefix("undetermined, because "))
+    said = as_title(sentence(verdict.reason))
 
     assert said == "An internal error in find_saves (ValueError: no column) may hide what slows the training"

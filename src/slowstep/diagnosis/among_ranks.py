@@ -12,15 +12,46 @@ from typing import Final
 
 from slowstep.analyses.sharing import STAGE
 from slowstep.analyses.trace.ranks import Compared
-from slowstep.diagnosis.law import Diagnosis, is_bottleneck, larger_unknown
+from slowstep.diagnosis.law import RULE_NOT_JUDGED, WAITS_FOR_RANK, Diagnosis, is_bottleneck, larger_unknown, undetermined
 from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
 from slowstep.diagnosis.waited_collectives import not_judged, without_waiting
 from slowstep.findings import Finding, NotJudged, Verdict
+from slowstep.reasons import Reason, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.units import format_share
 
-BECAUSE: Final = "undetermined, because "
-NONE_LATER: Final = "no other rank is clearly later: try fewer, larger exchanges"
+TRACE_THE_HOST: Final = "trace the host too"
+
+LAST_IN_TURN: Final = Wording("last-in-turn", "{here}in each step another rank is the last, and the others wait for it{gain}")
+SETS_THE_PACE: Final = Wording(
+    "sets-the-pace",
+    "{who} sets the pace of the job{often}: its own work takes {own_ns:ms} ms per step, that of rank {fastest} {fastest_ns:ms} ms{gain}",
+)
+IS_THE_LAST: Final = Wording(
+    "is-the-last",
+    "{here}{who} is the last{often}: its own work takes {own_ns:ms} ms per step, that of rank {fastest} {fastest_ns:ms} ms{gain}",
+)
+RANKS_HERE: Final = Wording("ranks-here", "of the {seen} of {size} ranks here ")
+LAST_OFTEN: Final = Wording("last-often", " (the last in {times} of {steps} steps)")
+EVENING_OUT: Final = Wording("evening-out", "; evening the ranks out would gain {gain:.2f}x at most")
+
+UNEVEN_AND_MORE: Final = Wording("uneven-and-more", "{pace}; and {reason}")
+UNEVEN_IN_TURN: Final = Wording("uneven-in-turn", "{pace}: give all of them batches of equal length and size in each step")
+OTHER_IS_LATE: Final = Wording("other-is-late", "{pace}: look at the report of that one")
+THIS_IS_LATE: Final = Wording(
+    "this-is-late", "{pace}: look for what only this rank does or has (longer batches, logging, checkpoints, a slower device)"
+)
+MOSTLY_WAITING: Final = Wording(
+    "mostly-waiting",
+    "what this rank waits for later ones leaves {rule} {share:share} of the time, whose gain may be none; trace more steps",
+)
+NONE_LATER: Final = Wording(
+    "none-later", "{share:share} of the time is {stage}, and no other rank is clearly later: try fewer, larger exchanges"
+)
+LATE_ONE_MAY_BE_MISSING: Final = Wording(
+    "late-one-may-be-missing",
+    "{share:share} of the time is {stage}, and whether this rank waits for one of the {missing} without a trace here is not seen: "
+    "analyze the folder of all ranks' traces",
+)
 
 
 def among_ranks(diagnosis: Diagnosis, compared: Compared, rank: int, *, shares: Mapping[str, float]) -> Diagnosis:
@@ -47,19 +78,25 @@ def _removed(findings: Sequence[Finding]) -> tuple[str, float | None] | None:
     return (findings[0].rule, findings[0].gain.predicted) if findings else None
 
 
-def pace(compared: Compared, rank: int | None = None) -> str | None:
+def pace(compared: Compared, rank: int | None = None) -> Reason | None:
     """Who holds up the job, by how much, and what evening it out would gain; None where nobody does. `rank` is called "this rank"."""
     if not compared.is_uneven and not any(standing.waits for standing in compared.standings.values()):
         return None
-    here = "" if compared.is_whole else f"of the {len(compared.standings)} of {compared.size} ranks here "
-    gain = f"; evening the ranks out would gain {compared.gain_at_most:.2f}x at most" if compared.is_uneven else ""
+    here = None if compared.is_whole else RANKS_HERE(seen=len(compared.standings), size=compared.size)
+    gain = EVENING_OUT(gain=compared.gain_at_most) if compared.is_uneven else None
     if compared.is_uneven and not compared.is_one:
-        return f"{here}in each step another rank is the last, and the others wait for it{gain}"
-    who = "this rank" if rank == compared.slowest else f"rank {compared.slowest}"
-    goes = f"{who} sets the pace of the job" if compared.is_whole else f"{here}{who} is the last"
-    often = "" if compared.last_in in (None, compared.steps) else f" (the last in {compared.last_in} of {compared.steps} steps)"
-    slowest, fastest = (_ms(compared.standings[number].own_ns) for number in (compared.slowest, compared.fastest))
-    return f"{goes}{often}: its own work takes {slowest} per step, that of rank {compared.fastest} {fastest}{gain}"
+        return LAST_IN_TURN(here=here, gain=gain)
+    always = compared.last_in in (None, compared.steps)
+    wording, where = (SETS_THE_PACE, {}) if here is None else (IS_THE_LAST, {"here": here})
+    return wording(
+        **where,
+        who="this rank" if rank == compared.slowest else f"rank {compared.slowest}",
+        often=None if always else LAST_OFTEN(times=compared.last_in, steps=compared.steps),
+        own_ns=compared.standings[compared.slowest].own_ns,
+        fastest=compared.fastest,
+        fastest_ns=compared.standings[compared.fastest].own_ns,
+        gain=gain,
+    )
 
 
 def look_at(compared: Compared, rank: int) -> int | None:
@@ -76,57 +113,47 @@ def _verdict(
     rank: int,
     shares: Mapping[str, float],
 ) -> Verdict:
-    standing = compared.standings[rank]
-
-    def undetermined(why: str) -> Verdict:
-        largest = max(STAGES, key=lambda stage: shares.get(stage, 0.0))
-        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=f"{BECAUSE}{why}")
-
+    standing, largest = compared.standings[rank], max(STAGES, key=lambda stage: shares.get(stage, 0.0))
     if standing.waits:
-        taken = f"{_ms(compared.standings[compared.slowest].own_ns)} per step against {_number(standing.own_ns)} here"
-        return undetermined(f"this rank waits for rank {compared.slowest}, whose own work takes {taken}: look at the report of that one")
+        theirs_ns = compared.standings[compared.slowest].own_ns
+        return undetermined(largest, WAITS_FOR_RANK(rank=compared.slowest, theirs_ns=theirs_ns, own_ns=standing.own_ns))
     if verdict.state == "bottleneck":
         first = next((finding for finding in findings if is_bottleneck(finding)), None)
-        unknown = None if first is None else larger_unknown(shares.get(UNATTRIBUTED, 0.0), first, shares.get(first.stage, 0.0))
+        stage = 0.0 if first is None else shares.get(first.stage, 0.0)
+        unknown = None if first is None else larger_unknown(shares.get(UNATTRIBUTED, 0.0), first, stage, lambda: TRACE_THE_HOST)
         if unknown is not None:
-            return undetermined(f"{unknown}; trace the host too")
+            return undetermined(largest, unknown)
         if first is not None:
-            return replace(verdict, stage=first.stage, rule=first.rule, summary=first.title)
+            return replace(verdict, stage=first.stage, rule=first.rule)
+    reason = verdict.reason
+    late_unseen = reason is not None and reason.wording is LATE_ONE_NOT_SEEN
     held_up = pace(compared, rank) if compared.is_uneven else None
-    still = verdict.state == "undetermined" and not unjudged and LATE_ONE_NOT_SEEN not in verdict.summary
-    if held_up is not None and still:
-        return undetermined(f"{held_up}; and {verdict.summary.removeprefix(BECAUSE)}")
+    if held_up is not None and verdict.state == "undetermined" and not unjudged and not late_unseen:
+        return undetermined(largest, UNEVEN_AND_MORE(pace=held_up, reason=reason))
     if held_up is not None:
-        return undetermined(f"{held_up}: {_advice(compared, rank)}")
+        return undetermined(largest, _uneven(compared, rank)(pace=held_up))
     if verdict.state == "bottleneck" or (verdict.state == "undetermined" and unjudged):
-        return undetermined(_without_bottleneck(findings, unjudged))
-    of_others = LATE_ONE_NOT_SEEN.replace("a late one", f"one of the {compared.missing} without a trace here")
-    late = NONE_LATER if compared.is_whole else of_others
-    return replace(verdict, summary=verdict.summary.replace(LATE_ONE_NOT_SEEN, late))
+        return undetermined(largest, _without_bottleneck(findings, unjudged))
+    return replace(verdict, reason=_among_others(reason, compared)) if reason is not None and late_unseen else verdict
 
 
-def _advice(compared: Compared, rank: int) -> str:
+def _uneven(compared: Compared, rank: int) -> Wording:
+    """What to do about the pace of the job, which this rank sets or waits for."""
     if not compared.is_one:
-        return "give all of them batches of equal length and size in each step"
-    if rank != compared.slowest:
-        return "look at the report of that one"
-    return "look for what only this rank does or has (longer batches, logging, checkpoints, a slower device)"
+        return UNEVEN_IN_TURN
+    return OTHER_IS_LATE if rank != compared.slowest else THIS_IS_LATE
 
 
-def _without_bottleneck(findings: list[Finding], unjudged: list[NotJudged]) -> str:
+def _without_bottleneck(findings: list[Finding], unjudged: list[NotJudged]) -> Reason:
     """Why a rank is not known to be healthy whose collectives were its bottleneck before the other ranks were looked at."""
     if unjudged:
-        return f"{unjudged[0].rule} could not be judged: {unjudged[0].reason}"
+        return RULE_NOT_JUDGED(rule=unjudged[0].rule, where=None, reason=unjudged[0].reason)
     most = max((finding for finding in findings if finding.stage == STAGE), key=lambda finding: finding.share)
-    return (
-        f"what this rank waits for later ones leaves {most.rule} {format_share(most.share)} of the time, whose gain may be "
-        "none; trace more steps"
-    )
+    return MOSTLY_WAITING(rule=most.rule, share=most.share)
 
 
-def _ms(ns: float) -> str:
-    return f"{_number(ns)} ms"
-
-
-def _number(ns: float) -> str:
-    return f"{ns / 1e6:.1f}"
+def _among_others(late_unseen: Reason, compared: Compared) -> Reason:
+    """What takes the place of not having seen whether another rank is late."""
+    if compared.is_whole:
+        return NONE_LATER(**late_unseen.values)
+    return LATE_ONE_MAY_BE_MISSING(**late_unseen.values, missing=compared.missing)

@@ -8,6 +8,8 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.few_steps import is_provisional, provisional, why_provisional
 from slowstep.diagnosis.healthy import Doubt, more_blocked, not_healthy
 from slowstep.diagnosis.law import (
+    STAGE_LEFT,
+    WAITS_FOR_RANK,
     Answers,
     Diagnosis,
     Next,
@@ -17,14 +19,29 @@ from slowstep.diagnosis.law import (
     open_by_fault,
     rules,
     sort_answers,
+    undetermined,
     what_is_left,
 )
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.unnamed import how_to_name, name_by_hand
 from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, Verdict
+from slowstep.reasons import Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.units import format_count, format_share
+
+MAKING_BATCHES = Wording("making-batches", "making batches, {ns:ms} ms per step")
+TIMES_THE_SAMPLES = Wording("times-the-samples", " of {ratio:.3g} times the samples")
+NO_PROBLEM = Wording(
+    "no-problem", "no problem was found that costs 10 % or more: {share:share} of the time is {stage}, the training's own work"
+)
+DEVICE_NOT_RECORDED = Wording(
+    "device-not-recorded",
+    "the model trains on {device}, whose work is not recorded: only the training thread is; the waits for input are right; "
+    "trace the rest with torch.profiler",
+)
+WARMUP_TOO_LONG = Wording(
+    "warmup-too-long", "a warm-up of {warmup:,} steps, as was asked for, leaves only {left:,} of {total:count step}: leave out fewer"
+)
 
 
 def diagnose(m: Measurements) -> Diagnosis:
@@ -73,32 +90,28 @@ def _conclude(m: Measurements, answers: Answers) -> _Conclusion:
 def _verdict(m: Measurements, first: Finding | None, doubt: Doubt | None) -> Verdict:
     largest = _largest_stage(m)
     if doubt is not None:
-        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=f"undetermined, because {doubt.why}")
+        return undetermined(largest, doubt.reason)
     if first is not None:
-        return Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, summary=first.title)
-    share = m.ledger.share(largest)
-    summary = f"no problem was found that costs 10 % or more: {format_share(share)} of the time is {largest}, the training's own work"
-    return Verdict(state="healthy", stage=largest, healthy=True, rule=None, summary=summary)
+        return Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, reason=None)
+    reason = NO_PROBLEM(share=m.ledger.share(largest), stage=largest)
+    return Verdict(state="healthy", stage=largest, healthy=True, rule=None, reason=reason)
 
 
 def _doubt(m: Measurements, first: Finding | None) -> Doubt | None:
     """Why nothing can be said for certain; `first` is the finding that would be the bottleneck."""
     if m.device != "cpu":
-        where = f"the model trains on {m.device}, whose work is not recorded: only the training thread is"
-        return Doubt(f"{where}; the waits for input are right; trace the rest with torch.profiler")
+        return Doubt(DEVICE_NOT_RECORDED(device=m.device))
     if m.sharing.slower is not None:
         rank, own_ns = m.sharing.slower
-        pace = f"{own_ns / 1e6:.1f} ms per step against {float(m.sharing.own_ns.mean()) / 1e6:.1f} here"
-        return Doubt(f"this rank waits for rank {rank}, whose own work takes {pace}: look at the report of that one")
+        return Doubt(WAITS_FOR_RANK(rank=rank, theirs_ns=own_ns, own_ns=float(m.sharing.own_ns.mean())))
     if m.steps.asked_too_many:
-        of_all = f"{m.steps.count:,} of {format_count(m.steps.total, 'step')}"
-        return Doubt(f"a warm-up of {m.steps.asked_warmup:,} steps, as was asked for, leaves only {of_all}: leave out fewer")
+        return Doubt(WARMUP_TOO_LONG(warmup=m.steps.asked_warmup, left=m.steps.count, total=m.steps.total))
     if is_provisional(m):
         return Doubt(why_provisional(m))
     if first is None:
         return None
-    larger = larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage))
-    return more_blocked(m, first) if larger is None else Doubt(f"{larger}; {how_to_name(m)}", change=name_by_hand(m))
+    larger = larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage), lambda: how_to_name(m))
+    return more_blocked(m, first) if larger is None else Doubt(larger, change=name_by_hand(m))
 
 
 def _largest_stage(m: Measurements) -> str:
@@ -113,7 +126,7 @@ def _next(m: Measurements, first: Judged) -> Next | None:
     rest = float(m.step_ns.mean() - case.removed_ns.mean())
     if case.beside_ns > rest:
         blocked = m.demand.blocked_share is not None and m.demand.blocked_share > 0.5
-        return Next(stage="read" if blocked else "preprocess", predicted=f"making batches, {case.beside_ns / 1e6:.1f} ms per step")
+        return Next(stage="read" if blocked else "preprocess", predicted=MAKING_BATCHES(ns=case.beside_ns))
     stages = (*STAGES, UNATTRIBUTED)
     held = {stage: m.ledger.total(stage) / m.steps.count for stage in stages}
     claims = first.finding.claims
@@ -121,5 +134,5 @@ def _next(m: Measurements, first: Judged) -> Next | None:
     left = what_is_left(held, claimed, rest)
     stage = max(STAGES, key=lambda s: left[s])
     ratio = first.counterfactual.samples_ratio
-    larger = "" if ratio == 1.0 else f" of {ratio:.3g} times the samples"
-    return Next(stage=stage, predicted=f"{stage}, {left[stage] / 1e6:.1f} of {rest / 1e6:.1f} ms per step{larger}")
+    samples = None if ratio == 1.0 else TIMES_THE_SAMPLES(ratio=ratio)
+    return Next(stage=stage, predicted=STAGE_LEFT(stage=stage, left_ns=left[stage], rest_ns=rest, samples=samples))

@@ -10,8 +10,8 @@ from slowstep.analyses.steps import ENOUGH_STEPS, STEPS_AT_LEAST, WARMUP_AT_MOST
 from slowstep.diagnosis.law import Answers
 from slowstep.diagnosis.rule import Judged
 from slowstep.part_words import part_in_words
+from slowstep.reasons import Reason, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.units import format_count, format_duration, format_share
 
 # With the longest warm-up that is left out.
 FOR_A_VERDICT = math.ceil(STEPS_AT_LEAST / (1 - WARMUP_AT_MOST_SHARE))
@@ -21,6 +21,16 @@ ENOUGH_NS = 10e9
 REMOVED = "fix saves per step"
 # What is worth a word of it.
 LARGEST_PART = 0.1
+
+FEW_STEPS = Wording(
+    "few-steps",
+    "{count:count step} {count:plural is|are} too few for a verdict{warmup}: record {enough} or more, about {enough_ns:duration}. "
+    "Provisionally, {largest}",
+)
+WITH_WARMUP = Wording("with-warmup", ", and {count:plural it is|they include} the warm-up")
+MOST_IS = Wording("most-is", "most is {stage}, {share:share}{part}")
+LARGEST_IS = Wording("largest-is", "the largest is {stage}, {share:share}{part}")
+LARGEST_PART_IS = Wording("largest-part-is", " ({name} {share:share})")
 
 
 def is_provisional(m: Measurements) -> bool:
@@ -38,14 +48,16 @@ def enough_steps(m: Measurements) -> int:
     return FOR_A_VERDICT if is_provisional(m) and enough_ns(m) >= ENOUGH_NS else ENOUGH_STEPS
 
 
-def why_provisional(m: Measurements) -> str:
+def why_provisional(m: Measurements) -> Reason:
     """That they are too few, what most of the time is nevertheless, and how long enough of them take."""
-    count = m.steps.count
-    few = f"{format_count(count, 'step')} {'is' if count == 1 else 'are'} too few for a verdict"
-    holds = f", and {'it is' if count == 1 else 'they include'} the warm-up" if m.steps.includes_warmup else ""
-    enough = enough_steps(m)
-    needed = f"record {enough} or more, about {format_duration(enough * float(m.step_ns.mean()))}"
-    return f"{few}{holds}: {needed}. Provisionally, {_largest(m)}"
+    count, enough = m.steps.count, enough_steps(m)
+    return FEW_STEPS(
+        count=count,
+        warmup=WITH_WARMUP(count=count) if m.steps.includes_warmup else None,
+        enough=enough,
+        enough_ns=enough * float(m.step_ns.mean()),
+        largest=_largest(m),
+    )
 
 
 def provisional(answers: Answers) -> Answers:
@@ -60,12 +72,13 @@ def _without_gain(judged: Judged) -> Judged:
     return Judged(finding=replace(finding, gain=unknown, evidence=known), counterfactual=None)
 
 
-def _largest(m: Measurements) -> str:
+def _largest(m: Measurements) -> Reason:
     """The stage with most time, and its largest part: "most is compute, 92 % (forward 60 %)"."""
     stage = max((*STAGES, UNATTRIBUTED), key=m.ledger.share)
-    text = f"{'most is' if m.ledger.share(stage) > 0.5 else 'the largest is'} {stage}, {format_share(m.ledger.share(stage))}"
+    share = m.ledger.share(stage)
+    wording = MOST_IS if share > 0.5 else LARGEST_IS
     parts = m.ledger.parts_of(stage) if stage != UNATTRIBUTED else ()
     part = max(parts, key=m.ledger.share_of, default=None)
     if part is None or m.ledger.share_of(part) < LARGEST_PART:
-        return text
-    return f"{text} ({part_in_words(part)} {format_share(m.ledger.share_of(part))})"
+        return wording(stage=stage, share=share, part=None)
+    return wording(stage=stage, share=share, part=LARGEST_PART_IS(name=part_in_words(part), share=m.ledger.share_of(part)))

@@ -17,6 +17,7 @@ from slowstep.analyses.chance import SEED
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.findings import Gain
+from slowstep.reasons import Reason, Wording
 
 RESAMPLES = 400
 # Of a step of which less is left, nothing is.
@@ -31,6 +32,8 @@ RUN_TO_RUN = 0.04
 # case study's own work had a standard deviation of 0.04 to 0.14 (ln) between runs and of 0.05 to 0.12 within them (benchmarks/pace.py, 30
 # runs of three variants on two shared cores). Half of a 90 % interval of the difference of two runs is so many of these.
 PACE_DEVIATIONS = 1.645 * math.sqrt(2)
+
+NOTHING_LEFT_OF_STEP = Wording("nothing-left-of-step", "nothing would be left of a step")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +68,7 @@ def predict(m: Measurements, c: Counterfactual) -> Gain:
     t, r = (np.asarray([per_step.mean()]) for per_step in (m.step_ns, c.expected.removed_ns))
     expected = _factor(float(_shares_left(t, c.expected, r, c.samples_ratio)[0]))
     if math.isinf(expected):
-        return unknown_gain(c.assumes, because="nothing would be left of a step")
+        return unknown_gain(c.assumes, because=NOTHING_LEFT_OF_STEP())
     drawn = _drawn(m)
     clocks = (clock for case in (c.expected, c.worse, c.better) for clock in _clocks(m, case))
     left = [_shares_left(drawn.means(step), case, drawn.means(case.removed_ns), c.samples_ratio) for step, case in clocks]
@@ -83,7 +86,7 @@ def predict(m: Measurements, c: Counterfactual) -> Gain:
     )
 
 
-def unknown_gain(assumes: str, *, because: str | None = None) -> Gain:
+def unknown_gain(assumes: str, *, because: Reason | None = None) -> Gain:
     """A gain that cannot be predicted, with the assumption that it rests on, and why it cannot."""
     return Gain(predicted=None, low=None, high=None, assumes=assumes, unknown_because=because)
 

@@ -9,6 +9,29 @@ from slowstep.analyses.over_time import LARGEST_POWER, WORK
 from slowstep.diagnosis.growing import GROWN_BY
 from slowstep.findings import NotJudged
 from slowstep.part_words import part_in_words
+from slowstep.reasons import Reason, Wording
+
+PART_GROWS = Wording("part-grows", "{part} grows from {first_ns:ms} to {last_ns:ms} ms a step")
+GRAPH_NOT_SEEN = Wording(
+    "graph-not-seen",
+    "{grows}: whether a graph is kept from step to step, or the model does more in each, was not seen; see which it is",
+)
+GROWS_WITH_INPUTS = Wording("grows-with-inputs", "{grows} with its inputs, of which the last are {times:.1f} times as large")
+GROWS_WITH_PARAMETERS = Wording(
+    "grows-with-parameters", "{grows} with the model, of which {times:.1f} times as many parameters get a gradient at the end"
+)
+GROWS_BESIDE_PARAMETERS = Wording(
+    "grows-beside-parameters", "{grows}, and beside that while these stay the same; see what is kept from step to step"
+)
+GROWS_BY_OPERATIONS = Wording(
+    "grows-by-operations",
+    "{grows}, and a step's operations from {first:.0f} to {last:.0f}: longer unrolling does that, and so does a history that is kept and "
+    "walked; see which it is",
+)
+GROWS_AS_A_WHOLE = Wording(
+    "grows-as-a-whole",
+    "{grows}, and so does the rest of the model's work: longer inputs do that, and so does a history that is kept; see which it is",
+)
 
 
 def keeps_graph(growth: Growth, graph: GraphGrowth | None) -> bool:
@@ -24,47 +47,40 @@ def does_more(m: Measurements, growth: Growth, rule: str) -> NotJudged | None:
     graph = m.over_time.graph
     if growth.part not in WORK:
         return None
-    times = f"{part_in_words(growth.part)} grows from {max(growth.trend.first, 0.0) / 1e6:.1f} to {growth.trend.last / 1e6:.1f} ms a step"
-    if (answer := _by_inputs(m, growth, times, rule)) is not None:
+    grows = PART_GROWS(part=part_in_words(growth.part), first_ns=max(growth.trend.first, 0.0), last_ns=growth.trend.last)
+    if (answer := _by_inputs(m, growth, grows, rule)) is not None:
         return answer
     if keeps_graph(growth, graph):
         return None
     if graph is None:
-        reason = f"{times}: whether a graph is kept from step to step, or the model does more in each, was not seen; see which it is"
-        return NotJudged(rule=rule, reason=reason)
-    return _by_parameters(m, graph, times, rule) or _by_operations(m, growth, graph, times, rule)
+        return NotJudged(rule=rule, reason=GRAPH_NOT_SEEN(grows=grows))
+    return _by_parameters(m, graph, grows, rule) or _by_operations(m, growth, graph, grows, rule)
 
 
-def _by_inputs(m: Measurements, growth: Growth, times: str, rule: str) -> NotJudged | None:
+def _by_inputs(m: Measurements, growth: Growth, grows: Reason, rule: str) -> NotJudged | None:
     sizes = m.input.sizes
     if sizes is None or not growth.is_models:
         return None
     if growth.trend.last > (1 + GROWN_BY) * max(growth.trend.first, 0.0) * sizes.growth**LARGEST_POWER:
         return None
-    return NotJudged(rule=rule, reason=f"{times} with its inputs, of which the last are {sizes.growth:.1f} times as large", advisory=True)
+    return NotJudged(rule=rule, reason=GROWS_WITH_INPUTS(grows=grows, times=sizes.growth), advisory=True)
 
 
-def _by_parameters(m: Measurements, graph: GraphGrowth, times: str, rule: str) -> NotJudged | None:
+def _by_parameters(m: Measurements, graph: GraphGrowth, grows: Reason, rule: str) -> NotJudged | None:
     if graph.parameters is None or graph.parameters[1] <= graph.parameters[0]:
         return None
     first, last = graph.parameters
-    more = f"{times} with the model, of which {last / first:.1f} times as many parameters get a gradient at the end" if first else times
+    more = GROWS_WITH_PARAMETERS(grows=grows, times=last / first) if first else grows
     trend, beside = m.over_time.trend, graph.beside_low_ns
     if trend is not None and beside is not None and beside >= GROWN_BY * trend.first:
-        return NotJudged(rule=rule, reason=f"{more}, and beside that while these stay the same; see what is kept from step to step")
+        return NotJudged(rule=rule, reason=GROWS_BESIDE_PARAMETERS(grows=more))
     return NotJudged(rule=rule, reason=more, advisory=True)
 
 
-def _by_operations(m: Measurements, growth: Growth, graph: GraphGrowth, times: str, rule: str) -> NotJudged | None:
+def _by_operations(m: Measurements, growth: Growth, graph: GraphGrowth, grows: Reason, rule: str) -> NotJudged | None:
     first, last = graph.nodes
     if growth.is_models and last > (1 + GROWN_BY) * first:
-        more = f"{times}, and a step's operations from {first:.0f} to {last:.0f}"
-        return NotJudged(
-            rule=rule, reason=f"{more}: longer unrolling does that, and so does a history that is kept and walked; see which it is"
-        )
+        return NotJudged(rule=rule, reason=GROWS_BY_OPERATIONS(grows=grows, first=first, last=last))
     if growth.both and m.input.sizes is None:
-        reason = (
-            f"{times}, and so does the rest of the model's work: longer inputs do that, and so does a history that is kept; see which it is"
-        )
-        return NotJudged(rule=rule, reason=reason)
+        return NotJudged(rule=rule, reason=GROWS_AS_A_WHOLE(grows=grows))
     return None

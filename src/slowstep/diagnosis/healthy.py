@@ -12,9 +12,14 @@ from slowstep.analyses.gaps import FORWARD
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
 from slowstep.diagnosis.law import (
+    ALL_TOGETHER,
     BOTTLENECK_PREDICTED,
+    FIRST_GAIN_MAY_BE_NONE,
+    GAIN_NOT_KNOWN,
     HEALTHY_SHARE_OF_UNKNOWN_GAIN,
     HEALTHY_UNATTRIBUTED,
+    RULE_NOT_JUDGED,
+    UNATTRIBUTED_TIME,
     UNJUDGED_STAGE,
     Answers,
     rules,
@@ -28,8 +33,8 @@ from slowstep.findings import Finding, NotJudged
 from slowstep.frameworks._words import Change
 from slowstep.part_words import part_in_words, part_name_and_place
 from slowstep.parts import Part, PartKind
+from slowstep.reasons import Reason, Value, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.units import format_share
 
 # No rule judges this stage without a trace, so the same share as of a stage whose rules could not judge.
 HEALTHY_SHARING = UNJUDGED_STAGE
@@ -48,25 +53,98 @@ PLAY_LESS = (
     f"have the model play or write more at a time, or less (keys and values cached); where it is an environment's, {NAME_ENVIRONMENT}"
 )
 
+OTHER_TRAININGS = Wording(
+    "other-trainings",
+    "{share:share} of the training time belongs to other trainings, before or after this one, which were not looked at: {remedy}",
+)
+BETWEEN_FORWARDS = Wording(
+    "between-forwards", "{share:share} of the time lies between a step's forwards{beside}, and it is not known what runs there; {remedy}"
+)
+BESIDE_GRADIENTS = Wording("beside-gradients", " beside torch.autograd.grad ({share:share})")
+ROLLED_OUT = Wording(
+    "rolled-out",
+    "{share:share} of the time is {part}, where stack samples cannot tell its models from an environment in Python; {remedy}",
+)
+WAITING_NOT_MEASURED = Wording(
+    "waiting-not-measured",
+    "how long this rank waits for the others was not measured (the kernel reports no run-queue delay)",
+)
+SHARING_WITH_OTHERS = Wording(
+    "sharing-with-others",
+    "{share:share} of the time goes into sharing gradients and waiting for other ranks, which are in recordings of their own: "
+    "look in their reports for one whose own work takes longer than {own_ns:ms} ms per step, this one's",
+)
+OVERLAP_NOT_KNOWN = Wording(
+    "overlap-not-known",
+    "{share:share} of the time goes into sharing gradients and waiting for other ranks; how much of it could overlap with compute is "
+    "not known; {remedy}",
+)
+BEFORE_UPDATE = Wording(
+    "before-update",
+    "{name}, between backward and update, takes {share:share} of the time, and it is not known whether every step needs it; "
+    "try it every k steps",
+)
+HOOK_IN_BACKWARD = Wording(
+    "hook-in-backward",
+    "{name}, a hook on gradients inside backward, takes {share:share} of the time, by stacks, and it is not known whether every step "
+    "needs it; try it every k steps, or without",
+)
+LINES_BEFORE_BACKWARD = Wording(
+    "lines-before-backward",
+    "{share:share} of the time is what the loop does before its backward, most of it in {most}, and it is not known where its input ends "
+    "and its forward begins; {remedy}",
+)
+LINES_BESIDE_BACKWARD = Wording(
+    "lines-beside-backward",
+    "{share:share} of the time is what the loop itself does beside its backward, most of it in {most}, and it is not known how much of "
+    "that is the update by hand; {remedy}",
+)
+FORWARD_BY_STACKS = Wording(
+    "forward-by-stacks", "{share:share} of the time is {most}, which may stand for Python code that ran just before; {remedy}"
+)
+LINES_BY_STACKS = Wording(
+    "lines-by-stacks",
+    "{share:share} of the time is calls of torch by {most}, by stacks, which may stand for Python code that ran just before; {remedy}",
+)
+BLOCKED_INSIDE = Wording(
+    "blocked-inside",
+    "for {share:share} of the time the training thread is blocked inside its steps{most}, and nothing computes for it: "
+    "look for a sleep, a lock, a server or a file there",
+)
+MOST_IN_LINE = Wording("most-in-line", ", most of it in {line}")
+ALL_REMOVE_STEP = Wording(
+    "all-remove-step", "no single finding would gain 10 %, but all together would remove the whole step; see the findings"
+)
+SHARE_TOO_WIDE = Wording(
+    "share-too-wide",
+    "{rule} takes {low:share} to {high:share} of the time, which is too wide a range; record more, such as several epochs or checkpoints",
+)
+ON_BUSY_MACHINE = Wording("on-busy-machine", " on this busy machine")
+NO_FIX_KNOWN = Wording("no-fix-known", "{share:share} of the time is {part} ({stage}), and no fix is known that would gain; {remedy}")
+WAITS_FOR_CORE = Wording(
+    "waits-for-core",
+    "{share:share} of the time the training thread waits for a core beside {whose}, and no fix is known that would gain; {remedy}",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why it is not known whether a training is healthy, as a clause, and the levers that would tell (None: none would).
+    """Why it is not known whether a training is healthy, and the levers that would tell (None: none would).
 
     `change` is what has to be done by hand before another run of the same command can tell more, `rule` that of the finding that leaves
     the doubt, if one does, `by_fault` whether an error of slowstep's own does.
     """
 
-    why: str
+    reason: Reason
     levers: str | None = None
     change: str | None = None
     rule: str | None = None
     by_fault: bool = False
 
 
-def by_hand(what: str, change: str) -> Doubt:
+def by_hand(what: Wording, remedy: str, **values: Value) -> Doubt:
     """The doubt that `what` raises where only a change of the script, or of how it is recorded, would tell more."""
-    return Doubt(f"{what}; {change}", change=change)
+    return Doubt(what(remedy=remedy, **values), change=remedy)
 
 
 def not_healthy(m: Measurements, answers: Answers) -> Doubt | None:
@@ -85,50 +163,32 @@ def _unseen(m: Measurements) -> Doubt | None:
     """Time of which it is not known what it is, or whether it is needed."""
     elsewhere = m.trainer.elsewhere
     if elsewhere is not None and elsewhere.unlike_share >= HEALTHY_UNATTRIBUTED:
-        what = f"{format_share(elsewhere.unlike_share)} of the training time belongs to other trainings, before or after this one"
-        return Doubt(f"{what}, which were not looked at: {RECORD_ALONE}", change=RECORD_ALONE)
+        return by_hand(OTHER_TRAININGS, RECORD_ALONE, share=elsewhere.unlike_share)
     unattributed = m.ledger.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
-        return Doubt(
-            f"{format_share(unattributed)} of the time could not be attributed to any stage; {how_to_name(m)}", change=name_by_hand(m)
-        )
+        return Doubt(UNATTRIBUTED_TIME(share=unattributed, remedy=how_to_name(m)), change=name_by_hand(m))
     between = m.between_forwards
     if between.unknown_share >= HEALTHY_UNATTRIBUTED:
-        beside = f" beside torch.autograd.grad ({format_share(between.gradients_share)})" if between.gradients_share >= CLAIM else ""
-        what = (
-            f"{format_share(between.unknown_share)} of the time lies between a step's forwards{beside}, and it is not known what runs there"
-        )
-        return by_hand(what, NAME_BETWEEN)
+        beside = BESIDE_GRADIENTS(share=between.gradients_share) if between.gradients_share >= CLAIM else None
+        return by_hand(BETWEEN_FORWARDS, NAME_BETWEEN, share=between.unknown_share, beside=beside)
     rolled_out = m.ledger.parts_of("compute", PartKind.ROLL_OUT)
     if m.ledger.share_of(*rolled_out) >= HEALTHY_UNATTRIBUTED:
-        what = f"{format_share(m.ledger.share_of(*rolled_out))} of the time is {part_in_words(_largest(m, rolled_out))}"
-        return by_hand(f"{what}, where stack samples cannot tell its models from an environment in Python", NAME_ENVIRONMENT)
+        part = part_in_words(_largest(m, rolled_out))
+        return by_hand(ROLLED_OUT, NAME_ENVIRONMENT, share=m.ledger.share_of(*rolled_out), part=part)
     if m.sharing.ranks > 1 and not m.sharing.seen:
-        return Doubt("how long this rank waits for the others was not measured (the kernel reports no run-queue delay)")
+        return Doubt(WAITING_NOT_MEASURED())
     shared = m.ledger.share("gradient_sharing")
     if shared >= HEALTHY_SHARING and m.sharing.apart:
-        own = f"than {float(m.sharing.own_ns.mean()) / 1e6:.1f} ms per step, this one's"
-        what = (
-            f"{format_share(shared)} of the time goes into sharing gradients and waiting for other ranks, which are in recordings "
-            "of their own"
-        )
-        return Doubt(f"{what}: look in their reports for one whose own work takes longer {own}")
+        return Doubt(SHARING_WITH_OTHERS(share=shared, own_ns=float(m.sharing.own_ns.mean())))
     if shared >= HEALTHY_SHARING:
-        what = (
-            f"{format_share(shared)} of the time goes into sharing gradients and waiting for other ranks; how much of it could "
-            "overlap with compute is not known"
-        )
-        return by_hand(what, f"try fewer, larger exchanges: accumulate gradients, {m.words.write({Change.ACCUMULATE: ...})}")
+        advice = f"try fewer, larger exchanges: accumulate gradients, {m.words.write({Change.ACCUMULATE: ...})}"
+        return by_hand(OVERLAP_NOT_KNOWN, advice, share=shared)
     before = m.before_update
     if before is not None and before.share >= HEALTHY_UNATTRIBUTED:
-        what = f"{before.name}, between backward and update, takes {format_share(before.share)} of the time"
-        why = f"{what}, and it is not known whether every step needs it; try it every k steps"
-        return Doubt(why, change=f"try {before.name} every k steps")
+        return Doubt(BEFORE_UPDATE(name=before.name, share=before.share), change=f"try {before.name} every k steps")
     hook = m.in_backward
     if hook is not None and hook.share >= HEALTHY_UNATTRIBUTED:
-        what = f"{hook.name}, a hook on gradients inside backward, takes {format_share(hook.share)} of the time, by stacks"
-        why = f"{what}, and it is not known whether every step needs it; try it every k steps, or without"
-        return Doubt(why, change=f"try {hook.name} every k steps, or without")
+        return Doubt(HOOK_IN_BACKWARD(name=hook.name, share=hook.share), change=f"try {hook.name} every k steps, or without")
     return _of_lines_beside_backward(m) or _of_lines_by_stacks(m)
 
 
@@ -137,15 +197,13 @@ def _of_lines_beside_backward(m: Measurements) -> Doubt | None:
     unseen = m.ledger.parts_of("compute", PartKind.BEFORE_BACKWARD)
     if m.ledger.share_of(*unseen) >= HEALTHY_UNATTRIBUTED:
         most = part_name_and_place(_largest(m, unseen))
-        what = f"{format_share(m.ledger.share_of(*unseen))} of the time is what the loop does before its backward, most of it in {most}"
-        return by_hand(f"{what}, and it is not known where its input ends and its forward begins", NAME_IT)
+        return by_hand(LINES_BEFORE_BACKWARD, NAME_IT, share=m.ledger.share_of(*unseen), most=most)
     beside = m.ledger.parts_of("compute", PartKind.BESIDE_BACKWARD)
     if m.ledger.share_of(*beside) < HEALTHY_UNATTRIBUTED:
         return None
     most = part_name_and_place(_largest(m, beside))
-    what = f"{format_share(m.ledger.share_of(*beside))} of the time is what the loop itself does beside its backward, most of it in {most}"
     advice = "make the update a function, or the step() of a torch.optim.Optimizer"
-    return by_hand(f"{what}, and it is not known how much of that is the update by hand", advice)
+    return by_hand(LINES_BESIDE_BACKWARD, advice, share=m.ledger.share_of(*beside), most=most)
 
 
 def _of_lines_by_stacks(m: Measurements) -> Doubt | None:
@@ -156,9 +214,8 @@ def _of_lines_by_stacks(m: Measurements) -> Doubt | None:
     if m.trainer.is_fed or m.ledger.share_of(*parts) < HEALTHY_UNATTRIBUTED:
         return None
     most = _largest(m, parts)
-    named = part_in_words(most) if most == FORWARD else f"calls of torch by {part_in_words(most)}, by stacks"
-    what = f"{format_share(m.ledger.share_of(*parts))} of the time is {named}"
-    return by_hand(f"{what}, which may stand for Python code that ran just before", NAME_IT)
+    wording = FORWARD_BY_STACKS if most == FORWARD else LINES_BY_STACKS
+    return by_hand(wording, NAME_IT, share=m.ledger.share_of(*parts), most=part_in_words(most))
 
 
 def _of_blocking(m: Measurements) -> Doubt | None:
@@ -166,12 +223,9 @@ def _of_blocking(m: Measurements) -> Doubt | None:
     blocked = blocked_inside(m)
     if blocked is None:
         return None
-    where = "" if blocked.line is None else f", most of it in {blocked.line}"
-    what = (
-        f"for {format_share(blocked.share)} of the time the training thread is blocked inside its steps{where}, and nothing computes for it"
-    )
+    most = None if blocked.line is None else MOST_IN_LINE(line=blocked.line)
     look = f"look for a sleep, a lock, a server or a file {'inside the steps' if blocked.line is None else f'in {blocked.line}'}"
-    return Doubt(f"{what}: look for a sleep, a lock, a server or a file there", change=look)
+    return Doubt(BLOCKED_INSIDE(share=blocked.share, most=most), change=look)
 
 
 def _largest(m: Measurements, parts: Sequence[Part]) -> Part:
@@ -185,24 +239,19 @@ def _of_findings(m: Measurements, answers: Answers) -> Doubt | None:
     if together >= BOTTLENECK_PREDICTED:
         gain = leading[0].gain.predicted if leading else None
         if gain is not None and gain >= BOTTLENECK_PREDICTED:
-            why = f"the first finding's gain ({gain:.2f}x) may be none; record more steps, on a quieter machine"
-            return Doubt(why, _levers(leading[:1]))
-        all_together = "would remove the whole step" if math.isinf(together) else f"predict {together:.2f}x"
-        why = f"no single finding would gain 10 %, but all together {all_together}; see the findings"
-        return Doubt(why, _levers(leading))
+            remedy = "record more steps, on a quieter machine"
+            return Doubt(FIRST_GAIN_MAY_BE_NONE(gain=gain, remedy=remedy), _levers(leading[:1]))
+        return Doubt(ALL_REMOVE_STEP() if math.isinf(together) else ALL_TOGETHER(gain=together), _levers(leading))
     unknown = [finding for finding in leading if finding.gain.predicted is None and finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN]
     if unknown:
-        what = f"what fixing {unknown[0].rule} would gain is not known ({format_share(unknown[0].share)} of the time)"
+        reason = GAIN_NOT_KNOWN(rule=unknown[0].rule, share=unknown[0].share, remedy="try its fix")
         levers = _levers(unknown[:1])
         change = None if levers is not None else unknown[0].fixes[0].text
-        return Doubt(f"{what}; try its fix", levers, change, unknown[0].rule)
+        return Doubt(reason, levers, change, unknown[0].rule)
     for doubtful in (judged.finding for judged in answers.uncertain):
         if (doubtful.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:
-            spread = f"{format_share(doubtful.share_low)} to {format_share(doubtful.share_high)} of the time"
-            return Doubt(
-                f"{doubtful.rule} takes {spread}, which is too wide a range; record more, such as several epochs or checkpoints",
-                _levers([doubtful]),
-            )
+            reason = SHARE_TOO_WIDE(rule=doubtful.rule, low=doubtful.share_low, high=doubtful.share_high)
+            return Doubt(reason, _levers([doubtful]))
     return None
 
 
@@ -217,14 +266,17 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
         if lever is None and unclaimed is not None and m.loader is not None and unclaimed.kind is not PartKind.ROLL_OUT:
             lever = MOCK_LOADER
         change = first.change if lever is None else None
-        return Doubt(f"{first.rule} could not be judged{_beside_others(m)}: {first.reason}", lever, change, by_fault=first.by_fault)
+        # That others use the machine makes all times doubtful: who and how much is said by the rule for that.
+        reason = RULE_NOT_JUDGED(rule=first.rule, where=ON_BUSY_MACHINE() if m.load.busy else None, reason=first.reason)
+        return Doubt(reason, lever, change, by_fault=first.by_fault)
     queued = _unclaimed_queue(m, judged)
     if unclaimed is not None and m.ledger.share_of(unclaimed) >= queued:
-        held, named = format_share(m.ledger.share_of(unclaimed)), part_in_words(unclaimed)
-        what = f"{held} of the time is {named} ({unclaimed.stage}), and no fix is known that would gain"
-        if unclaimed.kind is PartKind.ROLL_OUT:
-            return by_hand(what, PLAY_LESS)
-        return by_hand(what, NAME_IT) if m.loader is None else Doubt(f"{what}; {_faster_input(m, unclaimed)}", MOCK_LOADER)
+        share, words, is_rolled_out = m.ledger.share_of(unclaimed), part_in_words(unclaimed), unclaimed.kind is PartKind.ROLL_OUT
+        if m.loader is None or is_rolled_out:
+            remedy = PLAY_LESS if is_rolled_out else NAME_IT
+            return by_hand(NO_FIX_KNOWN, remedy, share=share, part=words, stage=unclaimed.stage)
+        remedy = _faster_input(m, unclaimed)
+        return Doubt(NO_FIX_KNOWN(share=share, part=words, stage=unclaimed.stage, remedy=remedy), MOCK_LOADER)
     return _of_queue(m, queued) if queued else None
 
 
@@ -234,20 +286,15 @@ def _faster_input(m: Measurements, part: Part) -> str:
     return f"{MOST_OF_INPUT}, and {WHOLE_BATCHES}" if one_by_one and part.kind in (PartKind.SAMPLES, PartKind.COLLATE) else MOST_OF_INPUT
 
 
-def _beside_others(m: Measurements) -> str:
-    """That others use the machine, where that makes all times doubtful: who and how much is said by the rule for that."""
-    return " on this busy machine" if m.load.busy else ""
-
-
 def _of_queue(m: Measurements, queued: float) -> Doubt:
     """The share `queued` of the time was waited for a core, beside what the training itself runs."""
-    beside = "its own workers" if _has_workers(m) else "its own other threads and processes"
-    what = f"{format_share(queued)} of the time the training thread waits for a core beside {beside}, and no fix is known that would gain"
     if _has_workers(m):
-        return Doubt(f"{what}; {MOST_OF_INPUT}", MOCK_LOADER)
+        return Doubt(WAITS_FOR_CORE(share=queued, whose="its own workers", remedy=MOST_OF_INPUT), MOCK_LOADER)
+    whose = "its own other threads and processes"
     if (m.machine.threads or 1) > 1:
-        return Doubt(f"{what}; slowstep prove --levers {threads(1)} measures it", threads(1))
-    return by_hand(what, "look at what else the script runs")
+        remedy = f"slowstep prove --levers {threads(1)} measures it"
+        return Doubt(WAITS_FOR_CORE(share=queued, whose=whose, remedy=remedy), threads(1))
+    return by_hand(WAITS_FOR_CORE, "look at what else the script runs", share=queued, whose=whose)
 
 
 def _levers(findings: Iterable[Finding]) -> str | None:

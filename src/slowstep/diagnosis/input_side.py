@@ -13,8 +13,8 @@ from slowstep.analyses.prefetch_threads import PrefetchThreads
 from slowstep.analyses.producers import REMOVABLE
 from slowstep.analyses.steps import Floats
 from slowstep.parts import Part, PartKind
+from slowstep.reasons import Reason, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.units import format_share
 
 # From this share of the window on, waiting for input is worth a finding: XProf's "moderately input-bound", and the Kineto plugin's.
 WAIT_SHARE = 0.05
@@ -47,7 +47,13 @@ ATTAINED = 0.85
 # Of the cores that workers would keep busy: with less than half of them left, most of their work displaces the training's own.
 ENOUGH_LEFT = 0.5
 
-UNRECORDED = "the work of the loader's workers was not recorded"
+NO_LOADER = Wording("no-loader", "no DataLoader feeds this training")
+WORKERS_NOT_RECORDED = Wording("workers-not-recorded", "the work of the loader's workers was not recorded")
+BATCHES_NOT_MATCHED = Wording(
+    "batches-not-matched",
+    "the work of the loader's workers was not recorded: for {share:share} of the time it is unknown who made the batch waited for",
+)
+CORES_UNKNOWN = Wording("cores-unknown", "how many cores the training may use is unknown")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,16 +93,16 @@ class Side:
     others_ns: float = 0.0  # how long the workers of other loaders take for what a step reads
 
 
-def find_side(m: Measurements) -> Side | str:
+def find_side(m: Measurements) -> Side | Reason:
     """The measurements that every input rule needs, or why they are missing."""
     if m.loader is None:
-        return "no DataLoader feeds this training"
+        return NO_LOADER()
     if m.demand.wall_ns is None or m.demand.cpu_ns is None:
-        return UNRECORDED
+        return WORKERS_NOT_RECORDED()
     if m.unmatched_share >= WAIT_SHARE:
-        return f"{UNRECORDED}: for {format_share(m.unmatched_share)} of the time it is unknown who made the batch waited for"
+        return BATCHES_NOT_MATCHED(share=m.unmatched_share)
     if m.cores is None:
-        return "how many cores the training may use is unknown"
+        return CORES_UNKNOWN()
     removable = np.maximum(removable_waits(m) - m.filling_ns, 0.0)
     rest = float(m.step_ns.mean() - removable.mean())
     trainer_cpu = m.trainer_cpu_ns if m.trainer_cpu_ns is not None else rest
@@ -117,7 +123,7 @@ def find_side(m: Measurements) -> Side | str:
     )
 
 
-def side_of_loop(m: Measurements, made: LoopInput) -> Side | str:
+def side_of_loop(m: Measurements, made: LoopInput) -> Side | Reason:
     """The same of a loop that makes its batches itself, or why it is not known."""
     removable = np.minimum(made.made_ns + made.blocked_ns + made.delay_ns, m.step_ns)
     cpu = float(made.made_ns.mean())
@@ -126,7 +132,7 @@ def side_of_loop(m: Measurements, made: LoopInput) -> Side | str:
     )
 
 
-def side_of_threads(m: Measurements, waited_ns: Floats, threads: PrefetchThreads) -> Side | str:
+def side_of_threads(m: Measurements, waited_ns: Floats, threads: PrefetchThreads) -> Side | Reason:
     """The same of a loop that waits for threads of its own process; or why it is not known."""
     return _side_of_own(
         m, np.minimum(waited_ns, m.step_ns), np.zeros_like(waited_ns), wall_ns=threads.wall_ns, cpu_ns=threads.cpu_ns, trainer_ns=0.0
@@ -135,10 +141,10 @@ def side_of_threads(m: Measurements, waited_ns: Floats, threads: PrefetchThreads
 
 def _side_of_own(
     m: Measurements, removable: Floats, own_queued_ns: Floats, *, wall_ns: float, cpu_ns: float, trainer_ns: float
-) -> Side | str:
+) -> Side | Reason:
     """Of batches that the script's own process makes; `trainer_ns` of their CPU time are the training thread's."""
     if m.cores is None:
-        return "how many cores the training may use is unknown"
+        return CORES_UNKNOWN()
     rest = float(m.step_ns.mean() - removable.mean())
     trainer_cpu = m.trainer_cpu_ns if m.trainer_cpu_ns is not None else rest + trainer_ns
     return Side(

@@ -9,8 +9,8 @@ from typing import TypeVar
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, Folded, NotJudged, Verdict
+from slowstep.reasons import Reason, Value, Wording
 from slowstep.registry import discover
-from slowstep.units import format_share
 
 BOTTLENECK_PREDICTED = 1.10
 BOTTLENECK_LOW = 1.03
@@ -20,13 +20,31 @@ HEALTHY_SHARE_OF_UNKNOWN_GAIN = 0.10
 UNJUDGED_STAGE = 0.10
 M = TypeVar("M")
 
+# What both engines, of recordings and of traces, have to say.
+HIDDEN_BY_FAULT = Wording("hidden-by-fault", "an {fault} may hide what slows the training")
+UNKNOWN_IS_LARGER = Wording(
+    "unknown-is-larger",
+    "{unattributed:share} of the time could not be attributed to any stage, more than {stage} takes ({share:share}); {remedy}",
+)
+UNATTRIBUTED_TIME = Wording("unattributed-time", "{share:share} of the time could not be attributed to any stage; {remedy}")
+GAIN_NOT_KNOWN = Wording("gain-not-known", "what fixing {rule} would gain is not known ({share:share} of the time); {remedy}")
+FIRST_GAIN_MAY_BE_NONE = Wording("first-gain-may-be-none", "the first finding's gain ({gain:.2f}x) may be none; {remedy}")
+STAGE_LEFT = Wording("stage-left", "{stage}, {left_ns:ms} of {rest_ns:ms} ms per step{samples}")
+ALL_TOGETHER = Wording("all-together", "no single finding would gain 10 %, but all together predict {gain:.2f}x; see the findings")
+RULE_NOT_JUDGED = Wording("rule-not-judged", "{rule} could not be judged{where}: {reason}")
+WAITS_FOR_RANK = Wording(
+    "waits-for-rank",
+    "this rank waits for rank {rank}, whose own work takes {theirs_ns:ms} ms per step against {own_ns:ms} here: "
+    "look at the report of that one",
+)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Next:
-    """What binds once the first finding is fixed: a stage, and in words what its demand is."""
+    """What binds once the first finding is fixed: a stage, and what its demand is."""
 
     stage: str
-    predicted: str
+    predicted: Reason
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,8 +97,12 @@ def ask(attempt: Attempts, judges: Iterable[tuple[Rule, Callable[[M], Answer] | 
 
 def open_by_fault(stage: str | None, fault: Fault) -> Verdict:
     """The verdict where it is not known whether there is more to be found than was."""
-    why = f"undetermined, because an {fault.reason} may hide what slows the training"
-    return Verdict(state="undetermined", stage=stage, healthy=None, rule=None, summary=why)
+    return undetermined(stage, HIDDEN_BY_FAULT(fault=fault.reason))
+
+
+def undetermined(stage: str | None, reason: Reason, scope: Reason | None = None) -> Verdict:
+    """An open verdict, and why."""
+    return Verdict(state="undetermined", stage=stage, healthy=None, rule=None, reason=reason, scope=scope)
 
 
 def sort_answers(answers: Iterable[tuple[Rule, Answer]]) -> Answers:
@@ -148,12 +170,12 @@ def is_bottleneck(finding: Finding) -> bool:
     return (gain.predicted or 0.0) >= BOTTLENECK_PREDICTED and (low or 0.0) > BOTTLENECK_LOW
 
 
-def larger_unknown(unattributed: float, first: Finding, stage: float) -> str | None:
-    """Why the first finding, whose stage holds the share `stage`, is no bottleneck: what nothing explains is more. Else None."""
+def larger_unknown(unattributed: float, first: Finding, stage: float, remedy: Callable[[], Value]) -> Reason | None:
+    """Why the first finding, whose stage holds the share `stage`, is no bottleneck: what nothing explains is more. Else None.
+
+    `remedy` says what would tell more.
+    """
     found = max(first.share, stage)
     if unattributed < HEALTHY_UNATTRIBUTED or unattributed <= found:
         return None
-    return (
-        f"{format_share(unattributed)} of the time could not be attributed to any stage, more than {first.stage} takes "
-        f"({format_share(found)})"
-    )
+    return UNKNOWN_IS_LARGER(unattributed=unattributed, stage=first.stage, share=found, remedy=remedy())

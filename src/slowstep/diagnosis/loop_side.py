@@ -10,8 +10,14 @@ from slowstep.diagnosis.spread import Spread, stack_spread
 from slowstep.findings import Evidence
 from slowstep.part_words import part_in_words
 from slowstep.parts import Part, PartKind
+from slowstep.reasons import Reason, Wording
 
 NAME_ENVIRONMENT = "name it: with slowstep.span('environment', stage='preprocess')"
+
+WORKERS_UNKNOWN = Wording("workers-unknown", "what a loader's workers would gain is unknown where input is {part}")
+WORKERS_UNKNOWN_OF_ROLL_OUT = Wording(
+    "workers-unknown-of-roll-out", f"what a loader's workers would gain is unknown where input is {{part}}; {NAME_ENVIRONMENT}"
+)
 
 
 def made_in_loop(m: Measurements) -> LoopInput | None:
@@ -22,10 +28,10 @@ def made_in_loop(m: Measurements) -> LoopInput | None:
     return made if made.made_ns.sum() > removable_waits(m).sum() else None
 
 
-def workers_unknown(other: Part) -> str:
+def workers_unknown(other: Part) -> Reason:
     """Why it is not known what a loader's workers would gain where the loop's input is something else than making batches."""
-    what = f"what a loader's workers would gain is unknown where input is {part_in_words(other)}"
-    return f"{what}; {NAME_ENVIRONMENT}" if other.kind is PartKind.ROLL_OUT else what
+    wording = WORKERS_UNKNOWN_OF_ROLL_OUT if other.kind is PartKind.ROLL_OUT else WORKERS_UNKNOWN
+    return wording(part=part_in_words(other))
 
 
 def spread_of_loop_input(m: Measurements, made: LoopInput) -> Spread:

@@ -6,11 +6,11 @@ from typing import Final
 
 from slowstep.analyses.trace.clocks import REMEDY as CLOCKS_REMEDY
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.whole_steps import COPY_AGAIN, FEWER_STEPS
+from slowstep.analyses.trace.whole_steps import COPY_AGAIN, WORK_LOST
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.diagnosis.trace_side import to_mark_steps
+from slowstep.reasons import Reason, Wording
 from slowstep.stages import UNATTRIBUTED
-from slowstep.units import format_count, format_share
 
 # A run needs 30 steps for its verdict; profilers are told to keep three to ten. Of two, one confirms the other.
 STEPS_AT_LEAST: Final = 2
@@ -19,11 +19,33 @@ TORCH: Final = "pytorch"
 # What a trace does not show must be less than what a verdict is about.
 COVERED_AT_LEAST: Final = 0.90
 
+ABOUT_WHAT_RAN: Final = Wording("about-what-ran", "{reason}; the findings below are about what ran")
+CUT_OFF_TRAINS: Final = Wording("cut-off-trains", f"the file is cut off, so it cannot be told whether it trains: {COPY_AGAIN}")
+NO_STEP_TRAINS: Final = Wording(
+    "no-step-trains", "the trace holds no whole step, so it cannot be told whether it trains: see what was left out, and why"
+)
+INFERENCE: Final = Wording("inference", "this trace shows no backward pass: it is of an inference, or of a part of a training")
+NO_BACKWARD: Final = Wording("no-backward", "this trace shows no backward pass: whether it trains is not seen")
+CUT_OFF_NO_STEP: Final = Wording("cut-off-no-step", f"the file is cut off, and no whole step of it is left: {COPY_AGAIN}")
+NO_STEPS_FOUND: Final = Wording("no-steps-found", "the trace marks no steps and none could be made out: {to_mark}, and trace it again")
+FEW_TRACED: Final = Wording(
+    "few-traced",
+    f"the trace holds {{steps:count whole step}}: trace at least {STEPS_AT_LEAST + 1} (active=5 in torch.profiler.schedule)",
+)
+FEW_LEFT: Final = Wording("few-left", "the trace holds {steps:count whole step}: see what was left out, and why")
+CLOCKS_DIFFER: Final = Wording("clocks-differ", f"{{how}}; {CLOCKS_REMEDY}")
+FEW_LAUNCHES: Final = Wording(
+    "few-launches",
+    "{kernels:share} of the kernels have no launch in the trace: {unattributed:share} of the time has no known cause; "
+    "trace with activities=[CPU, CUDA]",
+)
 
-def doubt(m: TraceMeasurements, *, found: bool) -> str | None:
+
+def doubt(m: TraceMeasurements, *, found: bool) -> Reason | None:
     """Why the verdict stays open; None where the trace is enough for one. `found`: findings are listed below it."""
     if not m.training:
-        return _no_training(m) + ("; the findings below are about what ran" if found else "")
+        reason = _no_training(m)
+        return ABOUT_WHAT_RAN(reason=reason) if found else reason
     return _no_steps(m) or _no_common_clock(m) or _no_launches(m)
 
 
@@ -33,39 +55,33 @@ def is_inference(m: TraceMeasurements) -> bool:
     return seen and not m.training and (m.facts.framework == TORCH or m.facts.gradients is False)
 
 
-def _no_training(m: TraceMeasurements) -> str:
+def _no_training(m: TraceMeasurements) -> Reason:
     if not m.facts.complete:
-        return f"the file is cut off, so it cannot be told whether it trains: {COPY_AGAIN}"
+        return CUT_OFF_TRAINS()
     if not m.whole_steps:
-        return "the trace holds no whole step, so it cannot be told whether it trains: see what was left out, and why"
-    seen = "it is of an inference, or of a part of a training" if is_inference(m) else "whether it trains is not seen"
-    return f"this trace shows no backward pass: {seen}"
+        return NO_STEP_TRAINS()
+    return INFERENCE() if is_inference(m) else NO_BACKWARD()
 
 
-def _no_steps(m: TraceMeasurements) -> str | None:
+def _no_steps(m: TraceMeasurements) -> Reason | None:
     """Which steps the trace has; that one of them was chosen is no lack of steps."""
     if m.is_window and not m.facts.complete:
-        return f"the file is cut off, and no whole step of it is left: {COPY_AGAIN}"
+        return CUT_OFF_NO_STEP()
     if m.is_window:
-        return f"the trace marks no steps and none could be made out: {to_mark_steps(m)}, and trace it again"
+        return NO_STEPS_FOUND(to_mark=to_mark_steps(m))
     if m.whole_steps < STEPS_AT_LEAST:
-        more = f"trace at least {STEPS_AT_LEAST + 1} (active=5 in torch.profiler.schedule)"
         # A first or last step that was traced in part is usual; where records are lost, more steps would lose more.
-        is_lost = any(remedy in note for note in m.notes for remedy in (COPY_AGAIN, FEWER_STEPS))
-        return f"the trace holds {format_count(m.whole_steps, 'whole step')}: {'see what was left out, and why' if is_lost else more}"
+        is_lost = any(note.of(*WORK_LOST) for note in m.notes)
+        return (FEW_LEFT if is_lost else FEW_TRACED)(steps=m.whole_steps)
     return None
 
 
-def _no_common_clock(m: TraceMeasurements) -> str | None:
-    return None if m.coverage.clocks_differ is None else f"{m.coverage.clocks_differ}; {CLOCKS_REMEDY}"
+def _no_common_clock(m: TraceMeasurements) -> Reason | None:
+    return None if m.coverage.clocks_differ is None else CLOCKS_DIFFER(how=m.coverage.clocks_differ)
 
 
-def _no_launches(m: TraceMeasurements) -> str | None:
+def _no_launches(m: TraceMeasurements) -> Reason | None:
     launched, unattributed = m.coverage.kernels_with_launch, m.share(UNATTRIBUTED)
     if not m.has_device or launched is None or launched >= COVERED_AT_LEAST or unattributed < HEALTHY_UNATTRIBUTED:
         return None
-    return (
-        f"{format_share(1 - launched)} of the kernels have no launch in the trace: {format_share(unattributed)} of the time has no "
-        "known cause; "
-        "trace with activities=[CPU, CUDA]"
-    )
+    return FEW_LAUNCHES(kernels=1 - launched, unattributed=unattributed)

@@ -7,9 +7,15 @@ from collections.abc import Iterator
 
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.law import (
+    ALL_TOGETHER,
     BOTTLENECK_PREDICTED,
+    FIRST_GAIN_MAY_BE_NONE,
+    GAIN_NOT_KNOWN,
     HEALTHY_SHARE_OF_UNKNOWN_GAIN,
     HEALTHY_UNATTRIBUTED,
+    RULE_NOT_JUDGED,
+    STAGE_LEFT,
+    UNATTRIBUTED_TIME,
     UNJUDGED_STAGE,
     Answers,
     Diagnosis,
@@ -20,6 +26,7 @@ from slowstep.diagnosis.law import (
     open_by_fault,
     rules,
     sort_answers,
+    undetermined,
     what_is_left,
 )
 from slowstep.diagnosis.rule import Judged
@@ -27,13 +34,40 @@ from slowstep.diagnosis.trace_doubts import doubt
 from slowstep.diagnosis.trace_side import ALL_STEPS, for_framework
 from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, NotJudged, Verdict
+from slowstep.reasons import Reason, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.units import format_share
 
 # The stage that is the model's own work, and the one that depends on other ranks.
 MODEL, SHARED = "compute", "gradient_sharing"
-# What `among_ranks` puts the other ranks' part in the place of.
-LATE_ONE_NOT_SEEN = "whether this rank waits for a late one is not seen: analyze the folder of all ranks' traces"
+TRACE_MORE = "trace more steps"
+
+# What `among_ranks` says otherwise, once other ranks are seen.
+LATE_ONE_NOT_SEEN = Wording(
+    "late-one-not-seen",
+    "{share:share} of the time is {stage}, and whether this rank waits for a late one is not seen: analyze the folder of all ranks' traces",
+)
+FIXES_SAVE_TOO_LITTLE = Wording(
+    "fixes-save-too-little", "{share:share} of the time is {stage}, and the fixes below would save too little of it"
+)
+NO_FIX_FOR_STAGE = Wording(
+    "no-fix-for-stage", "{share:share} of the time is {stage}, and no fix for it is known; record the training: slowstep run"
+)
+MAY_CONCERN = Wording("may-concern", f"{{rule}} may concern {{low:share}} to {{high:share}} of the time; {TRACE_MORE}")
+CHOSEN_STEP = Wording("chosen-step", "in the one step that you chose ({number}, of {of})")
+NOTHING_IN_CHOSEN_STEP = Wording(
+    "nothing-in-chosen-step",
+    f"no problem was found in it that costs 10 % or more, which says nothing about the other steps: {ALL_STEPS}",
+)
+NO_PROBLEM_IN_TRACE = Wording(
+    "no-problem-in-trace", "no problem was found that costs 10 % or more: {share:share} of the time is {stage}{busy}"
+)
+DEVICE_BUSY = Wording("device-busy", ", the device is busy {share:share} of it")
+STEPS_DIFFER = Wording("steps-differ", f"{{title}}, but steps differ: it may be {{low:share}} to {{high:share}} of the time; {TRACE_MORE}")
+BY_RECORDING = Wording(
+    "by-recording",
+    "{title}, but recording took some {low:share} to {high:share} of the host's time, and without it nothing would come of the fix; "
+    "to see, trace again with record_shapes=False and with_stack=False",
+)
 
 
 def diagnose_trace(m: TraceMeasurements) -> Diagnosis:
@@ -61,8 +95,8 @@ def _uneven(answers: Answers) -> Iterator[NotJudged]:
     """Findings of a large share that differs so much from step to step that it may be nothing: they are not claimed, but said."""
     for finding in (judged.finding for judged in answers.uncertain):
         if finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN and _gains(finding):
-            spread = f"{format_share(finding.share_low)} to {format_share(finding.share_high)} of the time"
-            yield NotJudged(rule=finding.rule, reason=f"{finding.title}, but steps differ: it may be {spread}; trace more steps")
+            reason = STEPS_DIFFER(title=finding.title, low=finding.share_low, high=finding.share_high)
+            yield NotJudged(rule=finding.rule, reason=reason)
 
 
 def _by_recording(m: TraceMeasurements, gainless: list[Finding]) -> tuple[NotJudged, ...]:
@@ -71,12 +105,8 @@ def _by_recording(m: TraceMeasurements, gainless: list[Finding]) -> tuple[NotJud
     unclaimed = []
     for finding in gainless:
         if share is not None and _at_better(finding) >= BOTTLENECK_PREDICTED:
-            cost = (
-                f"recording took some {format_share(share[0])} to {format_share(share[1])} of the host's time, and without it "
-                "nothing would come of the fix"
-            )
-            remedy = "to see, trace again with record_shapes=False and with_stack=False"
-            unclaimed.append(NotJudged(rule=finding.rule, reason=f"{finding.title}, but {cost}; {remedy}"))
+            reason = BY_RECORDING(title=finding.title, low=share[0], high=share[1])
+            unclaimed.append(NotJudged(rule=finding.rule, reason=reason))
     return tuple(unclaimed)
 
 
@@ -103,33 +133,24 @@ def _may_gain(finding: Finding) -> bool:
 
 def _verdict(m: TraceMeasurements, answers: Answers) -> Verdict:
     largest = _largest(m)
-
-    def undetermined(why: str, step: str = "") -> Verdict:
-        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=f"undetermined{step}, because {why}")
-
     why = doubt(m, found=bool(answers.findings))
     if why is not None:
-        return undetermined(why)
+        return undetermined(largest, why)
     step = _of_one_step(m)
     first = next((j.finding for j in answers.leading if is_bottleneck(j.finding)), None)
-    larger = None if first is None else larger_unknown(m.share(UNATTRIBUTED), first, m.share(first.stage))
+    larger = None if first is None else larger_unknown(m.share(UNATTRIBUTED), first, m.share(first.stage), lambda: _shows_more(m))
     if larger is not None:
-        return undetermined(f"{larger}; {_shows_more(m)}", step)
+        return undetermined(largest, larger, step)
     if first is not None:
-        summary = f"{step.strip()}: {first.title}" if step else first.title
-        return Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, summary=summary)
+        return Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, reason=None, scope=step)
     why = _not_healthy(m, answers)
     if why is not None:
-        return undetermined(why, step)
-    if step:
-        return undetermined(
-            f"no problem was found in it that costs 10 % or more, which says nothing about the other steps: {ALL_STEPS}", step
-        )
-    busy = "" if m.device_busy_share is None else f", the device is busy {format_share(m.device_busy_share)} of it"
-    summary = (
-        f"no problem was found that costs 10 % or more: {format_share(m.share(largest or MODEL))} of the time is {largest or MODEL}{busy}"
-    )
-    return Verdict(state="healthy", stage=largest, healthy=True, rule=None, summary=summary)
+        return undetermined(largest, why, step)
+    if step is not None:
+        return undetermined(largest, NOTHING_IN_CHOSEN_STEP(), step)
+    busy = None if m.device_busy_share is None else DEVICE_BUSY(share=m.device_busy_share)
+    reason = NO_PROBLEM_IN_TRACE(share=m.share(largest or MODEL), stage=largest or MODEL, busy=busy)
+    return Verdict(state="healthy", stage=largest, healthy=True, rule=None, reason=reason)
 
 
 def _largest(m: TraceMeasurements) -> str | None:
@@ -138,41 +159,38 @@ def _largest(m: TraceMeasurements) -> str | None:
     return stage if m.share(stage) else None
 
 
-def _of_one_step(m: TraceMeasurements) -> str:
-    """What a verdict on one step says of it, with a space before; nothing where all steps are looked at.
+def _of_one_step(m: TraceMeasurements) -> Reason | None:
+    """Which step a verdict is of; None where all steps are looked at.
 
     A step that the user chose may have a bottleneck, by the same law, and the sentence says that it is that step's. It is never healthy:
     that is said of a training, and one step tells nothing of the others.
     """
-    return f" in the one step that you chose ({m.table('steps')['number'][0]}, of {m.whole_steps})" if m.is_chosen else ""
+    return CHOSEN_STEP(number=m.table("steps")["number"][0], of=m.whole_steps) if m.is_chosen else None
 
 
-def _not_healthy(m: TraceMeasurements, answers: Answers) -> str | None:
+def _not_healthy(m: TraceMeasurements, answers: Answers) -> Reason | None:
     """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
     unattributed = m.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
-        return f"{format_share(unattributed)} of the time could not be attributed to any stage; {_shows_more(m)}"
+        return UNATTRIBUTED_TIME(share=unattributed, remedy=_shows_more(m))
     findings = [j.finding for j in answers.leading]
     unknown = next((f for f in findings if f.gain.predicted is None and f.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN), None)
     if unknown is not None:
-        return f"what fixing {unknown.rule} would gain is not known ({format_share(unknown.share)} of the time); try its first fix"
+        return GAIN_NOT_KNOWN(rule=unknown.rule, share=unknown.share, remedy="try its first fix")
     together = combined_gain(answers.leading)
     if together >= BOTTLENECK_PREDICTED:
         if (findings[0].gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:
-            return f"the first finding's gain ({findings[0].gain.predicted:.2f}x) may be none; trace more steps"
-        return f"no single finding would gain 10 %, but all together predict {together:.2f}x; see the findings"
+            return FIRST_GAIN_MAY_BE_NONE(gain=findings[0].gain.predicted, remedy=TRACE_MORE)
+        return ALL_TOGETHER(gain=together)
     for doubtful in (j.finding for j in answers.uncertain if _may_gain(j.finding)):
-        return (
-            f"{doubtful.rule} may concern {format_share(doubtful.share_low)} to {format_share(doubtful.share_high)} of the time; "
-            "trace more steps"
-        )
+        return MAY_CONCERN(rule=doubtful.rule, low=doubtful.share_low, high=doubtful.share_high)
     for stage in STAGES:
         if stage != MODEL and m.share(stage) >= UNJUDGED_STAGE:
             return _beside_the_model(m, stage, any(f.stage == stage for f in findings))
     for skipped in answers.unjudged:
         rule = rules()[skipped.rule]
         if not skipped.advisory and max(m.share(stage) for stage in rule.stages) >= UNJUDGED_STAGE:
-            return f"{skipped.rule} could not be judged: {skipped.reason}"
+            return RULE_NOT_JUDGED(rule=skipped.rule, where=None, reason=skipped.reason)
     return None
 
 
@@ -194,14 +212,10 @@ def _shows_more(m: TraceMeasurements) -> str:
     return f"name them: {name}"
 
 
-def _beside_the_model(m: TraceMeasurements, stage: str, found: bool) -> str:
+def _beside_the_model(m: TraceMeasurements, stage: str, found: bool) -> Reason:
     """A stage that is no work of the model's, has much time, and of which no finding would take enough away."""
-    share = f"{format_share(m.share(stage))} of the time is {stage}"
-    if stage == SHARED:
-        return f"{share}, and {LATE_ONE_NOT_SEEN}"
-    if found:
-        return f"{share}, and the fixes below would save too little of it"
-    return f"{share}, and no fix for it is known; record the training: slowstep run"
+    wording = LATE_ONE_NOT_SEEN if stage == SHARED else FIXES_SAVE_TOO_LITTLE if found else NO_FIX_FOR_STAGE
+    return wording(share=m.share(stage), stage=stage)
 
 
 def combined_gain(leading: list[Judged]) -> float:
@@ -224,5 +238,6 @@ def _next(m: TraceMeasurements, first: Finding) -> Next | None:
     stage = max(STAGES, key=lambda s: left[s])
     if left[UNATTRIBUTED] > left[stage]:
         return None
-    step_ms = m.window_ns / max(len(m.step_ns), 1) / 1e6
-    return Next(stage=stage, predicted=f"{stage}, {left[stage] * step_ms:.1f} of {(1 - removed) * step_ms:.1f} ms per step")
+    step_ns = m.window_ns / max(len(m.step_ns), 1)
+    predicted = STAGE_LEFT(stage=stage, left_ns=left[stage] * step_ns, rest_ns=(1 - removed) * step_ns, samples=None)
+    return Next(stage=stage, predicted=predicted)

@@ -18,14 +18,19 @@ from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.trace.scenarios import SCENARIOS
-from slowstep.diagnosis.gain import RESAMPLES, RUN_TO_RUN
+from slowstep.diagnosis.gain import RESAMPLES, RUN_TO_RUN, unknown_gain
 from slowstep.findings import Gain
+from slowstep.reasons import Reason, Wording
 
 # Of so few steps, percentiles of resampled ones are no interval: their smallest and largest are. The range of five values holds their
 # median in 94 of 100 cases (1 - 2 / 2**5; the distribution of order statistics), of four in 88.
 RESAMPLED_FROM = 6
 # A scenario that could be replayed in fewer of the steps than this says little of the window.
 JUDGED_AT_LEAST = 0.5
+
+NO_STEP_REPLAYED = Wording("no-step-replayed", "no step was replayed")
+# Why is what the table `replay` says of most of its steps.
+NOT_REPLAYED = Wording("not-replayed", "{why}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +51,8 @@ def replayed_gain(m: TraceMeasurements, scenario: str, assumes: str) -> Gain:
     why. Raises ValueError for a scenario that is not declared.
     """
     as_recorded = _replayed(m, scenario)
-    if isinstance(as_recorded, str):
-        return Gain(predicted=None, low=None, high=None, assumes=assumes, unknown_because=as_recorded)
+    if isinstance(as_recorded, Reason):
+        return unknown_gain(assumes, because=as_recorded)
     without = {level: found for level in (LESS_USUAL_COST, LESS_MOST_COST) if isinstance(found := _replayed(m, scenario, level), _Replayed)}
     usual = without.get(LESS_USUAL_COST, as_recorded)
     predicted = _ratio(usual.unchanged, usual.expected, usual.weight)
@@ -63,22 +68,22 @@ def removed_ms(m: TraceMeasurements, scenario: str) -> float | None:
     Raises ValueError for a scenario that is not declared.
     """
     replayed = _replayed(m, scenario)
-    if isinstance(replayed, str):
+    if isinstance(replayed, Reason):
         return None
     return float(np.average(replayed.unchanged - replayed.expected, weights=replayed.weight))
 
 
-def _replayed(m: TraceMeasurements, scenario: str, recording: str = AS_RECORDED) -> _Replayed | str:
+def _replayed(m: TraceMeasurements, scenario: str, recording: str = AS_RECORDED) -> _Replayed | Reason:
     """The judged steps of a scenario, with or without the profiler's cost, or why there are none."""
     if scenario not in SCENARIOS:
         raise ValueError(f"no such scenario: {scenario!r}")
     rows = m.table("replay").filter(pl.col("scenario") == scenario, pl.col("recording") == recording)
     if rows.is_empty():
-        return "no step was replayed"
+        return NO_STEP_REPLAYED()
     judged = rows.filter(pl.col("not_judged").is_null() & pl.col("expected_ns").is_not_null())
     if judged.height < JUDGED_AT_LEAST * rows.height or judged.is_empty():
         reasons = rows["not_judged"].drop_nulls()
-        return str(reasons.mode().sort()[0]) if len(reasons) else "no step was replayed"
+        return NOT_REPLAYED(why=str(reasons.mode().sort()[0])) if len(reasons) else NO_STEP_REPLAYED()
     return _Replayed(
         unchanged=_ms(judged["unchanged_ns"]),
         expected=_ms(judged["expected_ns"]),

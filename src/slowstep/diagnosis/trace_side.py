@@ -17,7 +17,7 @@ from slowstep.analyses.trace.user_places import is_function
 from slowstep.diagnosis.gain import RESAMPLES
 from slowstep.findings import Evidence
 from slowstep.parts import Part
-from slowstep.units import format_share
+from slowstep.reasons import Reason, Wording
 
 # Host time looks longer in a trace than it is: torch.profiler makes a small step's processor time 1.23 to 1.70 times as long
 # (measured). What is 5 % of such a step is the design's 3 % of one that nobody profiles. XProf's and the Kineto plugin's
@@ -31,6 +31,19 @@ RUNTIME_CALL: Final = r"(cuda|hip|cu)[A-Z]"
 ALL_STEPS: Final = "analyze the trace without --step"
 # A finding that has most of a part takes it as a whole: what others say of that part is the same in other words.
 MOST: Final = 0.5
+
+NO_DEVICE_WORK: Final = Wording("no-device-work", "the trace shows no work of the device: {remedy}")
+NO_RUNTIME_CALLS: Final = Wording(
+    "no-runtime-calls", "the trace has no calls of the device's runtime, so what the host did in a gap is unknown: {remedy}"
+)
+LAUNCHES_MISSING: Final = Wording(
+    "launches-missing",
+    "only {share:share} of the kernels have their launch in the trace: {remedy}, over fewer steps so that no event is dropped",
+)
+NO_MARKS: Final = Wording("no-marks", "the trace marks no steps, which could show what recurs in each of them: {remedy}")
+ONE_STEP_CHOSEN: Final = Wording("one-step-chosen", f"one step was chosen, which cannot show what recurs in each: {ALL_STEPS}")
+NO_WHOLE_STEP: Final = Wording("no-whole-step", "the trace holds no whole step")
+ONE_STEP: Final = Wording("one-step", "the window has one step only, which cannot show what recurs in each: profile at least three steps")
 
 
 def per_step(m: TraceMeasurements, *parts: Part) -> Floats:
@@ -87,19 +100,20 @@ def largest_stage(rows: pl.DataFrame, ns: str = "ns") -> str:
     return str(rows.group_by("stage").agg(pl.col(ns).sum()).sort(ns, "stage", descending=[True, False])["stage"][0])
 
 
-def no_device(m: TraceMeasurements) -> str | None:
+def no_device(m: TraceMeasurements) -> Reason | None:
     """Why a rule about the device cannot judge a trace that shows none of its work; None where there is no sign of a device either."""
     if m.has_device or (m.facts.vendor is None and m.device_name is None and not m.table("launches")["launches"].sum()):
         return None
-    return "the trace shows no work of the device: " + for_framework(
+    remedy = for_framework(
         m,
         torch="record it with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
         tensorflow="record it with tf.profiler.experimental.ProfilerOptions(device_tracer_level=1)",
         jax="record it with jax.profiler.ProfileOptions().device_tracer_level = 1",
     )
+    return NO_DEVICE_WORK(remedy=remedy)
 
 
-def no_launches(m: TraceMeasurements, at_least: float) -> str | None:
+def no_launches(m: TraceMeasurements, at_least: float) -> Reason | None:
     """Why gaps of the device (there is one) cannot be led back to the host: calls that were not recorded, or too few of them.
 
     None as well where all gaps together take less than `at_least` of the window: then no cause of theirs can matter, whichever it is.
@@ -116,13 +130,8 @@ def no_launches(m: TraceMeasurements, at_least: float) -> str | None:
         nsys="record with nsys profile --trace=cuda,nvtx",
     )
     if "runtime" not in m.facts.recorded or share is None:
-        return f"the trace has no calls of the device's runtime, so what the host did in a gap is unknown: {remedy}"
-    if share < COVERED:
-        return (
-            f"only {format_share(share)} of the kernels have their launch in the trace: {remedy}, over fewer steps so that no "
-            "event is dropped"
-        )
-    return None
+        return NO_RUNTIME_CALLS(remedy=remedy)
+    return LAUNCHES_MISSING(share=share, remedy=remedy) if share < COVERED else None
 
 
 def for_framework(m: TraceMeasurements, *, torch: str, tensorflow: str, jax: str, nsys: str | None = None) -> str:
@@ -149,22 +158,20 @@ def to_mark_steps(m: TraceMeasurements) -> str:
     )
 
 
-def no_marks(m: TraceMeasurements) -> str | None:
+def no_marks(m: TraceMeasurements) -> Reason | None:
     """Why what a step has so many of cannot be told; None where the trace shows steps."""
-    return f"the trace marks no steps, which could show what recurs in each of them: {to_mark_steps(m)}" if m.is_window else None
+    return NO_MARKS(remedy=to_mark_steps(m)) if m.is_window else None
 
 
-def one_step_only(m: TraceMeasurements) -> str | None:
+def one_step_only(m: TraceMeasurements) -> Reason | None:
     """Why what recurs in each step cannot be told from what happens once, as at the start; None where two steps or more are looked at."""
     if m.is_window:
         return no_marks(m)
     if m.is_chosen:
-        return f"one step was chosen, which cannot show what recurs in each: {ALL_STEPS}"
+        return ONE_STEP_CHOSEN()
     if not m.whole_steps:
-        return "the trace holds no whole step"
-    if m.whole_steps > 1:
-        return None
-    return "the window has one step only, which cannot show what recurs in each: profile at least three steps"
+        return NO_WHOLE_STEP()
+    return None if m.whole_steps > 1 else ONE_STEP()
 
 
 def steps_seen(m: TraceMeasurements) -> Evidence:

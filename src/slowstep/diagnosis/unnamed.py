@@ -6,8 +6,8 @@ from slowstep.analyses.functions import is_library, shown
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.parts import PartKind
+from slowstep.reasons import Reason, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.units import format_share
 
 NAME_IT = "wrap the loop's input in slowstep.steps(), or name parts of it by slowstep.span()"
 WRAP_IT = 'wrap what runs there: with slowstep.span("name")'
@@ -15,20 +15,23 @@ BETWEEN = "between optimizer.step() and the next batch"
 MORE_CORES = "record with more cores, or with fewer other processes"
 # Of several trainings in one script.
 RECORD_ALONE = "record each alone, inside `with slowstep.record():`"
+NAME_PARTS = Wording("name-parts", NAME_IT)
+NAME_WHAT_IS_BETWEEN = Wording("name-what-is-between", f"it is {BETWEEN}: {WRAP_IT}")
+TOO_FEW_CORES_BETWEEN = Wording(
+    "too-few-cores-between", f"it is {BETWEEN}, and the training thread waited for a core for {{queued:share}} of the time: {MORE_CORES}"
+)
 
 
-def how_to_name(m: Measurements) -> str:
-    """What to do about unattributed time.
+def how_to_name(m: Measurements) -> Reason:
+    """What to do about unattributed time, and why.
 
     Where steps have their input of a loader, or of slowstep.steps(), it lies outside of both input and body: there is nothing to wrap. On
     cores that are not enough short stretches of the loop's own become long, and the stack sampler does not get to run in them either.
     """
     if not m.trainer.is_fed:
-        return NAME_IT
-    where, queued = f"it is {BETWEEN}", _queued(m)
-    if queued >= HEALTHY_UNATTRIBUTED:
-        return f"{where}, and the training thread waited for a core for {format_share(queued)} of the time: {MORE_CORES}"
-    return f"{where}: {WRAP_IT}"
+        return NAME_PARTS()
+    queued = _queued(m)
+    return TOO_FEW_CORES_BETWEEN(queued=queued) if queued >= HEALTHY_UNATTRIBUTED else NAME_WHAT_IS_BETWEEN()
 
 
 def name_by_hand(m: Measurements) -> str:

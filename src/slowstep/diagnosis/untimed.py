@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import HEALTHY_SHARE_OF_UNKNOWN_GAIN
+from slowstep.reasons import Reason, Wording
 from slowstep.record.writing.format import UNTIMED_COMPILED
-from slowstep.units import format_share
 
 BESIDE = {True: "compiled code", False: "the script's other threads"}
 REMEDY = {
@@ -13,8 +13,15 @@ REMEDY = {
     False: "record once without those threads, or with Python 3.11, which has them timed",
 }
 
+UNTIMED = Wording(
+    "untimed",
+    "beside {beside} no calls are timed inside the steps; {stacks} of {of} stacks stand there in the script's own code{most}: "
+    "it may hold up to {at_most:share} of the time; {remedy}",
+)
+UNTIMED_MOST = Wording("untimed-most", ", most of them in {line} or right behind a function that it calls")
 
-def unseen_python(m: Measurements) -> str | None:
+
+def unseen_python(m: Measurements) -> Reason | None:
     """What the user's own Python may hold of the bodies, unseen; None where calls were timed, or stacks say that it is little.
 
     With an accelerator they say nothing: the line that reads a loss back stands in all of them, and waits.
@@ -24,7 +31,11 @@ def unseen_python(m: Measurements) -> str | None:
         return None
     compiled = UNTIMED_COMPILED in untimed.why
     # A loop in Python that keeps the GIL is over when a stack is taken: it stands in who called it then.
-    most = f", most of them in {untimed.most} or right behind a function that it calls" if untimed.most else ""
-    seen = f"{untimed.stacks} of {untimed.of} stacks stand there in the script's own code{most}"
-    allowed = f"it may hold up to {format_share(untimed.at_most)} of the time"
-    return f"beside {BESIDE[compiled]} no calls are timed inside the steps; {seen}: {allowed}; {REMEDY[compiled]}"
+    return UNTIMED(
+        beside=BESIDE[compiled],
+        stacks=untimed.stacks,
+        of=untimed.of,
+        most=UNTIMED_MOST(line=untimed.most) if untimed.most else None,
+        at_most=untimed.at_most,
+        remedy=REMEDY[compiled],
+    )

@@ -10,8 +10,9 @@ from typing import Final
 from slowstep.analyses.trace.ranks import Compared, Standing
 from slowstep.diagnosis.law import UNJUDGED_STAGE
 from slowstep.diagnosis.rule import CLAIM
-from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NOT_SEEN
+from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NAME, assumes
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.reasons import Wording
 from slowstep.units import format_count, format_share
 
 # What the screen rounds to a percent.
@@ -19,6 +20,11 @@ SAID_FROM: Final = 0.005
 # A finding of which waiting is less than this part is about the collectives themselves, however small it is.
 MOSTLY: Final = 0.5
 OTHERS_IN_TIME: Final = "no other rank became late"
+
+WAITS_IN_COLLECTIVES: Final = Wording(
+    "waits-in-collectives",
+    "of {shared_ns:ms} ms per step in collectives this rank waits {waited_ns:ms} for {whom}: that comes first",
+)
 
 
 def without_waiting(finding: Finding, standing: Standing, compared: Compared) -> Finding | None:
@@ -35,7 +41,7 @@ def without_waiting(finding: Finding, standing: Standing, compared: Compared) ->
     low, high = max(finding.share_low - waited, 0.0), max(finding.share_high - waited, share)
     gain = _gain(finding.gain, low, share, high)
     in_time = OTHERS_IN_TIME if compared.is_whole else f"{OTHERS_IN_TIME} ({compared.missing} of them were not recorded)"
-    gain = replace(gain, assumes=gain.assumes.replace(NOT_SEEN, in_time))
+    gain = replace(gain, assumes=assumes(in_time)) if finding.rule == NAME else gain
     for_whom = f"; for {format_share(waited)} of it this rank waits for later ones" if waited >= SAID_FROM else ""
     return replace(
         finding,
@@ -51,7 +57,7 @@ def without_waiting(finding: Finding, standing: Standing, compared: Compared) ->
 
 def _fixes(finding: Finding, compared: Compared) -> tuple[Fix, ...]:
     """Those of the finding, of which comparing the ranks was done as far as there are traces."""
-    others = tuple(fix for fix in finding.fixes if fix.text != COMPARE_RANKS)
+    others = tuple(fix for fix in finding.fixes if fix != COMPARE_RANKS)
     if compared.is_whole or len(others) == len(finding.fixes):
         return others or finding.fixes
     rest = f"compare with the {format_count(compared.missing, 'rank')} without a trace here; where one is late, its own cause comes first"
@@ -78,6 +84,5 @@ def _at_most(gain: float, share: float) -> float:
 def not_judged(rules: Iterable[str], standing: Standing, compared: Compared) -> list[NotJudged]:
     """Why these rules cannot judge a rank whose collectives are mostly waiting."""
     whom = f"rank {compared.slowest}, whose own work takes longer" if standing.waits else "ranks that are later in the same step"
-    shared, waited = standing.shared_ns / 1e6, standing.waited_ns / 1e6
-    why = f"of {shared:.1f} ms per step in collectives this rank waits {waited:.1f} for {whom}"
-    return [NotJudged(rule=rule, reason=f"{why}: that comes first") for rule in rules]
+    reason = WAITS_IN_COLLECTIVES(shared_ns=standing.shared_ns, waited_ns=standing.waited_ns, whom=whom)
+    return [NotJudged(rule=rule, reason=reason) for rule in rules]

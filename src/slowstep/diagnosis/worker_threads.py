@@ -11,6 +11,7 @@ from slowstep.diagnosis.core_demand import CoreDemand, core_bound_case, core_dem
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
 from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side, removable_waits
 from slowstep.parts import Part, PartKind
+from slowstep.reasons import Reason
 
 # Threads that help now and then (a reader, the queue's feeder, which takes some percent) are no pool.
 HELPERS = 0.25
@@ -39,7 +40,7 @@ class Oversubscription:
 def find_oversubscription(m: Measurements) -> Oversubscription | None:
     """The workers' threads, where they are more than the cores and batches are waited for because they queue; None where not."""
     side, helpers = find_side(m), m.input.helpers
-    if m.loader is None or not m.loader.num_workers or isinstance(side, str) or helpers is None:
+    if m.loader is None or not m.loader.num_workers or isinstance(side, Reason) or helpers is None:
         return None
     workers = m.loader.num_workers
     threads = workers * (1 + helpers) + 1

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Any, cast
 
+from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.bench import BenchRow
 from slowstep.document.next_step import NextStep
-from slowstep.document.recording import finding_row, not_judged_row
+from slowstep.document.recording import finding_row, next_row, not_judged_row
 from slowstep.document.report import SCHEMA, FindingRow, HealthRow, Report, Run, VerdictRow
 from slowstep.document.sections import ALONE, ExperimentSection, RankSection, Sections
-from slowstep.findings import Verdict
+from slowstep.document.words import verdict_row
 
 
 def build(
@@ -29,10 +30,10 @@ def build(
         "run": _run(sections.run, sections.next_step, ranks, experiment),
         "throughput": sections.throughput,
         "ledger": list(sections.ledger),
-        "verdict": _verdict(diagnosis.verdict, experiment),
+        "verdict": _verdict(diagnosis, experiment),
         "findings": _findings([finding_row(finding) for finding in diagnosis.findings], experiment),
-        "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
-        "not_judged": [not_judged_row(row) for row in diagnosis.not_judged],
+        "next": next_row(diagnosis),
+        "not_judged": [not_judged_row(row, diagnosis.verdict) for row in diagnosis.not_judged],
         "health": [*sections.health, *ranks.health, *(() if experiment is None else experiment.health), *more_health],
         "overhead": sections.overhead,
         "experiments": [] if experiment is None else list(experiment.rows),
@@ -55,11 +56,11 @@ def _run(run: Run, next_step: NextStep, ranks: RankSection, experiment: Experime
     return cast(Run, row)
 
 
-def _verdict(verdict: Verdict, experiment: ExperimentSection | None) -> VerdictRow:
-    row: dict[str, Any] = asdict(verdict)
-    if experiment is not None and experiment.summary is not None and verdict.state == "healthy":
-        row["summary"] = experiment.summary
-    return cast(VerdictRow, row)
+def _verdict(diagnosis: Diagnosis, experiment: ExperimentSection | None) -> VerdictRow:
+    verdict = diagnosis.verdict
+    if experiment is not None and experiment.proof is not None and verdict.state == "healthy":
+        verdict = replace(verdict, reason=experiment.proof)
+    return verdict_row(verdict, diagnosis.findings)
 
 
 def _findings(rows: list[FindingRow], experiment: ExperimentSection | None) -> list[FindingRow]:

@@ -14,13 +14,16 @@ from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.recording import part_row
 from slowstep.document.report import HealthRow, LedgerRow
 from slowstep.document.sections import Sections
+from slowstep.document.words import title_of
 from slowstep.findings import Evidence
 from slowstep.health import Severity
 from slowstep.parts import Part, PartKind
+from slowstep.reasons import Wording
 from slowstep.units import format_count, format_share
 
 # Where the recording cannot look: what it says of the other stages is of many more steps, and stays.
 UNSEEN_BY_HOOKS = ("compute", "h2d", "d2h", "gradient_sharing")
+FROM_CAPTURE = Wording("from-capture", "{answer} (from the capture of steps {steps})")
 NULL_WITHOUT = ("h2d", "d2h", "gradient_sharing")
 
 
@@ -113,5 +116,5 @@ def _with_verdict(own: Diagnosis, captured: Diagnosis, steps: str) -> Diagnosis:
     if own.verdict.state != "undetermined" or verdict.state == "undetermined":
         return own
     findings = sorted(own.findings, key=lambda finding: finding.rule != verdict.rule)
-    summary = f"{verdict.summary} (from the capture of steps {steps})"
-    return replace(own, findings=tuple(findings), verdict=replace(verdict, summary=summary))
+    answer = verdict.reason or title_of(verdict, captured.findings)
+    return replace(own, findings=tuple(findings), verdict=replace(verdict, reason=FROM_CAPTURE(answer=answer, steps=steps)))

@@ -21,6 +21,7 @@ from slowstep.experiments.recorded import Recorded
 from slowstep.experiments.repeated import Repeated
 from slowstep.experiments.results import Result, Results, find_results, verdict_on_bound
 from slowstep.experiments.stats import Estimate
+from slowstep.reasons import Reason, Wording
 from slowstep.record.experiment.lever import NUMERICS
 from slowstep.units import format_count, format_share
 
@@ -28,6 +29,7 @@ from slowstep.units import format_count, format_share
 USUAL_WRITES = (0.5, 2.0)
 # The verdict on a lever that spoils the training, however fast it makes it.
 NOT_FINITE: Final = "loss not finite"
+PROVED_UNPREDICTED: Final = Wording("proved-unpredicted", "no gain of 10 % was predicted, but the experiment proved one for {rule}")
 _HELD_BACK: Final = {
     "load": ("refuted",),
     "seldom": ("refuted", "cannot distinguish"),
@@ -72,7 +74,7 @@ def experiment_section(experiment: Experiment, recorded: Recorded | None, diagno
         facts=_facts(experiment, recorded, results),
         rows=[*rows, *(_untried_row(untried, findings) for untried in experiment.untried)],
         measured=dict(filter(None, (_measured(row, findings) for row in rows))),
-        summary=_largest_proof(rows),
+        proof=_largest_proof(rows),
         health=tuple(_doubts(experiment, results)),
         options=_options(experiment, rows),
     )
@@ -224,7 +226,7 @@ def _measured(row: ExperimentRow, findings: Mapping[str, Any]) -> tuple[str, Mea
     return rule, {"value": gain["value"], "low": gain["low"], "high": gain["high"]}
 
 
-def _largest_proof(rows: list[ExperimentRow]) -> str | None:
+def _largest_proof(rows: list[ExperimentRow]) -> Reason | None:
     """What is to be said of a training in which no rule saw a bottleneck where a finding's fix gains as much as one; else None.
 
     Rules predict nothing of advice, whose levers are tried all the same.
@@ -233,7 +235,7 @@ def _largest_proof(rows: list[ExperimentRow]) -> str | None:
     value, rule = max(gains, default=(0.0, None))
     if value < BOTTLENECK_PREDICTED:
         return None
-    return f"no gain of 10 % was predicted, but the experiment proved one for {rule}"
+    return PROVED_UNPREDICTED(rule=rule)
 
 
 def _facts(experiment: Experiment, recorded: Recorded | None, results: Results | None) -> ExperimentFacts:

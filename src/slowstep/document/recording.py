@@ -26,6 +26,7 @@ from slowstep.document.report import (
     HealthRow,
     InTurn,
     LedgerRow,
+    Next,
     NotJudgedRow,
     Overhead,
     PartRow,
@@ -36,8 +37,9 @@ from slowstep.document.report import (
     bare_run,
 )
 from slowstep.document.sections import Sections
+from slowstep.document.words import sentence
 from slowstep.faults import Attempts
-from slowstep.findings import Finding, NotJudged
+from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.frameworks._known import plain
 from slowstep.frameworks._words import Words
 from slowstep.health import Health
@@ -277,6 +279,12 @@ def part_row(part: Part, *, share: float | None, ms_per_step: float | None) -> P
     }
 
 
+def next_row(diagnosis: Diagnosis) -> Next | None:
+    """What binds next as a part of the report."""
+    following = diagnosis.next
+    return None if following is None else {"stage": following.stage, "predicted": sentence(following.predicted)}
+
+
 def finding_row(finding: Finding) -> FindingRow:
     """A finding as a row of the report."""
     row = asdict(finding)
@@ -285,8 +293,9 @@ def finding_row(finding: Finding) -> FindingRow:
     if not finding.outside:
         del row["outside"]
     del row["gain"]["steady_low"]
-    if finding.gain.unknown_because is None:
-        del row["gain"]["unknown_because"]
+    del row["gain"]["unknown_because"]
+    if (because := finding.gain.unknown_because) is not None:
+        row["gain"]["unknown_because"] = sentence(because)
     row["claims"] = list(dict.fromkeys(map(part_in_words, finding.claims)))
     for name in ("also", "folded", "evidence", "fixes"):
         row[name] = list(row[name])
@@ -295,9 +304,11 @@ def finding_row(finding: Finding) -> FindingRow:
     return cast(FindingRow, row)
 
 
-def not_judged_row(row: NotJudged) -> NotJudgedRow:
-    """A rule that could not judge as a row of the report."""
-    found: NotJudgedRow = {"rule": row.rule, "reason": row.reason, "advisory": row.advisory}
+def not_judged_row(row: NotJudged, verdict: Verdict) -> NotJudgedRow:
+    """A rule that could not judge as a row of the report with this verdict."""
+    found: NotJudgedRow = {"rule": row.rule, "code": row.reason.code, "reason": sentence(row.reason), "advisory": row.advisory}
+    if verdict.reason is not None and verdict.reason.holds(row.reason):
+        found["in_verdict"] = True
     if row.lever is not None:
         found["lever"] = row.lever
     if row.pressing:

@@ -203,13 +203,14 @@ class LedgerRow(TypedDict):
 
 
 class VerdictRow(TypedDict):
-    """The answer."""
+    """The answer; `code` is that of the reason for it, None where the title of the finding of `rule` is the answer."""
 
     state: Literal["bottleneck", "healthy", "undetermined"]
     stage: str | None
     healthy: bool | None
     rule: str | None
     summary: str
+    code: NotRequired[str | None]
 
 
 class MeasuredRow(TypedDict):
@@ -292,14 +293,17 @@ class Next(TypedDict):
 class NotJudgedRow(TypedDict):
     """A rule that could not judge; `advisory` where all that it could have found is advice, `lever` where an experiment would tell.
 
-    `pressing` is advice that could not be given yet, and is worth reading nevertheless.
+    `code` is that of the reason, which is its sentence. `pressing` is advice that could not be given yet, and is worth reading
+    nevertheless; `in_verdict` where the verdict's summary gives the same reason.
     """
 
     rule: str
+    code: NotRequired[str]
     reason: str
     advisory: NotRequired[bool]
     lever: NotRequired[str]
     pressing: NotRequired[bool]
+    in_verdict: NotRequired[bool]
 
 
 class HealthRow(TypedDict):

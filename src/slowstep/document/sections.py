@@ -10,6 +10,7 @@ from slowstep.diagnosis.law import Diagnosis, open_by_fault
 from slowstep.document.next_step import NextStep
 from slowstep.document.report import ExperimentFacts, ExperimentRow, HealthRow, LedgerRow, MeasuredRow, Overhead, Run, Throughput
 from slowstep.faults import Fault
+from slowstep.reasons import Reason
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,13 +51,13 @@ ALONE: Final = RankSection()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExperimentSection:
-    """What an experiment showed. `measured` are gains by the rules whose fixes were tried; `summary` is the verdict's, where it proved what
-    no rule predicted; `options` are the words that ask for the same levers again.
+    """What an experiment showed. `measured` are gains by the rules whose fixes were tried; `proof` is the verdict's reason, where it
+    proved what no rule predicted; `options` are the words that ask for the same levers again.
     """
 
     facts: ExperimentFacts
     rows: Sequence[ExperimentRow]
     measured: Mapping[str, MeasuredRow]
-    summary: str | None
+    proof: Reason | None
     health: tuple[HealthRow, ...]
     options: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from slowstep.diagnosis.unseen_stages import unseen_stages
 from slowstep.document.recording import SMALLEST_SHARE, health_row, part_row
 from slowstep.document.report import NO_THROUGHPUT, LedgerRow, PartRow, Run, Throughput, bare_run, unseen_row
 from slowstep.document.sections import Sections
+from slowstep.document.words import sentence
 from slowstep.faults import Attempts
 from slowstep.health import Health
 from slowstep.part_words import parts_in_order
@@ -79,7 +80,10 @@ def _run(path: Path, m: TraceMeasurements, attempt: Attempts) -> Run:
             "bytes": m.facts.bytes,
             "coverage": attempt.otherwise(None, lambda: asdict(m.coverage)),
         },
-        "notes": [*attempt.otherwise(_NOTHING, lambda: (_coverage(m),)), *attempt.otherwise(_NOTHING, lambda: m.notes)],
+        "notes": [
+            *attempt.otherwise(_NOTHING, lambda: (_coverage(m),)),
+            *attempt.otherwise(_NOTHING, lambda: tuple(map(sentence, m.notes))),
+        ],
     }
     return cast(Run, row)
 

@@ -75,7 +75,7 @@ def _operation(name: object, timeline: Timeline, tables: Mapping[str, pl.DataFra
 def _runs(kernels: pl.DataFrame, timeline: Timeline, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """The runs of some rows of the table `kernels` on the device that is judged."""
     events = timeline.rows("device_events", "device", "start_ns", "end_ns", "name", kinds=["kernel"])
-    mine = events.filter(pl.col("device") == busiest_device(timeline))
+    mine = events.filter(pl.col("device").eq_missing(busiest_device(timeline)))
     return _inside(mine.filter(pl.col("name").cast(pl.String).is_in(kernels["name"].implode())), tables["steps"])
 
 

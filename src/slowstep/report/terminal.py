@@ -195,7 +195,7 @@ def _draw_not_judged(canvas: Canvas, report: Report, left_out: LeftOut) -> None:
     doubts = [row for row in rows if not row.get("advisory")] if report["verdict"]["state"] == "undetermined" else []
     if not left_out.verbose:
         # A reason that is the answer's stands there.
-        rows = [row for row in rows if row["reason"] not in report["verdict"]["summary"]]
+        rows = [row for row in rows if not row.get("in_verdict")]
     shown = rows if left_out.verbose else [row for row in rows if row in doubts or row.get("pressing")]
     left_out.count(len(rows) - len(shown), "rule not judged", "rules not judged")
     if shown:

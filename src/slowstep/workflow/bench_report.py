@@ -23,6 +23,7 @@ from slowstep.experiments.loader_stages import Stage, carried, read_calls, stage
 from slowstep.experiments.over_starts import over_starts, point_over_starts
 from slowstep.experiments.overlap import Whole, are_silent, arm_rate, known_steps, put_together, received
 from slowstep.findings import Verdict
+from slowstep.reasons import Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count
 from slowstep.workflow.bench_act import Asked, Measured
@@ -31,9 +32,8 @@ from slowstep.workflow.bench_sentences import LEAST_SAID, busy_sentence, cache_s
 from slowstep.workflow.next_command.after_bench import after_bench
 
 CACHED: Final = 2
-_OPEN: Final = Verdict(
-    state="undetermined", stage=None, healthy=None, rule=None, summary="undetermined, because one half of the training was measured alone"
-)
+_ONE_HALF: Final = Wording("one-half-measured", "one half of the training was measured alone")
+_OPEN: Final = Verdict(state="undetermined", stage=None, healthy=None, rule=None, reason=_ONE_HALF())
 # The steps' samples are counted in batches by their first dimension; where they and the loader's own count differ by more, by the loader's.
 _SAME: Final = 0.01
 

@@ -14,6 +14,7 @@ from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import JUDGED_SINGLY
 from slowstep.document.trace_ranks import Rank, size_of
+from slowstep.document.words import sentence
 from slowstep.workflow.next_command.after_ranks import after_rank
 from slowstep.workflow.next_command.after_trace import after_trace
 
@@ -48,7 +49,7 @@ def notes_among_ranks(ranks: Mapping[int, Rank], compared: Compared | None) -> l
     if compared is None:
         return [APART] if _are_apart(ranks) else []
     said = pace_of_job(compared)
-    return [] if said is None else [said, JUDGED_SINGLY]
+    return [] if said is None else [sentence(said), JUDGED_SINGLY]
 
 
 def _judged(rank: Rank, compared: Compared, number: int, given: Sequence[Path]) -> Rank:

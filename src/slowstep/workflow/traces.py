@@ -24,6 +24,7 @@ from slowstep.document.report import HealthRow
 from slowstep.document.sections import ALONE, RankSection
 from slowstep.document.trace import sections_of_trace
 from slowstep.document.trace_ranks import Preferred, Rank, trace_rank_sections
+from slowstep.document.words import sentence
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.faults import Attempts, Fault
 from slowstep.health import Health
@@ -70,7 +71,7 @@ def diagnose_traces(
         try:
             # What fails in the only trace is told by whoever asked for it.
             one = _diagnose(each, asked, share) if len(traces) == 1 else attempt.outcome(each.path.name, _diagnose, each, asked, share)
-            refused += [f"{each.path.name}: {one.reason}"] if isinstance(one, Fault) else []
+            refused += [f"{each.path.name}: {sentence(one.reason)}"] if isinstance(one, Fault) else []
             read += [] if isinstance(one, Fault) else [one]
         except UnreadableInput as error:
             if len(traces) == 1:

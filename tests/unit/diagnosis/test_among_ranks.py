@@ -6,11 +6,30 @@ import pytest
 
 from slowstep.analyses.trace.parts import COLLECTIVES, KERNELS
 from slowstep.analyses.trace.ranks import Compared, Standing
-from slowstep.diagnosis.among_ranks import among_ranks, look_at, pace
-from slowstep.diagnosis.law import Diagnosis, Next
-from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NOT_SEEN
+from slowstep.diagnosis.among_ranks import (
+    EVENING_OUT,
+    IS_THE_LAST,
+    LAST_IN_TURN,
+    LAST_OFTEN,
+    LATE_ONE_MAY_BE_MISSING,
+    NONE_LATER,
+    OTHER_IS_LATE,
+    RANKS_HERE,
+    SETS_THE_PACE,
+    THIS_IS_LATE,
+    UNEVEN_AND_MORE,
+    UNEVEN_IN_TURN,
+    among_ranks,
+    look_at,
+    pace,
+)
+from slowstep.diagnosis.law import WAITS_FOR_RANK, Diagnosis, Next
+from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NOT_SEEN, assumes
 from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
 from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict
+from slowstep.reasons import Reason, Wording
+
+OPEN = Wording("open", "it is not known")()
 
 
 def standing(own: float, shared: float, waited: float = 0.0, *, waits: bool = False) -> Standing:
@@ -44,24 +63,22 @@ def finding(rule: str, share: float, predicted: float, *, stage: str = "gradient
         share_high=share,
         claims=(COLLECTIVES if stage == "gradient_sharing" else KERNELS,),
         evidence=(Evidence(name="seen", value=1, unit=""),),
-        gain=Gain(predicted=predicted, low=predicted, high=predicted, assumes=f"it goes, and {NOT_SEEN}"),
-        fixes=(Fix(text="mend it"), Fix(text=COMPARE_RANKS)),
+        gain=Gain(predicted=predicted, low=predicted, high=predicted, assumes=assumes(NOT_SEEN)),
+        fixes=(Fix(text="mend it"), COMPARE_RANKS),
         also=also,
     )
 
 
-def diagnosis(*findings: Finding, state: str = "bottleneck", summary: str = "as it was") -> Diagnosis:
+def diagnosis(*findings: Finding, state: str = "bottleneck", reason: Reason = OPEN) -> Diagnosis:
     first = findings[0] if findings and state == "bottleneck" else None
     verdict = Verdict(
         state=state,  # type: ignore[arg-type]
         stage=first.stage if first else "compute",
         healthy=state == "healthy" or (None if state == "undetermined" else False),
         rule=first.rule if first else None,
-        summary=first.title if first else summary,
+        reason=None if first else reason,
     )
-    return Diagnosis(
-        findings=findings, not_judged=(), verdict=verdict, next=Next(stage="compute", predicted="compute") if findings else None
-    )
+    return Diagnosis(findings=findings, not_judged=(), verdict=verdict, next=Next(stage="compute", predicted=OPEN) if findings else None)
 
 
 def judged(before: Diagnosis, compared: Compared, rank: int) -> Diagnosis:
@@ -72,11 +89,12 @@ def test_nothing_is_blamed_in_a_rank_that_waits_for_a_late_one() -> None:
     after = judged(diagnosis(finding("exposed-communication", 0.39, 1.32, also=("small-collectives",))), LATE, 0)
 
     assert (after.verdict.state, after.verdict.rule) == ("undetermined", None)
-    assert "waits for rank 1, whose own work takes 58.1 ms per step against 36.5 here: look at the report" in after.verdict.summary
+    assert after.verdict.reason == WAITS_FOR_RANK(rank=1, theirs_ns=58.1e6, own_ns=36.5e6)
     assert after.findings == ()
     assert after.next is None
     assert [row.rule for row in after.not_judged] == ["exposed-communication", "small-collectives"]
-    assert "of 23.6 ms per step in collectives this rank waits 21.6 for rank 1" in after.not_judged[0].reason
+    reason = after.not_judged[0].reason
+    assert (reason.code, reason.values["shared_ns"], reason.values["waited_ns"]) == ("waits-in-collectives", 23.6e6, 21.6e6)
     assert look_at(LATE, 0) == 1
 
 
@@ -84,16 +102,16 @@ def test_a_late_rank_is_not_healthy_and_says_what_evening_out_would_gain() -> No
     after = judged(diagnosis(state="healthy"), LATE, 1)
 
     assert (after.verdict.state, after.verdict.healthy) == ("undetermined", None)
-    assert "this rank sets the pace of the job: its own work takes 58.1 ms per step, that of rank 0 36.5 ms" in after.verdict.summary
-    assert "would gain 1.56x at most" in after.verdict.summary
+    sets_the_pace = SETS_THE_PACE(who="this rank", often=None, own_ns=58.1e6, fastest=0, fastest_ns=36.5e6, gain=EVENING_OUT(gain=1.56))
+    assert after.verdict.reason == THIS_IS_LATE(pace=sets_the_pace)
     assert look_at(LATE, 1) is None
 
 
 def test_a_late_rank_of_which_something_else_is_not_known_says_both() -> None:
-    after = judged(diagnosis(state="undetermined", summary="undetermined, because 12 % could not be attributed; name them"), LATE, 1)
+    after = judged(diagnosis(state="undetermined", reason=OPEN), LATE, 1)
 
-    assert "this rank sets the pace of the job" in after.verdict.summary
-    assert after.verdict.summary.endswith("; and 12 % could not be attributed; name them")
+    assert after.verdict.reason == UNEVEN_AND_MORE(pace=pace(LATE, 1), reason=OPEN)
+    assert after.verdict.reason.of(SETS_THE_PACE)
 
 
 def test_a_late_rank_keeps_the_bottleneck_that_makes_it_late() -> None:
@@ -105,10 +123,10 @@ def test_a_late_rank_keeps_the_bottleneck_that_makes_it_late() -> None:
 def test_a_rank_beside_a_late_one_is_not_healthy_either() -> None:
     three = ranks(standing(36, 24, 22, waits=True), standing(58, 2), standing(55, 5, 3), gain=1.5)
 
-    summary = judged(diagnosis(state="healthy"), three, 2).verdict.summary
+    reason = judged(diagnosis(state="healthy"), three, 2).verdict.reason
 
-    assert "rank 1 sets the pace of the job" in summary
-    assert summary.endswith("look at the report of that one")
+    assert reason == OTHER_IS_LATE(pace=pace(three, 2))
+    assert reason.values["pace"].values["who"] == "rank 1"
 
 
 def test_collectives_count_for_what_remains_beside_the_waiting() -> None:
@@ -121,7 +139,7 @@ def test_collectives_count_for_what_remains_beside_the_waiting() -> None:
     assert round(found.share, 2) == 0.18
     assert found.gain.predicted is not None
     assert round(found.gain.predicted, 3) == round(1 / (1 - 0.18), 3)
-    assert "for 12 % of it this rank waits" in after.verdict.summary
+    assert "for 12 % of it this rank waits" in found.title
     assert found.evidence[-1].value == 12.0
 
 
@@ -131,12 +149,11 @@ def test_where_waiting_leaves_too_little_of_the_collectives_the_next_finding_is_
 
     assert judged(before, uneven, 0).verdict.rule == "launch-bound"
     alone = judged(diagnosis(finding("exposed-communication", 0.20, 1.25)), uneven, 0)
-    doubtful = judged(
-        diagnosis(finding("exposed-communication", 0.20, 1.25), state="undetermined", summary="its gain may be nothing"), uneven, 0
-    )
+    doubtful = judged(diagnosis(finding("exposed-communication", 0.20, 1.25), state="undetermined"), uneven, 0)
     assert alone.verdict == doubtful.verdict
     assert alone.verdict.state == "undetermined"
-    assert "exposed-communication could not be judged: of 20.0 ms per step in collectives this rank waits 12.0" in alone.verdict.summary
+    assert (alone.verdict.reason.code, alone.verdict.reason.values["rule"]) == ("rule-not-judged", "exposed-communication")
+    assert alone.verdict.reason.holds(alone.not_judged[0].reason)
 
 
 def test_a_finding_that_is_smaller_than_what_nothing_explains_does_not_take_the_place_of_the_collectives() -> None:
@@ -145,7 +162,7 @@ def test_a_finding_that_is_smaller_than_what_nothing_explains_does_not_take_the_
 
     after = among_ranks(before, uneven, 0, shares={"compute": 0.4, "preprocess": 0.12, "unattributed": 0.28})
 
-    assert "28 % of the time could not be attributed" in after.verdict.summary
+    assert (after.verdict.reason.code, after.verdict.reason.values["unattributed"]) == ("unknown-is-larger", 0.28)
 
 
 def test_ranks_that_are_late_in_turn_are_said_and_none_is_named() -> None:
@@ -153,8 +170,7 @@ def test_ranks_that_are_late_in_turn_are_said_and_none_is_named() -> None:
 
     after = judged(diagnosis(finding("exposed-communication", 0.19, 1.2)), turns, 0)
 
-    assert "in each step another rank is the last" in after.verdict.summary
-    assert "batches of equal length" in after.verdict.summary
+    assert after.verdict.reason == UNEVEN_IN_TURN(pace=LAST_IN_TURN(here=None, gain=EVENING_OUT(gain=1.19)))
     assert look_at(turns, 0) is None
 
 
@@ -181,22 +197,28 @@ def test_two_of_many_ranks_prove_nothing_about_the_others() -> None:
         "compare with the 126 ranks without a trace here; where one is late, its own cause comes first"
     ]
     late = ranks(standing(36.5, 23.6, 21.6, waits=True), standing(58.1, 2.0), gain=1.56, size=128)
-    assert "of the 2 of 128 ranks here this rank is the last: its own work" in judged(diagnosis(state="healthy"), late, 1).verdict.summary
+    reason = judged(diagnosis(state="healthy"), late, 1).verdict.reason
+    assert reason.of(IS_THE_LAST)
+    assert reason.holds(RANKS_HERE(seen=2, size=128))
 
 
 def test_where_all_ranks_were_looked_at_nobody_is_sent_to_look_at_all_ranks() -> None:
-    before = diagnosis(state="undetermined", summary=f"12 % of the time is gradient_sharing, and {LATE_ONE_NOT_SEEN}")
+    before = diagnosis(state="undetermined", reason=LATE_ONE_NOT_SEEN(share=0.12, stage="gradient_sharing"))
 
     even, few = ranks(standing(70, 10), standing(70, 10)), ranks(standing(70, 10), standing(70, 10), size=128)
 
-    assert "no other rank is clearly later" in judged(before, even, 0).verdict.summary
-    assert "waits for one of the 126 without a trace here is not seen: analyze" in judged(before, few, 0).verdict.summary
+    assert judged(before, even, 0).verdict.reason == NONE_LATER(share=0.12, stage="gradient_sharing")
+    missing = LATE_ONE_MAY_BE_MISSING(share=0.12, stage="gradient_sharing", missing=126)
+    assert judged(before, few, 0).verdict.reason == missing
 
 
 def test_a_rank_that_is_the_last_in_some_steps_only_is_said_to_be_so() -> None:
     often = ranks(standing(36.5, 23.6, 21.6, waits=True), standing(58.1, 2.0), gain=1.56, last_in=3)
 
-    assert "rank 1 sets the pace of the job (the last in 3 of 5 steps): its own work" in (pace(often) or "")
+    found = pace(often)
+
+    assert found is not None
+    assert (found.code, found.values["who"], found.values["often"]) == ("sets-the-pace", "rank 1", LAST_OFTEN(times=3, steps=5))
 
 
 def test_a_little_waiting_takes_little_off_a_finding_and_leaves_it_where_it_is() -> None:

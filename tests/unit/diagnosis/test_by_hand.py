@@ -34,7 +34,8 @@ def test_the_loop_s_own_lines_may_hold_more_than_the_update_and_are_not_blamed(t
     report = report_of(tmp_path, {"after_ms": 20, "after": "", "by_hand": True})
 
     assert report["verdict"]["state"] == "undetermined"
-    assert "what the loop itself does beside its backward, most of it in line 34 (train.py)" in report["verdict"]["summary"]
+    assert report["verdict"]["code"] == "lines-beside-backward"
+    assert "line 34 (train.py)" in report["verdict"]["summary"]
     assert named(report) == []
 
 

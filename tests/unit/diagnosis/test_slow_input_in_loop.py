@@ -77,5 +77,5 @@ def test_workers_are_advised_for_what_is_no_loop_in_python_or_not_known_to_be(tm
 def test_without_counted_lines_it_is_said_that_they_are_missing(tmp_path):
     found = report(tmp_path, MADE, timed(("make", 2.4, 0)))
 
-    skipped = {row["rule"]: row["reason"] for row in found["not_judged"]}
-    assert skipped["slow-transform"].startswith("whether make (train.py:60) is a loop in Python was not seen")
+    codes = {row["rule"]: row["code"] for row in found["not_judged"]}
+    assert codes["slow-transform"] == "own-loop-not-seen"

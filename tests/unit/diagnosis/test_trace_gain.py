@@ -10,7 +10,7 @@ from slowstep.analyses.trace.recording_cost import AS_RECORDED, LESS_MOST_COST, 
 from slowstep.analyses.trace.scenarios import LARGER_BATCH, NO_INPUT_WAIT
 from slowstep.analyses.trace.tables import REPLAY, STEPS
 from slowstep.diagnosis.gain import RUN_TO_RUN
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_gain import NO_STEP_REPLAYED, NOT_REPLAYED, removed_ms, replayed_gain
 from slowstep.timeline.trace import TraceFacts
 
 MS = 1_000_000
@@ -77,7 +77,7 @@ def test_an_unjudged_scenario_has_no_gain_and_says_why() -> None:
     m = measured([100.0] * 3, [row(n, 100.0, None, not_judged="the trace has gaps") for n in range(2)] + [row(2, 100.0, 50.0)])
     gain = replayed_gain(m, NO_INPUT_WAIT, "no wait")
     assert (gain.predicted, gain.low, gain.high) == (None, None, None)
-    assert (gain.assumes, gain.unknown_because) == ("no wait", "the trace has gaps")
+    assert (gain.assumes, gain.unknown_because) == ("no wait", NOT_REPLAYED(why="the trace has gaps"))
     assert removed_ms(m, NO_INPUT_WAIT) is None
 
 
@@ -89,7 +89,7 @@ def test_few_unjudged_steps_leave_the_gain_of_the_others() -> None:
 def test_without_any_replay_the_gain_is_unknown() -> None:
     gain = replayed_gain(measured([100.0], []), LARGER_BATCH, "twice")
     assert gain.predicted is None
-    assert gain.unknown_because == "no step was replayed"
+    assert gain.unknown_because == NO_STEP_REPLAYED()
 
 
 def test_an_undeclared_scenario_is_refused() -> None:

@@ -30,7 +30,7 @@ def test_a_validation_that_fills_a_step_is_named_and_the_training_is_not_healthy
     assert found.claims == (piece(KERNELS, "validation"),)
     assert found.gain.predicted is None
     assert verdict.state == "undetermined"
-    assert "beside-the-model" in verdict.summary
+    assert (verdict.reason.code, verdict.reason.values["rule"]) == ("may-concern", NAME)
 
 
 def test_the_name_that_holds_most_is_told():

@@ -83,24 +83,31 @@ def test_a_scenario_that_was_not_replayed_leaves_the_gain_unknown_with_the_reaso
     found = finding("input-wait", waiting(30.0, replay={NO_INPUT_WAIT: "delays without a cause are 20 % of the step"}))
 
     assert (found.gain.predicted, found.gain.low, found.gain.high) == (None, None, None)
-    assert found.gain.unknown_because == "delays without a cause are 20 % of the step"
+    assert (found.gain.unknown_because.code, found.gain.unknown_because.values["why"]) == (
+        "not-replayed",
+        "delays without a cause are 20 % of the step",
+    )
     assert evidence(found, "fix saves per step").value is None
 
 
 def test_without_any_request_input_is_not_judged():
-    assert "record_function" in reason("input-wait", made_measured(facts={"framework": "pytorch"}))
+    found = reason("input-wait", made_measured(facts={"framework": "pytorch"}))
+
+    assert found.code == "no-requests"
+    assert "record_function" in found.values["remedy"]
 
 
 def test_requests_without_a_length_are_not_judged():
     loader = [{"step": n, "name": WORKERS, "start_ms": 1.0, "end_ms": 1.0} for n in range(10)]
 
-    assert "no length" in reason("input-wait", made_measured(tables={"loader": loader}))
+    assert reason("input-wait", made_measured(tables={"loader": loader})).code == "requests-without-length"
 
 
 def test_few_launches_in_the_trace_leave_a_small_wait_unjudged_and_a_large_one_found():
     seen = {"coverage": {"kernels_with_launch": 0.85}}
 
-    assert "85 %" in reason("input-wait", waiting(1.0, gaps=idle(5.1), **seen))
+    found = reason("input-wait", waiting(1.0, gaps=idle(5.1), **seen))
+    assert (found.code, found.values["share"]) == ("launches-missing", 0.85)
     assert judged("input-wait", waiting(1.0, gaps=idle(4.9), **seen)) is None
     assert finding("input-wait", waiting(30.0, **seen)).share == pytest.approx(0.30)
 
@@ -189,7 +196,7 @@ def test_gaps_inside_steps_waits_for_input_and_run_dry_time_are_left_to_others(g
 
 
 def test_one_step_has_nothing_between():
-    assert "one step" in reason("gaps-between-steps", made_measured(steps=1))
+    assert reason("gaps-between-steps", made_measured(steps=1)).code == "one-step"
 
 
 # launch-bound
@@ -290,8 +297,12 @@ def test_gaps_between_steps_are_no_launching():
 def test_without_calls_of_the_runtime_gaps_are_not_judged(rule):
     unseen = {"recorded": EVERYTHING - {"runtime"}, "coverage": {"kernels_with_launch": None}, "tables": {"gaps": idle(5.1)}}
 
-    assert "ProfilerActivity.CUDA" in reason(rule, made_measured(facts={"framework": "pytorch"}, **unseen))
-    assert "nsys profile" in reason(rule, made_measured(facts={"format": "Nsight Systems export"}, **unseen))
+    torch, nsys = (
+        reason(rule, made_measured(facts=facts, **unseen)) for facts in ({"framework": "pytorch"}, {"format": "Nsight Systems export"})
+    )
+    assert torch.code == nsys.code == "no-runtime-calls"
+    assert "ProfilerActivity.CUDA" in torch.values["remedy"]
+    assert "nsys profile" in nsys.values["remedy"]
 
 
 @pytest.mark.parametrize("rule", ["launch-bound", "gaps-between-steps"])
@@ -301,5 +312,5 @@ def test_a_device_that_hardly_idles_is_clean_whatever_its_gaps_come_from(rule):
 
 @pytest.mark.parametrize("rule", ["launch-bound", "gaps-between-steps"])
 def test_a_trace_without_the_devices_work_is_not_judged_and_one_without_any_device_is_clean(rule):
-    assert "no work of the device" in reason(rule, made_measured(has_device=False, facts={"vendor": "nvidia"}))
+    assert reason(rule, made_measured(has_device=False, facts={"vendor": "nvidia"})).code == "no-device-work"
     assert judged(rule, made_measured(has_device=False)) is None

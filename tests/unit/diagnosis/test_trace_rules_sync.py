@@ -256,7 +256,7 @@ def test_large_copies_beside_kernels_are_healthy():
 
 
 def test_exposed_copies_of_unknown_size_are_not_judged():
-    assert "how large" in reason("large-readback", large(0.0, 8.0, bytes=None))
+    assert reason("large-readback", large(0.0, 8.0, bytes=None)).code == "sizes-not-traced"
     assert judged("large-readback", large(0.0, 2.0, bytes=None)) is None
 
 
@@ -265,7 +265,7 @@ def test_exposed_copies_of_unknown_size_are_not_judged():
 
 @pytest.mark.parametrize("rule", ["host-sync", "readback-every-step", "large-readback"])
 def test_a_trace_without_the_devices_work_is_not_judged_and_one_without_any_device_is_clean(rule):
-    assert "no work of the device" in reason(rule, made_measured(has_device=False, facts={"vendor": "amd"}))
+    assert reason(rule, made_measured(has_device=False, facts={"vendor": "amd"})).code == "no-device-work"
     assert judged(rule, made_measured(has_device=False)) is None
 
 
@@ -274,6 +274,7 @@ def test_without_calls_of_the_runtime_nothing_is_known_of_waits(rule):
     unseen = {"recorded": EVERYTHING - {"runtime"}, "coverage": {"kernels_with_launch": None}}
     idle = {share: gaps_of(share, stage=UNATTRIBUTED, part=NO_LAUNCH) for share in (2.9, 3.1)}
 
-    assert "runtime" in reason(rule, made_measured(tables={"gaps": idle[3.1]}, **unseen))
-    assert "80 %" in reason(rule, made_measured(tables={"gaps": idle[3.1]}, coverage={"kernels_with_launch": 0.8}))
+    assert reason(rule, made_measured(tables={"gaps": idle[3.1]}, **unseen)).code == "no-runtime-calls"
+    few = reason(rule, made_measured(tables={"gaps": idle[3.1]}, coverage={"kernels_with_launch": 0.8}))
+    assert (few.code, few.values["share"]) == ("launches-missing", 0.8)
     assert judged(rule, made_measured(tables={"gaps": idle[2.9]}, **unseen)) is None

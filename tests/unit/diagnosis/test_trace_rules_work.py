@@ -21,6 +21,7 @@ from slowstep.analyses.trace.scenarios import (
 from slowstep.diagnosis.engine import rules
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged
 from slowstep.findings import Finding, NotJudged
+from slowstep.reasons import Reason
 
 SYNC = dry_part("cudaStreamSynchronize", "f (train.py:55)")
 FREE = dry_part("cudaFree")
@@ -40,7 +41,7 @@ def finding(rule: str, m: TraceMeasurements) -> Finding:
     return answer.finding
 
 
-def reason(rule: str, m: TraceMeasurements) -> str:
+def reason(rule: str, m: TraceMeasurements) -> Reason:
     answer = judge(rule, m)
     assert isinstance(answer, NotJudged), answer
     assert answer.rule == rule
@@ -67,7 +68,10 @@ def test_a_trace_without_a_device_is_none_of_a_device_rules_business(rule):
 
 @pytest.mark.parametrize("rule", [*DEVICE_RULES, "recompilation", "exposed-communication", "small-collectives"])
 def test_a_trace_that_left_the_devices_work_out_is_not_judged(rule):
-    assert "ProfilerActivity.CUDA" in reason(rule, made_measured(has_device=False, facts={"vendor": "nvidia"} | TORCH))
+    found = reason(rule, made_measured(has_device=False, facts={"vendor": "nvidia"} | TORCH))
+
+    assert found.code == "no-device-work"
+    assert "ProfilerActivity.CUDA" in found.values["remedy"]
 
 
 @pytest.mark.parametrize("rule", [*DEVICE_RULES, "recompilation", "exposed-communication", "small-collectives"])
@@ -138,12 +142,14 @@ def test_unknown_places_are_not_judged():
 
     m = made_measured(ledger={LAUNCH: 6.0}, tables={"operators": operators, "gaps": gaps(6.0)})
 
-    assert "where operators ran" in reason("operation-on-host", m)
+    assert reason("operation-on-host", m).code == "places-not-traced"
     assert judge("operation-on-host", made_measured(tables={"operators": operators})) is None
 
 
 def test_kernels_without_launches_leave_the_host_unknown():
-    assert "83 %" in reason("operation-on-host", on_host(1.0, coverage={"kernels_with_launch": 0.83}))
+    found = reason("operation-on-host", on_host(1.0, coverage={"kernels_with_launch": 0.83}))
+
+    assert (found.code, found.values["share"]) == ("launches-missing", 0.83)
     assert judge("operation-on-host", made_measured(coverage={"kernels_with_launch": 0.83})) is None
 
 
@@ -151,9 +157,9 @@ def test_kernels_without_launches_leave_the_host_unknown():
 
 
 ONE_STEP = [
-    ({"steps": 1, "mark": "window"}, "the trace marks no steps"),
-    ({"steps": 1, "chosen_of": 4}, "analyze the trace without --step"),
-    ({"steps": 1}, "profile at least three steps"),
+    ({"steps": 1, "mark": "window"}, "no-marks"),
+    ({"steps": 1, "chosen_of": 4}, "one-step-chosen"),
+    ({"steps": 1}, "one-step"),
 ]
 
 
@@ -196,14 +202,14 @@ def test_compiling_in_one_step_of_ten_is_uncertain_and_not_hidden():
     assert found.share_low < 0.03
 
 
-@pytest.mark.parametrize(("given", "said"), ONE_STEP, ids=["no marks", "chosen", "one"])
-def test_compiling_that_may_be_the_first_is_not_judged(given, said):
+@pytest.mark.parametrize(("given", "code"), ONE_STEP, ids=["no marks", "chosen", "one"])
+def test_compiling_that_may_be_the_first_is_not_judged(given, code):
     m = made_measured(ledger={LAUNCH: 45.0}, tables={"compilations": compiled(40.0, steps=1)}, **given)
 
     answer = judge("recompilation", m)
 
     assert isinstance(answer, NotJudged)
-    assert said in answer.reason
+    assert answer.reason.code == code
 
 
 def test_compiling_beside_a_busy_device_costs_nothing():
@@ -223,7 +229,10 @@ def test_without_a_device_compiling_is_found_on_the_host():
 def test_a_trace_of_the_device_alone_does_not_tell_of_compiling():
     shown = {"recorded": {"device", "runtime"}, "facts": TORCH}
 
-    assert "TORCH_LOGS=recompiles" in reason("recompilation", made_measured(ledger={LAUNCH: 3.0}, tables={"gaps": gaps(3.0)}, **shown))
+    found = reason("recompilation", made_measured(ledger={LAUNCH: 3.0}, tables={"gaps": gaps(3.0)}, **shown))
+
+    assert found.code == "compiling-not-traced"
+    assert "TORCH_LOGS=recompiles" in found.values["remedy"]
     assert judge("recompilation", made_measured(**shown)) is None
 
 
@@ -274,14 +283,14 @@ def test_a_float16_training_without_operators_is_not_judged():
     idle = {"ledger": {LAUNCH: 3.0}, "recorded": {"device", "runtime"}}
     m = made_measured(tables={"kernels": [HALF], "gaps": gaps(3.0)}, **idle)
 
-    assert "no operators" in reason("loss-scaling-gaps", m)
+    assert reason("loss-scaling-gaps", m).code == "no-operators-of-scaler"
 
 
 def test_tensorflows_loss_scaling_is_not_judged():
     tables = {"kernels": [HALF], "gaps": gaps(3.0)}
     m = made_measured(ledger={LAUNCH: 3.0}, tables=tables, facts={"framework": "tensorflow"})
 
-    assert "TensorFlow" in reason("loss-scaling-gaps", m)
+    assert reason("loss-scaling-gaps", m).code == "scaling-not-told-apart"
 
 
 def test_a_training_in_another_precision_needs_no_scaler():
@@ -321,14 +330,14 @@ def test_allocating_of_less_than_three_percent_is_no_finding():
     assert isinstance(judge("allocator-churn", churned(2.1)), Judged)
 
 
-@pytest.mark.parametrize(("given", "said"), ONE_STEP, ids=["no marks", "chosen", "one"])
-def test_allocating_that_may_be_the_first_calls_own_is_not_judged(given, said):
+@pytest.mark.parametrize(("given", "code"), ONE_STEP, ids=["no marks", "chosen", "one"])
+def test_allocating_that_may_be_the_first_calls_own_is_not_judged(given, code):
     found = gaps(60.0, call="cudaFree", operator="aten::conv2d")[:1]
 
     answer = judge("allocator-churn", made_measured(ledger={LAUNCH: 60.0}, tables={"gaps": found}, **given))
 
     assert isinstance(answer, NotJudged)
-    assert said in answer.reason
+    assert answer.reason.code == code
 
 
 def test_allocating_in_one_step_of_several_is_uncertain():
@@ -358,7 +367,7 @@ def test_every_runtimes_calls_are_known(call):
 def test_without_runtime_calls_allocating_is_not_judged():
     m = made_measured(ledger={LAUNCH: 3.0}, recorded=EVERYTHING - {"runtime"}, tables={"gaps": gaps(3.0)})
 
-    assert "runtime" in reason("allocator-churn", m)
+    assert reason("allocator-churn", m).code == "no-runtime-calls"
 
 
 # exposed-communication and small-collectives
@@ -436,7 +445,7 @@ def test_how_many_small_collectives_a_step_has_is_not_known_of_a_trace_without_s
     answer = judge("small-collectives", m)
 
     assert isinstance(answer, NotJudged)
-    assert "the trace marks no steps" in answer.reason
+    assert answer.reason.code == "no-marks"
 
 
 def test_small_collectives_that_are_the_lesser_part_claim_their_piece():
@@ -453,6 +462,6 @@ def test_few_small_collectives_large_ones_and_barriers_are_no_finding():
 
 
 def test_collectives_of_unknown_size_are_not_judged_where_they_would_matter():
-    assert "record_shapes=True" in reason("small-collectives", sharing(collective(800, 200.0, None), facts=TORCH))
+    assert reason("small-collectives", sharing(collective(800, 200.0, None), facts=TORCH)).code == "collective-sizes-not-traced"
     assert judge("small-collectives", sharing(collective(100, 200.0, None))) is None
     assert judge("small-collectives", sharing(collective(800, 20.0, None))) is None

@@ -9,12 +9,15 @@ import pytest
 from made_measured_traces import made_measured
 from made_parts import span_part
 from slowstep.analyses.trace.parts import COLLECTIVES, COPIES, INPUT_WAIT, KERNELS, NO_LAUNCH
+from slowstep.analyses.trace.whole_steps import COPY_AGAIN, LAUNCHES_LOST, LEFT_OUT, ONE_STEP_IS, PARTLY_RECORDED
 from slowstep.diagnosis import trace_engine
+from slowstep.diagnosis.law import RULE_NOT_JUDGED
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_doubts import is_inference
-from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.diagnosis.trace_doubts import ABOUT_WHAT_RAN, CLOCKS_DIFFER, FEW_LEFT, FEW_TRACED, NO_BACKWARD, is_inference
+from slowstep.diagnosis.trace_engine import BY_RECORDING, CHOSEN_STEP, FIXES_SAVE_TOO_LITTLE, LATE_ONE_NOT_SEEN, diagnose_trace
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.parts import Part
+from slowstep.reasons import Wording
 
 
 def finding(rule: str, predicted: float | None, *, part: Part = INPUT_WAIT, stage: str = "preprocess", share: float = 0.3) -> Judged:
@@ -68,36 +71,36 @@ def test_nothing_found_is_healthy(answering):
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "code"),
     [
-        ({"training": False}, "no backward"),
-        ({"steps": 1}, "1 whole step"),
-        ({"ledger": {NO_LAUNCH: 20.0}}, "20 % of the time"),
-        ({"ledger": {NO_LAUNCH: 20.0}, "coverage": {"kernels_with_launch": 0.5}}, "50 % of the kernels"),
+        ({"training": False}, "no-backward"),
+        ({"steps": 1}, "few-traced"),
+        ({"ledger": {NO_LAUNCH: 20.0}}, "unattributed-time"),
+        ({"ledger": {NO_LAUNCH: 20.0}, "coverage": {"kernels_with_launch": 0.5}}, "few-launches"),
     ],
     ids=["inference", "one step", "unattributed", "without launches"],
 )
-def test_what_cannot_be_known_is_undetermined(answering, more, said):
+def test_what_cannot_be_known_is_undetermined(answering, more, code):
     answering(None)
 
     verdict = diagnose_trace(made_measured(**more)).verdict
 
-    assert (verdict.state, verdict.healthy) == ("undetermined", None)
-    assert said in verdict.summary
+    assert (verdict.state, verdict.healthy, verdict.reason.code) == ("undetermined", None, code)
 
 
 def test_a_large_part_of_unknown_gain_is_not_healthy(answering):
     answering(finding("unknown", None))
 
-    assert "would gain is not known" in diagnose_trace(made_measured()).verdict.summary
+    assert diagnose_trace(made_measured()).verdict.reason.code == "gain-not-known"
 
 
 def test_a_rule_that_could_not_judge_a_large_stage_is_not_healthy(answering):
-    answering(NotJudged(rule="rule-0", reason="the trace has no shapes"))
+    no_shapes = Wording("no-shapes", "the trace has no shapes")()
+    answering(NotJudged(rule="rule-0", reason=no_shapes))
 
-    summary = diagnose_trace(made_measured(rest=KERNELS)).verdict.summary
+    reason = diagnose_trace(made_measured(rest=KERNELS)).verdict.reason
 
-    assert "the trace has no shapes" in summary
+    assert reason == RULE_NOT_JUDGED(rule="rule-0", where=None, reason=no_shapes)
 
 
 def test_clocks_that_differ_leave_the_verdict_open_whatever_was_found(answering):
@@ -106,7 +109,7 @@ def test_clocks_that_differ_leave_the_verdict_open_whatever_was_found(answering)
     verdict = diagnose_trace(made_measured(coverage={"clocks_differ": "the device's clock is behind by 3 ms"})).verdict
 
     assert (verdict.state, verdict.healthy) == ("undetermined", None)
-    assert "the device's clock is behind by 3 ms; trace again" in verdict.summary
+    assert verdict.reason == CLOCKS_DIFFER(how="the device's clock is behind by 3 ms")
 
 
 def uneven(predicted: float | None, share: float) -> Judged:
@@ -124,8 +127,8 @@ def test_what_takes_much_time_in_some_steps_only_is_not_judged_and_says_so(answe
     # Of what gains little at most nothing is left open; of what nobody knows, all.
     assert (diagnosis.verdict.state == "undetermined") == (predicted is None)
     assert [skipped.rule for skipped in diagnosis.not_judged] == ["now-and-then"]
-    assert "0 % to 99 % of the time" in diagnosis.not_judged[0].reason
-    assert "trace more steps" in diagnosis.not_judged[0].reason
+    (reason,) = (row.reason for row in diagnosis.not_judged)
+    assert (reason.code, reason.values["low"], reason.values["high"]) == ("steps-differ", 0.0, pytest.approx(0.99))
 
 
 @pytest.mark.parametrize(("predicted", "share"), [(1.0, 0.9), (1.05, 0.09)])
@@ -145,67 +148,66 @@ def test_what_only_its_profiler_makes_slow_is_said_and_not_claimed(answering, re
     assert diagnosis.findings == ()
     assert diagnosis.verdict.state == "healthy"
     assert [row.rule for row in diagnosis.not_judged] == ["launch-bound"] * said
-    assert all("30 % to 60 % of the host's time" in row.reason for row in diagnosis.not_judged)
+    assert all(row.reason == BY_RECORDING(title=slow.finding.title, low=0.3, high=0.6) for row in diagnosis.not_judged)
 
 
 def test_small_gains_that_are_large_together_are_not_healthy(answering):
     answering(finding("one", 1.07, part=span_part("output", "a")), finding("two", 1.07, part=span_part("output", "b")))
 
-    assert "all together predict 1.15x" in diagnose_trace(made_measured()).verdict.summary
+    reason = diagnose_trace(made_measured()).verdict.reason
+    assert (reason.code, reason.values["gain"]) == ("all-together", pytest.approx(1 / (2 / 1.07 - 1)))
 
 
-@pytest.mark.parametrize(("part", "said"), [(COLLECTIVES, "all ranks"), (COPIES["h2d"], "too little")], ids=["collectives", "copies"])
-def test_much_time_beside_the_model_is_not_healthy_though_no_finding_gains_enough(answering, part, said):
+@pytest.mark.parametrize(
+    ("part", "wording"), [(COLLECTIVES, LATE_ONE_NOT_SEEN), (COPIES["h2d"], FIXES_SAVE_TOO_LITTLE)], ids=["collectives", "copies"]
+)
+def test_much_time_beside_the_model_is_not_healthy_though_no_finding_gains_enough(answering, part, wording):
     answering(finding("small", 1.05, stage=part.stage, part=part))
 
     verdict = diagnose_trace(made_measured(ledger={part: 30.0})).verdict
 
     assert verdict.state == "undetermined"
-    assert f"30 % of the time is {part.stage}" in verdict.summary
-    assert said in verdict.summary
+    assert (verdict.reason.wording, verdict.reason.values["stage"]) == (wording, part.stage)
+    assert verdict.reason.values["share"] == pytest.approx(0.3)
 
 
 def test_much_time_beside_the_model_is_not_healthy_without_any_finding(answering):
     answering(None)
 
-    assert "no fix for it is known" in diagnose_trace(made_measured(ledger={span_part("store", "checkpoint"): 30.0})).verdict.summary
+    assert diagnose_trace(made_measured(ledger={span_part("store", "checkpoint"): 30.0})).verdict.reason.code == "no-fix-for-stage"
 
 
 def test_findings_of_an_inference_are_still_listed_and_where_there_are_none_none_are_spoken_of(answering):
     answering(finding("large", 1.4))
     diagnosis = diagnose_trace(made_measured(training=False))
     assert [f.rule for f in diagnosis.findings] == ["large"]
-    assert diagnosis.verdict.summary.endswith("the findings below are about what ran")
+    assert diagnosis.verdict.reason == ABOUT_WHAT_RAN(reason=NO_BACKWARD())
 
     answering()
-    assert "findings" not in diagnose_trace(made_measured(training=False)).verdict.summary
+    assert diagnose_trace(made_measured(training=False)).verdict.reason == NO_BACKWARD()
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"facts": {"complete": False}}, "the file is cut off, so it cannot be told whether it trains: copy the file again"),
-        ({"steps": 0}, "the trace holds no whole step, so it cannot be told whether it trains"),
-    ],
+    ("given", "code"),
+    [({"facts": {"complete": False}}, "cut-off-trains"), ({"steps": 0}, "no-step-trains")],
     ids=["cut off", "no step"],
 )
-def test_what_shows_a_part_of_a_trace_is_not_called_an_inference(answering, given, said):
+def test_what_shows_a_part_of_a_trace_is_not_called_an_inference(answering, given, code):
     answering()
     facts = {"framework": "pytorch"} | given.pop("facts", {})
 
     m = made_measured(training=False, facts=facts, **given)
 
-    assert said in diagnose_trace(m).verdict.summary
-    assert "inference" not in diagnose_trace(m).verdict.summary
+    assert diagnose_trace(m).verdict.reason.code == code
     assert not is_inference(m)
 
 
 def test_a_file_that_is_cut_off_before_its_marks_is_to_be_copied_again(answering):
     answering()
 
-    summary = diagnose_trace(made_measured(steps=1, mark="window", facts={"complete": False})).verdict.summary
+    reason = diagnose_trace(made_measured(steps=1, mark="window", facts={"complete": False})).verdict.reason
 
-    assert "the file is cut off, and no whole step of it is left: copy the file again" in summary
+    assert reason.code == "cut-off-no-step"
 
 
 def chosen(**more):
@@ -216,20 +218,19 @@ def chosen(**more):
 def test_a_step_that_was_chosen_may_have_a_bottleneck_of_its_own_and_is_never_healthy(answering):
     answering(finding("large", 1.4))
     verdict = diagnose_trace(chosen()).verdict
-    assert (verdict.state, verdict.rule) == ("bottleneck", "large")
-    assert verdict.summary == "in the one step that you chose (5, of 4): large is there"
+    assert (verdict.state, verdict.rule, verdict.reason) == ("bottleneck", "large", None)
+    assert verdict.scope == CHOSEN_STEP(number=5, of=4)
 
     answering()
     verdict = diagnose_trace(chosen()).verdict
-    assert (verdict.state, verdict.healthy) == ("undetermined", None)
-    assert verdict.summary.startswith("undetermined in the one step that you chose (5, of 4), because ")
-    assert "analyze the trace without --step" in verdict.summary
+    assert (verdict.state, verdict.healthy, verdict.reason.code) == ("undetermined", None, "nothing-in-chosen-step")
+    assert verdict.scope == CHOSEN_STEP(number=5, of=4)
 
 
 def test_the_one_step_of_a_trace_is_not_enough_whether_it_was_chosen_or_not(answering):
     answering(finding("large", 1.4))
 
-    assert "the trace holds 1 whole step" in diagnose_trace(made_measured(steps=1, chosen_of=1)).verdict.summary
+    assert diagnose_trace(made_measured(steps=1, chosen_of=1)).verdict.reason == FEW_TRACED(steps=1)
 
 
 def test_a_gain_beyond_its_own_part_leaves_no_stage_more_than_the_step_that_is_left(answering):
@@ -238,7 +239,9 @@ def test_a_gain_beyond_its_own_part_leaves_no_stage_more_than_the_step_that_is_l
     diagnosis = diagnose_trace(made_measured(ledger={INPUT_WAIT: 10.0}))
 
     assert diagnosis.next is not None
-    assert diagnosis.next.predicted == "compute, 50.0 of 50.0 ms per step"
+    found = diagnosis.next.predicted
+    assert (found.code, found.values["stage"]) == ("stage-left", "compute")
+    assert (found.values["left_ns"], found.values["rest_ns"]) == (pytest.approx(50e6), pytest.approx(50e6))
 
 
 @pytest.mark.parametrize(("unknown_ms", "said"), [(9.0, False), (0.0, True)])
@@ -257,16 +260,16 @@ def test_where_no_stage_has_any_time_none_is_the_largest(answering):
 
 
 @pytest.mark.parametrize(
-    ("notes", "advice"),
+    ("notes", "wording"),
     [
-        ((), "trace at least 3"),
-        (("step 4 is left out: copy the file again",), "see what was left out, and why"),
-        (("step 4, the last one, is left out: the profiler recorded only a part of it",), "trace at least 3"),
+        ((), FEW_TRACED),
+        ((LEFT_OUT(steps=ONE_STEP_IS(number=4), why=LAUNCHES_LOST(remedy=COPY_AGAIN)),), FEW_LEFT),
+        ((PARTLY_RECORDED(number=4, end="last"),), FEW_TRACED),
     ],
 )
-def test_too_few_steps_are_to_be_traced_again_or_what_was_left_out_is_to_be_looked_at(answering, notes, advice):
+def test_too_few_steps_are_to_be_traced_again_or_what_was_left_out_is_to_be_looked_at(answering, notes, wording):
     answering()
 
     verdict = diagnose_trace(replace(made_measured(steps=1), notes=notes)).verdict
 
-    assert advice in verdict.summary
+    assert verdict.reason == wording(steps=1)

@@ -15,7 +15,9 @@ from slowstep.analyses.measurements import Measurements, measure
 from slowstep.diagnosis import engine
 from slowstep.diagnosis import healthy as verdicts
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
-from slowstep.diagnosis.healthy import combined_gain, more_blocked
+from slowstep.diagnosis.healthy import BLOCKED_INSIDE, MOST_IN_LINE, PLAY_LESS, combined_gain, more_blocked
+from slowstep.diagnosis.law import RULE_NOT_JUDGED
+from slowstep.diagnosis.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.rules import (
     double_precision,
@@ -27,8 +29,10 @@ from slowstep.diagnosis.rules import (
 )
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.parts import BODY, NOT_ATTRIBUTED, CodePlace, Part, PartKind
+from slowstep.reasons import Wording
 from slowstep.sources.recording import SOURCE
-from slowstep.units import format_duration
+
+DARK, LOUD = Wording("dark", "it was dark")(), Wording("loud", "it was loud")()
 
 
 @pytest.fixture(scope="module")
@@ -121,8 +125,8 @@ def test_several_small_findings_that_gain_a_tenth_together_are_undetermined(monk
     verdict = _diagnose(monkeypatch, healthy, _judged(healthy, "a", 1.07, 1.04), _judged(healthy, "b", 1.06, 1.04)).verdict
 
     assert verdict.state == "undetermined"
-    # 1 / (1/1.07 + 1/1.06 - 1)
-    assert "1.14x" in verdict.summary
+    assert verdict.reason.code == "all-together"
+    assert verdict.reason.values["gain"] == pytest.approx(1 / (1 / 1.07 + 1 / 1.06 - 1), rel=0.01)
 
 
 def test_gains_are_limited_by_what_binds_beside_both(monkeypatch, healthy):
@@ -169,19 +173,19 @@ def test_what_may_claim_less_than_3_percent_is_no_finding_and_forbids_a_healthy_
     assert one.findings == other.findings == ()
     assert one.verdict.state == "healthy"
     assert other.verdict.state == "undetermined"
-    assert "2 % to 40 %" in other.verdict.summary
+    assert (other.verdict.reason.code, other.verdict.reason.values["low"]) == ("share-too-wide", 0.02)
 
 
 @pytest.mark.parametrize(("stages", "state"), [(("compute",), "undetermined"), (("store", "output"), "healthy")])
 def test_an_unjudged_rule_forbids_a_healthy_verdict_where_its_stage_holds_a_tenth(monkeypatch, healthy, stages, state):
-    verdict = _diagnose(monkeypatch, healthy, NotJudged(rule="r0", reason="it was dark"), stages=stages).verdict
+    verdict = _diagnose(monkeypatch, healthy, NotJudged(rule="r0", reason=DARK), stages=stages).verdict
 
     assert verdict.state == state
-    assert ("it was dark" in verdict.summary) == (state == "undetermined")
+    assert verdict.reason.holds(DARK) == (state == "undetermined")
 
 
 def test_an_unjudged_rule_does_not_hide_a_bottleneck(monkeypatch, healthy):
-    diagnosis = _diagnose(monkeypatch, healthy, NotJudged(rule="r0", reason="it was dark"), _judged(healthy, "a", 1.5, 1.3))
+    diagnosis = _diagnose(monkeypatch, healthy, NotJudged(rule="r0", reason=DARK), _judged(healthy, "a", 1.5, 1.3))
 
     assert diagnosis.verdict.state == "bottleneck"
     assert [row.rule for row in diagnosis.not_judged] == ["r0"]
@@ -194,7 +198,9 @@ def test_with_few_steps_even_a_large_gain_is_undetermined(monkeypatch, tmp_path)
 
     assert (diagnosis.verdict.state, diagnosis.verdict.stage, diagnosis.next) == ("undetermined", "output", None)
     assert [(finding.rule, finding.gain.predicted, finding.gain.low) for finding in diagnosis.findings] == [("a", None, None)]
-    assert f"record 200 or more, about {format_duration(200 * float(few.step_ns.mean()))}" in diagnosis.verdict.summary
+    reason = diagnosis.verdict.reason
+    assert (reason.code, reason.values["count"], reason.values["enough"]) == ("few-steps", few.steps.count, 200)
+    assert reason.values["enough_ns"] == pytest.approx(200 * few.step_ns.mean())
 
 
 def _counterfactual(case: Case, worse: Case | None = None, better: Case | None = None, ratio: float = 1.0) -> Counterfactual:
@@ -312,7 +318,7 @@ def test_a_gain_is_unknown_where_nothing_would_be_left_of_a_step(healthy, share)
     gain = predict(healthy, _counterfactual(Case(removed_ns=healthy.step_ns * share)))
 
     assert (gain.predicted, gain.low, gain.high) == (None, None, None)
-    assert gain.unknown_because == "nothing would be left of a step"
+    assert gain.unknown_because.code == "nothing-left-of-step"
 
 
 def test_beside_others_a_time_without_delay_that_cannot_be_ends_no_interval(healthy):
@@ -395,7 +401,7 @@ def test_what_leaves_the_verdict_open_is_what_the_next_experiment_tells(monkeypa
 
     # It could not judge the largest stage, but that is not what the verdict says.
     def other(number: int) -> NotJudged:
-        return NotJudged(rule=f"r{number}", reason="all steps had the same size", lever="batch-size=128")
+        return NotJudged(rule=f"r{number}", reason=DARK, lever="batch-size=128")
 
     open_ones = [
         _diagnose(monkeypatch, healthy, *answers, other(len(answers)))
@@ -407,11 +413,11 @@ def test_what_leaves_the_verdict_open_is_what_the_next_experiment_tells(monkeypa
 
 
 def test_of_several_rules_that_could_not_judge_the_one_that_an_experiment_helps_is_named(monkeypatch, healthy):
-    skipped = [NotJudged(rule="r0", reason="nothing was timed"), NotJudged(rule="r1", reason="one size only", lever="batch-size=32")]
+    skipped = [NotJudged(rule="r0", reason=DARK), NotJudged(rule="r1", reason=LOUD, lever="batch-size=32")]
 
     diagnosis = _diagnose(monkeypatch, healthy, *skipped)
 
-    assert "r1 could not be judged: one size only" in diagnosis.verdict.summary
+    assert diagnosis.verdict.reason == RULE_NOT_JUDGED(rule="r1", where=None, reason=LOUD)
     assert diagnosis.telling == "batch-size=32"
 
 
@@ -447,7 +453,7 @@ def test_input_of_which_a_fix_leaves_most_is_not_called_healthy(monkeypatch, tmp
     )
 
     diagnosis = _diagnose(monkeypatch, m, finding)
-    assert diagnosis.verdict.state == state, diagnosis.verdict.summary
+    assert diagnosis.verdict.state == state, diagnosis.verdict.reason
     assert diagnosis.telling == ("mock-loader" if state == "undetermined" else None)
 
 
@@ -459,8 +465,8 @@ def test_no_faster_input_is_advised_for_what_the_model_itself_writes(monkeypatch
     )
 
     diagnosis = _diagnose(monkeypatch, replace(m, ledger=replace(m.ledger, parts=parts)), None)
-    assert "is roll-out: generate (train.py:26) (preprocess)" in diagnosis.verdict.summary
-    assert "keys and values cached" in diagnosis.verdict.summary
+    reason = diagnosis.verdict.reason
+    assert (reason.code, reason.values["stage"], reason.values["remedy"]) == ("no-fix-known", "preprocess", PLAY_LESS)
     assert diagnosis.telling is None
 
 
@@ -473,8 +479,7 @@ def test_a_roll_out_is_not_called_the_models_work(monkeypatch, healthy):
 
     verdict = _diagnose(monkeypatch, m, None).verdict
     assert verdict.state == "undetermined"
-    assert "roll-out: lines 5-9 (train.py), where stack samples cannot tell its models from an environment" in verdict.summary
-    assert "slowstep.span('environment', stage='preprocess')" in verdict.summary
+    assert (verdict.reason.code, verdict.reason.values["remedy"]) == ("rolled-out", NAME_ENVIRONMENT)
 
 
 def test_a_finding_that_is_folded_keeps_what_it_advises(tmp_path):
@@ -495,9 +500,9 @@ def test_what_is_left_fits_into_the_step_that_is_left(healthy, kept):
     found = engine._next(healthy, Judged(finding=finding, counterfactual=whole))
 
     assert found is not None
-    held, rest = (float(word) for word in found.predicted.split(", ")[1].removesuffix(" ms per step").split(" of "))
-    assert held <= rest
-    assert rest == pytest.approx(healthy.step_ns.mean() * kept / 1e6, abs=0.1)
+    left = found.predicted.values
+    assert left["left_ns"] <= left["rest_ns"]
+    assert left["rest_ns"] == pytest.approx(healthy.step_ns.mean() * kept)
 
 
 @pytest.mark.parametrize(("stage", "share", "blocked", "doubted"), [
@@ -509,4 +514,6 @@ def test_a_finding_about_computing_gives_way_where_nobody_computes_for_more_of_t
 
     doubt = more_blocked(m, first)
 
-    assert (doubt is not None and "blocked inside its steps, most of it in train.py:22" in doubt.why) == doubted
+    assert (doubt is not None) == doubted
+    if doubt is not None:
+        assert doubt.reason == BLOCKED_INSIDE(share=blocked, most=MOST_IN_LINE(line="train.py:22"))

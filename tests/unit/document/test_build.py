@@ -14,9 +14,15 @@ from slowstep.document.report import NO_THROUGHPUT, faults, unseen_row
 from slowstep.document.sections import ExperimentSection, RankSection, Sections
 from slowstep.faults import Fault
 from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict
+from slowstep.parts import Part, PartKind
+from slowstep.reasons import Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 
-HEALTHY = Verdict(state="healthy", stage="compute", healthy=True, rule=None, summary="nothing worth 10 % was found")
+WORTH_NOTHING = Wording("nothing-found", "nothing worth 10 % was found")
+PROVED = Wording("proved", "the experiment proved one")
+NOT_KNOWN = Wording("not-known", "it is not known")
+HEALTHY = Verdict(state="healthy", stage="compute", healthy=True, rule=None, reason=WORTH_NOTHING())
+PRINTING = Part("output", PartKind.FUNCTION, "print")
 FINDING = Finding(
     rule="chatty-logging",
     stage="output",
@@ -24,7 +30,7 @@ FINDING = Finding(
     share=0.05,
     share_low=0.04,
     share_high=0.06,
-    claims=("print",),
+    claims=(PRINTING,),
     evidence=(Evidence(name="printing", value=0.05, unit="share of window", threshold=0.03),),
     gain=Gain(predicted=1.05, low=1.04, high=1.06, assumes="nothing is printed"),
     fixes=(Fix(text="print once in 50 steps"),),
@@ -54,7 +60,7 @@ def an_experiment(**changes: Any) -> ExperimentSection:
     sandbox = {"kind": "overlay", "claims": "no file changed", "warnings": [], "write_ratio": None}
     facts: Any = dict.fromkeys(("seed", "steps_per_block", "reached", "took_s", "exit_code", "trustworthy", "distrust", "foreign_share"))
     facts |= {"precision": 0.05, "budget_s": 60.0, "ended_by": "budget", "sandbox": sandbox}
-    return ExperimentSection(**({"facts": facts, "rows": (), "measured": {}, "summary": None, "health": (row("tried"),)} | changes))
+    return ExperimentSection(**({"facts": facts, "rows": (), "measured": {}, "proof": None, "health": (row("tried"),)} | changes))
 
 
 def test_a_training_alone_has_a_valid_report_of_its_own_sections(sections):
@@ -91,15 +97,14 @@ def test_a_measured_gain_stands_beside_the_predicted_one_of_its_rule(sections):
 
 
 def test_what_an_experiment_proved_is_said_of_a_training_in_which_no_rule_saw_it(sections):
-    proof = an_experiment(summary="the experiment proved one")
-    open_verdict = replace(HEALTHY, state="undetermined", healthy=None, summary="undetermined, because it is not known")
+    proof = an_experiment(proof=PROVED())
+    open_verdict = replace(HEALTHY, state="undetermined", healthy=None, reason=NOT_KNOWN())
 
     healthy = build(sections, experiment=proof)
     undetermined = build(sections.with_diagnosis(replace(sections.diagnosis, verdict=open_verdict)), experiment=proof)
 
-    assert healthy["verdict"]["summary"] == "the experiment proved one"
-    assert healthy["verdict"]["state"] == "healthy"
-    assert undetermined["verdict"]["summary"] == open_verdict.summary
+    assert (healthy["verdict"]["state"], healthy["verdict"]["code"]) == ("healthy", "proved")
+    assert (undetermined["verdict"]["state"], undetermined["verdict"]["code"]) == ("undetermined", "not-known")
 
 
 def test_the_next_step_is_a_command_and_what_is_to_be_done_before(sections):
@@ -114,7 +119,8 @@ def test_a_fault_opens_a_healthy_verdict_and_no_other(sections):
     opened = sections.opened_by(fault)
 
     assert opened.diagnosis.verdict.state == "undetermined"
-    assert "comparing ranks" in opened.diagnosis.verdict.summary
+    assert opened.diagnosis.verdict.reason is not None
+    assert opened.diagnosis.verdict.reason.holds(fault.reason)
     assert opened.opened_by(Fault("another", ValueError("no"))) is opened
 
 

@@ -10,22 +10,26 @@ import pytest
 
 from made_measured_traces import made_measured
 from slowstep.analyses.captures import Capture
-from slowstep.analyses.trace.parts import COPIES, KERNELS
+from slowstep.analyses.trace.parts import COLLECTIVES, COPIES, KERNELS, LAUNCH
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.captured import Captured, with_capture, without_capture
+from slowstep.document.recording import part_row
 from slowstep.document.report import NO_THROUGHPUT, LedgerRow, unseen_row
 from slowstep.document.sections import Sections
 from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict
+from slowstep.parts import BODY
+from slowstep.reasons import Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 
 CAPTURE = Capture(file="capture-3.json", reason=None, first=3, last=5, begin_ns=0, end_ns=1, extra_ns=5e6)
-OPEN = Verdict(state="undetermined", stage="compute", healthy=None, rule=None, summary="undetermined, because hooks see no device")
-FOUND = Verdict(state="bottleneck", stage="compute", healthy=False, rule="launch-bound", summary="the device waits for launches")
-HEALTHY = Verdict(state="healthy", stage="compute", healthy=True, rule=None, summary="nothing worth 10 % was found")
+NO_DEVICE, NOTHING = Wording("no-device-seen", "hooks see no device"), Wording("nothing-found", "nothing worth 10 % was found")
+OPEN = Verdict(state="undetermined", stage="compute", healthy=None, rule=None, reason=NO_DEVICE())
+FOUND = Verdict(state="bottleneck", stage="compute", healthy=False, rule="launch-bound", reason=None)
+HEALTHY = Verdict(state="healthy", stage="compute", healthy=True, rule=None, reason=NOTHING())
 
 
 def finding(rule: str, stage: str, **changes: Any) -> Finding:
-    usual: dict[str, Any] = {"title": "it takes time", "share": 0.5, "share_low": 0.4, "share_high": 0.6, "claims": ("launch",)}
+    usual: dict[str, Any] = {"title": "it takes time", "share": 0.5, "share_low": 0.4, "share_high": 0.6, "claims": (LAUNCH,)}
     usual |= {"evidence": (Evidence(name="idle", value=0.5, unit="share of window"),), "fixes": (Fix(text="do less"),)}
     usual |= {"gain": Gain(predicted=None, low=None, high=None, assumes="nothing")}
     return Finding(rule=rule, stage=stage, **(usual | changes))
@@ -40,7 +44,7 @@ def sections(verdict: Verdict = OPEN, *findings: Finding) -> Sections:
         "stage": "compute",
         "share": 0.8,
         "ms_per_step": 8.0,
-        "parts": [{"name": "model", "share": 0.4, "ms_per_step": 4.0}],
+        "parts": [part_row(BODY, share=0.4, ms_per_step=4.0)],
     }
     rows = {stage: unseen_row(stage) for stage in (*STAGES, UNATTRIBUTED)}
     rows |= {"compute": compute, "preprocess": {"stage": "preprocess", "share": 0.2, "ms_per_step": 2.0, "parts": []}}
@@ -51,7 +55,7 @@ def sections(verdict: Verdict = OPEN, *findings: Finding) -> Sections:
 
 
 def captured(judged: Diagnosis, capture: Capture = CAPTURE) -> Captured:
-    m = made_measured(ledger={("compute", KERNELS): 60.0, ("h2d", COPIES): 30.0, ("gradient_sharing", "exposed"): 10.0})
+    m = made_measured(ledger={KERNELS: 60.0, COPIES["h2d"]: 30.0, COLLECTIVES: 10.0})
     return Captured(capture=capture, path=Path("run/capture-3.json"), m=m, diagnosis=judged)
 
 
@@ -61,7 +65,8 @@ def test_stages_that_hooks_cannot_see_take_their_shares_out_of_the_compute() -> 
     ledger = {row["stage"]: row for row in with_capture(before, captured(diagnosis(OPEN)), may_be_healthy=True).ledger}
 
     assert ledger["h2d"]["share"] == pytest.approx(0.3)
-    assert ledger["h2d"]["parts"] == [{"name": "from capture", "share": pytest.approx(0.3), "ms_per_step": pytest.approx(3.0)}]
+    assert [part["kind"] for part in ledger["h2d"]["parts"]] == ["from_capture"]
+    assert ledger["h2d"]["parts"][0]["ms_per_step"] == pytest.approx(3.0)
     assert ledger["gradient_sharing"]["share"] == pytest.approx(0.1)
     assert ledger["compute"]["share"] == pytest.approx(0.4)
     assert ledger["compute"]["parts"][0]["share"] == pytest.approx(0.2)
@@ -86,7 +91,8 @@ def test_a_verdict_that_hooks_left_open_is_the_captures_and_its_finding_leads() 
         sections(OPEN, own), captured(diagnosis(FOUND, finding("launch-bound", "compute"))), may_be_healthy=False
     ).diagnosis
 
-    assert after.verdict.summary == "the device waits for launches (from the capture of steps 3-5)"
+    assert after.verdict.reason is not None
+    assert after.verdict.reason.values == {"answer": "it takes time", "steps": "3-5"}
     assert [each.rule for each in after.findings] == ["launch-bound", "slow-transform"]
 
 

@@ -10,11 +10,12 @@ from made_recordings import Training, make_recording
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.findings import Verdict
 from slowstep.frameworks._known import plain
+from slowstep.reasons import Wording
 from slowstep.timeline.timeline import Session
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.next_command.after_session import after_session
 
-OPEN = Verdict(state="undetermined", stage="compute", healthy=None, rule=None, summary="undetermined, because it is not known")
+OPEN = Verdict(state="undetermined", stage="compute", healthy=None, rule=None, reason=Wording("open", "it is not known")())
 
 
 def following(*, kind: str = "a notebook", steps: int = 1100, is_alone: bool = True, **doubt: str) -> tuple[str | None, str | None]:

@@ -12,6 +12,7 @@ from slowstep.analyses.trace.parts import LAUNCH
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN, diagnose_trace
 from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict
+from slowstep.reasons import Reason, Wording
 from slowstep.timeline.trace import TraceFacts
 from slowstep.workflow.next_command.after_trace import after_trace
 
@@ -27,10 +28,11 @@ FINDING = Finding(
     gain=Gain(predicted=None, low=None, high=None, assumes="nothing"),
     fixes=(Fix(text="a larger batch"),),
 )
+OPEN = Wording("open", "it is not known")()
 
 
-def diagnosis(state: Literal["undetermined", "healthy"] = "undetermined", *findings: Finding, summary: str = "not known") -> Diagnosis:
-    verdict = Verdict(state=state, stage="compute", healthy=None, rule=None, summary=summary)
+def diagnosis(state: Literal["undetermined", "healthy"] = "undetermined", *findings: Finding, reason: Reason = OPEN) -> Diagnosis:
+    verdict = Verdict(state=state, stage="compute", healthy=None, rule=None, reason=reason)
     return Diagnosis(findings=findings, not_judged=(), verdict=verdict, next=None)
 
 
@@ -63,7 +65,7 @@ def test_a_captures_trace_is_followed_by_the_report_of_its_recording(tmp_path: P
 
 
 def test_one_rank_whose_verdict_needs_the_others_is_followed_by_all_of_them() -> None:
-    found = diagnosis(summary=f"undetermined, because 30 % of the time is gradient_sharing, and {LATE_ONE_NOT_SEEN}")
+    found = diagnosis(reason=LATE_ONE_NOT_SEEN(share=0.3, stage="gradient_sharing"))
 
     assert following(found) == "slowstep analyze FOLDER_OF_ALL_RANKS"
 

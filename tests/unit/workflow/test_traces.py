@@ -223,9 +223,9 @@ def test_after_an_inference_the_next_command_trains_nothing(tmp_path):
 
     nothing, found = analyze([tmp_path / "few.json"]), analyze([vit])
 
-    assert "it is of an inference" in found["verdict"]["summary"]
+    assert found["verdict"]["code"] == "about-what-ran"
     assert found["run"]["next_command"] == f"slowstep explain {found['findings'][0]['rule']}"
-    assert "it is of an inference" in nothing["verdict"]["summary"]
+    assert nothing["verdict"]["code"] == "inference"
     assert nothing["findings"] == []
     assert "Next" not in on_screen(nothing)
 

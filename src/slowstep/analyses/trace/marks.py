@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.health import Health
+from slowstep.reasons import Reason, Wording
 
 # Whose marks count where there are several kinds: the profiler's own come from the training loop, the others may mark anything.
 KINDS: Final = ("ProfilerStep", "step_num", "Profiled batch", "NVTX")
@@ -20,8 +21,22 @@ FEWEST_DISTANCES: Final = 2
 COARSEST_UNIT_NS: Final = 1000
 UNITS_OFF: Final = 2
 
+WITHOUT_LENGTH: Final = Wording("without-length", "{marks:count marked step} without length {marks:plural was|were} left out")
+OF_OTHER_KINDS: Final = Wording(
+    "of-other-kinds", "{marks:count marked step} of {marks:plural another kind or thread was|other kinds or threads were} left out"
+)
+OVERLAPPING: Final = Wording(
+    "overlapping", "{marks:count marked step} that {marks:plural overlaps others was|overlap others were} left out"
+)
+REACHING_OVER: Final = Wording("reaching-over", "{marks:count marked step} {marks:plural ends|end} where the next begins, not after it")
+NUMBERS_MISSING: Final = Wording(
+    "numbers-missing",
+    "after step {after}{places} the numbers of the marked steps do not follow each other: what lies there is in no step",
+)
+MORE_PLACES: Final = Wording("more-places", " and in {places} more places")
 
-def choose_marks(marks: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+
+def choose_marks(marks: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Reason, ...]]:
     """Of all marked steps (table `marked_steps`) those of one kind and one thread, in order, none inside another; and what was left out.
 
     Of several kinds the first of `KINDS` counts, of several threads the one with most steps. A mark around two or more others is no step
@@ -33,17 +48,13 @@ def choose_marks(marks: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     kept = _apart(chosen)
     others = len(usable) - len(chosen)
     notes = (
-        _said(len(marks) - len(usable), "without length was left out", "without length were left out"),
-        _said(others, "of another kind or thread was left out", "of other kinds or threads were left out"),
-        _said(len(chosen) - len(kept), "that overlaps others was left out", "that overlap others were left out"),
-        _said(
-            _reaching(kept),
-            "ends where the next begins, not after it",
-            "end where the next begins, not after it",
-        ),
+        _said(WITHOUT_LENGTH, len(marks) - len(usable)),
+        _said(OF_OTHER_KINDS, others),
+        _said(OVERLAPPING, len(chosen) - len(kept)),
+        _said(REACHING_OVER, _reaching(kept)),
         _said_missing(kept["number"]),
     )
-    return kept, tuple(filter(None, notes))
+    return kept, tuple(note for note in notes if note is not None)
 
 
 def find_mark_doubts(marks: pl.DataFrame) -> tuple[Health, ...]:
@@ -141,13 +152,13 @@ def _missing_after(numbers: pl.Series) -> list[int]:
     return numbers.head(len(distances)).filter(distances > 1).to_list()
 
 
-def _said(count: int, one: str, several: str) -> str | None:
-    return None if count == 0 else f"1 marked step {one}" if count == 1 else f"{count} marked steps {several}"
+def _said(what: Wording, count: int) -> Reason | None:
+    return what(marks=count) if count else None
 
 
-def _said_missing(numbers: pl.Series) -> str | None:
+def _said_missing(numbers: pl.Series) -> Reason | None:
     after = _missing_after(numbers)
     if not after:
         return None
-    places = f" and in {len(after) - 1} more places" if len(after) > 1 else ""
-    return f"after step {after[0]}{places} the numbers of the marked steps do not follow each other: what lies there is in no step"
+    places = MORE_PLACES(places=len(after) - 1) if len(after) > 1 else None
+    return NUMBERS_MISSING(after=after[0], places=places)

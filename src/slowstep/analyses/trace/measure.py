@@ -31,9 +31,12 @@ from slowstep.analyses.trace.training import is_training
 from slowstep.analyses.trace.trains_with import find_words
 from slowstep.errors import BadUsage
 from slowstep.faults import Attempts, Results
+from slowstep.reasons import Reason, Wording
 from slowstep.timeline.timeline import Timeline
 
 Chosen = int | Literal["slowest", "median"] | None
+STEP_CHOSEN = Wording("step-chosen", "of {steps} whole steps you chose step {number}{which}: all that is said here is of it alone")
+CHOSEN_BY = Wording("chosen-by", ", the {which} one")
 
 
 def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Chosen = None) -> TraceMeasurements:
@@ -102,12 +105,12 @@ def _busy_share(device: dict[str, Any], steps: pl.DataFrame, gaps: pl.DataFrame)
     return 1 - int((gaps["end_ns"] - gaps["start_ns"]).sum()) / window_ns if device and window_ns else None
 
 
-def _notes(notes: tuple[str, ...], whole: pl.DataFrame, steps: pl.DataFrame, step: Chosen) -> tuple[str, ...]:
+def _notes(notes: tuple[Reason, ...], whole: pl.DataFrame, steps: pl.DataFrame, step: Chosen) -> tuple[Reason, ...]:
     """What is to be read of the steps, and which of them was chosen."""
     if steps.height == whole.height:
         return notes
-    which = "" if isinstance(step, int) else f", the {step} one"
-    return (*notes, f"of {whole.height} whole steps you chose step {steps['number'][0]}{which}: all that is said here is of it alone")
+    which = None if isinstance(step, int) else CHOSEN_BY(which=step)
+    return (*notes, STEP_CHOSEN(steps=whole.height, number=steps["number"][0], which=which))
 
 
 def _chosen(steps: pl.DataFrame, step: Chosen) -> pl.DataFrame:

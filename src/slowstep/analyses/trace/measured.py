@@ -15,6 +15,7 @@ from slowstep.faults import Fault, MayLack
 from slowstep.frameworks._known import plain
 from slowstep.frameworks._words import Words
 from slowstep.parts import Part
+from slowstep.reasons import Reason
 from slowstep.timeline.trace import TraceFacts
 
 # The mark of a trace that shows no steps, and is taken as one.
@@ -56,7 +57,7 @@ class TraceMeasurements(MayLack):
     has_device: bool
     chosen_of: int | None = None
     words: Words = field(default_factory=plain)  # of the framework that trains
-    notes: tuple[str, ...] = ()  # sentences that the reader must see, e.g. how the steps were made out
+    notes: tuple[Reason, ...] = ()  # what the reader must see, e.g. how the steps were made out
     faults: tuple[Fault, ...] = ()  # errors of slowstep's own in its analyses
 
     def table(self, name: str) -> pl.DataFrame:

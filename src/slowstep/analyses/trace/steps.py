@@ -21,12 +21,21 @@ from slowstep.analyses.trace.tables import STEPS
 from slowstep.analyses.trace.training import is_training
 from slowstep.analyses.trace.training_thread import training_thread
 from slowstep.analyses.trace.whole_steps import NOTHING_LEFT, is_cut_off, whole_steps
+from slowstep.reasons import Reason, Wording
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
+STEPS_INFERRED = Wording("steps-inferred", "the trace marks no steps: they were inferred from {source}")
+NO_TIME = Wording("no-time", "the trace holds no time that could be divided")
+NONE_INFERRED_NONE_LEFT = Wording("none-inferred-none-left", "the trace marks no steps and none could be inferred; {why}")
+TAKEN_AS_ONE = Wording("taken-as-one", "the trace marks no steps and none could be inferred: it is taken as one step")
+FILLS_THE_QUEUE = Wording(
+    "fills-the-queue", "step {number}, the first one, is left out: it fills a queue that the profiler's start emptied"
+)
 
-def find_steps(timeline: Timeline) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """The window's steps (table `steps`), and notes in words: what was inferred, what was left out. No rows where the trace is empty."""
+
+def find_steps(timeline: Timeline) -> tuple[pl.DataFrame, tuple[Reason, ...]]:
+    """The window's steps (table `steps`), and notes: what was inferred, what was left out. No rows where the trace is empty."""
     device = busiest_device(timeline)
     work = None if device is None else device_work(timeline, device)
     marks, notes = choose_marks(timeline.table("marked_steps"))
@@ -36,7 +45,7 @@ def find_steps(timeline: Timeline) -> tuple[pl.DataFrame, tuple[str, ...]]:
         if inferred is None:
             return _whole(timeline, notes, work)
         marks = inferred[0].with_columns(pl.lit("inferred").alias("mark"), pl.lit(0).alias("over_ns"))
-        notes += (f"the trace marks no steps: they were inferred from {inferred[1]}",)
+        notes += (STEPS_INFERRED(source=inferred[1]),)
     marks, left_out = whole_steps(timeline, marks, work)
     steps = _bounded(marks, work)
     steps, started = _without_start(steps, work)
@@ -49,19 +58,19 @@ def last_end_ns(timeline: Timeline, work: pl.DataFrame) -> int | None:
     return None if marks.is_empty() else int(_bounded(marks, work)["end_ns"][-1])
 
 
-def _whole(timeline: Timeline, notes: tuple[str, ...], work: pl.DataFrame | None) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def _whole(timeline: Timeline, notes: tuple[Reason, ...], work: pl.DataFrame | None) -> tuple[pl.DataFrame, tuple[Reason, ...]]:
     events = pl.concat([timeline.rows(name, "start_ns", "end_ns") for name in ("host_events", "device_events")])
     if events.is_empty() or events["end_ns"].max() == events["start_ns"].min():
-        return STEPS.empty(), (*notes, "the trace holds no time that could be divided")
+        return STEPS.empty(), (*notes, NO_TIME())
     if work is not None and is_cut_off(timeline):
-        return STEPS.empty(), (*notes, f"the trace marks no steps and none could be inferred; {NOTHING_LEFT}")
+        return STEPS.empty(), (*notes, NONE_INFERRED_NONE_LEFT(why=NOTHING_LEFT()))
     thread = training_thread(timeline)
     begin_ns, end_ns = (int(value) for value in events.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0))
     first_ns, launched_ns = (begin_ns, begin_ns) if work is None else _first_work(work)
     row = {"number": 0, "mark": WINDOW, "thread": thread, "start_ns": first_ns, "end_ns": end_ns}
     rows = pl.DataFrame([row | {"host_start_ns": launched_ns, "host_end_ns": end_ns}])
     left_out = start_up_note(timeline, begin_ns, first_ns, end_ns, thread)
-    return _table(rows), (*notes, "the trace marks no steps and none could be inferred: it is taken as one step", *left_out)
+    return _table(rows), (*notes, TAKEN_AS_ONE(), *left_out)
 
 
 def _first_work(work: pl.DataFrame) -> tuple[int, int]:
@@ -106,12 +115,12 @@ def _left_over(work: pl.DataFrame, start_ns: int, end_ns: int) -> int:
     return ended if isinstance(ended, int) else np.iinfo(np.int64).min
 
 
-def _without_start(steps: pl.DataFrame, work: pl.DataFrame | None) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def _without_start(steps: pl.DataFrame, work: pl.DataFrame | None) -> tuple[pl.DataFrame, tuple[Reason, ...]]:
     """Leave out a first step that begins with an empty queue where all others begin with a full one: the profiler's start emptied it."""
     full = (steps["start_ns"] > steps["host_start_ns"]).to_list()
     if work is None or len(full) < 3 or full[0] or not all(full[1:]):
         return steps, ()
-    return steps.slice(1), (f"step {steps['number'][0]}, the first one, is left out: it fills a queue that the profiler's start emptied",)
+    return steps.slice(1), (FILLS_THE_QUEUE(number=steps["number"][0]),)
 
 
 def _table(steps: pl.DataFrame) -> pl.DataFrame:

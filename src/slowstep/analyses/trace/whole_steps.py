@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.trace.lost_work import WHOLE_FROM, find_launched
 from slowstep.analyses.trace.training_thread import BACKWARD
+from slowstep.reasons import Reason, Wording
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -20,12 +21,28 @@ CUT_OFF_BELOW: Final = 0.5
 NAMED: Final = 5
 COPY_AGAIN: Final = "copy the file again"
 FEWER_STEPS: Final = "trace fewer steps at a time"
-NOTHING_LEFT: Final = (
+NOTHING_LEFT: Final = Wording(
+    "nothing-left-of-trace",
     "no step is left whose device work is known to be all in the trace, so nothing is said of the device: "
-    f"{COPY_AGAIN}, or {FEWER_STEPS} and let the profiler finish writing"
+    f"{COPY_AGAIN}, or {FEWER_STEPS} and let the profiler finish writing",
 )
+LEFT_OUT: Final = Wording("left-out", "{steps} left out: {why}")
+ONE_STEP_IS: Final = Wording("one-step-is", "step {number} is")
+STEPS_ARE: Final = Wording("steps-are", "steps {numbers} and {last} are")
+MANY_STEPS_ARE: Final = Wording("many-steps-are", "{count} steps ({numbers} ...) are")
+PARTLY_RECORDED: Final = Wording("partly-recorded", "step {number}, the {end} one, is left out: the profiler recorded only a part of it")
+ONLY_ONE_LEFT: Final = Wording("only-one-left", "step {number} is the only one left: it may lack a part too, since the file was cut off")
+MARKS_OVERLAP: Final = Wording("marks-overlap", "the marks overlap, and which of them is right is not known")
+END_UNKNOWN: Final = Wording("end-unknown", "the marks before overlap, and no other tells where this one ends")
+FILE_CUT_OFF: Final = Wording("file-cut-off", "the file was cut off")
+EVENTS_MISSING: Final = Wording("events-missing", "events are missing there, since the file was cut off")
+NO_OTHER_TELLS: Final = Wording("no-other-tells", "the file was cut off, and no other step tells whether this one is whole")
+KERNELS_MISSING: Final = Wording("kernels-missing", "of {launches:,} launches {missing:,} have no kernel in the trace; {remedy}")
+LAUNCHES_LOST: Final = Wording("launches-lost", "operators launch less there than in other steps, so records are lost; {remedy}")
+# Steps that lack what the device did, or all of whose device work is unknown.
+WORK_LOST: Final = (NOTHING_LEFT, KERNELS_MISSING, LAUNCHES_LOST)
 
-Marks = tuple[pl.DataFrame, tuple[str, ...]]
+Marks = tuple[pl.DataFrame, tuple[Reason, ...]]
 
 
 def whole_steps(timeline: Timeline, marks: pl.DataFrame, work: pl.DataFrame | None) -> Marks:
@@ -43,7 +60,7 @@ def whole_steps(timeline: Timeline, marks: pl.DataFrame, work: pl.DataFrame | No
     left, ends = _without_parts(left)
     notes += ends
     if work is not None and left.is_empty():
-        notes += (NOTHING_LEFT,)
+        notes += (NOTHING_LEFT(),)
     return left, notes
 
 
@@ -74,8 +91,8 @@ def _well_bounded(marks: pl.DataFrame) -> Marks:
     wrong = (over_ns > 0) & (amounts < CUT_OFF_BELOW * np.median(amounts))
     endless = np.append(False, over_ns[:-1] > 0) & (over_ns == 0) & (WHOLE_FROM * length_ns > np.median(length_ns))
     wrong |= np.append(False, wrong[:-1])
-    left, notes = _without(marks, wrong, "the marks overlap, and which of them is right is not known")
-    left, more = _without(left, endless[~wrong], "the marks before overlap, and no other tells where this one ends")
+    left, notes = _without(marks, wrong, MARKS_OVERLAP())
+    left, more = _without(left, endless[~wrong], END_UNKNOWN())
     return left, notes + more
 
 
@@ -90,16 +107,16 @@ def _of_cut_file(marks: pl.DataFrame, work: pl.DataFrame | None) -> Marks:
     # The last one, too, holds no more than a whole one does.
     lacks = marks["amount"].to_numpy() < WHOLE_FROM * int(marks["amount"].max())  # type: ignore[arg-type]
     if len(marks) > 1:
-        marks, notes = _without(marks, last, "the file was cut off")
-        marks, cut = _without(marks, lacks[:-1] | (not told), "events are missing there, since the file was cut off")
+        marks, notes = _without(marks, last, FILE_CUT_OFF())
+        marks, cut = _without(marks, lacks[:-1] | (not told), EVENTS_MISSING())
         notes += cut
     else:
         notes = ()
     if len(marks) != 1:
         return marks, notes
     if work is None:
-        return marks, (*notes, f"step {marks['number'][0]} is the only one left: it may lack a part too, since the file was cut off")
-    alone, left_out = _without(marks, np.ones(1, dtype=bool), "the file was cut off, and no other step tells whether this one is whole")
+        return marks, (*notes, ONLY_ONE_LEFT(number=marks["number"][0]))
+    alone, left_out = _without(marks, np.ones(1, dtype=bool), NO_OTHER_TELLS())
     return alone, notes + left_out
 
 
@@ -110,34 +127,33 @@ def _with_their_work(timeline: Timeline, marks: pl.DataFrame, left: pl.DataFrame
     here = marks["start_ns"].is_in(left["start_ns"].implode()).to_numpy()
     unseen, silent = launched.unseen[here], launched.silent[here]
     count, shown = int(launched.launches[here][unseen].sum()), int(launched.shown[here][unseen].sum())
-    left, notes = _without(left, unseen, f"of {count:,} launches {count - shown:,} have no kernel in the trace; {remedy}")
-    why = f"operators launch less there than in other steps, so records are lost; {remedy}"
-    left, more = _without(left, silent[~unseen], why)
+    left, notes = _without(left, unseen, KERNELS_MISSING(launches=count, missing=count - shown, remedy=remedy))
+    left, more = _without(left, silent[~unseen], LAUNCHES_LOST(remedy=remedy))
     return left, notes + more
 
 
 def _without_parts(marks: pl.DataFrame) -> Marks:
     """Without a last and a first step that the profiler recorded only a part of."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Reason, ...] = ()
     for end in ("last", "first"):
         at = len(marks) - 1 if end == "last" else 0
         amounts = marks["amount"].to_numpy()
         others = np.delete(amounts, at) if len(marks) else amounts
         if len(others) and amounts[at] < CUT_OFF_BELOW * np.median(others):
-            notes += (f"step {marks['number'][at]}, the {end} one, is left out: the profiler recorded only a part of it",)
+            notes += (PARTLY_RECORDED(number=marks["number"][at], end=end),)
             marks = marks.filter(pl.Series(np.arange(len(marks)) != at))
     return marks, notes
 
 
-def _without(marks: pl.DataFrame, wrong: NDArray[np.bool_], why: str) -> Marks:
+def _without(marks: pl.DataFrame, wrong: NDArray[np.bool_], why: Reason) -> Marks:
     numbers = marks["number"].filter(pl.Series(wrong)).to_list()
-    return (marks.filter(pl.Series(~wrong)), (f"{_named(numbers)} left out: {why}",)) if numbers else (marks, ())
+    return (marks.filter(pl.Series(~wrong)), (LEFT_OUT(steps=_named(numbers), why=why),)) if numbers else (marks, ())
 
 
-def _named(numbers: Sequence[int]) -> str:
+def _named(numbers: Sequence[int]) -> Reason:
     """Steps as the begin of a sentence."""
     if len(numbers) == 1:
-        return f"step {numbers[0]} is"
+        return ONE_STEP_IS(number=numbers[0])
     if len(numbers) > NAMED:
-        return f"{len(numbers)} steps ({', '.join(map(str, numbers[:NAMED]))} ...) are"
-    return f"steps {', '.join(map(str, numbers[:-1]))} and {numbers[-1]} are"
+        return MANY_STEPS_ARE(count=len(numbers), numbers=", ".join(map(str, numbers[:NAMED])))
+    return STEPS_ARE(numbers=", ".join(map(str, numbers[:-1])), last=numbers[-1])

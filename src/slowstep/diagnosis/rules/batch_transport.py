@@ -31,6 +31,7 @@ from slowstep.diagnosis.input_side import RECEIVE_LOW_NS, WAIT_SHARE, beside_ns,
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.parts import Part, PartKind
+from slowstep.reasons import Reason, Wording
 
 NAME = "batch-transport"
 TRANSPORT = Part("preprocess", PartKind.TRANSPORT)
@@ -38,11 +39,13 @@ TENSORS, SIZE_BYTES = 8, 8_000_000
 # From this share of the window on, not knowing what the batches are made of could hide a problem worth 10 %.
 UNKNOWN_SHARE = 0.10
 
+FORM_NOT_RECORDED = Wording("form-not-recorded", "what the batches are made of was not recorded: record at --level 1 or more")
+
 
 def judge(m: Measurements) -> Answer:
     """Whether the batches themselves are slow to take over."""
     side = find_side(m)
-    if m.loader is None or not m.loader.num_workers or isinstance(side, str):
+    if m.loader is None or not m.loader.num_workers or isinstance(side, Reason):
         return None
     received = m.ledger.of_parts(TRANSPORT)
     share, _, _ = share_interval(m, np.maximum(received - RECEIVE_NS, 0.0))
@@ -51,7 +54,7 @@ def judge(m: Measurements) -> Answer:
         may_be_large = m.demand.batch_bytes is None or m.demand.batch_bytes >= SIZE_BYTES
         if share < UNKNOWN_SHARE or m.load.busy or not may_be_large:
             return None
-        return NotJudged(rule=NAME, reason="what the batches are made of was not recorded: record at --level 1 or more")
+        return NotJudged(rule=NAME, reason=FORM_NOT_RECORDED())
     if share < WAIT_SHARE or (forms.tensors < TENSORS and forms.size_bytes < SIZE_BYTES):
         return None
     counterfactual = _counterfactual(received, forms, beside_ns(side, m.loader.num_workers))

@@ -24,6 +24,7 @@ from slowstep.diagnosis.input_side import COMFORTABLE, find_side
 from slowstep.diagnosis.lever_specs import WARM_CACHE, fix_of_its_loader
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
+from slowstep.reasons import Reason
 
 NAME = "cold-cache"
 # One page; less is folders and modules that are imported in the first pass (1.9 KB per sample were seen of those).
@@ -66,7 +67,7 @@ def judge(m: Measurements) -> Answer:
 def _kept_waiting(m: Measurements, ratio: float) -> bool:
     """Whether producers that take so many times as long make the training wait."""
     side = find_side(m)
-    if isinstance(side, str):
+    if isinstance(side, Reason):
         return False
     making_ns = ratio * side.wall_ns * (1 - (m.input.queueing_share or 0.0))
     return m.demand.workers == 0 or making_ns / m.demand.workers >= COMFORTABLE * side.rest_ns

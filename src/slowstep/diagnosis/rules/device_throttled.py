@@ -22,6 +22,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, NotJudged
+from slowstep.reasons import Wording
 from slowstep.units import format_share
 
 NAME = "device-throttled"
@@ -35,6 +36,8 @@ SLOW_CLOCK = 0.80
 OWN_LIMIT = 0.95
 BY_POWER, BY_ADMINISTRATOR = LOWERED_BY[0x04], LOWERED_BY[0x02]
 
+CLOCKS_NOT_MEASURED = Wording("clocks-not-measured", "clocks of the training's device were not measured while it worked")
+
 
 def judge(m: Measurements) -> Answer:
     """Whether a device of the training is slower than it could be while it works."""
@@ -42,7 +45,7 @@ def judge(m: Measurements) -> Answer:
         return None
     seen = [device for device in m.machine.devices if device.working >= READINGS_AT_LEAST]
     if not seen:
-        return NotJudged(rule=NAME, reason="clocks of the training's device were not measured while it worked")
+        return NotJudged(rule=NAME, reason=CLOCKS_NOT_MEASURED())
     for device in seen:
         reason = _reason(device)
         if reason is not None:

@@ -26,6 +26,7 @@ from slowstep.diagnosis.kernel_side import compute_kernels, first_shapes, whose,
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_side import for_framework, has_stacks, no_device, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.reasons import Wording
 from slowstep.units import format_share
 
 NAME = "dominant-operation"
@@ -33,6 +34,9 @@ NAME = "dominant-operation"
 WORTH = 0.25
 # What only sends has rules of its own.
 COMMUNICATES = r"^(c10d|_c10d_functional|c10d_functional|record_param_comms|nccl|rccl|gloo|mpi|ucc)(:|$)|(^|::)(multimem_)?all_reduce"
+
+NO_OPERATORS = Wording("no-operators", "the trace has no operators: {remedy}")
+KIND_ONLY = Wording("kind-only", "{name} holds a quarter of the time, but the trace tells neither shapes nor functions apart: {remedy}")
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -98,7 +102,7 @@ def _nothing_named(m: TraceMeasurements) -> Answer:
         jax="record with host_tracer_level=2",
         nsys="record with nsys profile --pytorch=autograd-nvtx",
     )
-    return NotJudged(rule=NAME, reason=f"the trace has no operators: {ask}")
+    return NotJudged(rule=NAME, reason=NO_OPERATORS(remedy=ask))
 
 
 def _kind_only(m: TraceMeasurements, name: str) -> NotJudged:
@@ -110,7 +114,7 @@ def _kind_only(m: TraceMeasurements, name: str) -> NotJudged:
         jax="record with python_tracer_level=1",
         nsys="record with nsys profile --pytorch=autograd-shapes-nvtx --python-backtrace=cuda",
     )
-    return NotJudged(rule=NAME, reason=f"{name} holds a quarter of the time, but the trace tells neither shapes nor functions apart: {ask}")
+    return NotJudged(rule=NAME, reason=KIND_ONLY(name=name, remedy=ask))
 
 
 def _fixes(m: TraceMeasurements, worst: dict[str, Any], named: str) -> tuple[Fix, ...]:

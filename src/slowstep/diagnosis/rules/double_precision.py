@@ -38,6 +38,7 @@ from slowstep.diagnosis.trace_side import share_interval as trace_share_interval
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.parts import BACKWARD, OPTIMIZER, PartKind
+from slowstep.reasons import Wording
 from slowstep.units import format_share
 
 NAME = "double-precision"
@@ -51,6 +52,12 @@ FIXES = (
 )
 # What a trace without a device charges to operators.
 HOST_PARTS = (FORWARD, BACKWARD, OPTIMIZER)
+
+PRECISION_NOT_TRACED = Wording(
+    "precision-not-traced",
+    "the precision of what takes {share:share} of the time is not in the trace: record with record_shapes=True, which writes the "
+    "inputs' types",
+)
 
 
 def judge(m: Measurements) -> Answer:
@@ -153,9 +160,8 @@ def _unknown(m: TraceMeasurements) -> Answer:
     # Names of float64 kernels nearly always tell it (dgemm, <double>): a few that tell nothing are no reason for doubt.
     if share < MOSTLY:
         return None
-    why = f"the precision of what takes {format_share(share)} of the time is not in the trace"
     # Nothing is in float64 that was not asked for: not to know it leaves no verdict in doubt.
-    return NotJudged(rule=NAME, reason=f"{why}: record with record_shapes=True, which writes the inputs' types", advisory=True)
+    return NotJudged(rule=NAME, reason=PRECISION_NOT_TRACED(share=share), advisory=True)
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge, judge_trace=judge_trace)

@@ -36,7 +36,9 @@ NAME = "exposed-communication"
 # The Kineto TensorBoard plugin's mark for communication.
 SHARE = 0.10
 NOT_SEEN = "no other rank is late (which was not recorded)"
-COMPARE_RANKS = "compare the ranks: slowstep analyze on the folder of all ranks' traces; where one is late, its own cause comes first"
+COMPARE_RANKS = Fix(
+    text="compare the ranks: slowstep analyze on the folder of all ranks' traces; where one is late, its own cause comes first"
+)
 # Exchanges that stand between the layers: accumulation and buckets of gradients do nothing for them.
 BETWEEN_LAYERS = {
     "all_to_all": "exchange the next batch's embeddings or experts' tokens while this batch is computed (a prefetching pipeline, as "
@@ -71,14 +73,15 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             steps_seen(m),
             Evidence(name="fix saves per step", value=removed_ms(m, COMMUNICATION_OVERLAPPED), unit="ms"),
         ),
-        gain=replayed_gain(
-            m,
-            COMMUNICATION_OVERLAPPED,
-            f"the collectives ran during the backward pass as far as it reaches, and {NOT_SEEN}",
-        ),
+        gain=replayed_gain(m, COMMUNICATION_OVERLAPPED, assumes(NOT_SEEN)),
         fixes=_fixes(m, collectives["operation"][0] if collectives.height else None),
     )
     return unless_beside(finding)
+
+
+def assumes(others: str) -> str:
+    """What its gain assumes, of the `others` too: whether another rank is late."""
+    return f"the collectives ran during the backward pass as far as it reaches, and {others}"
 
 
 def _mostly(collectives: pl.DataFrame) -> str:
@@ -105,9 +108,8 @@ def _rows(m: TraceMeasurements, collectives: pl.DataFrame) -> tuple[Evidence, ..
 
 
 def _fixes(m: TraceMeasurements, operation: str | None) -> tuple[Fix, ...]:
-    ranks = Fix(text=COMPARE_RANKS)
     if operation in BETWEEN_LAYERS:
-        return Fix(text=BETWEEN_LAYERS[operation]), ranks
+        return Fix(text=BETWEEN_LAYERS[operation]), COMPARE_RANKS
     overlap = for_framework(
         m,
         torch="DistributedDataParallel(gradient_as_bucket_view=True, static_graph=True) overlaps with the backward; "
@@ -127,7 +129,7 @@ def _fixes(m: TraceMeasurements, operation: str | None) -> tuple[Fix, ...]:
         tensorflow="send gradients in 16 bit: cast them before they are reduced",
         jax="send gradients in bfloat16: cast them before psum",
     )
-    return Fix(text=overlap), Fix(text=fewer, changes_numerics=True), Fix(text=smaller, changes_numerics=True), ranks
+    return Fix(text=overlap), Fix(text=fewer, changes_numerics=True), Fix(text=smaller, changes_numerics=True), COMPARE_RANKS
 
 
 RULE = Rule(name=NAME, stages=("gradient_sharing",), judge_trace=judge_trace)

@@ -22,14 +22,17 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, NotJudged
+from slowstep.reasons import Wording
 
 NAME = "foreign-load"
+
+OTHERS_NOT_MEASURED = Wording("others-not-measured", "how busy other processes keep the machine was not measured")
 
 
 def judge(m: Measurements) -> Answer:
     """Whether others use the machine so much that times are doubtful."""
     if m.load.foreign_share is None or m.load.foreign_cores is None:
-        return NotJudged(rule=NAME, reason="how busy other processes keep the machine was not measured")
+        return NotJudged(rule=NAME, reason=OTHERS_NOT_MEASURED())
     if not m.load.busy:
         return None
     queued = float(m.delay_ns.sum() / m.step_ns.sum())

@@ -39,6 +39,7 @@ from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change, Words
 from slowstep.parts import VALIDATION
+from slowstep.reasons import Wording
 from slowstep.units import format_count, format_share
 
 NAME = "frequent-validation"
@@ -50,6 +51,12 @@ SHARE_ONCE_AN_EPOCH = 1 / 3
 MOST_SAMPLES = 1.0
 # Where at least half of the passes over the training data were left before their end, a pass is not one over the data.
 MOSTLY_SHORT = 0.5
+
+PASSES_UNKNOWN = Wording(
+    "passes-unknown",
+    "validation takes {share:share} of the time, and without a loader it is not known where a pass ends: once in a pass over the "
+    "training data that is no more than usual (under {usual:share}), more often it is too much; count it",
+)
 
 
 class Frequency(Enum):
@@ -158,14 +165,7 @@ def _is_most_of_short_passes(m: Measurements) -> bool:
 
 
 def _not_judged(share: float) -> NotJudged:
-    usual = (
-        f"once in a pass over the training data that is no more than usual (under {format_share(SHARE_ONCE_AN_EPOCH)}), more "
-        "often it is too much"
-    )
-    reason = (
-        f"validation takes {format_share(share)} of the time, and without a loader it is not known where a pass ends: {usual}; count it"
-    )
-    return NotJudged(rule=NAME, reason=reason, lever=seldom(VALIDATION_OFF, 2))
+    return NotJudged(rule=NAME, reason=PASSES_UNKNOWN(share=share, usual=SHARE_ONCE_AN_EPOCH), lever=seldom(VALIDATION_OFF, 2))
 
 
 def _passes(m: Measurements) -> tuple[Evidence, ...]:

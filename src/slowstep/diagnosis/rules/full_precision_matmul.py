@@ -29,6 +29,7 @@ from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.reasons import Wording
 from slowstep.units import format_share
 
 NAME = "full-precision-matmul"
@@ -37,6 +38,15 @@ XPROF_SIXTEEN_BIT = 0.10
 CLASSES = ("matmul", "convolution")
 # bfloat16 and TF32 came with compute capability 8.0 (CUDA C++ Programming Guide); before, Tensor Cores take float16 only.
 FIRST_BFLOAT16 = 8.0
+
+DEVICE_UNKNOWN = Wording(
+    "device-unknown",
+    "the trace does not say what device it is, so whether it has Tensor Cores is not known: record with the framework's own profiler, "
+    "which writes the device's properties",
+)
+PRECISION_NOT_NAMED = Wording(
+    "precision-not-named", "the precision of kernels that take {share:share} of the time is not in their names: {remedy}"
+)
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -77,8 +87,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
 def _unknown(m: TraceMeasurements, products: pl.DataFrame, ordinary: pl.DataFrame) -> Answer:
     """Where the finding would be one if what is not known of the kernels were so."""
     if share_interval(m, kernels_ns(m, ordinary.filter(pl.col("eligible").fill_null(True))))[0] >= CLAIM:
-        why = "the trace does not say what device it is, so whether it has Tensor Cores is not known"
-        return NotJudged(rule=NAME, reason=f"{why}: record with the framework's own profiler, which writes the device's properties")
+        return NotJudged(rule=NAME, reason=DEVICE_UNKNOWN())
     maybe = products.filter(pl.col("eligible").fill_null(True) & ~pl.col("tensor_core").fill_null(False))
     unknown = maybe.filter(pl.col("precision").is_null())
     share = share_interval(m, kernels_ns(m, unknown))[0]
@@ -90,7 +99,7 @@ def _unknown(m: TraceMeasurements, products: pl.DataFrame, ordinary: pl.DataFram
         tensorflow="name the precision by tf.keras.mixed_precision.global_policy().name",
         jax="name the precision by jax.config.jax_default_matmul_precision",
     )
-    return NotJudged(rule=NAME, reason=f"the precision of kernels that take {format_share(share)} of the time is not in their names: {ask}")
+    return NotJudged(rule=NAME, reason=PRECISION_NOT_NAMED(share=share, remedy=ask))
 
 
 def _title(share: float, in_sixteen_bit: float | None, operator: str | None, where: str | None) -> str:

@@ -29,6 +29,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.parts import COLLECTION
+from slowstep.reasons import Wording
 from slowstep.units import format_share
 
 NAME = "garbage-collection"
@@ -38,12 +39,14 @@ EVERY_AT_WORSE = 250
 # Who asked for most of the time: the fix is another.
 MOSTLY = 0.5
 
+COLLECTIONS_NOT_RECORDED = Wording("collections-not-recorded", "garbage collections were not recorded")
+
 
 def judge(m: Measurements) -> Answer:
     """Whether the training thread spends its time on collecting garbage."""
     garbage = m.garbage
     if not garbage.recorded:
-        return NotJudged(rule=NAME, reason="garbage collections were not recorded", advisory=True)
+        return NotJudged(rule=NAME, reason=COLLECTIONS_NOT_RECORDED(), advisory=True)
     if not garbage.kinds:
         return None
     share, low, high = share_interval(m, with_core_delay(m, COLLECTION))

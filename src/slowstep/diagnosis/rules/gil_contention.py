@@ -29,6 +29,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
 from slowstep.parts import Part, PartKind
+from slowstep.reasons import Wording
 from slowstep.units import format_share
 
 NAME = "gil-contention"
@@ -37,17 +38,20 @@ UNKNOWN = "what the other threads compute ran in other processes"
 # Threads that are listed, the busiest first.
 LISTED = 3
 
+THREADS_NOT_RECORDED = Wording("threads-not-recorded", "the CPU time of other Python threads was not recorded")
+WAITS_FOR_EITHER = Wording("waits-for-either", "whether steps wait for {others} or for other Python threads cannot be told")
+
 
 def judge(m: Measurements) -> Answer:
     """Whether such threads may hold up the training."""
     beside = m.threads_beside
     if not beside.looked_at:
-        return NotJudged(rule=NAME, reason="the CPU time of other Python threads was not recorded", advisory=True)
+        return NotJudged(rule=NAME, reason=THREADS_NOT_RECORDED(), advisory=True)
     if not beside.cores:
         return None
     if m.device != "cpu" or m.sharing.ranks > 1:
-        whose = "an accelerator" if m.device != "cpu" else "other ranks"
-        return NotJudged(rule=NAME, reason=f"whether steps wait for {whose} or for other Python threads cannot be told", advisory=True)
+        others = "an accelerator" if m.device != "cpu" else "other ranks"
+        return NotJudged(rule=NAME, reason=WAITS_FOR_EITHER(others=others), advisory=True)
     held = m.ledger.of_parts(HELD_UP)
     share, low, high = share_interval(m, held)
     if share < CLAIM:

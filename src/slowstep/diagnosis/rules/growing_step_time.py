@@ -38,10 +38,16 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.part_words import is_plural
 from slowstep.parts import PartKind
+from slowstep.reasons import Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_duration
 
 NAME = "growing-step-time"
+
+GROWTH_BY_FEW_STACKS = Wording(
+    "growth-by-few-stacks",
+    "steps grow by {part}, according to only {stacks} stack samples, too few to be sure; put slowstep.span() around it",
+)
 
 
 def judge(m: Measurements) -> Answer:
@@ -52,10 +58,7 @@ def judge(m: Measurements) -> Answer:
     if (doubt := does_more(m, growth, NAME)) is not None:
         return doubt
     if (stacks := stacks_too_few(m, growth)) is not None:
-        reason = (
-            f"steps grow by {grown(m, growth)}, according to only {stacks} stack samples, too few to be sure; put slowstep.span() around it"
-        )
-        return NotJudged(rule=NAME, reason=reason)
+        return NotJudged(rule=NAME, reason=GROWTH_BY_FEW_STACKS(part=grown(m, growth), stacks=stacks))
     share, low, high = share_interval(m, growth.above_ns)
     if share < CLAIM:
         return None

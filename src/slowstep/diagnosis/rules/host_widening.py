@@ -22,6 +22,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, NotJudged
+from slowstep.reasons import Wording
 from slowstep.units import format_share
 
 NAME = "host-widening"
@@ -29,9 +30,12 @@ SPARE_SHARE = 0.5
 # A copy with its allocation runs at 1 GB/s at least (slow-collate); saved time under 3 % of a step is no finding by the design's law.
 COPY_BYTES_PER_NS = 1.0
 STEP_SHARE = 0.03
-UNSEEN = (
+
+NO_BATCH_SEEN = Wording("no-batch-seen", "no batch was looked at; record longer")
+OWN_BATCHES_NOT_SEEN = Wording(
+    "own-batches-not-seen",
     "batches that the training thread makes itself are not looked at, nor is how long their copies to the device take; where they are "
-    "wider than their values, convert them behind that copy"
+    "wider than their values, convert them behind that copy",
 )
 
 
@@ -41,10 +45,10 @@ def judge(m: Measurements) -> Answer:
         return None
     if not m.loader.num_workers:
         # On the processor such batches travel nowhere.
-        return None if m.device == "cpu" else NotJudged(rule=NAME, reason=UNSEEN, advisory=True)
+        return None if m.device == "cpu" else NotJudged(rule=NAME, reason=OWN_BATCHES_NOT_SEEN(), advisory=True)
     forms = m.input.forms
     if forms is None:
-        return NotJudged(rule=NAME, reason="no batch was looked at; record longer", advisory=True)
+        return NotJudged(rule=NAME, reason=NO_BATCH_SEEN(), advisory=True)
     spare = forms.spare_bytes / max(forms.size_bytes, 1.0)
     saved = forms.spare_bytes / COPY_BYTES_PER_NS / float(m.step_ns.mean())
     if spare < SPARE_SHARE or saved < STEP_SHARE:

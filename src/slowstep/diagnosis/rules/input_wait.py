@@ -33,6 +33,7 @@ from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_launches, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.reasons import Wording
 from slowstep.units import format_share
 
 NAME = "input-wait"
@@ -42,6 +43,11 @@ SHARE = 0.05
 RECEIVE_NS = 1e6
 # How PyTorch names the requests to a loader without workers.
 OWN_BATCHES = r"SingleProcess"
+
+NO_REQUESTS = Wording("no-requests", "the trace shows no request for input: {remedy}")
+REQUESTS_WITHOUT_LENGTH = Wording(
+    "requests-without-length", "the trace gives all requests for input no length: record again, with a newer profiler"
+)
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -91,9 +97,9 @@ def _unseen(m: TraceMeasurements) -> Answer:
             jax='name the wait: with jax.profiler.TraceAnnotation("get_batch")',
             nsys='name the wait: with torch.cuda.nvtx.range("get_batch")',
         )
-        return NotJudged(rule=NAME, reason=f"the trace shows no request for input: {remedy}")
+        return NotJudged(rule=NAME, reason=NO_REQUESTS(remedy=remedy))
     if not (requests["end_ns"] - requests["start_ns"]).max():
-        return NotJudged(rule=NAME, reason="the trace gives all requests for input no length: record again, with a newer profiler")
+        return NotJudged(rule=NAME, reason=REQUESTS_WITHOUT_LENGTH())
     missing = no_launches(m, SHARE) if m.has_device else None
     return NotJudged(rule=NAME, reason=missing) if missing is not None else None
 

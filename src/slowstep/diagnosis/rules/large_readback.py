@@ -28,9 +28,14 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.reasons import Wording
 from slowstep.units import format_share
 
 NAME = "large-readback"
+
+SIZES_NOT_TRACED = Wording(
+    "sizes-not-traced", "the trace does not say how large its copies to the host are: nsys profile --trace=cuda records it"
+)
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -72,7 +77,7 @@ def _unknown(m: TraceMeasurements, copies: pl.DataFrame) -> Answer:
     maybe = held(m, "d2h", copies.filter(pl.col("bytes").is_null()), "large read-back")
     if share_interval(m, maybe.ns)[0] < CLAIM:
         return None
-    return NotJudged(rule=NAME, reason="the trace does not say how large its copies to the host are: nsys profile --trace=cuda records it")
+    return NotJudged(rule=NAME, reason=SIZES_NOT_TRACED())
 
 
 def _each_mb(found: Held) -> float:

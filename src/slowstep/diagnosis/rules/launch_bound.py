@@ -28,6 +28,7 @@ import polars as pl
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import LAUNCH
 from slowstep.analyses.trace.scenarios import LAUNCHES_FREE
+from slowstep.diagnosis.gain import unknown_gain
 from slowstep.diagnosis.launch_gaps import launch_gaps, readbacks_a_step
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
@@ -46,6 +47,7 @@ from slowstep.diagnosis.trace_side import (
 )
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.reasons import Wording
 from slowstep.units import format_share
 
 NAME = "launch-bound"
@@ -55,6 +57,8 @@ LAUNCH_US = 40.0
 LONG_NS = 1_000_000
 # Where such stretches hold most of the gaps, the host's own work is the problem, and not its launches.
 OWN_WORK = 0.5
+
+HOST_WORK_STAYS = Wording("host-work-stays", "most of the gaps are host work of 1 ms and more, which a graph does not take away")
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -98,8 +102,7 @@ def _gain(m: TraceMeasurements, long_share: float) -> Gain:
     assumes = "all kernels of a step were launched at once"
     if long_share < OWN_WORK:
         return replayed_gain(m, LAUNCHES_FREE, assumes)
-    why = "most of the gaps are host work of 1 ms and more, which a graph does not take away"
-    return Gain(predicted=None, low=None, high=None, assumes=assumes, unknown_because=why)
+    return unknown_gain(assumes, because=HOST_WORK_STAYS())
 
 
 def _worst(gaps: pl.DataFrame) -> str | None:

@@ -30,6 +30,7 @@ from slowstep.diagnosis.trace_side import by_step, claims_of, no_device, no_laun
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
 from slowstep.parts import Part
+from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
 NAME = "loss-scaling-gaps"
@@ -37,6 +38,15 @@ NAME = "loss-scaling-gaps"
 SIXTEEN_BIT = 0.10
 # GPUs before compute capability 8.0 have no bfloat16.
 FIRST_BFLOAT16 = 8.0
+
+SCALING_NOT_TOLD_APART = Wording(
+    "scaling-not-told-apart",
+    "TensorFlow's loss scaling cannot be told from other work in a trace: compare with mixed_bfloat16, which needs none",
+)
+NO_OPERATORS_OF_SCALER = Wording(
+    "no-operators-of-scaler",
+    "the trace has no operators, by which the scaler's check is known: record with ProfilerActivity.CPU as well",
+)
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -77,7 +87,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-def _not_seen(m: TraceMeasurements, reads: pl.DataFrame) -> str | None:
+def _not_seen(m: TraceMeasurements, reads: pl.DataFrame) -> Reason | None:
     """Why no read-back was seen where there may be some: in a training in float16 whose host calls are not all there."""
     kernels = compute_kernels(m)
     in_float16 = int(kernels.filter(pl.col("precision") == "float16")["total_ns"].sum()) / max(int(kernels["total_ns"].sum()), 1)
@@ -85,9 +95,9 @@ def _not_seen(m: TraceMeasurements, reads: pl.DataFrame) -> str | None:
     if reads.height or in_float16 < SIXTEEN_BIT or idle < CLAIM:
         return None
     if (m.facts.framework or "").lower() in ("tensorflow", "keras"):
-        return "TensorFlow's loss scaling cannot be told from other work in a trace: compare with mixed_bfloat16, which needs none"
+        return SCALING_NOT_TOLD_APART()
     if "operators" not in m.facts.recorded:
-        return "the trace has no operators, by which the scaler's check is known: record with ProfilerActivity.CPU as well"
+        return NO_OPERATORS_OF_SCALER()
     return no_launches(m, CLAIM)
 
 

@@ -19,12 +19,15 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, NotJudged
+from slowstep.reasons import Wording
 from slowstep.units import format_share
 
 NAME = "low-device-use"
 # The Kineto TensorBoard plugin's and Nsight's.
 BUSY_SHARE = 0.5
 READINGS_AT_LEAST = 5
+
+USE_NOT_MEASURED = Wording("use-not-measured", "how busy the training's device is was not measured")
 
 
 def judge(m: Measurements) -> Answer:
@@ -33,7 +36,7 @@ def judge(m: Measurements) -> Answer:
         return None
     known = [device for device in m.machine.devices if device.busy_share is not None and device.readings >= READINGS_AT_LEAST]
     if not known:
-        return NotJudged(rule=NAME, reason="how busy the training's device is was not measured")
+        return NotJudged(rule=NAME, reason=USE_NOT_MEASURED())
     device = min(known, key=lambda one: one.busy_share or 0.0)
     busy = device.busy_share or 0.0
     if busy >= BUSY_SHARE:

@@ -26,6 +26,7 @@ from slowstep.analyses.memory import QUARTERS, Growth, Limit
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, NotJudged
+from slowstep.reasons import Wording
 from slowstep.units import MIB, format_duration, format_number
 
 NAME = "memory-growth"
@@ -41,13 +42,21 @@ URGENT_S = 3600.0
 # left lasts for little longer, it may not live to tell.
 OUTLIVED_S = 180.0
 
+MEMORY_NOT_MEASURED = Wording("memory-not-measured", "the memory of the training's processes was not measured")
+GROWTH_OR_SETTLING = Wording("growth-or-settling", "the window is too short to tell growth from settling; record for a minute")
+GROWS_OR_SETTLES = Wording(
+    "grows-or-settles",
+    "memory grew by {mib:number} MiB, and at that pace what is left is used up in {left}; the window is too short to tell growth from "
+    "settling; record for a minute",
+)
+
 
 def judge(m: Measurements) -> Answer:
     """Whether memory grows steadily, and when it would be used up."""
     growth, limit = m.machine.memory.growth, m.machine.memory.limit
     if growth is None:
         if m.machine.memory.resident_bytes is None:
-            return NotJudged(rule=NAME, reason="the memory of the training's processes was not measured")
+            return NotJudged(rule=NAME, reason=MEMORY_NOT_MEASURED())
         return _judge_early(m, m.machine.memory.early, limit)
     if not _steady(growth):
         return None
@@ -59,13 +68,11 @@ def judge(m: Measurements) -> Answer:
 
 def _judge_early(m: Measurements, early: Growth | None, limit: Limit | None) -> Answer:
     """What a window says that is too short: what grows so fast that it would end a longer recording is told at once."""
-    short = "the window is too short to tell growth from settling; record for a minute"
     if early is None or limit is None or not _steady(early) or (left_s := limit.left_bytes / early.per_s) >= URGENT_S:
-        return NotJudged(rule=NAME, reason=short)
+        return NotJudged(rule=NAME, reason=GROWTH_OR_SETTLING())
     if left_s >= OUTLIVED_S or early.readings < QUARTERS:
-        grown = f"memory grew by {format_number((early.last_bytes - early.first_bytes) / MIB)} MiB, and"
-        until = f"at that pace what is left is used up in {_long(left_s)}"
-        return NotJudged(rule=NAME, reason=f"{grown} {until}; {short}", pressing=True)
+        reason = GROWS_OR_SETTLES(mib=(early.last_bytes - early.first_bytes) / MIB, left=_long(left_s))
+        return NotJudged(rule=NAME, reason=reason, pressing=True)
     return _told(m, early, limit, left_s, surely=False)
 
 

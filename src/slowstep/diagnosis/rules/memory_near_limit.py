@@ -25,6 +25,7 @@ from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.reasons import Wording
 from slowstep.units import GIB, MIB
 
 NAME = "memory-near-limit"
@@ -34,12 +35,14 @@ NEAR_BYTES = 4 * GIB
 # 256 pages a second: at 0.1 ms from a fast disk they take 2.5 % of the time; idle pages that come back now and then are fewer.
 SWAP_IN_PER_S = MIB
 
+LEFT_NOT_MEASURED = Wording("left-not-measured", "how much memory is left was not measured")
+
 
 def judge(m: Measurements) -> Answer:
     """Whether memory is short, by what is left of it or by swapping."""
     memory = m.machine.memory
     if memory.limit is None:
-        return NotJudged(rule=NAME, reason="how much memory is left was not measured")
+        return NotJudged(rule=NAME, reason=LEFT_NOT_MEASURED())
     swaps = memory.swap_in_per_s is not None and memory.swap_in_per_s >= SWAP_IN_PER_S
     if not (_near(memory.limit) or swaps):
         return None

@@ -42,11 +42,21 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import AFTER_FORK, AFTER_FORK_HIGH, copying_after_forks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
-from slowstep.units import format_duration, format_share
+from slowstep.reasons import Reason, Wording
+from slowstep.units import format_duration
 
 NAME = "needless-workers"
 # Of the training thread's own work: the rest is there without workers, too.
 MOST_UNMAPPING = 0.8
+
+RECEIVING_ON_BUSY_MACHINE = Wording(
+    "receiving-on-busy-machine",
+    "a step may be {share:share} shorter without workers, but receiving takes longer on a busy machine, whoever made the batch",
+)
+WITHOUT_WORKERS_MAY_GAIN = Wording(
+    "without-workers-may-gain",
+    "{workers}=0 may gain, try it: without workers a step may be {shorter:share} shorter, or {longer:share} longer",
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +85,7 @@ MAY_MATTER = 1 - 1 / BOTTLENECK_PREDICTED
 def judge(m: Measurements) -> Answer:
     """Whether the training thread had better make its batches itself."""
     side = find_side(m)
-    if m.loader is None or not m.loader.num_workers or isinstance(side, str):
+    if m.loader is None or not m.loader.num_workers or isinstance(side, Reason):
         return None
     parts = (*m.ledger.parts_of("read"), *m.ledger.parts_of("preprocess"))
     waits = m.ledger.of_parts(*parts)
@@ -83,11 +93,7 @@ def judge(m: Measurements) -> Answer:
     if share < WAIT_SHARE:
         return _may_gain(m, side, waits)
     if m.load.busy:
-        reason = (
-            f"a step may be {format_share(share)} shorter without workers, but receiving takes longer on a busy machine, whoever "
-            "made the batch"
-        )
-        return NotJudged(rule=NAME, reason=reason)
+        return NotJudged(rule=NAME, reason=RECEIVING_ON_BUSY_MACHINE(share=share))
     counterfactual = Counterfactual(
         assumes="the training thread made a batch as fast as a worker, and torch's own collating were four times as fast",
         expected=_case(m, side, waits, EXPECTED),
@@ -127,11 +133,7 @@ def _may_gain(m: Measurements, side: Side, waits: Floats) -> NotJudged | None:
     better, worse = (_case(m, side, waits, assumed).removed_ns.sum() / m.step_ns.sum() for assumed in (ALONE_AT_BETTER, ALONE_AT_WORSE))
     if better < MAY_MATTER or m.load.busy:
         return None
-    without = f"{m.words.name_of(Change.WORKERS)}=0"
-    reason = (
-        f"{without} may gain, try it: without workers a step may be {format_share(better)} shorter, or "
-        f"{format_share(max(-worse, 0.0))} longer"
-    )
+    reason = WITHOUT_WORKERS_MAY_GAIN(workers=m.words.name_of(Change.WORKERS), shorter=better, longer=max(-worse, 0.0))
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, workers_lever(0)))
 
 

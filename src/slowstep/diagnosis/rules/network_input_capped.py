@@ -35,6 +35,7 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._words import Change
 from slowstep.parts import PartKind
+from slowstep.reasons import Reason
 from slowstep.units import format_share
 
 NAME = "network-input-capped"
@@ -54,7 +55,7 @@ LIMITS = {
 def judge(m: Measurements) -> Answer:
     """Whether a network's rate is what batches wait for."""
     side, received = find_side(m), receive_share(m)
-    if isinstance(side, str) or received < CAUSE_SHARE or (m.demand.idle_share or 0.0) > IDLE_AT_MOST:
+    if isinstance(side, Reason) or received < CAUSE_SHARE or (m.demand.idle_share or 0.0) > IDLE_AT_MOST:
         return None
     first_byte = max((f.share for f in m.input.named(FIRST_BYTE)), default=None)
     if first_byte is None or first_byte >= LATENCY_SHARE * received:

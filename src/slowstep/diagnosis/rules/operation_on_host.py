@@ -42,10 +42,13 @@ from slowstep.diagnosis.trace_side import (
     with_stacks,
 )
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
 NAME = "operation-on-host"
 STAGES = ("compute", "d2h")
+
+PLACES_NOT_TRACED = Wording("places-not-traced", "the trace does not show where operators ran: {remedy}")
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -89,7 +92,7 @@ def _gaps_on_host(m: TraceMeasurements) -> pl.DataFrame:
     return gaps.join(sites, on=["operator", "where"], how="semi", nulls_equal=True)
 
 
-def _no_operators(m: TraceMeasurements) -> str | None:
+def _no_operators(m: TraceMeasurements) -> Reason | None:
     operators = m.table("operators")
     if operators["on_host"].is_not_null().any() or gaps_share(m) < HOST_SHARE:
         return None
@@ -100,7 +103,7 @@ def _no_operators(m: TraceMeasurements) -> str | None:
         jax="record with host_tracer_level=2",
         nsys="record with nsys profile --pytorch=autograd-nvtx",
     )
-    return f"the trace does not show where operators ran: {ask}"
+    return PLACES_NOT_TRACED(remedy=ask)
 
 
 def _share_of_operators(m: TraceMeasurements) -> float | None:

@@ -27,9 +27,16 @@ from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.reasons import Wording
 from slowstep.units import format_share
 
 NAME = "pageable-copy"
+
+PINNED_NOT_TRACED = Wording(
+    "pinned-not-traced",
+    "the trace does not say whether copies come from pageable or pinned memory: nsys profile --trace=cuda records it on NVIDIA devices; "
+    "in the script, batch.is_pinned() tells",
+)
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -69,9 +76,7 @@ def _unknown(m: TraceMeasurements, copies: pl.DataFrame) -> Answer:
     maybe = held(m, "h2d", copies.filter(pl.col("pageable").fill_null(True)), "copy to the device")
     if share_interval(m, maybe.ns)[0] < CLAIM:
         return None
-    why = "the trace does not say whether copies come from pageable or pinned memory"
-    ask = "nsys profile --trace=cuda records it on NVIDIA devices; in the script, batch.is_pinned() tells"
-    return NotJudged(rule=NAME, reason=f"{why}: {ask}")
+    return NotJudged(rule=NAME, reason=PINNED_NOT_TRACED())
 
 
 def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:

@@ -30,9 +30,16 @@ from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.part_words import part_in_words
 from slowstep.parts import MODELS, Part, PartKind
+from slowstep.reasons import Wording
 from slowstep.stages import STAGES
 
 NAME = "periodic-stall"
+
+MAYBE_LARGER_INPUT = Wording(
+    "maybe-larger-input",
+    "every {every} steps forward and backward take {ms:.0f} ms longer together, as with a larger input, and how large it is was not seen; "
+    "see what that step is given",
+)
 
 
 def judge(m: Measurements) -> Answer:
@@ -46,10 +53,7 @@ def judge(m: Measurements) -> Answer:
         return None
     every = round(event.every_steps or 0)
     if event.maybe_larger:
-        longer = f"every {every} steps forward and backward take {event.each_ns / 1e6:.0f} ms longer together"
-        return NotJudged(
-            rule=NAME, reason=f"{longer}, as with a larger input, and how large it is was not seen; see what that step is given"
-        )
+        return NotJudged(rule=NAME, reason=MAYBE_LARGER_INPUT(every=every, ms=event.each_ns / 1e6))
     beside = producers_beside_ns(m, spared_cpu_ns=float(event.ns.mean()))
     case = Case(removed_ns=event.ns, beside_ns=beside)
     worse = Case(removed_ns=event.ns, beside_ns=WORSE_BESIDE * beside)

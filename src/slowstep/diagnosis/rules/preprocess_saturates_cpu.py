@@ -28,6 +28,7 @@ from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.reasons import Reason
 
 NAME = "preprocess-saturates-cpu"
 # Workers that are blocked for longer than they compute wait for something else than cores.
@@ -41,7 +42,7 @@ SHOWN = 3
 def judge(m: Measurements) -> Answer:
     """Whether the cores are used up by preprocessing."""
     side = find_side(m)
-    if m.loader is None or isinstance(side, str):
+    if m.loader is None or isinstance(side, Reason):
         return None
     cores = core_demand(m, side)
     if not cores.binds or (m.demand.blocked_share or 0.0) > BLOCKED_AT_MOST:

@@ -44,6 +44,7 @@ from slowstep.diagnosis.trainer_side import WORSE_BESIDE, body_rest, delay_share
 from slowstep.diagnosis.untimed import unseen_python
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.parts import BACKWARD, BODY
+from slowstep.reasons import Wording
 from slowstep.units import format_share
 
 NAME = "python-between-operations"
@@ -59,13 +60,17 @@ LOOPS_BACKWARD = 2.0
 # Updates of all optimizers for one of the busiest: those of a GAN.
 SEVERAL = 1.5
 
+CALLS_OF_SEVERAL_OPTIMIZERS = Wording(
+    "calls-of-several-optimizers",
+    "calls are timed in steps of several optimizers only where these are called in turns, or each batch has as many updates",
+)
+
 
 def judge(m: Measurements) -> Answer:
     """Whether a Python loop holds the step."""
     loop = m.work.loop
     if loop is None and not m.work.bodies_timed and m.trainer.all_updates.height >= SEVERAL * m.trainer.update_end_ns.size:
-        reason = "calls are timed in steps of several optimizers only where these are called in turns, or each batch has as many updates"
-        return NotJudged(rule=NAME, reason=reason)
+        return NotJudged(rule=NAME, reason=CALLS_OF_SEVERAL_OPTIMIZERS())
     if loop is None:
         unseen = unseen_python(m)
         return None if unseen is None else NotJudged(rule=NAME, reason=unseen)

@@ -42,12 +42,15 @@ from slowstep.diagnosis.trace_side import (
 )
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.parts import Part
+from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
 NAME = "recompilation"
 WHAT = "compiling"
 # Of these kinds of rows at least one must be there for a range that compiles to be seen.
 SHOWN_BY = frozenset({"operators", "annotations", "python"})
+
+COMPILING_NOT_TRACED = Wording("compiling-not-traced", "the trace shows nothing of the host by which compiling could be seen: {remedy}")
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -89,7 +92,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-def _not_shown(m: TraceMeasurements) -> str | None:
+def _not_shown(m: TraceMeasurements) -> Reason | None:
     if m.facts.recorded & SHOWN_BY or m.table("compilations").height or (m.has_device and gaps_share(m) < CLAIM):
         return None
     ask = for_framework(
@@ -99,7 +102,7 @@ def _not_shown(m: TraceMeasurements) -> str | None:
         jax="record with host_tracer_level=2; jax.config.update('jax_log_compiles', True) prints each",
         nsys="record with nsys profile --trace=cuda,nvtx --python-sampling=true",
     )
-    return f"the trace shows nothing of the host by which compiling could be seen: {ask}"
+    return COMPILING_NOT_TRACED(remedy=ask)
 
 
 def _claims(m: TraceMeasurements, found: pl.DataFrame) -> tuple[Part, ...]:

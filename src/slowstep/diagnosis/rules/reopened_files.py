@@ -27,6 +27,7 @@ from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side, w
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.reasons import Reason
 from slowstep.units import format_share
 
 NAME = "reopened-files"
@@ -37,7 +38,7 @@ CONTAINER_WORSE = 0.8
 def judge(m: Measurements) -> Answer:
     """Whether opening files is what batches wait for."""
     cost, side = file_cost(m), find_side(m)
-    if cost is None or isinstance(side, str):
+    if cost is None or isinstance(side, Reason):
         return None
     share, low, high = share_interval(m, side.removable_ns)
     if share < WAIT_SHARE:

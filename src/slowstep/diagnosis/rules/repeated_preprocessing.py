@@ -33,6 +33,7 @@ from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.reasons import Reason
 from slowstep.units import format_share
 
 NAME = "repeated-preprocessing"
@@ -64,7 +65,7 @@ def judge(m: Measurements) -> Answer:
     """Whether a decoder repeats its work in every pass while the cores are used up."""
     side = find_side(m)
     decoder = max(m.input.named(*DECODERS, at_least=HOLDS), key=lambda f: f.share, default=None)
-    if isinstance(side, str) or decoder is None or not _repeats(m):
+    if isinstance(side, Reason) or decoder is None or not _repeats(m):
         return None
     cores = core_demand(m, side)
     share, low, high = share_interval(m, side.removable_ns + cores.lost_ns)

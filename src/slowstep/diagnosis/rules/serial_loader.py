@@ -45,6 +45,7 @@ from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
 from slowstep.part_words import part_in_words, part_place, part_without_place
 from slowstep.parts import Part, PartKind
+from slowstep.reasons import Reason
 from slowstep.units import format_share
 
 NAME = "serial-loader"
@@ -58,7 +59,7 @@ def judge(m: Measurements) -> Answer:
     if m.loader is None or m.loader.num_workers > 0:
         return None
     side = find_side(m)
-    if isinstance(side, str):
+    if isinstance(side, Reason):
         return NotJudged(rule=NAME, reason=side)
     share, low, high = share_interval(m, side.removable_ns)
     if share < WAIT_SHARE:
@@ -106,7 +107,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         # What the script's own threads make is judged by slow-prefetch-thread.
         return None if made.other.kind is PartKind.THREAD_WAIT else NotJudged(rule=NAME, reason=workers_unknown(made.other))
     side = side_of_loop(m, made)
-    if isinstance(side, str):
+    if isinstance(side, Reason):
         return NotJudged(rule=NAME, reason=side)
     share, low, high = share_interval(m, side.removable_ns)
     if share < WAIT_SHARE or made.largest is None:

@@ -19,10 +19,13 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, NotJudged
+from slowstep.reasons import Wording
 from slowstep.units import MIB
 
 NAME = "shared-device"
 SHARED_SHARE = 0.5
+
+PROCESSES_NOT_MEASURED = Wording("processes-not-measured", "which processes use the training's device was not measured")
 
 
 def judge(m: Measurements) -> Answer:
@@ -31,7 +34,7 @@ def judge(m: Measurements) -> Answer:
         return None
     known = [device for device in m.machine.devices if device.shared is not None]
     if not known:
-        return NotJudged(rule=NAME, reason="which processes use the training's device was not measured")
+        return NotJudged(rule=NAME, reason=PROCESSES_NOT_MEASURED())
     device = max(known, key=lambda one: one.shared or 0.0)
     if (device.shared or 0.0) < SHARED_SHARE:
         return None

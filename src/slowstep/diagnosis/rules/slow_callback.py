@@ -62,6 +62,7 @@ from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
 from slowstep.part_words import is_plural, part_name, part_name_and_place, part_place
 from slowstep.parts import BODY, Part, PartKind
+from slowstep.reasons import Wording
 from slowstep.stages import UNATTRIBUTED
 from slowstep.units import format_share
 
@@ -89,6 +90,8 @@ LESS = {
     Kind.COMPRESSING: ": less to compress, or a lower level",
 }
 
+NO_STACKS_AFTER_UPDATE = Wording("no-stacks-after-update", "no stack samples were taken after the updates; {remedy}")
+
 
 def judge(m: Measurements) -> Answer:
     """Whether one function after the update holds the training thread."""
@@ -98,7 +101,7 @@ def judge(m: Measurements) -> Answer:
     if not candidates:
         if m.ledger.share(UNATTRIBUTED) >= UNNAMED:
             tell = how_to_name(m) if m.has_stacks else "record longer, at --level 1 or more"
-            return NotJudged(rule=NAME, reason=f"no stack samples were taken after the updates; {tell}")
+            return NotJudged(rule=NAME, reason=NO_STACKS_AFTER_UPDATE(remedy=tell))
         return None
     # Where another rule says better what a function is, the next one is worth a line of its own.
     unsaid = [p for p in candidates if not better_named(m, p) and m.ledger.share_of(p) >= CLAIM]

@@ -48,6 +48,7 @@ from slowstep.diagnosis.input_side import (
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub, stub_of_collate
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
 NAME = "slow-collate"
@@ -58,16 +59,18 @@ COPY_BYTES_PER_NS = 1.0
 # and handing the loader whole batches gains nothing without workers and at most a tenth with one (medians of five runs each).
 FEWER_PARTS = "return few tensors from the dataset, not lists, numbers or many tensors, or whole batches of them from __getitems__"
 
+COLLATE_NOT_RECORDED = Wording("collate-not-recorded", "the time in the collate function was not recorded")
+
 
 def judge(m: Measurements) -> Answer:
     """Whether collating holds most of the producers' time."""
     if m.loader is None:
         return None
     side = find_side(m)
-    if isinstance(side, str):
+    if isinstance(side, Reason):
         return NotJudged(rule=NAME, reason=side)
     if m.demand.collate_ns is None:
-        return NotJudged(rule=NAME, reason="the time in the collate function was not recorded")
+        return NotJudged(rule=NAME, reason=COLLATE_NOT_RECORDED())
     held = m.demand.collate_ns / max(side.wall_ns, 1.0)
     waits = removable_waits(m)
     share, low, high = share_interval(m, waits)

@@ -35,11 +35,15 @@ from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
 from slowstep.part_words import part_in_words, part_name, part_place
 from slowstep.parts import Part, PartKind
+from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
 NAME = "slow-prefetch-thread"
 # Threads that wait for a tenth of their time keep up, or wait for something else than the GIL.
 BUSY_SHARE = 0.9
+
+NO_COMPUTING_THREAD = Wording("no-computing-thread", "{workers}: no thread that hands something over was seen to compute")
+THREAD_WAITS = Wording("thread-waits", "{workers}: {thread}, in a thread, waits itself for {share:share} of its time")
 
 
 def judge(m: Measurements) -> Answer:
@@ -55,13 +59,13 @@ def judge(m: Measurements) -> Answer:
         return None
     threads, largest = m.prefetch_threads, max(parts, key=m.ledger.total_of)
     if threads is None:
-        return NotJudged(rule=NAME, reason=f"{workers_unknown(largest)}: no thread that hands something over was seen to compute")
+        return NotJudged(rule=NAME, reason=NO_COMPUTING_THREAD(workers=workers_unknown(largest)))
     if threads.busy_share < BUSY_SHARE:
-        name, waits = part_in_words(threads.function), format_share(1 - threads.busy_share)
-        reason = f"{workers_unknown(largest)}: {name}, in a thread, waits itself for {waits} of its time"
+        thread = part_in_words(threads.function)
+        reason = THREAD_WAITS(workers=workers_unknown(largest), thread=thread, share=1 - threads.busy_share)
         return NotJudged(rule=NAME, reason=reason)
     side = side_of_threads(m, waited, threads)
-    if isinstance(side, str):
+    if isinstance(side, Reason):
         return NotJudged(rule=NAME, reason=side)
     return _judged(m, threads, side, parts, waited, (share, low, high))
 

@@ -84,6 +84,7 @@ from slowstep.diagnosis.worker_threads import take_most
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.part_words import part_in_words, part_place, part_without_place
 from slowstep.parts import Part, PartKind
+from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
 NAME = "slow-transform"
@@ -100,6 +101,13 @@ BY_THREADS = "the training's own threads use the cores"
 BY_PART = "workers would hide only a part of it"
 NO_WORKERS = ", and workers would save little of it"
 
+NO_CALL_TIMED = Wording("no-call-timed", "no call was timed while batches were made; record longer, at --level 1 or more")
+LOOP_NOT_SEEN = Wording(
+    "loop-not-seen",
+    "whether {name} ({where}), {share:share} of making samples, is a loop in Python was not seen; record longer, at --level 1 or more",
+)
+OWN_LOOP_NOT_SEEN = Wording("own-loop-not-seen", "whether {part} is a loop in Python was not seen; record longer, at --level 1 or more")
+
 
 def judge(m: Measurements) -> Answer:
     """Whether one function keeps the producers busy beyond what workers can hide."""
@@ -108,7 +116,7 @@ def judge(m: Measurements) -> Answer:
     if m.loader is None:
         return None
     side = find_side(m)
-    if isinstance(side, str):
+    if isinstance(side, Reason):
         return NotJudged(rule=NAME, reason=side)
     share, low, high = share_interval(m, side.removable_ns)
     # Workers that find no cores hide nothing. What others take of them is nothing that the function does.
@@ -118,7 +126,7 @@ def judge(m: Measurements) -> Answer:
     if share < WAIT_SHARE or (hidden and not received):
         return None
     if not m.timed_fetches:
-        return NotJudged(rule=NAME, reason="no call was timed while batches were made; record longer, at --level 1 or more")
+        return NotJudged(rule=NAME, reason=NO_CALL_TIMED())
     if m.over_time.stragglers is not None and m.over_time.stragglers.share_of_making >= DOMINANT_SHARE:
         # Few samples hold most of the time: what is slow is those, see straggler-samples, and not the function as such.
         return None
@@ -168,8 +176,7 @@ def _not_python(function: Function, where: str) -> NotJudged | None:
     """A little that is made fast is nobody's fault: without workers that would gain, only what is known to be a loop in Python is named."""
     if function.python_share is not None:
         return None
-    held = f"{function.name} ({where}), {format_share(function.share)} of making samples,"
-    return NotJudged(rule=NAME, reason=f"whether {held} is a loop in Python was not seen; record longer, at --level 1 or more")
+    return NotJudged(rule=NAME, reason=LOOP_NOT_SEEN(name=function.name, where=where, share=function.share))
 
 
 def _faster(function: Function) -> str:
@@ -185,7 +192,7 @@ def _faster(function: Function) -> str:
 def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     """The same of a loop that makes its batches itself."""
     side = side_of_loop(m, made)
-    if isinstance(side, str):
+    if isinstance(side, Reason):
         return NotJudged(rule=NAME, reason=side)
     held = np.zeros(m.steps.count) if made.largest is None else m.ledger.of_parts(made.largest)
     share, low, high = share_interval(m, held)
@@ -194,9 +201,8 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         return None
     maker, take_most = made.maker, workers_take_most(m, side)
     if maker is None or maker.python_share is None:
-        reason = f"whether {part_in_words(made.largest)} is a loop in Python was not seen; record longer, at --level 1 or more"
         # Where workers take most of it, serial-loader says what there is to say.
-        return None if take_most else NotJudged(rule=NAME, reason=reason)
+        return None if take_most else NotJudged(rule=NAME, reason=OWN_LOOP_NOT_SEEN(part=part_in_words(made.largest)))
     if maker.python_share < DOMINANT_SHARE:
         # An operation on whole tensors already, or what no other code makes faster.
         return None

@@ -45,6 +45,7 @@ from slowstep.diagnosis.trainer_side import producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change, Words
 from slowstep.parts import PartKind
+from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
 NAME = "small-batch"
@@ -61,6 +62,32 @@ UNJUDGED_SHORT = 0.20
 # seven models (median 0.89: small products do not fill the vector units), by benchmarks/dispatch.py on one core.
 PER_SAMPLE_EXPECTED, PER_SAMPLE_WORSE, PER_SAMPLE_BETTER = -0.10, 0.05, -0.60
 
+SAMPLES_UNKNOWN = Wording(
+    "samples-unknown", "the fixed cost dominates the step, but how many samples a step holds is unknown; use slowstep.steps()"
+)
+COST_UNKNOWN = Wording("cost-unknown", "{sizes}, and the cost of its operations is unknown: {why}")
+COST_OF_FEW_SIZES = Wording(
+    "cost-of-few-sizes", "{sizes}: the fixed cost is only known to be {low:share} to {high:share} of the step; {remedy}"
+)
+COST_TOO_WIDE = Wording(
+    "cost-too-wide",
+    "the fixed cost is only known to be {low:share} to {high:share} of the step ({source}); record longer, on a quieter machine",
+)
+SIZES_VARY = Wording(
+    "sizes-vary",
+    "steps held {fewest} to {most} samples, and not just an epoch's last held fewer: that does not show the fixed cost",
+)
+ONE_SIZE = Wording("one-size", "all steps had the same size")
+FEW_SMALLER_STEPS = Wording(
+    "few-smaller-steps",
+    f"only {{count}} smaller step{{count:plural  was|s were}} seen, and {FEWEST_SMALL} are needed to know the fixed cost",
+)
+SHORT_OPERATORS = Wording(
+    "short-operators",
+    f"{{each:,.0f}} operators per step of less than {SHORT_OPERATOR_NS / 1000:.0f} us take {{share:share}} of the time, and how much of "
+    "that is the profiler's is unknown; use slowstep run",
+)
+
 
 def judge(m: Measurements) -> Answer:
     """Whether the fixed cost dominates the step."""
@@ -76,41 +103,30 @@ def judge(m: Measurements) -> Answer:
         change = _another_size(cost) if cost.high_ns is not None and cost.value_ns is None else None
         return NotJudged(rule=NAME, reason=_reason(cost, step, busy=m.load.busy), lever=_telling(m, cost), change=change)
     if cost.samples is None:
-        return NotJudged(
-            rule=NAME, reason="the fixed cost dominates the step, but how many samples a step holds is unknown; use slowstep.steps()"
-        )
+        return NotJudged(rule=NAME, reason=SAMPLES_UNKNOWN())
     # At least so much of it is fixed: that it dominates is certain, how far it does is not.
     return _judged(m, cost, max(cost.likely_ns or fixed, fixed), step)
 
 
-def _reason(cost: FixedCost, step: float, *, busy: bool) -> str:
+def _reason(cost: FixedCost, step: float, *, busy: bool) -> Reason:
     if cost.high_ns is None:
         why = "busy machine" if busy else "they were not counted"
-        return f"{_sizes(cost)}, and the cost of its operations is unknown: {why}"
+        return COST_UNKNOWN(sizes=_sizes(cost), why=why)
     # The steps that it is known from may take longer than the usual one.
     low, high = (min(ns / step, 1.0) for ns in (cost.low_ns, cost.high_ns))
-    known = f"the fixed cost is only known to be {format_share(low)} to {format_share(high)} of the step"
     if cost.value_ns is None:
-        return f"{_sizes(cost)}: {known}; {_another_size(cost)}"
-    return f"{known} ({cost.source}); record longer, on a quieter machine"
+        return COST_OF_FEW_SIZES(sizes=_sizes(cost), low=low, high=high, remedy=_another_size(cost))
+    return COST_TOO_WIDE(low=low, high=high, source=cost.source)
 
 
 def _another_size(cost: FixedCost) -> str:
     return f"{'record longer, or ' if cost.smaller else ''}try another batch size"
 
 
-def _sizes(cost: FixedCost) -> str:
+def _sizes(cost: FixedCost) -> Reason:
     if cost.varied is not None:
-        return (
-            f"steps held {cost.varied[0]} to {cost.varied[1]} samples, and not just an epoch's last held fewer: that does not show "
-            "the fixed cost"
-        )
-    if not cost.smaller:
-        return "all steps had the same size"
-    return (
-        f"only {cost.smaller} smaller step{'s were' if cost.smaller > 1 else ' was'} seen, and {FEWEST_SMALL} are needed to know "
-        "the fixed cost"
-    )
+        return SIZES_VARY(fewest=cost.varied[0], most=cost.varied[1])
+    return FEW_SMALLER_STEPS(count=cost.smaller) if cost.smaller else ONE_SIZE()
 
 
 def _telling(m: Measurements, cost: FixedCost) -> str | None:
@@ -249,11 +265,8 @@ def _on_the_host(m: TraceMeasurements) -> NotJudged | None:
     share = int(short["host_self_ns"].sum()) / max(m.window_ns, 1)
     if share < UNJUDGED_SHORT:
         return None
-    each = f"{int(short['count'].sum()) / max(len(m.step_ns), 1):,.0f} operators per step of less than {SHORT_OPERATOR_NS / 1000:.0f} us"
-    return NotJudged(
-        rule=NAME,
-        reason=f"{each} take {format_share(share)} of the time, and how much of that is the profiler's is unknown; use slowstep run",
-    )
+    each = int(short["count"].sum()) / max(len(m.step_ns), 1)
+    return NotJudged(rule=NAME, reason=SHORT_OPERATORS(each=each, share=share))
 
 
 def _trace_fixes(m: TraceMeasurements) -> tuple[Fix, ...]:

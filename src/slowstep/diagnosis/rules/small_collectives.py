@@ -31,6 +31,7 @@ from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import claim_of, for_framework, no_device, no_marks, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
+from slowstep.reasons import Wording
 from slowstep.units import format_share
 
 NAME = "small-collectives"
@@ -39,6 +40,10 @@ SMALL_BYTES = 1 << 20
 # DDP's buckets of 25 MiB make four collectives of a model with 25 million parameters: more than this are no buckets.
 A_STEP = 10
 JOIN = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
+
+COLLECTIVE_SIZES_NOT_TRACED = Wording(
+    "collective-sizes-not-traced", "the sizes of the collectives that hold {share:share} of the time are not in the trace: {remedy}"
+)
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -111,9 +116,7 @@ def _unknown(m: TraceMeasurements, joining: pl.DataFrame) -> Answer:
         jax="look for them in the program's HLO (XLA_FLAGS=--xla_dump_to=...)",
         nsys="record with nsys profile --trace=cuda,nvtx and NCCL_NVTX at its default",
     )
-    return NotJudged(
-        rule=NAME, reason=f"the sizes of the collectives that hold {format_share(share)} of the time are not in the trace: {ask}"
-    )
+    return NotJudged(rule=NAME, reason=COLLECTIVE_SIZES_NOT_TRACED(share=share, remedy=ask))
 
 
 def _fixes(m: TraceMeasurements) -> tuple[Fix, ...]:

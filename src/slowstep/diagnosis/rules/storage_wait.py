@@ -28,6 +28,7 @@ from slowstep.diagnosis.lever_specs import MOCK_LOADER, WARM_CACHE, fix_of_its_l
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.parts import PartKind
+from slowstep.reasons import Reason
 from slowstep.units import format_share
 
 NAME = "storage-wait"
@@ -40,7 +41,7 @@ ASSUMES = "the data were in memory, and nothing else about making batches change
 def judge(m: Measurements) -> Answer:
     """Whether storage keeps the training waiting, and goes on to."""
     side = find_side(m)
-    if isinstance(side, str):
+    if isinstance(side, Reason):
         return None
     blocked = removable_waits(m, PartKind.STORAGE)
     share, low, high = share_interval(m, blocked)

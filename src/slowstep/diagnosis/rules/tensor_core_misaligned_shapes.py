@@ -24,11 +24,13 @@ import polars as pl
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.scenarios import ALIGNED_SHAPES
 from slowstep.analyses.trace.tensor_cores import MISALIGNED, MULTIPLE, UNKNOWN
+from slowstep.diagnosis.gain import unknown_gain
 from slowstep.diagnosis.kernel_side import SIXTEEN_BIT, compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside, whose
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
 NAME = "tensor-core-misaligned-shapes"
@@ -39,6 +41,15 @@ MOSTLY = 0.5
 # The replay changes all 16-bit kernels that miss the Tensor Cores, whatever the reason: its gain is theirs only if they are nearly all.
 ALL_BUT_FEW = 0.9
 PRECISIONS = (*SIXTEEN_BIT, "tf32")
+
+SHAPES_NOT_TRACED = Wording(
+    "shapes-not-traced", "kernels with {share:share} of the time miss the Tensor Cores, and the trace has no shapes: {remedy}"
+)
+
+FULL_RATE_UNKNOWN = Wording(
+    "full-rate-unknown", "most of these kernels use the Tensor Cores, and by how much they miss their full rate is not known"
+)
+NOT_TOLD_APART = Wording("not-told-apart", "the replay cannot tell them from other kernels beside the Tensor Cores, which no padding helps")
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -81,20 +92,20 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     return unless_beside(finding)
 
 
-def _gain(m: TraceMeasurements, unknown: str | None) -> Gain:
+def _gain(m: TraceMeasurements, unknown: Reason | None) -> Gain:
     assumes = "these kernels ran at the rate of aligned ones (what padding adds is not counted)"
     if unknown is None:
         return replayed_gain(m, ALIGNED_SHAPES, assumes)
-    return Gain(predicted=None, low=None, high=None, assumes=assumes, unknown_because=unknown)
+    return unknown_gain(assumes, because=unknown)
 
 
-def _not_replayed(able: pl.DataFrame, found: pl.DataFrame, without: float) -> str | None:
+def _not_replayed(able: pl.DataFrame, found: pl.DataFrame, without: float) -> Reason | None:
     """Why the replay does not tell what these kernels would gain; None where it does."""
     if without < MOSTLY:
-        return "most of these kernels use the Tensor Cores, and by how much they miss their full rate is not known"
+        return FULL_RATE_UNKNOWN()
     replayed = able.filter(pl.col("precision").is_in(SIXTEEN_BIT) & ~pl.col("tensor_core").fill_null(False))
     if without * int(found["total_ns"].sum()) < ALL_BUT_FEW * int(replayed["total_ns"].sum()):
-        return "the replay cannot tell them from other kernels beside the Tensor Cores, which no padding helps"
+        return NOT_TOLD_APART()
     return None
 
 
@@ -110,9 +121,7 @@ def _unknown(m: TraceMeasurements, able: pl.DataFrame) -> Answer:
         tensorflow="look at the shapes in the model's summary",
         jax="look at the shapes by jax.make_jaxpr",
     )
-    return NotJudged(
-        rule=NAME, reason=f"kernels with {format_share(share)} of the time miss the Tensor Cores, and the trace has no shapes: {ask}"
-    )
+    return NotJudged(rule=NAME, reason=SHAPES_NOT_TRACED(share=share, remedy=ask))
 
 
 def _fixes(m: TraceMeasurements, kind: str, named: str) -> tuple[Fix, ...]:

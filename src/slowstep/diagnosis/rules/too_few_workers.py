@@ -52,7 +52,8 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
 from slowstep.parts import PartKind
-from slowstep.units import format_count, format_share
+from slowstep.reasons import Reason, Wording
+from slowstep.units import format_count
 
 NAME = "too-few-workers"
 # One more worker may slow those that are there: at worse they share what they wait for by a tenth.
@@ -63,13 +64,27 @@ RESTARTS = 0.10
 # What workers that keep up could try to make ahead, times what they do; and what they do by themselves (torch's default).
 AHEAD, USUAL_PREFETCH = 4, 2
 
+FIRST_BATCHES = Wording(
+    "first-batches", "{share:share} of the time goes to each epoch's first batch, which nothing makes ahead; try longer epochs"
+)
+WORKERS_KEEP_UP = Wording(
+    "workers-keep-up",
+    "{whose} {workers:plural keeps|keep} up on average (one batch in {made_ms:.2g} ms, needed every {needed_ms:.2g} ms): "
+    "what is waited for are batches that take longer than others; try {prefetch}={ahead}",
+)
+WORKERS_SHARE_A_LIMIT = Wording(
+    "workers-share-a-limit",
+    "batches that {workers} workers make at once take {times:.2g} times as long as one that is made alone: more workers would wait for "
+    "each other, too; look for a lock, a disk or a server that all of them share",
+)
+
 
 def judge(m: Measurements) -> Answer:
     """Whether more workers would shorten the waits."""
     if m.loader is None or m.loader.num_workers == 0:
         return None
     side = find_side(m)
-    if isinstance(side, str):
+    if isinstance(side, Reason):
         return NotJudged(rule=NAME, reason=side)
     share, low, high = share_interval(m, side.removable_ns)
     if share < WAIT_SHARE:
@@ -135,9 +150,7 @@ def _restarts(m: Measurements) -> NotJudged | None:
     lost = float((m.filling_ns - anew).sum() / m.step_ns.sum())
     if lost < RESTARTS:
         return None
-    return NotJudged(
-        rule=NAME, reason=f"{format_share(lost)} of the time goes to each epoch's first batch, which nothing makes ahead; try longer epochs"
-    )
+    return NotJudged(rule=NAME, reason=FIRST_BATCHES(share=lost))
 
 
 def _uneven(m: Measurements, side: Side) -> NotJudged | None:
@@ -147,15 +160,19 @@ def _uneven(m: Measurements, side: Side) -> NotJudged | None:
         return None
     workers, ahead = m.loader.num_workers, AHEAD * (m.loader.prefetch_factor or USUAL_PREFETCH)
     each = 1e6 * max(m.demand.batches, 1e-9)
-    makes = f"one batch in {side.wall_ns / workers / each:.2g} ms, needed every {needed_every_ns(side) / each:.2g} ms"
-    keep = f"{_whose(m.loader, workers)} {'keeps' if workers == 1 else 'keep'} up on average ({makes})"
-    why = f"what is waited for are batches that take longer than others; try {m.words.name_of(Change.PREFETCH)}={ahead}"
-    return NotJudged(rule=NAME, reason=f"{keep}: {why}", lever=of_its_loader(m, prefetch(ahead)))
+    reason = WORKERS_KEEP_UP(
+        whose=_whose(m.loader, workers),
+        workers=workers,
+        made_ms=side.wall_ns / workers / each,
+        needed_ms=needed_every_ns(side) / each,
+        prefetch=m.words.name_of(Change.PREFETCH),
+        ahead=ahead,
+    )
+    return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, prefetch(ahead)))
 
 
-def _shared(found: MadeAtOnce, now: int) -> str:
-    longer = f"batches that {now} workers make at once take {now**found.slows:.2g} times as long as one that is made alone"
-    return f"{longer}: more workers would wait for each other, too; look for a lock, a disk or a server that all of them share"
+def _shared(found: MadeAtOnce, now: int) -> Reason:
+    return WORKERS_SHARE_A_LIMIT(workers=now, times=now**found.slows)
 
 
 def _counterfactual(m: Measurements, side: Side, workers: int) -> Counterfactual:

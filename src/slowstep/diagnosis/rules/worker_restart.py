@@ -31,7 +31,8 @@ from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copyi
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
 from slowstep.parts import PartKind
-from slowstep.units import format_count, format_duration, format_share
+from slowstep.reasons import Wording
+from slowstep.units import format_share
 
 NAME = "worker-restart"
 # One start, or two, are no habit.
@@ -40,6 +41,12 @@ FEWEST = 3
 UNJUDGED = HEALTHY_UNATTRIBUTED
 # An iterator over workers that stay costs 0.3 ms (measured); three times that is left of each start.
 LEFT_NS = 1_000_000.0
+
+FEW_STARTS = Wording(
+    "few-starts",
+    "starting and ending the loader's {workers:count worker} took {taken_ns:duration}, {share:share} of the time, but was seen "
+    f"{{starts:plural once|twice}}; record {FEWEST} epochs or more. Fewer workers start sooner, and {{persistent}}=True starts them once",
+)
 
 
 def judge(m: Measurements) -> Answer:
@@ -95,12 +102,8 @@ def _too_few(m: Measurements, starts: int) -> NotJudged | None:
     share = taken_ns / float(m.step_ns.sum())
     if share < UNJUDGED or m.loader is None:
         return None
-    workers, times = format_count(m.loader.num_workers, "worker"), "once" if starts == 1 else "twice"
-    once = f"{m.words.name_of(Change.PERSISTENT_WORKERS)}=True starts them once"
-    reason = (
-        f"starting and ending the loader's {workers} took {format_duration(taken_ns)}, {format_share(share)} of the time, but was "
-        f"seen {times}; record {FEWEST} epochs or more. Fewer workers start sooner, and {once}"
-    )
+    persistent = m.words.name_of(Change.PERSISTENT_WORKERS)
+    reason = FEW_STARTS(workers=m.loader.num_workers, taken_ns=taken_ns, share=share, starts=starts, persistent=persistent)
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, PERSISTENT_WORKERS))
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from slowstep.diagnosis.among_ranks import LATE_ONE_MAY_BE_MISSING
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_doubts import TORCH
 from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
@@ -19,8 +20,8 @@ RECORD: Final = "slowstep run train.py"
 CAPTURE: Final = "slowstep run --capture train.py"
 ALL_RANKS: Final = "slowstep analyze FOLDER_OF_ALL_RANKS"
 ANOTHER: Final = "slowstep analyze NEW_TRACE"
-# How a verdict ends that needs them.
-ASKS_FOR_ALL: Final = LATE_ONE_NOT_SEEN.partition(": ")[2]
+# Of verdicts that need them.
+ASK_FOR_ALL: Final = (LATE_ONE_NOT_SEEN, LATE_ONE_MAY_BE_MISSING)
 # As `slowstep run --capture` names what it makes.
 CAPTURED: Final = re.compile(r"capture-\d+\.json(\.gz)?")
 
@@ -39,7 +40,7 @@ def _command(diagnosis: Diagnosis, facts: TraceFacts, path: Path, *, is_inferenc
     if is_inference:
         # It is no training that could be recorded: what is known of it stands here.
         return explained
-    if ASKS_FOR_ALL in diagnosis.verdict.summary:
+    if diagnosis.verdict.reason is not None and diagnosis.verdict.reason.of(*ASK_FOR_ALL):
         return ALL_RANKS
     if CAPTURED.fullmatch(path.name):
         return analyze(path.parent) if is_recording(path.parent) else RECORD

@@ -9,11 +9,22 @@ import pytest
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.trace.measure import measure_trace
 from slowstep.analyses.trace.steps import find_steps
-from slowstep.analyses.trace.whole_steps import NOTHING_LEFT
+from slowstep.analyses.trace.whole_steps import (
+    EVENTS_MISSING,
+    FEWER_STEPS,
+    FILE_CUT_OFF,
+    KERNELS_MISSING,
+    LAUNCHES_LOST,
+    LEFT_OUT,
+    NO_OTHER_TELLS,
+    NOTHING_LEFT,
+    ONE_STEP_IS,
+    STEPS_ARE,
+)
 from slowstep.timeline.timeline import Timeline
 
 LAUNCHES = 10
-CUT = "events are missing there, since the file was cut off"
+FOUR_AND_FIVE = STEPS_ARE(numbers="4", last=5)
 
 
 def trace_of(shown: list[int], *, launched: list[int] | None = None, operators: list[int] | None = None, **facts: Any) -> Timeline:
@@ -39,16 +50,14 @@ def test_steps_whose_launches_have_no_kernels_are_left_out_and_counted() -> None
     steps, notes = find_steps(trace_of([10, 0, 2, 10], launched=[10, 10, 10, 10]))
 
     assert steps["number"].to_list() == [3, 6]
-    assert notes == ("steps 4 and 5 are left out: of 20 launches 18 have no kernel in the trace; trace fewer steps at a time",)
+    assert notes == (LEFT_OUT(steps=FOUR_AND_FIVE, why=KERNELS_MISSING(launches=20, missing=18, remedy=FEWER_STEPS)),)
 
 
 def test_steps_without_launches_whose_operators_launch_elsewhere_are_left_out() -> None:
     steps, notes = find_steps(trace_of([10, 0, 3, 10]))
 
     assert steps["number"].to_list() == [3, 6]
-    assert notes == (
-        "steps 4 and 5 are left out: operators launch less there than in other steps, so records are lost; trace fewer steps at a time",
-    )
+    assert notes == (LEFT_OUT(steps=FOUR_AND_FIVE, why=LAUNCHES_LOST(remedy=FEWER_STEPS)),)
 
 
 def test_steps_that_launch_nothing_because_they_do_nothing_of_the_kind_are_whole() -> None:
@@ -116,10 +125,10 @@ def test_a_step_of_a_cut_file_that_no_other_confirms_is_left_out_where_there_is_
     assert steps.is_empty()
     assert of_one.is_empty()
     assert notes == (
-        "step 5 is left out: the file was cut off",
-        f"step 4 is left out: {CUT}",
-        "step 3 is left out: the file was cut off, and no other step tells whether this one is whole",
-        NOTHING_LEFT,
+        LEFT_OUT(steps=ONE_STEP_IS(number=5), why=FILE_CUT_OFF()),
+        LEFT_OUT(steps=ONE_STEP_IS(number=4), why=EVENTS_MISSING()),
+        LEFT_OUT(steps=ONE_STEP_IS(number=3), why=NO_OTHER_TELLS()),
+        NOTHING_LEFT(),
     )
     assert said[-2:] == notes[-2:]
 
@@ -131,7 +140,7 @@ def test_a_cut_file_without_steps_is_not_taken_as_one() -> None:
     steps, notes = find_steps(made_trace(hosts=hosts, devices=devices, complete=False))
 
     assert steps.is_empty()
-    assert NOTHING_LEFT in notes[0]
+    assert notes[0].holds(NOTHING_LEFT())
 
 
 def test_where_no_step_is_left_nothing_is_said_of_how_busy_the_device_was() -> None:

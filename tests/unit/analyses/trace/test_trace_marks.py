@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from made_traces import device, host, made_trace, step
-from slowstep.analyses.trace.marks import find_mark_doubts
+from slowstep.analyses.trace.marks import NUMBERS_MISSING, REACHING_OVER, WITHOUT_LENGTH, find_mark_doubts
 from slowstep.analyses.trace.steps import find_steps
+from slowstep.analyses.trace.whole_steps import END_UNKNOWN, LEFT_OUT, MARKS_OVERLAP, ONE_STEP_IS, STEPS_ARE
 from slowstep.timeline.timeline import Timeline
 
-JUMP = "after step 4 the numbers of the marked steps do not follow each other: what lies there is in no step"
+JUMP = NUMBERS_MISSING(after=4, places=None)
 
 
 def trace_of(*marks: dict[str, Any], count: int = 4, device_us: float = 60) -> Timeline:
@@ -58,7 +59,7 @@ def test_a_mark_without_length_is_said_and_lengthens_no_other() -> None:
     trace = trace_of(step(4, 0, 99), step(5, 100, 100), step(6, 200, 299), step(7, 300, 399))
 
     assert lengths(trace) == {4: 99, 6: 100, 7: 99}
-    assert find_steps(trace)[1] == ("1 marked step without length was left out", JUMP)
+    assert find_steps(trace)[1] == (WITHOUT_LENGTH(marks=1), JUMP)
     assert doubts(trace) == {"marks-without-length": 1}
 
 
@@ -100,7 +101,7 @@ def test_marks_that_reach_into_the_next_end_where_that_begins(too_long: float) -
     trace = trace_of(*marks, step(7, 300, 399))
 
     assert lengths(trace) == {4: 100, 5: 100, 6: 100, 7: 99}
-    assert find_steps(trace)[1] == ("3 marked steps end where the next begins, not after it",)
+    assert find_steps(trace)[1] == (REACHING_OVER(marks=3),)
     assert doubts(trace) == {"overlapping-step-marks": 3}
 
 
@@ -108,14 +109,14 @@ def test_a_last_mark_that_reaches_as_far_as_those_before_it_has_no_end() -> None
     steps, notes = find_steps(trace_of(*(step(n + 4, 100 * n, 100 * n + 150) for n in range(4))))
 
     assert steps["number"].to_list() == [4, 5, 6]
-    assert notes[-1] == "step 7 is left out: the marks before overlap, and no other tells where this one ends"
+    assert notes[-1] == LEFT_OUT(steps=ONE_STEP_IS(number=7), why=END_UNKNOWN())
 
 
 def test_a_mark_that_begins_where_its_neighbour_has_done_nothing_bounds_no_step() -> None:
     trace = trace_of(step(4, 0, 99), step(5, 100, 199), step(6, 102, 299), step(7, 300, 399))
 
     assert lengths(trace) == {4: 99, 7: 99}
-    assert "steps 5 and 6 are left out: the marks overlap, and which of them is right is not known" in find_steps(trace)[1]
+    assert LEFT_OUT(steps=STEPS_ARE(numbers="5", last=6), why=MARKS_OVERLAP()) in find_steps(trace)[1]
 
 
 def test_of_marks_that_cross_without_following_each_other_none_counts() -> None:

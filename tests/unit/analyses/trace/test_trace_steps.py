@@ -7,8 +7,19 @@ from typing import Any
 import numpy as np
 
 from made_traces import device, host, made_trace, step
+from slowstep.analyses.trace.marks import OF_OTHER_KINDS, OVERLAPPING, WITHOUT_LENGTH
 from slowstep.analyses.trace.repetition import find_period
-from slowstep.analyses.trace.steps import find_steps
+from slowstep.analyses.trace.start_up import MOST_IN_CALL, START_UP
+from slowstep.analyses.trace.steps import FILLS_THE_QUEUE, NO_TIME, STEPS_INFERRED, TAKEN_AS_ONE, find_steps
+from slowstep.analyses.trace.whole_steps import (
+    EVENTS_MISSING,
+    FILE_CUT_OFF,
+    LEFT_OUT,
+    ONE_STEP_IS,
+    ONLY_ONE_LEFT,
+    PARTLY_RECORDED,
+    STEPS_ARE,
+)
 from slowstep.timeline.timeline import Timeline
 
 
@@ -47,7 +58,7 @@ def test_where_the_host_runs_ahead_steps_are_as_long_as_the_device_takes() -> No
     # The first one begins with a queue that is empty, as far as the trace tells.
     assert (steps["end_ns"] - steps["start_ns"]).to_list() == [100_000] * 3
     assert steps["host_start_ns"].to_list() == [30_000, 60_000, 90_000]
-    assert notes == ("step 3, the first one, is left out: it fills a queue that the profiler's start emptied",)
+    assert notes == (FILLS_THE_QUEUE(number=3),)
 
 
 def test_work_from_before_the_trace_belongs_to_no_step() -> None:
@@ -63,7 +74,7 @@ def test_a_last_mark_that_the_profiler_cut_off_is_left_out() -> None:
     trace = made_trace(hosts=hosts, devices=devices, steps=[step(1, 0, 99), step(2, 100, 199), step(3, 200, 203)])
     steps, notes = find_steps(trace)
     assert steps["number"].to_list() == [1, 2]
-    assert notes == ("step 3, the last one, is left out: the profiler recorded only a part of it",)
+    assert notes == (PARTLY_RECORDED(number=3, end="last"),)
 
 
 def test_the_last_step_of_a_file_that_was_cut_off_is_left_out() -> None:
@@ -71,8 +82,8 @@ def test_the_last_step_of_a_file_that_was_cut_off_is_left_out() -> None:
     steps, notes = find_steps(made_trace(hosts=hosts, steps=[step(1, 0, 99), step(2, 100, 199)], complete=False))
     assert steps["number"].to_list() == [1]
     assert notes == (
-        "step 2 is left out: the file was cut off",
-        "step 1 is the only one left: it may lack a part too, since the file was cut off",
+        LEFT_OUT(steps=ONE_STEP_IS(number=2), why=FILE_CUT_OFF()),
+        ONLY_ONE_LEFT(number=1),
     )
 
 
@@ -84,8 +95,8 @@ def test_of_a_file_that_was_cut_off_steps_that_lack_a_part_are_left_out() -> Non
     whole, _ = find_steps(made_trace(hosts=hosts, steps=marks))
     assert cut["number"].to_list() == [3, 4, 6]
     assert notes == (
-        "step 8 is left out: the file was cut off",
-        "steps 5 and 7 are left out: events are missing there, since the file was cut off",
+        LEFT_OUT(steps=ONE_STEP_IS(number=8), why=FILE_CUT_OFF()),
+        LEFT_OUT(steps=STEPS_ARE(numbers="5", last=7), why=EVENTS_MISSING()),
     )
     assert (cut["end_ns"] - cut["start_ns"]).max() == 100_000
     # Of a file that is whole, such a step is a shorter one.
@@ -97,7 +108,7 @@ def test_marks_of_a_second_thread_and_around_others_do_not_count_twice() -> None
     steps = [step(1, 0, 100), step(2, 100, 200), step(1, 3, 100, thread=1), step(0, 0, 220, mark="NVTX")]
     found, notes = find_steps(made_trace(hosts=hosts, steps=steps))
     assert found.select("number", "thread", "mark").rows() == [(1, 0, "ProfilerStep"), (2, 0, "ProfilerStep")]
-    assert notes == ("2 marked steps of other kinds or threads were left out",)
+    assert notes == (OF_OTHER_KINDS(marks=2),)
 
 
 def test_a_mark_around_several_others_is_an_epoch() -> None:
@@ -105,7 +116,7 @@ def test_a_mark_around_several_others_is_an_epoch() -> None:
     steps = [step(1, 0, 100), step(2, 100, 200), step(0, 0, 220)]
     found, notes = find_steps(made_trace(hosts=hosts, steps=steps))
     assert found["number"].to_list() == [1, 2]
-    assert notes == ("1 marked step that overlaps others was left out",)
+    assert notes == (OVERLAPPING(marks=1),)
 
 
 def test_what_was_not_recorded_between_two_steps_is_in_none() -> None:
@@ -118,7 +129,7 @@ def test_steps_of_no_length_are_left_out_and_said() -> None:
     hosts = [host("aten::mm", 10, 15)]
     steps, notes = find_steps(made_trace(hosts=hosts, steps=[step(1, 0, 100), step(2, 100, 100)]))
     assert steps["number"].to_list() == [1]
-    assert notes == ("1 marked step without length was left out",)
+    assert notes == (WITHOUT_LENGTH(marks=1),)
 
 
 def test_without_marks_the_optimizers_calls_end_steps() -> None:
@@ -128,7 +139,7 @@ def test_without_marks_the_optimizers_calls_end_steps() -> None:
     assert steps.select("start_ns", "end_ns", "mark").rows() == [
         (90_000 + n * 100_000, 190_000 + n * 100_000, "inferred") for n in range(3)
     ]
-    assert notes == ("the trace marks no steps: they were inferred from the ends of Optimizer.step#SGD.step",)
+    assert notes == (STEPS_INFERRED(source="the ends of Optimizer.step#SGD.step"),)
 
 
 def test_without_ranges_the_period_of_the_launches_makes_steps() -> None:
@@ -143,7 +154,7 @@ def test_without_ranges_the_period_of_the_launches_makes_steps() -> None:
     assert steps["mark"].unique().to_list() == ["inferred"]
     # It begins where the host waits longest.
     assert steps["host_start_ns"][0] % ((10 * len(names) + 100) * 1000) == 0
-    assert notes == ("the trace marks no steps: they were inferred from the period of the kernels that are launched",)
+    assert notes == (STEPS_INFERRED(source="the period of the kernels that are launched"),)
 
 
 def test_what_repeats_in_an_inference_is_no_step() -> None:
@@ -151,7 +162,7 @@ def test_what_repeats_in_an_inference_is_no_step() -> None:
     devices = [device(f"kernel_{n % 6}", 10 * n + 5, 10 * n + 8, correlation=n) for n in range(60)]
     steps, notes = find_steps(made_trace(hosts=hosts, devices=devices))
     assert steps.select("start_ns", "end_ns", "mark").rows() == [(5_000, 598_000, "window")]
-    assert notes[0] == "the trace marks no steps and none could be inferred: it is taken as one step"
+    assert notes[0] == TAKEN_AS_ONE()
 
 
 def test_a_trace_without_steps_begins_with_the_devices_first_work_and_says_what_came_before() -> None:
@@ -161,8 +172,7 @@ def test_a_trace_without_steps_begins_with_the_devices_first_work_and_says_what_
     steps, notes = find_steps(made_trace(hosts=[*hosts, host("cudaFree", 390, 400, "runtime")], devices=devices))
 
     assert steps.select("start_ns", "host_start_ns", "end_ns").rows() == [(300_000, 296_000, 400_000)]
-    said = "300 us before the device's first work (75 % of the trace, most of it in cudaDeviceGetStreamPriorityRange)"
-    assert notes[1] == f"{said} are start-up and left out"
+    assert notes[1] == START_UP(ns=300_000, share=0.75, most=MOST_IN_CALL(call="cudaDeviceGetStreamPriorityRange"))
 
 
 def test_a_trace_without_a_device_begins_with_its_first_event() -> None:
@@ -188,7 +198,7 @@ def test_one_kernel_is_one_step() -> None:
 def test_an_empty_trace_has_no_steps() -> None:
     steps, notes = find_steps(made_trace())
     assert steps.is_empty()
-    assert notes == ("the trace holds no time that could be divided",)
+    assert notes == (NO_TIME(),)
 
 
 def test_a_step_lasts_until_all_that_it_launched_is_done() -> None:

@@ -1,0 +1,72 @@
+"""The words of reasons and verdicts: each is a template with values, and the sentence is made here and read by nobody again.
+
+How a value is written stands behind its name in the template: `share`, `duration` (of ns), `ms` (of ns, as a bare number), `bytes`,
+`number`, `count batch|batches` ("3 batches"; without a plural an s is added), `plural is|are` (by the number alone), or what Python takes
+(`.2f`, `,`). Without it, a name or another reason stands as it is, and None is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from string import Formatter
+from typing import Any, Final
+
+from slowstep.document.report import VerdictRow
+from slowstep.findings import Finding, Verdict
+from slowstep.reasons import Reason, Value
+from slowstep.units import format_bytes, format_count, format_duration, format_number, format_share
+
+_WRITTEN: Final[dict[str, Callable[[Any], str]]] = {
+    "share": format_share,
+    "duration": format_duration,
+    "ms": lambda ns: f"{ns / 1e6:.1f}",
+    "bytes": format_bytes,
+    "number": format_number,
+}
+
+
+def sentence(reason: Reason) -> str:
+    """A reason in words."""
+    pieces = Formatter().parse(reason.wording.template)
+    return "".join(literal + ("" if name is None else _written(reason.values[name], how or "")) for literal, name, how, _ in pieces)
+
+
+def verdict_row(verdict: Verdict, findings: Iterable[Finding]) -> VerdictRow:
+    """The verdict on these findings as the report's answer."""
+    return {
+        "state": verdict.state,
+        "stage": verdict.stage,
+        "healthy": verdict.healthy,
+        "rule": verdict.rule,
+        "summary": _summary(verdict, title_of(verdict, findings)),
+        "code": None if verdict.reason is None else verdict.reason.code,
+    }
+
+
+def title_of(verdict: Verdict, findings: Iterable[Finding]) -> str | None:
+    """The title of the finding whose rule the verdict names; None where it names none."""
+    return next((finding.title for finding in findings if finding.rule == verdict.rule), None)
+
+
+def _summary(verdict: Verdict, title: str | None) -> str:
+    """A verdict in one sentence; `title` is that of the finding whose rule it names."""
+    answer = title or "" if verdict.reason is None else sentence(verdict.reason)
+    scope = "" if verdict.scope is None else sentence(verdict.scope)
+    if verdict.state == "undetermined":
+        return f"undetermined{scope and f' {scope}'}, because {answer}"
+    return f"{scope}: {answer}" if scope else answer
+
+
+def _written(value: Value, how: str) -> str:
+    if isinstance(value, Reason):
+        return sentence(value)
+    if not how:
+        return "" if value is None else str(value)
+    if how in _WRITTEN:
+        return _WRITTEN[how](value)
+    kind, _, nouns = how.partition(" ")
+    one, _, many = nouns.partition("|")
+    count: Any = value
+    if kind == "count":
+        return format_count(count, one, many or None)
+    return (one if count == 1 else many) if kind == "plural" else format(count, how)

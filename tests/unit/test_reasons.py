@@ -1,0 +1,137 @@
+"""Reasons: data by code and value, whose words are made in one place."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pickle
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import slowstep
+from slowstep.document.words import sentence, verdict_row
+from slowstep.findings import Verdict
+from slowstep.reasons import Reason, Wording
+
+FEW = Wording("few-batches", "only {batches:count batch|batches} {batches:plural was|were} seen{where}")
+IN_EPOCH = Wording("in-epoch", " in epoch {epoch}, which took {ns:duration}, {share:share} of the time")
+IN_STEP = Wording("in-step", "in step {number}")
+NUMBERS = Wording("numbers", "{ns:ms} ms, {ratio:.2f}x, {size:bytes}, {n:number}")
+
+
+def wordings() -> Iterator[tuple[str, Wording]]:
+    """All of the package, by the module and name under which they stand, once for each import."""
+    for module in pkgutil.walk_packages(slowstep.__path__, "slowstep."):
+        # Those are programs, or need a framework.
+        if module.name.partition(".")[2].split(".")[0] in ("analyses", "diagnosis", "workflow", "report", "faults", "experiments"):
+            found = importlib.import_module(module.name)
+            yield from ((f"{module.name}.{name}", value) for name, value in vars(found).items() if isinstance(value, Wording))
+
+
+ALL = {id(wording): wording for _, wording in wordings()}.values()
+
+
+def test_a_reason_is_its_code_and_values_whatever_its_words() -> None:
+    other = Wording("few-batches", "{batches} and no more{where}")
+
+    assert FEW(batches=3, where=None) == other(batches=3, where=None)
+    assert FEW(batches=3, where=None) != FEW(batches=4, where=None)
+    assert len({FEW(batches=3, where=None), other(where=None, batches=3)}) == 1
+    assert pickle.loads(pickle.dumps(FEW(batches=3, where=None))) == FEW(batches=3, where=None)
+
+
+def test_a_missing_value_and_an_unknown_one_are_errors_at_once() -> None:
+    with pytest.raises(TypeError, match="'few-batches' lacks where"):
+        FEW(batches=3)
+    with pytest.raises(TypeError, match="'few-batches' has no steps"):
+        FEW(batches=3, where=None, steps=4)
+    with pytest.raises(TypeError, match="'few-batches' needs numbers for batches"):
+        FEW(batches=None, where=None)
+
+
+def test_values_cannot_be_changed() -> None:
+    with pytest.raises(TypeError):
+        FEW(batches=3, where=None).values["batches"] = 4  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (FEW(batches=1, where=None), "only 1 batch was seen"),
+        (FEW(batches=1200, where=None), "only 1,200 batches were seen"),
+        (
+            FEW(batches=2, where=IN_EPOCH(epoch=7, ns=2.5e9, share=0.25)),
+            "only 2 batches were seen in epoch 7, which took 2.50 s, 25 % of the time",
+        ),
+        (NUMBERS(ns=1.5e6, ratio=1.2, size=2048, n=0.051), "1.5 ms, 1.20x, 2.00 KiB, 0.0510"),
+    ],
+)  # fmt: skip
+def test_a_sentence_is_made_of_the_template_and_its_values(reason: Reason, said: str) -> None:
+    assert sentence(reason) == said
+
+
+def test_a_reason_holds_its_parts() -> None:
+    inner = IN_EPOCH(epoch=7, ns=1.0, share=0.5)
+    whole = FEW(batches=2, where=inner)
+
+    assert whole.holds(whole)
+    assert whole.holds(inner)
+    assert not inner.holds(whole)
+    assert whole.of(IN_EPOCH)
+    assert not inner.of(FEW)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [
+        (Verdict(state="bottleneck", stage="read", healthy=False, rule=None, reason=FEW(batches=1, where=None)), "only 1 batch was seen"),
+        (
+            Verdict(state="undetermined", stage=None, healthy=None, rule=None, reason=FEW(batches=1, where=None)),
+            "undetermined, because only 1 batch was seen",
+        ),
+        (
+            Verdict(state="undetermined", stage=None, healthy=None, rule=None, reason=FEW(batches=1, where=None), scope=IN_STEP(number=5)),
+            "undetermined in step 5, because only 1 batch was seen",
+        ),
+    ],
+)  # fmt: skip
+def test_a_verdict_says_its_state_only_where_it_is_open(verdict: Verdict, said: str) -> None:
+    row = verdict_row(verdict, ())
+
+    assert (row["summary"], row["code"]) == (said, "few-batches")
+
+
+def test_codes_are_unique() -> None:
+    codes = [wording.code for wording in ALL]
+
+    assert len(codes) > 100
+    assert [code for code in codes if codes.count(code) > 1] == []
+    assert [code for code in codes if not code.replace("-", "").isalnum() or code != code.lower()] == []
+
+
+def test_every_template_can_be_written_with_its_values() -> None:
+    said = {}
+    for wording in ALL:
+        # What has no way of writing is a name, or another reason.
+        of_numbers = {name for name, how in wording.fields if how}
+        said[wording.code] = sentence(wording(**{name: 3 if name in of_numbers else "what it names" for name, _ in wording.fields}))
+
+    assert [code for code, text in said.items() if not text.strip() or set("{}") & set(text)] == []
+
+
+def test_wordings_stand_beside_the_code_that_gives_them_as_constants() -> None:
+    """One that is made inside a function would be in no list, and its code might be another's."""
+    misplaced = []
+    for path in sorted(Path(slowstep.__path__[0]).rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if "Wording(" not in text:
+            continue
+        tree = ast.parse(text)
+        constants = {id(node.value) for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))}
+        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Wording")
+        misplaced += [f"{path.name}:{call.lineno}" for call in calls if id(call) not in constants]
+
+    assert misplaced == []
