@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from busy_retry import BusyRetry
 from recorded import Server
 
 REPORTS = Path(__file__).parent / "data" / "reports"
@@ -27,6 +28,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-snapshots", action="store_true", help="Write the expected files anew; read the difference before you commit it."
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(BusyRetry())
 
 
 @pytest.hookimpl(tryfirst=True)
