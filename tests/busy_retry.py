@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
+import sys
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +76,15 @@ def own_cpu() -> float:
     return sum(use.ru_utime + use.ru_stime for use in ended) + sum(living) / TICKS_PER_S
 
 
+def drop_frames() -> None:
+    """Let go of the frames of a failed try: what stayed open in them is no fault of the next one."""
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+        vars(sys).pop(name, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
+
+
 class BusyRetry:
     """The plug-in."""
 
@@ -101,6 +113,7 @@ class BusyRetry:
         return True
 
     def _again(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        drop_frames()
         self._is_second = True
         try:
             item.ihook.pytest_runtest_protocol(item=item, nextitem=nextitem)

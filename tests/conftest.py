@@ -34,14 +34,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(BusyRetry())
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What must run alone is slow: it may be in no part of the suite that runs several tests at once."""
-    for item in items:
-        if item.get_closest_marker("alone"):
-            item.add_marker("slow")
-
-
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """Runs scripts without starting Python and importing torch for each."""

@@ -23,6 +23,7 @@ def tried():
     TRIES.write_text((TRIES.read_text() if TRIES.exists() else "") + ".")
     return len(TRIES.read_text())
 def test_it():
+    {first}
     assert tried() > {failures}
 def test_the_next():
     pass
@@ -62,11 +63,11 @@ def test_the_kernel_s_files_are_read() -> None:
 def outcome(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., pytest.RunResult]:
     """Runs a test that fails so many times, on a machine with that load."""
 
-    def run(failures: int, after: Load) -> pytest.RunResult:
+    def run(failures: int, after: Load, first: str = "pass") -> pytest.RunResult:
         moments = iter([BEFORE, after, BEFORE])
         monkeypatch.setattr(busy_retry.Load, "now", classmethod(lambda _: next(moments)))
-        pytester.makepyfile(FAILS.format(failures=failures))
-        return pytester.runpytest_inprocess("-p", "no:cacheprovider", plugins=[BusyRetry()])
+        pytester.makepyfile(FAILS.format(failures=failures, first=first))
+        return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-W", "error", plugins=[BusyRetry()])
 
     return run
 
@@ -77,6 +78,13 @@ def test_on_a_busy_machine_a_failed_test_is_tried_once_more_and_told(outcome: Ca
     assert result.ret == 0
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(["RETRIED *::test_it (call): others used 40% of the cores, and for 30% *; *assert 1 > 1*"])
+
+
+def test_what_the_first_try_left_open_is_no_fault_of_the_second(outcome: Callable[..., pytest.RunResult]) -> None:
+    result = outcome(1, BUSY, first="kept = open(__file__) if not TRIES.exists() else None")
+
+    assert result.ret == 0
+    result.assert_outcomes(passed=2)
 
 
 def test_on_a_busy_machine_it_may_fail_twice_and_not_three_times(outcome: Callable[..., pytest.RunResult]) -> None:
