@@ -333,7 +333,19 @@ os.write(2, b"trained to the end after %d steps\\n" % len(calls))
 
 
 @pytest.mark.parametrize("framework", TRAINERS)
-def test_a_slow_callback_is_the_verdict_with_its_name_and_place(work: Workplace, framework: str) -> None:
+def test_a_callback_that_sleeps_is_the_verdict_with_its_name_and_place(work: Workplace, framework: str) -> None:
+    work.write("train.py", DATA + SCRIPTS[framework] + "\ntrain(epochs=5, on_step=lambda: time.sleep(0.04))\n")
+
+    report = work.report("train.py")
+
+    verdict = report["verdict"]
+    assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", "slow-callback", "output"), verdict["summary"]
+    assert "train.py:" in report["findings"][0]["title"]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("framework", TRAINERS)
+def test_a_slow_callback_of_the_examples_is_the_verdict_with_its_name_and_place(work: Workplace, framework: str) -> None:
     report = work.report(str(EXAMPLES / f"{framework}_training.py"), "--batches", "25", "--variant", "slow-callback")
 
     verdict = report["verdict"]
