@@ -95,7 +95,7 @@ def test_a_loader_with_another_prefetch_factor_makes_that_many_ahead(tmp_path: P
     assert (facts["own_ready"], facts["ready"]) == (2, 5)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("own", [0, 1])
 def test_the_gain_of_a_second_worker_is_true_where_the_loader_remains_the_limit(own: int, tmp_path: Path) -> None:
     """One maker makes a batch in 80 ms and two make two, a step takes none: the gain is 2.
@@ -117,6 +117,7 @@ def test_the_gain_is_true_where_more_workers_make_the_training_itself_the_limit(
     assert 1.3 < came.gain() < 2.5
 
 
+@pytest.mark.slow
 def test_the_training_as_it_is_is_no_faster_for_the_batches_that_gathered(tmp_path: Path) -> None:
     """Four steps that began with eight batches would be free."""
     came = walked(tmp_path, "workers=2", [0, 1] * 4, steps=4, dataset=Samples(sample_s=0.01), num_workers=1, prefetch_factor=8)
