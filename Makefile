@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo 'make test     everything: lint, types, import contracts, all tests'
 	@echo 'make check    the quick everyday suite: the same without the slow tests'
-	@echo 'make nightly  damaged traces and recordings for an hour, and tests that take too long for every change'
+	@echo 'make nightly  damaged traces and recordings for an hour, and tests that take too long for every change or need a quiet machine'
 	@echo 'make demo     record and diagnose a training with a known bottleneck'
 	@echo 'make bench    accuracy and overhead, measured on this machine (long)'
 	@echo 'make clean    remove the virtual environment and all caches'
@@ -49,24 +49,20 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# What a shared machine spoils is tried once more, with nothing beside it; both outcomes are in the output. Only where tests failed (1): after
-# any other ending, the tests that pytest remembers as failed are those of an earlier run.
-define tests
-	$(BIN)/python -m pytest -m '$(1)' $(2) || { test $$? -eq 1 && $(BIN)/python -m pytest -m '$(1)' --last-failed --exitfirst; }
-endef
+TESTS := $(BIN)/python -m pytest
 
 test: lint
-	$(call tests,not slow and not nightly,-n auto --dist worksteal)
-	$(call tests,slow and not alone and not nightly,-n auto --dist worksteal --durations 20)
-	$(call tests,alone and not nightly,--durations 20)
+	$(TESTS) -m 'not slow and not nightly' -n auto --dist worksteal
+	$(TESTS) -m 'slow and not nightly' -n auto --dist worksteal --durations 20
 
 check: lint
-	$(call tests,not slow and not nightly,-n auto --dist worksteal)
+	$(TESTS) -m 'not slow and not nightly' -n auto --dist worksteal
 
-# Other cases every night: the first seed is told, and whatever fails is printed as a line that makes it again.
+# One test after the other: what some of them measure needs a quiet machine. Of the fuzz tests other cases every night: the first seed is told,
+# and whatever fails is printed as a line that makes it again.
 FUZZ_SECONDS ?= 3600
 nightly: $(STAMP)
-	$(call tests,nightly,--durations 20 --timeout 3600)
+	$(TESTS) -m nightly --durations 20 --timeout 3600
 	PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS) --start $$(( $$(date +%s) / 86400 * 1000000 ))
 
 demo: $(DEMO_STAMP)

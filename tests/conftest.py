@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from busy_retry import BusyRetry
 from recorded import Server
 
 REPORTS = Path(__file__).parent / "data" / "reports"
@@ -29,12 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What must run alone is slow: it may be in no part of the suite that runs several tests at once."""
-    for item in items:
-        if item.get_closest_marker("alone"):
-            item.add_marker("slow")
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(BusyRetry())
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from slowstep.document.report import validate
 from slowstep.record.system import processes
 from slowstep.record.writing import format as contract
 
@@ -50,6 +53,20 @@ def train(steps):
             step(inputs, targets)
             done += 1
 """
+
+
+def on_small_disk(folder: Path, size: str, copy: Path, *words: str) -> tuple[str, ...]:
+    """A command with a folder on a disk of that size, which nothing beside it sees; what it left there is copied at its end.
+
+    Skips the test where no disk may be mounted.
+    """
+    folder.mkdir(exist_ok=True)
+    mount = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o "size=$1" tmpfs "$2" || exit 99; shift 2; "$@"', "sh", size, str(folder))
+    tried = subprocess.run([*mount, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"no small disk can be mounted here: {tried.stderr.strip()}")
+    keep = 'folder="$1" copy="$2"; shift 2; "$@"; code=$?; cp -r "$folder" "$copy"; exit $code'
+    return (*mount, "sh", "-c", keep, "sh", str(folder), str(copy), *words)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +124,15 @@ class Workplace:
     def run(self, *words: str, limit_s: float = TIME_LIMIT_S, **settings: Any) -> Ended:
         """Start and finish."""
         return self.finish(self.start(*words, **settings), limit_s)
+
+    def report(self, *words: str) -> dict[str, Any]:
+        """The report of one run."""
+        target = self.runs.parent / "report.json"
+        ended = self.run(*words, options=("--json", str(target)))
+        assert ended.code == 0, ended.err
+        report: dict[str, Any] = json.loads(target.read_text())
+        validate(report)
+        return report
 
     def both(self, *words: str, **settings: Any) -> tuple[Ended, Ended]:
         """The same command without slowstep and with it, each in the folder as it was at first."""

@@ -188,18 +188,6 @@ def walk(folder: Path, plan: Plan, train: Callable[[Script], Any], *, lead_in: i
     return walked
 
 
-def once(check: Callable[[Path], bool], folder: Path, attempts: int = 4) -> bool:
-    """Whether what was measured is right in one of a few attempts: a busy machine spoils some, what is wrong is wrong in all.
-
-    An attempt whose own assertions fail is spoilt too; the last one's are raised.
-    """
-    for attempt in range(attempts - 1):
-        with contextlib.suppress(AssertionError):
-            if check(folder / str(attempt)):
-                return True
-    return check(folder / str(attempts - 1))
-
-
 def loader(dataset: Any = None, batch_size: int = 4, **arguments: Any) -> DataLoader[Any]:
     """A loader of torch's own."""
     return DataLoader(Samples() if dataset is None else dataset, batch_size=batch_size, **arguments)

@@ -149,7 +149,7 @@ def test_a_sleeping_data_set_is_blocked_and_as_fast_as_its_sleep(work: Workplace
     assert_untouched(ended)
 
 
-@pytest.mark.alone
+@pytest.mark.nightly
 def test_a_loop_in_python_is_cpu_bound_and_its_transform_is_named(work: Workplace) -> None:
     ended = bench(work, "data", COMPUTES)
 
@@ -163,7 +163,7 @@ def test_a_loop_in_python_is_cpu_bound_and_its_transform_is_named(work: Workplac
     assert {"double", "loop"} <= {row["name"] for row in report["bench"]["stages"]}
 
 
-@pytest.mark.alone
+@pytest.mark.nightly
 def test_large_pickled_samples_are_transport_bound(work: Workplace) -> None:
     ended = bench(work, "data", CARRIES)
 
@@ -194,7 +194,7 @@ def test_the_compute_alone_is_faster_than_a_training_that_waits_for_its_input(wo
     assert_untouched(ended)
 
 
-@pytest.mark.alone
+@pytest.mark.nightly
 def test_without_workers_both_add_up(work: Workplace) -> None:
     ended = bench(work, "data", SLEEPS.replace("num_workers=1", "num_workers=0"))
 
@@ -351,7 +351,6 @@ def test_ctrl_c_leaves_a_partial_report_and_nothing_else(work: Workplace) -> Non
 
 
 @pytest.mark.nightly
-@pytest.mark.alone
 def test_the_case_study_names_its_slow_transform(work: Workplace, pictures: Path) -> None:
     process = start(work, "data", str(TRAIN), "--variant", "slow-transform", "--steps", "400", "--data", str(pictures), budget="15s")
     ended = work.finish(process, TIME_LIMIT_S)

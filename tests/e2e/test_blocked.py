@@ -37,7 +37,7 @@ for epoch in range(25):
 """
 
 
-@pytest.mark.parametrize(("where", "line"), [("loop", 22), ("model", 11)])
+@pytest.mark.parametrize(("where", "line"), [("loop", 22), pytest.param("model", 11, marks=pytest.mark.nightly)])
 def test_a_training_that_sleeps_in_its_steps_is_not_healthy_and_the_line_is_named(work: Workplace, where: str, line: int) -> None:
     work.write("train.py", TRAIN)
     target = work.runs.parent / "report.json"

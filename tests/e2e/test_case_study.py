@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from launching import TIME_LIMIT_S, Workplace
-from settled import ATTEMPTS, report_of, settled_report
+from launching import Workplace
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TRAIN = EXAMPLES / "case_study" / "train.py"
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(ATTEMPTS * TIME_LIMIT_S + 60)]
+# What was planted is weighed against a training that computes: beside other tests, what those take of the machine would decide.
+# Tried with every change is tests/e2e/test_planted_sleep.py.
+pytestmark = pytest.mark.nightly
 
 
 # Where what was planted lies near the least gain of a verdict, flags make it plainer: how fast the machine computes is to decide nothing.
@@ -34,13 +35,10 @@ FLAGS = {
     "too-many-threads": ("--steps", "30"),
 }
 
-# One variant of each family of hooks and evidence is tried with every change, the others every night (benchmarks/accuracy.py tries all).
-nightly = pytest.mark.nightly
-
 PLANTED_INPUT = [
     pytest.param("network-input", "network-input-capped", "read", "ServedDataset.read_bytes"),
-    pytest.param("overloaded-preprocessing", "preprocess-saturates-cpu", "preprocess", None, marks=nightly),
-    pytest.param("many-small-files", "reopened-files", "preprocess", "read_tiles", marks=nightly),
+    pytest.param("overloaded-preprocessing", "preprocess-saturates-cpu", "preprocess", None),
+    pytest.param("many-small-files", "reopened-files", "preprocess", "read_tiles"),
 ]
 
 
@@ -48,7 +46,7 @@ PLANTED_INPUT = [
 def test_planted_input_problem_is_the_verdict(
     work: Workplace, pictures: Path, variant: str, rule: str, stage: str, function: str | None
 ) -> None:
-    report = settled_report(work, TRAIN, "--variant", variant, "--data", str(pictures), *FLAGS.get(variant, ()))
+    report = work.report(str(TRAIN), "--variant", variant, "--data", str(pictures), *FLAGS.get(variant, ()))
 
     verdict = report["verdict"]
     assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", rule, stage), verdict["summary"]
@@ -62,23 +60,23 @@ def test_planted_input_problem_is_the_verdict(
     ("variant", "rule", "stage", "function"),
     [
         pytest.param("serial-loader", "serial-loader", "preprocess", None),
-        pytest.param("too-few-workers", "too-few-workers", "read", None, marks=nightly),
-        pytest.param("slow-collate", "slow-collate", "preprocess", "collate_slow", marks=nightly),
+        pytest.param("too-few-workers", "too-few-workers", "read", None),
+        pytest.param("slow-collate", "slow-collate", "preprocess", "collate_slow"),
         pytest.param("slow-transform", "slow-transform", "preprocess", "darken_corners_pixel_by_pixel"),
         pytest.param("small-batch", "small-batch", "compute", None),
         pytest.param("slow-callback", "slow-callback", "output", "save_mask_images"),
         pytest.param("blocking-checkpoint", "blocking-checkpoint", "store", None),
-        pytest.param("growing-history", "growing-file", "output", "History.rewrite", marks=nightly),
-        pytest.param("frequent-validation", "frequent-validation", "output", None, marks=nightly),
-        pytest.param("straggler-sample", "straggler-samples", "preprocess", None, marks=nightly),
-        pytest.param("worker-restart", "worker-restart", "preprocess", None, marks=nightly),
+        pytest.param("growing-history", "growing-file", "output", "History.rewrite"),
+        pytest.param("frequent-validation", "frequent-validation", "output", None),
+        pytest.param("straggler-sample", "straggler-samples", "preprocess", None),
+        pytest.param("worker-restart", "worker-restart", "preprocess", None),
         pytest.param("inefficient-operation", "python-between-operations", "compute", "edge_weights_pixel_by_pixel"),
-        pytest.param("double-precision", "double-precision", "compute", None, marks=nightly),
-        pytest.param("chatty-logging", "chatty-logging", "store", "log_every_channel", marks=nightly),
+        pytest.param("double-precision", "double-precision", "compute", None),
+        pytest.param("chatty-logging", "chatty-logging", "store", "log_every_channel"),
     ],
 )
 def test_planted_problem_is_the_verdict(work: Workplace, pictures: Path, variant: str, rule: str, stage: str, function: str | None) -> None:
-    report = settled_report(work, TRAIN, "--variant", variant, "--data", str(pictures), *FLAGS.get(variant, ()))
+    report = work.report(str(TRAIN), "--variant", variant, "--data", str(pictures), *FLAGS.get(variant, ()))
 
     verdict = report["verdict"]
     assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", rule, stage), verdict["summary"]
@@ -89,7 +87,7 @@ def test_planted_problem_is_the_verdict(work: Workplace, pictures: Path, variant
 
 
 def test_more_threads_than_cores_are_found_and_what_would_tell_their_cost_is_proposed(work: Workplace, pictures: Path) -> None:
-    report = report_of(work, TRAIN, "--variant", "too-many-threads", "--data", str(pictures), *FLAGS["too-many-threads"])
+    report = work.report(str(TRAIN), "--variant", "too-many-threads", "--data", str(pictures), *FLAGS["too-many-threads"])
 
     assert report["verdict"]["state"] == "undetermined", report["verdict"]["summary"]
     finding = next(finding for finding in report["findings"] if finding["rule"] == "thread-contention")
@@ -99,9 +97,8 @@ def test_more_threads_than_cores_are_found_and_what_would_tell_their_cost_is_pro
     assert finding["fixes"][0]["lever"] == f"threads={cores}"
 
 
-@nightly
 def test_fewer_threads_than_cores_are_no_bottleneck_and_whole_idle_cores_are_said(work: Workplace, pictures: Path) -> None:
-    report = report_of(work, TRAIN, "--variant", "too-few-threads", "--data", str(pictures))
+    report = work.report(str(TRAIN), "--variant", "too-few-threads", "--data", str(pictures))
 
     busy = any("busy" in note for note in report["run"].get("notes", ()))
     said = [finding["rule"] for finding in report["findings"]]
@@ -111,20 +108,19 @@ def test_fewer_threads_than_cores_are_no_bottleneck_and_whole_idle_cores_are_sai
 
 
 def test_healthy_base_is_called_healthy(work: Workplace, pictures: Path) -> None:
-    report = settled_report(work, TRAIN, "--data", str(pictures))
+    report = work.report(str(TRAIN), "--data", str(pictures))
 
     assert (report["verdict"]["state"], report["verdict"]["stage"]) == ("healthy", "compute"), report["verdict"]["summary"]
 
 
 def test_plain_loop_without_a_loader_is_called_healthy(work: Workplace) -> None:
-    report = settled_report(work, EXAMPLES / "in_memory.py")
+    report = work.report(str(EXAMPLES / "in_memory.py"))
 
     assert (report["verdict"]["state"], report["verdict"]["stage"]) == ("healthy", "compute"), report["verdict"]["summary"]
 
 
-@nightly
 def test_evaluation_after_every_step_of_a_plain_loop_is_named(work: Workplace) -> None:
-    report = settled_report(work, EXAMPLES / "in_memory.py", "--log-every-step", "--steps", "200")
+    report = work.report(str(EXAMPLES / "in_memory.py"), "--log-every-step", "--steps", "200")
 
     assert (report["verdict"]["rule"], report["verdict"]["stage"]) == ("slow-callback", "output"), report["verdict"]["summary"]
     assert "evaluate_histograms" in report["findings"][0]["title"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from launching import Workplace
-from settled import report_of
 
 CLOSURES = """\
 import sys
@@ -31,11 +30,11 @@ for inputs, targets in batches:
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("source", ["loader", "tensors"])
+@pytest.mark.parametrize("source", ["loader", pytest.param("tensors", marks=pytest.mark.nightly)])
 def test_a_closures_evaluations_are_no_further_batches(work: Workplace, source: str) -> None:
     work.write("train.py", CLOSURES)
 
-    report = report_of(work, "train.py", source)
+    report = work.report("train.py", source)
 
     run, speed = report["run"], report["throughput"]
     assert (run["recorded_steps"], run["batch_size"], run["batches_per_step"]) == (60, 64, 1)

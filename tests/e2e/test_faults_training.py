@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from launching import SLOWSTEP, TRAINING, Workplace, assert_same
+from launching import SLOWSTEP, TRAINING, Workplace, assert_same, on_small_disk
 from slowstep.record.system import processes
 
 pytest.importorskip("torch")
 
-# Which of the twenty moments are tried in the everyday suite, and in `make test`.
-KILLS = [pytest.param(seed, marks=[] if seed == 0 else pytest.mark.slow if seed < 4 else pytest.mark.nightly) for seed in range(20)]
+# Which of the twenty moments is tried in the everyday suite too.
+KILLS = [pytest.param(seed, marks=[] if seed == 0 else pytest.mark.nightly) for seed in range(20)]
 
 
 def wait_for_steps(work: Workplace, count: int, process: subprocess.Popen[str], file: str = "steps") -> None:
@@ -83,6 +83,7 @@ def test_an_exception_ends_as_without_slowstep(work: Workplace) -> None:
     assert work.updates() == 40
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_an_exception_inside_what_is_hooked_shows_no_frame_of_ours(work: Workplace) -> None:
     raises = (
@@ -138,7 +139,7 @@ def test_ctrl_c_ends_as_without_slowstep(work: Workplace) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hang", ["thread", "atexit"])
+@pytest.mark.parametrize("hang", [pytest.param("thread", marks=pytest.mark.nightly), "atexit"])
 def test_a_script_that_hangs_at_its_end_hangs_as_without_slowstep_and_is_reported_when_it_is_ended(work: Workplace, hang: str) -> None:
     sleep = "(lambda: (pathlib.Path('at-end').write_text('.'), time.sleep(600)))"
     start = {"thread": f"threading.Thread(target={sleep}).start()", "atexit": f"atexit.register({sleep})"}[hang]
@@ -230,7 +231,7 @@ def test_a_sitecustomize_of_the_users_is_run_and_the_training_is_recorded(work: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [("-m", "pkg.train"), ("sh", "run.sh"), ("python", "train.py")])
+@pytest.mark.parametrize("words", [("-m", "pkg.train"), ("sh", "run.sh"), pytest.param(("python", "train.py"), marks=pytest.mark.nightly)])
 def test_however_python_is_started_the_training_is_recorded(work: Workplace, words: tuple[str, ...]) -> None:
     (work.folder / "pkg").mkdir()
     for name in ("train.py", "pkg/train.py"):
@@ -245,6 +246,7 @@ def test_however_python_is_started_the_training_is_recorded(work: Workplace, wor
     assert "samples/s" in ended.err
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_an_isolated_python_is_not_reached_and_the_message_says_why(work: Workplace) -> None:
     work.write("train.py", TRAINING + "train(200)\n")
@@ -256,6 +258,7 @@ def test_an_isolated_python_is_not_reached_and_the_message_says_why(work: Workpl
     assert "import slowstep.auto" in ended.err
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_closed_standard_output_stays_closed(work: Workplace) -> None:
     held = "[os.readlink(f'/proc/self/fd/{number}') for number in (0, 1, 2) if os.path.exists(f'/proc/self/fd/{number}')]"
@@ -281,6 +284,7 @@ def test_closed_standard_output_stays_closed(work: Workplace) -> None:
     assert work.updates() == 40
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_two_trainings_at_once_keep_apart(work: Workplace) -> None:
     work.write("train.py", TRAINING + "train(40)\n")
@@ -293,26 +297,35 @@ def test_two_trainings_at_once_keep_apart(work: Workplace) -> None:
     assert all(len(list(folder.glob("[0-9]*.rec"))) == 1 for folder in folders)
 
 
-@pytest.mark.alone
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+FILLS_THE_DISK = """
+train(100)
+if folder := os.environ.get("SLOWSTEP_RECORDING"):
+    with open(f"{folder}/filler", "wb", buffering=0) as filler:
+        try:
+            while filler.write(bytes(256)):
+                pass
+        except OSError:
+            pass
+train(300)
+print("done")
+"""
+
+
+@pytest.mark.slow
 def test_a_full_disk_ends_the_recording_and_not_the_training(work: Workplace) -> None:
-    work.runs.mkdir()
-    # Alone, since the mount is seen by all processes here.
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=320k", "tmpfs", str(work.runs)], capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"cannot mount a tmpfs here: {mounted.stderr!r}")
-    try:
-        fast = TRAINING.replace("time.sleep(0.004)", "pass")
-        work.write("train.py", fast + "train(3000)\nprint('done')\n")
+    work.write("train.py", TRAINING + FILLS_THE_DISK)
+    disk, script = work.runs, str(work.folder / "train.py")
+    work.runs = work.runs.with_name("copied")
+    slowstep = on_small_disk(disk, "4m", work.runs, *SLOWSTEP, "run", "--out", str(disk), script)
 
-        plain, recorded = work.both("train.py")
+    plain = work.run(script, slowstep=False)
+    (work.folder / "steps").unlink()
+    recorded = work.run(*slowstep, slowstep=False)
 
-        assert (plain.code, plain.out) == (0, "done\n")
-        assert_same(plain, recorded)
-        assert "Traceback" not in recorded.err
-        assert 0 < work.updates() < 3000
-    finally:
-        subprocess.run(["umount", "-l", str(work.runs)], check=True, timeout=60)
+    assert (plain.code, plain.out) == (0, "done\n")
+    assert_same(plain, recorded)
+    assert "Traceback" not in recorded.err
+    assert 0 < work.updates() < 400
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,11 @@ import pytest
 
 from launching import Workplace
 from recorded import Process, Ran, Server, run_script
-from slowstep.document.report import validate
 from slowstep.record.writing.format import ENV_STEPS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-ATTEMPTS = 3
-LIMIT_S = 180
 
 NEEDS = {"lightning": ("lightning",), "huggingface": ("transformers", "accelerate"), "accelerate": ("accelerate",)}
 
@@ -29,9 +25,15 @@ def needs(framework: str) -> Any:
     return pytest.param(framework, marks=pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}"))
 
 
+def at_night(parameter: Any) -> Any:
+    return pytest.param(*parameter.values, marks=[*parameter.marks, pytest.mark.nightly])
+
+
 TITLES = {"lightning": "Lightning", "huggingface": "Hugging Face Trainer"}
 FRAMEWORKS = [needs(framework) for framework in NEEDS]
 TRAINERS = [needs("lightning"), needs("huggingface")]
+# What no framework's hook decides is tried with every change under one of them: it handles signals itself.
+MAINLY_LIGHTNING = [needs("lightning"), at_night(needs("huggingface")), at_night(needs("accelerate"))]
 
 DATA = """
 import os, signal, sys, time, warnings
@@ -150,7 +152,7 @@ def named(process: Process) -> Counter[str]:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("accumulate", [1, 4])
+@pytest.mark.parametrize("accumulate", [pytest.param(1, marks=pytest.mark.nightly), 4])
 def test_updates_waits_and_backwards_are_counted_once(server: Server, tmp_path: Path, framework: str, accumulate: int) -> None:
     ran = run(server, tmp_path, framework, f"train(epochs=2, accumulate={accumulate})")
 
@@ -239,7 +241,7 @@ print(len(changed) > 0, left)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("at", [1, 20])
+@pytest.mark.parametrize("at", [pytest.param(1, marks=pytest.mark.nightly), 20])
 def test_an_exception_in_a_callback_is_the_users_own(server: Server, tmp_path: Path, framework: str, at: int) -> None:
     main = f"""
 calls = []
@@ -258,7 +260,7 @@ train(epochs=2, on_step=fail)
     assert len(ran.trainer.of("UPDATE")) == at
 
 
-@pytest.mark.parametrize("framework", TRAINERS)
+@pytest.mark.parametrize("framework", MAINLY_LIGHTNING[:2])
 def test_a_killed_training_leaves_what_was_recorded(server: Server, tmp_path: Path, framework: str) -> None:
     # The shortest steps are written some together, and the last of them are lost: a sample that takes a millisecond makes none so short.
     main = """
@@ -290,7 +292,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", MAINLY_LIGHTNING)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_a_training_does_to_itself_ends_as_without_recording(server: Server, tmp_path: Path, framework: str, fault: str) -> None:
     does, updates = FAULTS[fault]
@@ -313,7 +315,7 @@ os.write(2, b"trained to the end\\n")
     assert "recorder_fault" not in ran.trainer.health
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", MAINLY_LIGHTNING)
 def test_a_training_whose_recording_is_deleted_goes_on(server: Server, tmp_path: Path, framework: str) -> None:
     main = """
 import shutil
@@ -332,24 +334,21 @@ os.write(2, b"trained to the end after %d steps\\n" % len(calls))
     assert "slowstep/frameworks/" not in ran.err
 
 
-def report_of(work: Workplace, script: str, *flags: str) -> dict[str, Any]:
-    """The report of an example; one that is undetermined is repeated, as it advises."""
-    target = work.runs.parent / "report.json"
-    for _ in range(ATTEMPTS):
-        started = work.start(str(EXAMPLES / script), *flags, "--batches", "25", options=("--json", str(target)))
-        ended = work.finish(started, limit_s=LIMIT_S)
-        assert ended.code == 0, ended.err
-        report: dict[str, Any] = json.loads(target.read_text())
-        validate(report)
-        if report["verdict"]["state"] != "undetermined":
-            break
-    return report
-
-
-@pytest.mark.alone
 @pytest.mark.parametrize("framework", TRAINERS)
-def test_a_slow_callback_is_the_verdict_with_its_name_and_place(work: Workplace, framework: str) -> None:
-    report = report_of(work, f"{framework}_training.py", "--variant", "slow-callback")
+def test_a_callback_that_sleeps_is_the_verdict_with_its_name_and_place(work: Workplace, framework: str) -> None:
+    work.write("train.py", DATA + SCRIPTS[framework] + "\ntrain(epochs=5, on_step=lambda: time.sleep(0.04))\n")
+
+    report = work.report("train.py")
+
+    verdict = report["verdict"]
+    assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", "slow-callback", "output"), verdict["summary"]
+    assert "train.py:" in report["findings"][0]["title"]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("framework", TRAINERS)
+def test_a_slow_callback_of_the_examples_is_the_verdict_with_its_name_and_place(work: Workplace, framework: str) -> None:
+    report = work.report(str(EXAMPLES / f"{framework}_training.py"), "--batches", "25", "--variant", "slow-callback")
 
     verdict = report["verdict"]
     assert (verdict["rule"], verdict["stage"]) == ("slow-callback", "output"), verdict["summary"]
@@ -357,10 +356,10 @@ def test_a_slow_callback_is_the_verdict_with_its_name_and_place(work: Workplace,
     assert f"{framework}_training.py:" in report["findings"][0]["title"]
 
 
-@pytest.mark.alone
+@pytest.mark.nightly
 @pytest.mark.parametrize("framework", TRAINERS)
 def test_a_healthy_training_is_not_blamed(work: Workplace, framework: str) -> None:
-    report = report_of(work, f"{framework}_training.py")
+    report = work.report(str(EXAMPLES / f"{framework}_training.py"), "--batches", "25")
 
     assert report["run"]["framework"].endswith(f"with {TITLES[framework]}")
     assert report["verdict"]["state"] != "bottleneck", report["verdict"]["summary"]

@@ -50,6 +50,7 @@ def test_a_thread_that_computes_in_python_is_named_and_the_training_is_not_calle
     assert report["verdict"]["state"] != "healthy"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_thread_that_sleeps_is_not_named(work: Workplace) -> None:
     work.write("train.py", SCORES_BESIDE)

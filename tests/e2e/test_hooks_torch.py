@@ -744,7 +744,13 @@ FORMS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("form", "backend"), [("module", "aot_eager"), ("in place", "eager"), ("function", "eager"), ("module", "inductor")]
+    ("form", "backend"),
+    [
+        ("in place", "eager"),
+        ("module", "inductor"),
+        pytest.param("module", "aot_eager", marks=pytest.mark.nightly),
+        pytest.param("function", "eager", marks=pytest.mark.nightly),
+    ],
 )
 def test_a_compiled_training_is_compiled_as_often_and_its_gaps_are_timed(run: Run, form: str, backend: str) -> None:
     if backend == "inductor" and shutil.which("g++") is None and shutil.which("clang++") is None:

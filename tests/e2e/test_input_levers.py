@@ -25,7 +25,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 LIMIT_S = 60
 LEVERS = ("mock-loader", "workers=2", "batch-size=8")
 BLOCKS = [0, 1, 2, 3, 0, 3, 2, 1]
-SAMPLES_S = 0.004
+# Of one worker a batch takes four of them, far longer than all else in a step.
+SAMPLE_S = 0.01
 
 DATA = f"""
 import sys, time, warnings
@@ -38,7 +39,7 @@ class Numbers(Dataset):
     def __len__(self):
         return 240
     def __getitem__(self, index):
-        time.sleep({SAMPLES_S})
+        time.sleep({SAMPLE_S})
         return {{"x": torch.full((8,), float(index)), "labels": torch.tensor(index % 3)}}
 
 def loss_of(model, batch):
@@ -153,7 +154,6 @@ def experiment(server: Server, place: Path, framework: str, plan: Plan) -> tuple
     return ran, Walked(folder, pid=word(folder / contract.CONTROL_FILE, contract.CONTROL_PID))
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("framework", [needs(framework) for framework in SCRIPTS])
 def test_input_can_be_changed_under_every_framework(framework: str, server: Server, tmp_path: Path) -> None:
     ran, walked = experiment(server, tmp_path, framework, plan_of(LEVERS, BLOCKS, steps=8))
@@ -168,7 +168,7 @@ def test_input_can_be_changed_under_every_framework(framework: str, server: Serv
         samples = set(steps.samples[(steps.arm == arm) & ~steps.settling].tolist())
         assert size in samples
         assert samples <= {0, size, 2 * size}
-    # One worker makes a batch in 16 ms and more, which is nearly all of a step.
+    # One worker makes a batch in 40 ms and more, which is nearly all of a step.
     own, mocked = (float(np.median(steps.ns[(steps.arm == arm) & ~steps.settling])) for arm in (AS_IS, 1))
-    assert own > 15e6
+    assert own > 4 * SAMPLE_S * 1e9
     assert mocked < own / 2

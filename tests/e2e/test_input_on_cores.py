@@ -6,12 +6,11 @@ import os
 
 import pytest
 
-from launching import TIME_LIMIT_S, Workplace
-from settled import ATTEMPTS, settled_report
+from launching import Workplace
 
 pytest.importorskip("torch")
 # What halving the work gains is uncertain on a busy machine, and the verdict open then.
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(ATTEMPTS * TIME_LIMIT_S + 60)]
+pytestmark = pytest.mark.nightly
 
 TRAIN = """
 import os, sys, time
@@ -60,7 +59,7 @@ def test_making_batches_takes_most_of_the_time_and_that_is_no_healthy_training(
         pytest.skip("a worker gains nothing on one core")
     work.write("train.py", TRAIN)
 
-    report = settled_report(work, "train.py", cores, made_by)
+    report = work.report("train.py", cores, made_by)
 
     assert (report["verdict"]["state"], report["verdict"]["rule"]) == ("bottleneck", rule), report["verdict"]["summary"]
     fix = report["findings"][0]["fixes"][0]["text"]

@@ -101,8 +101,8 @@ def test_autocast_is_on_in_a_training_without_a_precision_setting(server: Server
     ("script", "options", "reason"),
     [
         (LIGHTNING, 'precision="bf16-mixed"', "the script uses torch.autocast itself"),
-        (LIGHTNING, 'precision="64-true"', "not all parameters are float32 (float64)"),
-        (LIGHTNING, 'precision="bf16-true"', "not all parameters are float32 (bfloat16)"),
+        pytest.param(LIGHTNING, 'precision="64-true"', "not all parameters are float32 (float64)", marks=pytest.mark.nightly),
+        pytest.param(LIGHTNING, 'precision="bf16-true"', "not all parameters are float32 (bfloat16)", marks=pytest.mark.nightly),
         (TRANSFORMERS, "bf16=True", "the script uses torch.autocast itself"),
     ],
     ids=["bf16-mixed", "64-true", "bf16-true", "transformers bf16"],

@@ -77,14 +77,14 @@ def shares_of(work: Workplace, script: str) -> dict[tuple[str, str], float]:
 
 
 # Beside other tests timed steps may be mostly waits for a core, and a part of two or three of them little: what is named is then open.
-@pytest.mark.alone
+@pytest.mark.nightly
 def test_a_loop_over_the_samples_in_the_loss_is_named(work: Workplace) -> None:
     found, _ = findings(work, "weights", 600)
     assert "weights_of" in found["python-between-operations"]["title"]
     assert found["python-between-operations"]["gain"]["predicted"] > 1
 
 
-@pytest.mark.alone
+@pytest.mark.nightly
 def test_a_hook_that_only_looks_is_named_and_the_training_is_not_called_healthy(work: Workplace) -> None:
     found, state = findings(work, "hook", 500)
     assert "watch" in found["beside-the-model"]["title"]
@@ -169,7 +169,7 @@ for step in range(2_000):
 
 
 # Beside other tests many stacks are taken where the thread lets go of the lock at last, in the line after them.
-@pytest.mark.alone
+@pytest.mark.nightly
 def test_short_functions_that_hold_the_interpreter_s_lock_are_told_apart(work: Workplace) -> None:
     shares = shares_of(work, SHORT)
     # Each holds the lock for less than the five milliseconds after which Python takes it away, so no stack is taken in either.
@@ -202,7 +202,7 @@ for step in range(6_000):
 """
 
 
-@pytest.mark.parametrize(("how", "named"), [("loop", True), ("operation", False)])
+@pytest.mark.parametrize(("how", "named"), [("loop", True), pytest.param("operation", False, marks=pytest.mark.nightly)])
 def test_only_a_loop_in_python_can_be_made_faster_by_other_code(work: Workplace, how: str, named: bool) -> None:
     work.write("train.py", WINDOWS)
     ended = work.run("train.py", how)
@@ -249,8 +249,10 @@ for inputs, classes in loader:
 
 @pytest.mark.parametrize(
     ("problem", "part", "other"),
-    [("input", ("preprocess", "pick (train.py:11)"), "report"), ("log", ("output", "report (train.py:16)"), "pick")],
-    ids=["what makes input of it", "what follows the update"],
+    [
+        pytest.param("input", ("preprocess", "pick (train.py:11)"), "report", id="what makes input of it"),
+        pytest.param("log", ("output", "report (train.py:16)"), "pick", id="what follows the update", marks=pytest.mark.nightly),
+    ],
 )
 def test_of_a_batch_that_serves_several_updates_input_is_told_from_output(
     work: Workplace, problem: str, part: tuple[str, str], other: str

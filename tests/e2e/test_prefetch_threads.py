@@ -63,7 +63,10 @@ def report_on(work: Workplace, *words: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "made_in"), [("thread", "keep_loading (train.py:22)"), ("pool", "load_batch (train.py:19)")])
+@pytest.mark.parametrize(
+    ("how", "made_in"),
+    [("thread", "keep_loading (train.py:22)"), pytest.param("pool", "load_batch (train.py:19)", marks=pytest.mark.nightly)],
+)
 def test_what_threads_run_is_named_where_they_cannot_keep_up(work: Workplace, how: str, made_in: str) -> None:
     report = report_on(work, how, "40000")
 
@@ -73,6 +76,7 @@ def test_what_threads_run_is_named_where_they_cannot_keep_up(work: Workplace, ho
     assert any(row["value"] == "load_sample (train.py:14)" for row in finding["evidence"])
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_thread_that_keeps_up_is_not_named(work: Workplace) -> None:
     report = report_on(work, "thread", "1")

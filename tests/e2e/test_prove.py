@@ -151,7 +151,7 @@ def verdicts(report: dict[str, Any]) -> dict[str | None, str | None]:
     return {row["lever"]: row["verdict"] for row in report["experiments"]}
 
 
-@pytest.mark.alone
+@slow
 def test_the_lever_that_the_finding_names_is_proved(place: Workplace) -> None:
     ended, report = proved(place, "train.py", "callback", "100000", options=("--precision", "20%", "--budget", "40s"))
 
@@ -194,7 +194,7 @@ def test_workers_of_a_loader_that_cannot_be_built_again_are_proved_by_whole_runs
 
 
 @slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)])
 def test_whole_runs_that_are_ended_leave_nothing_but_what_is_known(place: Workplace, number: signal.Signals) -> None:
     options = ("--levers", "workers=2", "--budget", "120s")
     process = place.start("once.py", "loader", "100000", act="prove", options=options, start_new_session=True)
@@ -245,7 +245,12 @@ def test_a_script_that_crashes_shows_its_last_words_and_ends_with_1(place: Workp
     ("lever", "verdict", "reason"),
     [
         ("stub=__main__:remember", None, "the script ended with exit code 1 while it was on (IndexError: pop from empty list)"),
-        ("swap=__main__:scored=__main__:spoilt", "loss not finite", "the loss was not finite while it was on"),
+        pytest.param(
+            "swap=__main__:scored=__main__:spoilt",
+            "loss not finite",
+            "the loss was not finite while it was on",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_what_a_script_cannot_go_on_with_is_said_and_the_others_are_measured_without_it(
@@ -265,7 +270,7 @@ def test_what_a_script_cannot_go_on_with_is_said_and_the_others_are_measured_wit
 
 
 @slow
-@pytest.mark.parametrize("function", ["json:dumps", "time:sleep"])
+@pytest.mark.parametrize("function", ["json:dumps", pytest.param("time:sleep", marks=pytest.mark.nightly)])
 def test_a_function_that_slowstep_needs_itself_is_left_out_of_the_script_alone(place: Workplace, function: str) -> None:
     levers = ("--levers", f"stub={function}", "--budget", "10s", "--precision", "30%")
     ended, report = proved(place, "told.py", "none", "100000", options=levers)
@@ -304,7 +309,13 @@ def test_ctrl_c_in_the_middle_shows_a_partial_table(place: Workplace) -> None:
 
 
 @slow
-@pytest.mark.parametrize("file", ["launcher.rec", "output.txt"], ids=["before its process", "with its process"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param("launcher.rec", id="before its process", marks=pytest.mark.nightly),
+        pytest.param("output.txt", id="with its process"),
+    ],
+)
 def test_ctrl_c_while_it_starts_leaves_nothing_and_gives_no_advice(place: Workplace, file: str) -> None:
     process = place.start("train.py", "callback", "100000", act="prove", start_new_session=True)
     wait_until(lambda: any(place.runs.glob(f"*/{file}")), 120)
@@ -338,8 +349,6 @@ def test_a_proof_that_is_terminated_leaves_nothing(place: Workplace) -> None:
         (("--levers", "werkers=4"), "No lever is called 'werkers'. Did you mean workers?"),
         pytest.param(("--levers", ","), "--levers needs at least one lever", marks=slow),
         pytest.param(("--levers", "mock-loader", "--all"), "exclude each other", marks=slow),
-        pytest.param(("--precision", "0.05"), "say which, with the % sign", marks=slow),
-        pytest.param(("--budget", "soon"), "is no duration", marks=slow),
         pytest.param(("--sandbox", "docker"), "give overlay or copy", marks=slow),
         pytest.param(("--json", "nowhere/report.json"), "there is no folder", marks=slow),
     ],
@@ -374,7 +383,7 @@ CASES = [
 ]
 
 
-@pytest.mark.alone
+@pytest.mark.nightly
 @pytest.mark.parametrize(("variant", "levers", "right"), CASES)
 def test_the_case_studys_problems_are_proved(work: Workplace, pictures: Path, variant: str, levers: str | None, right: str) -> None:
     options = ("--budget", "45s", "--precision", "20%", *(("--levers", levers) if levers else ()))
@@ -391,7 +400,7 @@ def test_the_case_studys_problems_are_proved(work: Workplace, pictures: Path, va
     assert found.get("prefetch=4") != "proved"
 
 
-@pytest.mark.alone
+@pytest.mark.nightly
 def test_nothing_is_proved_of_the_healthy_base(work: Workplace, pictures: Path) -> None:
     words = (str(TRAIN), "--steps", "100000", "--data", str(pictures))
     ended, report = proved(work, *words, options=("--budget", "20s", "--levers", "prefetch=4"))

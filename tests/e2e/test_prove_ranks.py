@@ -82,7 +82,6 @@ def are_in_step(one: Steps, other: Steps) -> bool:
 
 
 @pytest.mark.nightly
-@pytest.mark.alone
 def test_what_rank_0_alone_does_is_proved_by_its_own_lever(work: Workplace) -> None:
     _, report = proved(work, "stub=__main__:save_images", "0", "0.02", "0", "0")
 
@@ -93,7 +92,6 @@ def test_what_rank_0_alone_does_is_proved_by_its_own_lever(work: Workplace) -> N
     assert are_in_step(first, second)
 
 
-@pytest.mark.alone
 def test_the_input_of_all_ranks_is_mocked_together(work: Workplace) -> None:
     _, report = proved(work, "mock-loader", "0.005", "0", "0", "0")
 

@@ -80,7 +80,9 @@ LIMITS = Limits(steps=120, seconds=60.0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", ["torch.manual_seed(1)", ""], ids=["seeded", "unseeded"])
+@pytest.mark.parametrize(
+    "seed", [pytest.param("torch.manual_seed(1)", id="seeded", marks=pytest.mark.nightly), pytest.param("", id="unseeded")]
+)
 def test_autocast_changes_the_losses_less_than_another_seed_does(tmp_path: Path, seed: str) -> None:
     found = check(made(tmp_path, SCRIPT.replace("SEED", seed)), parse_spec("autocast=bf16"), LIMITS)
 
@@ -133,7 +135,6 @@ def test_a_loss_that_is_not_finite_ends_the_arm(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.alone
 def test_throughput_of_whole_runs_shows_what_a_lever_gains(tmp_path: Path) -> None:
     lever = Asked(levers=(parse_spec("mock-loader"),))
 

@@ -84,7 +84,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["in evaluation mode", pytest.param("with gradients", marks=pytest.mark.nightly)])
 def test_a_roll_out_is_no_part_of_the_step_s_own_work_in_whatever_form(work: Workplace, form: str) -> None:
     plays = PLAYS.replace(*FORMS[form]).replace("    optimizer.zero_grad()", "    policy.train()\n    optimizer.zero_grad()")
     work.write("train.py", AGENT + plays)

@@ -66,7 +66,13 @@ def test_a_time_ends_the_recording_while_the_training_goes_on(work: Workplace) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("builds", [True, False], ids=["an optimizer that it never calls", "no optimizer"])
+@pytest.mark.parametrize(
+    "builds",
+    [
+        pytest.param(True, id="an optimizer that it never calls"),
+        pytest.param(False, id="no optimizer", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_time_ends_a_training_that_updates_its_parameters_by_hand(work: Workplace, builds: bool) -> None:
     by_hand = TRAINING.replace("    optimizer.step()\n", "    with torch.no_grad():\n        model.weight -= 0.01 * model.weight.grad\n")
     assert "optimizer.step()" not in by_hand

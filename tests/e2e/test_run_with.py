@@ -43,6 +43,7 @@ def test_a_lever_that_does_not_apply_is_said_and_the_run_goes_on_without_it(work
     assert [note for note in notes if " on: " in note] == ["threads=1 was not on: not applicable, because operations use 1 thread already"]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_without_it_nothing_is_said_of_levers(work: Workplace) -> None:
     work.write("train.py", SCRIPT)

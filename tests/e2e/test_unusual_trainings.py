@@ -92,6 +92,7 @@ def test_the_time_in_which_a_training_was_stopped_is_left_out_and_said(work: Wor
     assert 1e3 / report["throughput"]["steps_per_s"] < 2 * report["throughput"]["step_ms"]["median"]
 
 
+@pytest.mark.nightly
 def test_many_more_workers_than_cores_are_all_recorded(work: Workplace) -> None:
     _, report = run(work, "fit(DataLoader(Samples(16 * 256, 0.0005), batch_size=16, num_workers=64))\n")
 
@@ -109,7 +110,9 @@ def test_data_that_are_changed_in_the_middle_are_one_training(work: Workplace) -
     assert "at step 121 from Samples (1,920 samples, 0 workers) to Samples (1,936 samples, 0 workers)" in said
 
 
-@pytest.mark.parametrize("before", [True, False], ids=["before as well", "after each epoch"])
+@pytest.mark.parametrize(
+    "before", [pytest.param(True, id="before as well"), pytest.param(False, id="after each epoch", marks=pytest.mark.nightly)]
+)
 def test_a_pass_over_the_training_loader_that_trains_nothing_is_a_validation(work: Workplace, before: bool) -> None:
     _, report = run(work, ACCURACY.replace("BEFORE", str(before)))
 
@@ -133,7 +136,10 @@ def test_a_batch_is_as_large_as_the_loader_was_asked_to_make_it(work: Workplace)
 
 @pytest.mark.parametrize(
     ("mode", "says"),
-    [("torch.autograd.set_detect_anomaly(True)", "anomaly"), ("torch.use_deterministic_algorithms(True)", "deterministic")],
+    [
+        ("torch.autograd.set_detect_anomaly(True)", "anomaly"),
+        pytest.param("torch.use_deterministic_algorithms(True)", "deterministic", marks=pytest.mark.nightly),
+    ],
 )
 def test_a_debug_mode_that_was_left_on_is_named(work: Workplace, mode: str, says: str) -> None:
     _, report = run(work, f"{mode}\nfit(DataLoader(Samples(16 * 400), batch_size=16))\n")

@@ -44,7 +44,13 @@ for step in range(1600):
 """
 
 
-@pytest.mark.parametrize(("mode", "stage"), [("eval", "output"), ("train", "preprocess")], ids=["in evaluation mode", "as a roll-out is"])
+@pytest.mark.parametrize(
+    ("mode", "stage"),
+    [
+        pytest.param("eval", "output", id="in evaluation mode"),
+        pytest.param("train", "preprocess", id="as a roll-out is", marks=pytest.mark.nightly),
+    ],
+)
 def test_repeated_forwards_in_evaluation_mode_are_a_validation(work: Workplace, mode: str, stage: str) -> None:
     work.write("train.py", TRAIN.replace("MODE", mode))
     target = work.runs.parent / "report.json"

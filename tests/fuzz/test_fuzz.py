@@ -13,8 +13,8 @@ from fuzz.trial import minimised, tried
 from slowstep.timeline.timeline import Timeline
 
 FAILED = [line.partition("#")[0].strip() for line in (Path(__file__).parent / "failed.txt").read_text().splitlines()]
-# So many of each in the everyday suite, and in the whole one: half a second each, of traces.
-FEW, MANY = 4, {"kineto": 30, "xplane": 20, "nsys": 15, "recordings": 60}
+# So many of each in the everyday suite, and in the whole one: half a second each, of traces. `make nightly` tries others for an hour.
+FEW, MANY = 4, {"kineto": 15, "xplane": 10, "nsys": 10, "recordings": 30}
 
 
 @pytest.fixture(autouse=True)

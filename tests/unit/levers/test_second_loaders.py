@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, SequentialSampler, get_worker_info
 
-from made_trainings import AS_IS, Samples, Script, Walked, loader, once, plan_of, walk
+from made_trainings import AS_IS, Samples, Script, Walked, loader, plan_of, walk
 from slowstep.levers import _rebuilt
 from slowstep.levers._rebuilt import again
 from slowstep.levers.workers import LEVER as WORKERS
@@ -96,39 +96,33 @@ def test_a_loader_with_another_prefetch_factor_makes_that_many_ahead(tmp_path: P
 
 
 @pytest.mark.nightly
-@pytest.mark.alone
 @pytest.mark.parametrize("own", [0, 1])
 def test_the_gain_of_a_second_worker_is_true_where_the_loader_remains_the_limit(own: int, tmp_path: Path) -> None:
     """One maker makes a batch in 80 ms and two make two, a step takes none: the gain is 2.
 
     Blocks of five steps that began with the four batches that a full queue holds would gain more than 4.
     """
+    came = walked(tmp_path, "workers=2", [0, 1, 1, 0] * 3, dataset=Samples(sample_s=0.02), num_workers=own)
 
-    def is_true(folder: Path) -> bool:
-        came = walked(folder, "workers=2", [0, 1, 1, 0] * 3, dataset=Samples(sample_s=0.02), num_workers=own)
-        return came.gain() == pytest.approx(2.0, rel=0.15) and came.step_ns(AS_IS) == pytest.approx(80e6, rel=0.15)
-
-    assert once(is_true, tmp_path)
+    assert came.step_ns(AS_IS) > 72e6
+    assert 1.5 < came.gain() < 2.7
 
 
-@pytest.mark.alone
+@pytest.mark.slow
 def test_the_gain_is_true_where_more_workers_make_the_training_itself_the_limit(tmp_path: Path) -> None:
-    def is_true(folder: Path) -> bool:
-        came = walked(folder, "workers=4", [0, 1, 1, 0] * 3, dataset=Samples(sample_s=0.02), num_workers=1, work_s=0.04)
-        return came.gain() == pytest.approx(80 / 42, rel=0.1)
+    """The training takes 40 ms of the 80 that one worker takes for a batch; with batches that lie ready it is no faster than that."""
+    came = walked(tmp_path, "workers=4", [0, 1, 1, 0] * 3, dataset=Samples(sample_s=0.02), num_workers=1, work_s=0.04)
 
-    assert once(is_true, tmp_path)
+    assert came.step_ns(1) > 40e6
+    assert 1.3 < came.gain() < 2.5
 
 
-@pytest.mark.alone
+@pytest.mark.slow
 def test_the_training_as_it_is_is_no_faster_for_the_batches_that_gathered(tmp_path: Path) -> None:
     """Four steps that began with eight batches would be free."""
+    came = walked(tmp_path, "workers=2", [0, 1] * 4, steps=4, dataset=Samples(sample_s=0.01), num_workers=1, prefetch_factor=8)
 
-    def is_true(folder: Path) -> bool:
-        came = walked(folder, "workers=2", [0, 1] * 4, steps=4, dataset=Samples(sample_s=0.01), num_workers=1, prefetch_factor=8)
-        return came.step_ns(AS_IS) == pytest.approx(40e6, rel=0.15)
-
-    assert once(is_true, tmp_path)
+    assert came.step_ns(AS_IS) > 36e6
 
 
 def test_the_own_workers_rest_through_changes_of_epoch_while_another_loader_is_asked(tmp_path: Path) -> None:

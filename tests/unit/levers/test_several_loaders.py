@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from made_trainings import AS_IS, LEAD_IN, Samples, Script, Walked, loader, once, plan_of, walk
+from made_trainings import AS_IS, LEAD_IN, Samples, Script, Walked, loader, plan_of, walk
 
-# A batch of the slow one takes 12 ms, and where it is read in one step of four only 32 ms: those four take less on a busy machine, too.
+# A batch of the slow one takes 12 ms, and where it is read in one step of four only 64 ms: with a lever a third of that or next to nothing.
+# What is asserted is far from either, for busy machines.
 SLOW_S = 0.003
-SLOWER_S = 0.008
+SLOWER_S = 0.016
 
 
 class Slow(Samples):
@@ -55,12 +56,10 @@ def walked(folder: Path, lever: str, train: Any, blocks: tuple[int, ...] = (AS_I
 @pytest.mark.parametrize("slow_first", [True, False])
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_mocked_input_waits_for_neither(tmp_path: Path, slow_first: bool, workers: int) -> None:
-    def gains(folder: Path) -> bool:
-        found = walked(folder, "mock-loader", Steps(slow_first=slow_first, workers=workers))
-        assert found.effect()[1] | {"loader": "Slow", "read_together": 2, "mocked": 2} == found.effect()[1]
-        return found.gain() > 4
+    found = walked(tmp_path / "r", "mock-loader", Steps(slow_first=slow_first, workers=workers))
+    assert found.effect()[1] | {"loader": "Slow", "read_together": 2, "mocked": 2} == found.effect()[1]
 
-    assert once(gains, tmp_path)
+    assert found.gain() > 2
 
 
 @pytest.mark.parametrize("slow_first", [True, False])
@@ -77,12 +76,10 @@ def test_both_come_from_rings_while_it_is_on(tmp_path: Path, slow_first: bool) -
 
 @pytest.mark.parametrize("slow_first", [True, False])
 def test_workers_are_more_for_the_one_that_is_waited_for(tmp_path: Path, slow_first: bool) -> None:
-    def gains(folder: Path) -> bool:
-        found = walked(folder, "workers=3", Steps(slow_first=slow_first))
-        assert found.effect()[1] | {"loader": "Slow", "read_together": 2, "workers": 3} == found.effect()[1]
-        return found.gain() > 1.8
+    found = walked(tmp_path / "r", "workers=3", Steps(slow_first=slow_first))
+    assert found.effect()[1] | {"loader": "Slow", "read_together": 2, "workers": 3} == found.effect()[1]
 
-    assert once(gains, tmp_path)
+    assert found.gain() > 1.5
 
 
 def in_turns(script: Script) -> None:
@@ -94,29 +91,23 @@ def in_turns(script: Script) -> None:
 
 
 def test_of_loaders_that_take_turns_all_are_mocked(tmp_path: Path) -> None:
-    def gains(folder: Path) -> bool:
-        found = walked(folder, "mock-loader", in_turns, lead_in=80)
-        assert found.effect()[1] | {"loader": "Slow", "read_together": 2, "mocked": 2} == found.effect()[1]
-        return found.gain() > 2
+    found = walked(tmp_path / "r", "mock-loader", in_turns, lead_in=80)
+    assert found.effect()[1] | {"loader": "Slow", "read_together": 2, "mocked": 2} == found.effect()[1]
 
-    assert once(gains, tmp_path)
+    assert found.gain() > 2
 
 
 def test_of_loaders_that_take_turns_the_one_that_is_waited_for_gets_workers(tmp_path: Path) -> None:
-    def gains(folder: Path) -> bool:
-        found = walked(folder, "workers=3", in_turns, lead_in=80)
-        assert found.effect()[1]["loader"] == "Slow"
-        return found.gain() > 1.5
+    found = walked(tmp_path / "r", "workers=3", in_turns, lead_in=80)
+    assert found.effect()[1]["loader"] == "Slow"
 
-    assert once(gains, tmp_path)
+    assert found.gain() > 1.5
 
 
 def test_loaders_that_are_built_anew_for_each_epoch_go_on_being_mocked(tmp_path: Path) -> None:
-    def gains(folder: Path) -> bool:
-        train = Steps(slow_first=True, workers=0, anew=True)
-        return walked(folder, "mock-loader", train, blocks=(AS_IS, 1) * 8).gain() > 4
+    train = Steps(slow_first=True, workers=0, anew=True)
 
-    assert once(gains, tmp_path)
+    assert walked(tmp_path / "r", "mock-loader", train, blocks=(AS_IS, 1) * 8).gain() > 2
 
 
 def test_the_batch_size_of_one_of_them_is_not_changed(tmp_path: Path) -> None:

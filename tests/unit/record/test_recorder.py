@@ -15,6 +15,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from launching import on_small_disk
 from recorded import make_folder, only, processes
 from slowstep.record.recorder import Recorder
 from slowstep.record.writing import format as contract
@@ -356,21 +357,15 @@ print("survived")
 """
 
 
-# Alone, since the mount is seen by all processes here.
-@pytest.mark.alone
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may mount a small disk")
+@pytest.mark.slow
 def test_a_really_full_disk_does_not_kill_the_training(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], check=False, capture_output=True).returncode:
-        pytest.skip("mounting is not allowed here")
-    try:
-        script = ON_A_SMALL_DISK.format(tests=str(Path(__file__).parents[2]), folder=str(disk / "recording"))
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
-        process = only(disk / "recording")
-        found = (done.returncode, done.stdout.split(), process.health, len(process.of("UPDATE")) > 1000)
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
+    disk, copy = tmp_path / "disk", tmp_path / "copy"
+    script = ON_A_SMALL_DISK.format(tests=str(Path(__file__).parents[2]), folder=str(disk / "recording"))
+    command = on_small_disk(disk, "1m", copy, sys.executable, "-c", script)
 
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    process = only(copy / "recording")
+    found = (done.returncode, done.stdout.split(), process.health, len(process.of("UPDATE")) > 1000)
     assert done.stderr == ""
     assert found == (0, ["survived"], {"disk_full": 1}, True)
