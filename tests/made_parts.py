@@ -6,7 +6,7 @@ import polars as pl
 
 from slowstep.analyses.trace.charged import CHARGED
 from slowstep.analyses.trace.parts import COLUMNS, part_of
-from slowstep.analyses.trace.user_places import read_place
+from slowstep.part_words import read_place
 from slowstep.parts import CodePlace, Part, PartKind
 
 

@@ -14,7 +14,6 @@ from made_parts import dry_part, function_part, lines_part
 from slowstep import part_words
 from slowstep.analyses.span_names import named_part
 from slowstep.analyses.trace.parts import KERNELS, LAUNCH, is_part, parts_of, piece
-from slowstep.analyses.trace.user_places import read_place
 from slowstep.part_words import (
     part_in_words,
     part_name,
@@ -23,6 +22,7 @@ from slowstep.part_words import (
     part_without_place,
     parts_in_order,
     place_in_words,
+    read_place,
 )
 from slowstep.parts import BODY, CodePlace, Part, PartKind
 

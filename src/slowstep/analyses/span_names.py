@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from slowstep import stages
-from slowstep.analyses.sharing import STAGE as SHARING
 from slowstep.parts import CodePlace, Part, PartKind
 
 # What follows is the framework's or the user's own name.
@@ -33,7 +32,7 @@ def named_part(stage: str, name: str | None, place: CodePlace | None) -> Part:
         return Part(stage, _WHOLE[name])
     prefix = next((prefix for prefix in _PREFIXES if (name or "").startswith(prefix)), None)
     if name is None or prefix is None:
-        return Part(stage, PartKind.COLLECTIVE if stage == SHARING else PartKind.SPAN, name or "span", place)
+        return Part(stage, PartKind.COLLECTIVE if stage == "gradient_sharing" else PartKind.SPAN, name or "span", place)
     return Part(stage, _PREFIXES[prefix], name.removeprefix(prefix), place)
 
 

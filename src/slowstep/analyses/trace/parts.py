@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from slowstep.analyses.trace.user_places import read_place
-from slowstep.part_words import parts_in_order, place_in_words
+from slowstep.part_words import parts_in_order, place_in_words, read_place
 from slowstep.parts import Part, PartKind
 from slowstep.stages import UNATTRIBUTED
 

@@ -14,8 +14,8 @@ from typing import Final
 import polars as pl
 
 from slowstep.analyses.functions import LIBRARY
-from slowstep.part_words import place_in_words
-from slowstep.parts import CodePlace, PartKind
+from slowstep.part_words import place_in_words, read_place
+from slowstep.parts import PartKind
 
 # As profilers write them: `train.py(184): main`, in a stack one after the other, the innermost first.
 FRAME: Final = re.compile(
@@ -55,13 +55,6 @@ def user_function(frame: str) -> str | None:
     """A function of the user's own code without its folders, `save_images (train.py:30)`; None for a module, and as in `user_place`."""
     place = user_place(frame)
     return without_folders(place) if place is not None and is_function(place) else None
-
-
-def read_place(place: str) -> CodePlace:
-    """A place as the tables have it, `step (train.py:82)`, `train.py:82` or `train.py`, in its pieces."""
-    function, _, inside = place.removesuffix(")").partition(" (") if place.endswith(")") else ("", "", place)
-    file, _, line = inside.rpartition(":")
-    return CodePlace(file, int(line), None, function or None) if line.isdecimal() else CodePlace(inside, None, None, function or None)
 
 
 def own_function(frame: str) -> tuple[str, str, str | None] | None:
