@@ -6,8 +6,7 @@ import polars as pl
 
 from slowstep.analyses.trace.charged import CHARGED
 from slowstep.analyses.trace.parts import COLUMNS, part_of
-from slowstep.part_words import read_place
-from slowstep.parts import CodePlace, Part, PartKind
+from slowstep.parts import CodePlace, Part, PartKind, read_place
 
 
 def function_part(stage: str, name: str, file: str, line: int) -> Part:

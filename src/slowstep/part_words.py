@@ -140,13 +140,6 @@ def place_in_words(place: CodePlace) -> str:
     return line if place.function is None else f"{place.function} ({line})"
 
 
-def read_place(place: str) -> CodePlace:
-    """A place as the tables have it, `step (train.py:82)`, `train.py:82` or `train.py`, in its pieces."""
-    function, _, inside = place.removesuffix(")").partition(" (") if place.endswith(")") else ("", "", place)
-    file, _, line = inside.rpartition(":")
-    return CodePlace(file, int(line), None, function or None) if line.isdecimal() else CodePlace(inside, None, None, function or None)
-
-
 def lines_in_words(place: CodePlace) -> str:
     """`12`, `30-34`."""
     return f"{place.line}" if place.last_line is None else f"{place.line}-{place.last_line}"

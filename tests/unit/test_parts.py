@@ -22,9 +22,8 @@ from slowstep.part_words import (
     part_without_place,
     parts_in_order,
     place_in_words,
-    read_place,
 )
-from slowstep.parts import BODY, CodePlace, Part, PartKind
+from slowstep.parts import BODY, CodePlace, Part, PartKind, read_place
 
 PACKAGE = Path(slowstep.__file__).parent
 WORDING = {name for name, kind in vars(part_words).items() if callable(kind) and getattr(kind, "__module__", None) == part_words.__name__}

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import polars as pl
 
-from slowstep.part_words import parts_in_order, place_in_words, read_place
-from slowstep.parts import Part, PartKind
+from slowstep.part_words import parts_in_order, place_in_words
+from slowstep.parts import Part, PartKind, read_place
 from slowstep.stages import UNATTRIBUTED
 
 # With the device at work.

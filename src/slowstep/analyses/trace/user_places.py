@@ -14,8 +14,8 @@ from typing import Final
 import polars as pl
 
 from slowstep.analyses.functions import LIBRARY
-from slowstep.part_words import place_in_words, read_place
-from slowstep.parts import PartKind
+from slowstep.part_words import place_in_words
+from slowstep.parts import PartKind, read_place
 
 # As profilers write them: `train.py(184): main`, in a stack one after the other, the innermost first.
 FRAME: Final = re.compile(
