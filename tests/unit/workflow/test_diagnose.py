@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from made_machine import GIB, MadeMachine, make_machine_recording
 from made_recordings import Training, make_recording
 from slowstep.diagnosis.few_steps import REMOVED
 from slowstep.errors import NothingRecorded
@@ -199,3 +200,18 @@ def test_a_command_that_names_no_script_is_called_as_the_one_that_trained(tmp_pa
     launcher.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 
     assert diagnose_recording(folder)["run"]["name"] == expected
+
+
+def test_what_others_take_and_memory_that_is_soon_used_up_are_noted(tmp_path):
+    soon = MadeMachine(resident=lambda share: GIB + share * GIB, available=lambda share: 4 * GIB)
+
+    report = diagnose_recording(make_machine_recording(tmp_path, Training(foreign_cores=2.0, delay_ms=2, after_ms=15), soon))
+
+    assert {row["rule"] for row in report["findings"] if row.get("outside")} == {"foreign-load"}
+    titles = {row["rule"]: row["title"] for row in report["findings"]}
+    notes = report["run"]["notes"]
+    assert [titles["memory-growth"] in notes[0], titles["foreign-load"] in notes[1]] == [True, True]
+    page = render(report, width=200, color=False)
+    assert " ".join(page.split()).count(titles["foreign-load"]) == 1
+    # What is noted has no number of its own among the findings.
+    assert "foreign-load" not in page

@@ -1,0 +1,390 @@
+"""Builds what was measured of a training from a few figures, for tests of rules. Times are given in milliseconds a step.
+
+What a test does not name is that of a healthy training: steps of 19.5 ms on a processor of four cores, whose loader's one worker keeps up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.between_forwards import NOTHING
+from slowstep.analyses.blocked import Blocked
+from slowstep.analyses.calls import Function
+from slowstep.analyses.demand import Demand
+from slowstep.analyses.devices import DeviceUse
+from slowstep.analyses.fixed_cost import FixedCost
+from slowstep.analyses.garbage import Garbage
+from slowstep.analyses.input_facts import InputFacts
+from slowstep.analyses.ledger import BACKWARD, CORE, FORWARD, Ledger, Part
+from slowstep.analyses.load import Load
+from slowstep.analyses.loader import Loader
+from slowstep.analyses.machine import Machine
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.memory import Memory
+from slowstep.analyses.over_time import OverTime, Unsteady
+from slowstep.analyses.own_cost import OwnCost
+from slowstep.analyses.producers import REMOVABLE
+from slowstep.analyses.restarts import Restarts
+from slowstep.analyses.saves import Saves
+from slowstep.analyses.sharing import Sharing
+from slowstep.analyses.startup import Startup, StartupPart
+from slowstep.analyses.steps import Floats, Steps
+from slowstep.analyses.threads_beside import ThreadsBeside
+from slowstep.analyses.trainer import Trainer
+from slowstep.analyses.trends import Trend
+from slowstep.analyses.work import Work
+from slowstep.stages import STAGES
+from slowstep.timeline.schema import TABLE
+from slowstep.timeline.timeline import Frame, ProcessFacts
+
+MS, GIB, MIB = 1e6, 1 << 30, 1 << 20
+BEGIN_NS, WARMUP = 1_000_000_000, 3
+SCRIPT, DATA = "/home/user/project/train.py", "/home/user/project/data.py"
+PerStep = float | Sequence[float] | Floats
+# Stage and part: ms per step.
+HEALTHY: dict[Part, PerStep] = {
+    ("preprocess", "transport"): 0.5,
+    ("compute", FORWARD): 6.0,
+    ("compute", BACKWARD): 12.0,
+    ("compute", "optimizer"): 1.0,
+}
+
+
+def measurements(
+    *,
+    steps: int = 200,
+    ledger: Mapping[Part, PerStep] | None = None,
+    workers: int | None = 1,
+    making_ms: float = 6.5,
+    cores: float = 4.0,
+    **changes: Any,
+) -> Measurements:
+    """The measurements of a healthy training but for what is said.
+
+    `ledger` has ms per step by stage and part, one number or one for each step, beside the parts of `HEALTHY` that it does not name; the
+    steps are as long as all of it. `workers` is None for a loop without a loader; `making_ms` is what making a step's batch takes. Others
+    are fields of Measurements: a value, or for a dataclass the fields of it that change: `machine={"ranks": 2}`.
+    """
+    parts = _parts(HEALTHY | dict(ledger or {}), steps)
+    of_steps = _steps(parts.ns)
+    found = Measurements(
+        steps=of_steps,
+        ledger=parts,
+        **_input(parts, steps, workers, making_ms),
+        saves=Saves(count=0, every_steps=None, writes_each=None, bytes_each=None, where=None),
+        fixed_cost=_fixed_cost(float(parts.ns.sum(axis=0).mean())),
+        load=Load(tree_cores=1.3, foreign_cores=0.0, stolen_cores=0.0, cores=cores),
+        stopped=(0, 0.0),
+        trainer_cpu_ns=float(parts.of("compute").mean()),
+        delay_ns=sum((parts.of(stage, CORE) for stage in STAGES), np.zeros(steps)),
+        cores=cores,
+        device="cpu",
+        has_stacks=True,
+        before_update=None,
+        in_backward=None,
+        blocked=Blocked(share=0.0, line=None),
+        loop_input=None,
+        between_forwards=NOTHING,
+        own_cost=OwnCost(ns_per_step=2000.0, share=1e-4, once_ns=0.0),
+        over_time=_over_time(steps),
+        trainer=_trainer(of_steps, workers, cores),
+        machine=_machine(cores),
+        work=_work(),
+        outgrown=frozenset(),
+        files={},
+        sharing=Sharing(rank=None, ranks=1, seen=False, own_ns=parts.ns.sum(axis=0)),
+        garbage=Garbage(recorded=True, kinds=(), let_go=0, asked_at=None, in_workers_ns=0.0),
+        threads_beside=ThreadsBeside(looked_at=True, threads=()),
+        prefetch_threads=None,
+        pace_spread=0.0,
+    )
+    return _changed(found, changes)
+
+
+def _changed(of: Any, changes: Mapping[str, Any]) -> Any:
+    """A dataclass with some fields changed, inside those of its dataclasses for which a dict says how."""
+    return replace(of, **{name: _change(getattr(of, name), value) for name, value in changes.items()})
+
+
+def _change(of: Any, value: Any) -> Any:
+    return _changed(of, value) if isinstance(value, Mapping) and is_dataclass(of) else value
+
+
+def per_step(ms: PerStep, steps: int = 200) -> Floats:
+    """ns per step of ms: one number, or one for each step."""
+    return np.asarray(np.broadcast_to(np.asarray(ms, dtype=np.float64) * MS, steps))
+
+
+def every(k: int, ms: float, steps: int = 200) -> list[float]:
+    """ms in every k-th step, 0 in the others."""
+    return [ms if (step + 1) % k == 0 else 0.0 for step in range(steps)]
+
+
+def _parts(ms: Mapping[Part, PerStep], steps: int) -> Ledger:
+    """Of whole ns, so that the steps are exactly as long."""
+    rows = {part: np.round(per_step(value, steps)) for part, value in ms.items()}
+    kept = {part: row for part, row in rows.items() if row.any()}
+    return Ledger(parts=tuple(kept), ns=np.vstack(list(kept.values())), gap_stacks={})
+
+
+def _steps(ns: Floats) -> Steps:
+    count = ns.shape[1]
+    return Steps(
+        boundary="request for input",
+        edges_ns=BEGIN_NS + np.concatenate(([0], np.cumsum(ns.sum(axis=0)))).astype(np.int64),
+        excluded=np.zeros(count, dtype=bool),
+        samples=np.full(count, 16.0),
+        batch_size=16,
+        batch_size_from="the loader's index counts",
+        batch_sizes=None,
+        size_changes=(),
+        batches_per_step=1.0,
+        warmup=WARMUP,
+        asked_warmup=None,
+        includes_warmup=False,
+        total=count + WARMUP,
+        only_counted=0,
+        eventful=np.zeros(count, dtype=bool),
+        period=1,
+        whole_periods=False,
+    )
+
+
+def _input(ledger: Ledger, steps: int, workers: int | None, making_ms: float) -> dict[str, Any]:
+    """The fields that tell of input; of a loop without a loader those that tell of none."""
+    waits = ledger.of("read", *REMOVABLE) + ledger.of("preprocess", *REMOVABLE, "transport")
+    is_fed = workers is not None
+    making_ns = making_ms * MS if is_fed else None
+    return {
+        "loader": _loader(workers) if workers is not None else None,
+        "loader_changes": (),
+        "demand": Demand(
+            workers=workers or 0,
+            wall_ns=making_ns,
+            cpu_ns=making_ns,
+            collate_ns=0.5 * MS if is_fed else None,
+            batch_bytes=4e6 if is_fed else None,
+            idle_share=0.5 if workers else None,
+            blocked_share=0.0 if is_fed else None,
+        ),
+        "ready": np.full(steps if is_fed else 0, 1.0),
+        "wait_ns": waits if is_fed else np.zeros(0),
+        "unmatched_share": 0.0,
+        "filling_ns": np.zeros(steps),
+        "made_by_loader": (),
+        "fetch_function": _fetch_function() if is_fed else None,
+        "collate_function": None,
+        "timed_fetches": 3 if is_fed else 0,
+        "held_delivery_share": 0.0,
+        "drawing": None,
+        "input": _input_facts(steps),
+    }
+
+
+def _loader(workers: int) -> Loader:
+    return Loader(
+        num_workers=workers,
+        prefetch_factor=2 if workers else None,
+        batch_size=16,
+        dataset="MaskFolder",
+        collate="default_collate",
+        collate_file=DATA,
+        collate_where="data.py:70",
+        collate_is_default=True,
+        read_together=1,
+        waited_share=1.0,
+        iterators=(0,),
+        beside=(),
+        is_named=True,
+    )
+
+
+def _fetch_function() -> Function:
+    return Function(name="__getitem__", file=DATA, line=20, share=1.0, path=("__getitem__",), parts=(("load", 0.35), ("resize", 0.3)))
+
+
+def _input_facts(steps: int) -> InputFacts:
+    return InputFacts(
+        functions=(),
+        timed_samples=0,
+        dataset_length=None,
+        sample_bytes=250_000.0,
+        sizes=None,
+        memory_available_bytes=None,
+        passes=(),
+        forms=None,
+        read_calls_per_sample=0.06,
+        read_bytes_per_sample=60.0,
+        storage_bytes_per_sample=0.0,
+        storage_bytes_per_step=np.zeros(steps),
+        helpers_share=0.0,
+        helpers=0.0,
+        queueing_share=0.0,
+        received=None,
+        made_at_once=None,
+    )
+
+
+def _fixed_cost(step_ns: float) -> FixedCost:
+    return FixedCost(
+        value_ns=2 * MS, likely_ns=2 * MS, low_ns=1.5 * MS, high_ns=2.5 * MS, step_ns=step_ns, samples=16.0, source="made", smaller=8
+    )
+
+
+def _over_time(steps: int) -> OverTime:
+    nothing = np.zeros(steps)
+    return OverTime(
+        events=(),
+        trend=Trend(first=19.5 * MS, last=19.5 * MS, growth_low=0.0, growth_likely=0.0),
+        growth=None,
+        graph=None,
+        written=None,
+        growing_saves=None,
+        startup=Startup(parts=(StartupPart(name="import of torch", ns=int(1300 * MS)),), excess_ns=0),
+        trained_ns=int(steps * 19.5 * MS),
+        restarts=Restarts(
+            count=0,
+            with_workers=0,
+            forks_per_step=0.0,
+            used_up=0,
+            cut_short=0,
+            batches_each=None,
+            start_ns=nothing,
+            cold_ns=nothing,
+            collected_ns=nothing,
+        ),
+        validations=None,
+        stragglers=None,
+        unsteady=Unsteady(variation=0.0, part=("compute", FORWARD), part_share=0.0),
+    )
+
+
+def _trainer(steps: Steps, workers: int | None, cores: float) -> Trainer:
+    ends = steps.edges_ns[1:]
+    asked = steps.edges_ns[:-1] if workers is not None else steps.edges_ns[:0]
+    spans = TABLE["spans"].empty()
+    place = {"process": [0] * len(ends), "thread": [100] * len(ends)}
+    return Trainer(
+        process=0,
+        thread=100,
+        optimizer=0,
+        facts=_facts(cores),
+        update_start_ns=ends - int(MS),
+        update_end_ns=ends,
+        waits=_rows("waits", {"start_ns": asked, "end_ns": asked + int(MS) // 2}),
+        other_waits=TABLE["waits"].empty(),
+        starts=TABLE["starts"].empty(),
+        other_starts=TABLE["starts"].empty(),
+        ends=spans,
+        other_ends=spans,
+        spans=spans,
+        all_updates=_rows("updates", {**place, "start_ns": ends - int(MS), "end_ns": ends, "optimizer": [0] * len(ends)}),
+        collections=TABLE["collections"].empty(),
+    )
+
+
+def _rows(table: str, columns: Mapping[str, Any]) -> pl.DataFrame:
+    given = pl.DataFrame(columns, schema={name: TABLE[table].schema[name] for name in columns})
+    return pl.concat([TABLE[table].empty(), given], how="diagonal")
+
+
+def _facts(cores: float) -> ProcessFacts:
+    return ProcessFacts(
+        pid=100,
+        role="trainer",
+        script=SCRIPT,
+        cwd="/home/user/project",
+        python="3.11.7",
+        torch="2.13.0",
+        cores_allowed=int(cores),
+        cpu_quota=None,
+        threads=int(cores),
+        training_frames={0: Frame(file=SCRIPT, function="main", first_line=10, line=30)},
+        forward_frame=Frame(file=SCRIPT, function="main", first_line=10, line=26),
+        training_paths={},
+        forward_path=(),
+        graph_nodes=20,
+        graph_elements=None,
+        event_cost_ns=400.0,
+        events=1000,
+        sampler_cpu_ns=1000,
+        notes={"optimizers": [{"kind": "optimizer", "id": 0, "type": "SGD", "params": 10}]},
+    )
+
+
+def _machine(cores: float) -> Machine:
+    nothing = Memory(
+        resident_bytes=None, growth=None, early=None, limit=None, swap_in_per_s=None, swap_out_per_s=None, swap_free_bytes=None
+    )
+    return Machine(
+        tree_cores=1.3,
+        idle_cores=None,
+        storage_cores=None,
+        pressure={},
+        queueing=None,
+        throttling=None,
+        quota_cores=None,
+        cores_at_start=None,
+        cores_now=None,
+        worker_cores=None,
+        threads=int(cores),
+        ranks=1,
+        tree_traffic=None,
+        called_per_s=None,
+        disks=(),
+        network=None,
+        loopback=None,
+        major_faults_per_s=None,
+        memory=nothing,
+        devices=(),
+    )
+
+
+def _work() -> Work:
+    return Work(
+        gaps=None,
+        gap_lines=None,
+        doings={},
+        loop=None,
+        beside=None,
+        bodies_timed=3,
+        untimed=None,
+        forward_line=None,
+        convolutions=None,
+        dtypes={"float32": 100},
+        modes={},
+        looks=10,
+        accelerators={},
+        accelerator_built=True,
+        accelerators_hidden=False,
+    )
+
+
+def device(**changes: Any) -> DeviceUse:
+    """An accelerator that is busy, at its best."""
+    healthy = DeviceUse(
+        device=0,
+        name="H1",
+        readings=40,
+        busy_share=0.95,
+        working=40,
+        state=0,
+        sm_mhz=1900.0,
+        most_sm_mhz=2000,
+        lowered={},
+        power_w=500.0,
+        power_limit_w=700.0,
+        default_power_limit_w=700.0,
+        temperature_c=60.0,
+        memory_share=0.25,
+        shared=None,
+        others_bytes=None,
+        link=(5, 16),
+        most_link=(5, 16),
+    )
+    return replace(healthy, **changes)
