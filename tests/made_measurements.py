@@ -23,12 +23,14 @@ from slowstep.analyses.input_facts import InputFacts
 from slowstep.analyses.ledger import BACKWARD, CORE, FORWARD, Ledger, Part
 from slowstep.analyses.load import Load
 from slowstep.analyses.loader import Loader
+from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.machine import Machine
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.memory import Memory
 from slowstep.analyses.over_time import OverTime, Unsteady
 from slowstep.analyses.own_cost import OwnCost
-from slowstep.analyses.producers import REMOVABLE
+from slowstep.analyses.producers import CORE as QUEUE
+from slowstep.analyses.producers import LOCK, REMOVABLE, SAMPLES, STORAGE, TRANSPORT, UNSEEN
 from slowstep.analyses.restarts import Restarts
 from slowstep.analyses.saves import Saves
 from slowstep.analyses.sharing import Sharing
@@ -48,7 +50,7 @@ SCRIPT, DATA = "/home/user/project/train.py", "/home/user/project/data.py"
 PerStep = float | Sequence[float] | Floats
 # Stage and part: ms per step.
 HEALTHY: dict[Part, PerStep] = {
-    ("preprocess", "transport"): 0.5,
+    ("preprocess", TRANSPORT): 0.5,
     ("compute", FORWARD): 6.0,
     ("compute", BACKWARD): 12.0,
     ("compute", "optimizer"): 1.0,
@@ -115,6 +117,120 @@ def _change(of: Any, value: Any) -> Any:
     return _changed(of, value) if isinstance(value, Mapping) and is_dataclass(of) else value
 
 
+def fed(
+    workers: int,
+    *,
+    cpu_ms: float,
+    blocked_ms: float = 0.0,
+    helped_ms: float = 0.0,
+    queued_ms: float = 0.0,
+    delay_ms: float = 0.0,
+    storage: bool = False,
+    spinning_cores: float = 0.0,
+    foreign_cores: float = 0.0,
+    cores: float = 4.0,
+    body_ms: float = 19.0,
+    **changes: Any,
+) -> dict[str, Any]:
+    """What `measurements` takes for a training that waits for a loader whose batches take so long to make.
+
+    Each step needs one: it takes `body_ms`, and half a millisecond to receive one from a worker.
+
+    Making one computes, is blocked (on storage or on something unseen), waits for threads that help, and for a core. The training thread
+    itself waits for a core for `delay_ms`; its other threads use `spinning_cores`.
+    """
+    making_ms = cpu_ms + blocked_ms + helped_ms + queued_ms
+    receive_ms = 0.5 if workers else 0.02
+    rest_ms = body_ms + receive_ms + delay_ms
+    waited_ms = max(making_ms / workers - rest_ms, 0.0) if workers else making_ms
+    of_wait = waited_ms / making_ms
+    step_ms = rest_ms + waited_ms
+    own = cpu_ms + helped_ms
+    used = (body_ms + own) / step_ms + spinning_cores
+    given: dict[str, Any] = {
+        "workers": workers,
+        "making_ms": making_ms,
+        "cores": cores,
+        "ledger": {
+            ("preprocess", SAMPLES): cpu_ms * of_wait,
+            ("read", STORAGE if storage else UNSEEN): blocked_ms * of_wait,
+            ("preprocess", LOCK): helped_ms * of_wait,
+            ("preprocess", QUEUE): queued_ms * of_wait,
+            ("preprocess", TRANSPORT): receive_ms,
+            **_body(body_ms, delay_ms),
+        },
+        "demand": {
+            "cpu_ns": own * MS,
+            "blocked_share": blocked_ms / making_ms,
+            "idle_share": None if not workers else max(1 - making_ms / workers / rest_ms, 0.0),
+        },
+        "input": {
+            "helpers_share": helped_ms / making_ms,
+            "helpers": helped_ms / (making_ms - queued_ms),
+            "queueing_share": queued_ms / making_ms,
+        },
+        "trainer_cpu_ns": (body_ms + (0.0 if workers else cpu_ms)) * MS,
+        "load": {"tree_cores": used, "foreign_cores": foreign_cores},
+        "machine": {"tree_cores": used},
+    }
+    return merged(given, changes)
+
+
+def loop_fed(
+    making_ms: float,
+    *,
+    blocked_ms: float = 0.0,
+    name: str = "line 24",
+    cores: float = 4.0,
+    spinning_cores: float = 0.0,
+    body_ms: float = 19.0,
+    steps: int = 200,
+    **changes: Any,
+) -> dict[str, Any]:
+    """The same for a loop without a loader that makes its own batches, in the part `name`; `blocked_ms` of it without computing."""
+    used = (body_ms + making_ms - blocked_ms) / (body_ms + making_ms) + spinning_cores
+    given: dict[str, Any] = {
+        "workers": None,
+        "cores": cores,
+        "steps": steps,
+        "ledger": {
+            ("preprocess", TRANSPORT): 0.0,
+            ("preprocess", name): making_ms - blocked_ms,
+            ("read", UNSEEN): blocked_ms,
+            **_body(body_ms, 0.0),
+        },
+        "loop_input": LoopInput(
+            made_ns=per_step(making_ms - blocked_ms, steps),
+            blocked_ns=per_step(blocked_ms, steps),
+            delay_ns=np.zeros(steps),
+            others_ns=np.zeros(steps),
+            parts=(name,),
+            name=name,
+            maker=None,
+            other=None,
+            stacks=100,
+            of_stacks=100,
+            timed=3,
+        ),
+        "trainer_cpu_ns": (body_ms + making_ms - blocked_ms) * MS,
+        "load": {"tree_cores": used},
+        "machine": {"tree_cores": used},
+    }
+    return merged(given, changes)
+
+
+def _body(body_ms: float, delay_ms: float) -> dict[Part, PerStep]:
+    """Of 19 ms as in `HEALTHY`, of more or less in proportion."""
+    parts = {part: float(np.mean(ms)) * body_ms / 19.0 for part, ms in HEALTHY.items() if part[0] == "compute"}
+    return {**parts, ("compute", CORE): delay_ms}
+
+
+def merged(given: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Both, with the changes inside of dicts that both have."""
+    both = {name: merged(given[name], value) for name, value in changes.items() if isinstance(value, dict) and name in given}
+    return {**given, **changes, **both}
+
+
 def per_step(ms: PerStep, steps: int = 200) -> Floats:
     """ns per step of ms: one number, or one for each step."""
     return np.asarray(np.broadcast_to(np.asarray(ms, dtype=np.float64) * MS, steps))
@@ -157,7 +273,7 @@ def _steps(ns: Floats) -> Steps:
 
 def _input(ledger: Ledger, steps: int, workers: int | None, making_ms: float) -> dict[str, Any]:
     """The fields that tell of input; of a loop without a loader those that tell of none."""
-    waits = ledger.of("read", *REMOVABLE) + ledger.of("preprocess", *REMOVABLE, "transport")
+    waits = ledger.of("read", *REMOVABLE) + ledger.of("preprocess", *REMOVABLE, TRANSPORT)
     is_fed = workers is not None
     making_ns = making_ms * MS if is_fed else None
     return {
@@ -231,8 +347,9 @@ def _input_facts(steps: int) -> InputFacts:
 
 
 def _fixed_cost(step_ns: float) -> FixedCost:
+    tenth = step_ns / 10
     return FixedCost(
-        value_ns=2 * MS, likely_ns=2 * MS, low_ns=1.5 * MS, high_ns=2.5 * MS, step_ns=step_ns, samples=16.0, source="made", smaller=8
+        value_ns=tenth, likely_ns=tenth, low_ns=0.8 * tenth, high_ns=1.2 * tenth, step_ns=step_ns, samples=16.0, source="made", smaller=8
     )
 
 
