@@ -64,16 +64,19 @@ def measurements(
     workers: int | None = 1,
     making_ms: float = 6.5,
     cores: float = 4.0,
+    stacks: Mapping[Part, int] | None = None,
+    samples: PerStep = 16.0,
     **changes: Any,
 ) -> Measurements:
     """The measurements of a healthy training but for what is said.
 
     `ledger` has ms per step by stage and part, one number or one for each step, beside the parts of `HEALTHY` that it does not name; the
-    steps are as long as all of it. `workers` is None for a loop without a loader; `making_ms` is what making a step's batch takes. Others
-    are fields of Measurements: a value, or for a dataclass the fields of it that change: `machine={"ranks": 2}`.
+    steps are as long as all of it. `workers` is None for a loop without a loader; `making_ms` is what making a step's batch takes;
+    `stacks` is how many of them name a part. Others are fields of Measurements: a value, or for a dataclass the fields of it that change,
+    as in `machine={"ranks": 2}`.
     """
-    parts = _parts(HEALTHY | dict(ledger or {}), steps)
-    of_steps = _steps(parts.ns)
+    parts = replace(_parts(HEALTHY | dict(ledger or {}), steps), gap_stacks=dict(stacks or {}))
+    of_steps = _steps(parts.ns, samples)
     found = Measurements(
         steps=of_steps,
         ledger=parts,
@@ -248,13 +251,13 @@ def _parts(ms: Mapping[Part, PerStep], steps: int) -> Ledger:
     return Ledger(parts=tuple(kept), ns=np.vstack(list(kept.values())), gap_stacks={})
 
 
-def _steps(ns: Floats) -> Steps:
+def _steps(ns: Floats, samples: PerStep) -> Steps:
     count = ns.shape[1]
     return Steps(
         boundary="request for input",
         edges_ns=BEGIN_NS + np.concatenate(([0], np.cumsum(ns.sum(axis=0)))).astype(np.int64),
         excluded=np.zeros(count, dtype=bool),
-        samples=np.full(count, 16.0),
+        samples=per_step(samples, count) / MS,
         batch_size=16,
         batch_size_from="the loader's index counts",
         batch_sizes=None,
