@@ -80,7 +80,7 @@ def measurements(
     found = Measurements(
         steps=of_steps,
         ledger=parts,
-        **_input(parts, steps, workers, making_ms),
+        **_input(parts, of_steps, workers, making_ms),
         saves=Saves(count=0, every_steps=None, writes_each=None, bytes_each=None, where=None),
         fixed_cost=_fixed_cost(float(parts.ns.sum(axis=0).mean())),
         load=Load(tree_cores=1.3, foreign_cores=0.0, stolen_cores=0.0, cores=cores),
@@ -258,7 +258,7 @@ def _steps(ns: Floats, samples: PerStep) -> Steps:
         edges_ns=BEGIN_NS + np.concatenate(([0], np.cumsum(ns.sum(axis=0)))).astype(np.int64),
         excluded=np.zeros(count, dtype=bool),
         samples=per_step(samples, count) / MS,
-        batch_size=16,
+        batch_size=round(float(np.median(per_step(samples, count))) / MS),
         batch_size_from="the loader's index counts",
         batch_sizes=None,
         size_changes=(),
@@ -274,13 +274,14 @@ def _steps(ns: Floats, samples: PerStep) -> Steps:
     )
 
 
-def _input(ledger: Ledger, steps: int, workers: int | None, making_ms: float) -> dict[str, Any]:
+def _input(ledger: Ledger, of_steps: Steps, workers: int | None, making_ms: float) -> dict[str, Any]:
     """The fields that tell of input; of a loop without a loader those that tell of none."""
+    steps = of_steps.count
     waits = ledger.of("read", *REMOVABLE) + ledger.of("preprocess", *REMOVABLE, TRANSPORT)
     is_fed = workers is not None
     making_ns = making_ms * MS if is_fed else None
     return {
-        "loader": _loader(workers) if workers is not None else None,
+        "loader": _loader(workers, of_steps.batch_size) if workers is not None else None,
         "loader_changes": (),
         "demand": Demand(
             workers=workers or 0,
@@ -305,11 +306,11 @@ def _input(ledger: Ledger, steps: int, workers: int | None, making_ms: float) ->
     }
 
 
-def _loader(workers: int) -> Loader:
+def _loader(workers: int, batch_size: int | None) -> Loader:
     return Loader(
         num_workers=workers,
         prefetch_factor=2 if workers else None,
-        batch_size=16,
+        batch_size=batch_size,
         dataset="MaskFolder",
         collate="default_collate",
         collate_file=DATA,

@@ -246,6 +246,8 @@ def test_the_problem_is_named_and_the_predicted_gain_is_the_true_one(tmp_path, c
     assert (finding["rule"], finding["stage"]) == (verdict["rule"], stage)
     for name, value in _told(case).items():
         assert (finding["also"] if name == "also" else _evidence(before, name)) == value
+    claims = [claim for found in before["findings"] for claim in found["claims"]]
+    assert len(claims) == len(set(claims))
     truth = after["throughput"]["samples_per_s"] / before["throughput"]["samples_per_s"]
     # Cores of a simulation do not slow each other, as a relieved worker's and the training's are expected to.
     relieved = RELIEF_EXPECTED if finding["rule"] in ("slow-collate", "slow-transform") else 0.0
