@@ -163,7 +163,7 @@ CLOSE: dict[str, Measured] = {
     "network-input-capped without a wait": BODY,
     "network-input-capped where nothing was timed": NET,
     "preprocess-saturates-cpu with cores to spare": slow_batches(cores=16.0, queued_ms=0.0),
-    "preprocess-saturates-cpu where workers sleep": slow_batches(cpu_ms=10.5, blocked_ms=90.0),
+    "preprocess-saturates-cpu where workers sleep": slow_batches(workers=8, queued_ms=0.0, blocked_ms=150.0),
     "preprocess-saturates-cpu of the training thread on two cores": fed(0, cpu_ms=40.5, cores=2.0),
     "preprocess-saturates-cpu with one worker where more find cores": shared_cores(0.0),
     "preprocess-saturates-cpu with one worker on two cores": slow_batches(workers=1, cpu_ms=26.5),
@@ -181,10 +181,10 @@ CLOSE: dict[str, Measured] = {
     "batch-transport of two tensors on a slow machine": receiving(12, **form()),
     "batch-transport at the floor": receiving(1.2, **form(tensors=40)),
     "worker-thread-oversubscription with cores to spare": fed(2, cpu_ms=10.5, helped_ms=30.0, queued_ms=20.0, cores=16.0),
-    "worker-thread-oversubscription without helpers": fed(2, cpu_ms=70.5, helped_ms=5.0, cores=2.0),
+    "worker-thread-oversubscription without helpers": fed(2, cpu_ms=70.5, helped_ms=5.0, queued_ms=30.0, cores=2.0),
     "cold-cache that stays cold": with_all(fed(1, cpu_ms=8.5), passes(400, storage_bytes=25_000.0, blocked_ms=1.4)),
     "cold-cache that workers hide": with_all(fed(2, cpu_ms=5.5), cold(making_ns_per_sample=0.8 * MS, blocked_ns_per_sample=0.3 * MS)),
-    "cold-cache that cost nothing": with_all(fed(1, cpu_ms=8.5), cold(making_ns_per_sample=0.53 * MS, blocked_ns_per_sample=0.03 * MS)),
+    "cold-cache that cost nothing": with_all(fed(1, cpu_ms=17.5), cold(making_ns_per_sample=0.53 * MS, blocked_ns_per_sample=0.03 * MS)),
     "host-widening of real floats": form(size_bytes=8e6),
     "host-widening of small batches": form(size_bytes=4e5, spare_bytes=3e5),
 }
@@ -258,6 +258,12 @@ def test_of_full_cores_half_the_work_gains_what_the_cores_then_allow():
     # Two workers and the training thread of 19 ms on two cores: half of 70.5 is 35.25 a step.
     assert found.finding.gain.predicted == pytest.approx((70.5 + 19) / 2 / ((35.25 + 19) / 2), rel=0.05)
     assert found.finding.gain.low < found.finding.gain.predicted < found.finding.gain.high
+
+
+def test_at_worse_less_than_all_of_a_containers_opening_is_spared():
+    counterfactual = judged("reopened-files", measurements(**FIRING["reopened-files of a container"][0])).counterfactual
+
+    assert counterfactual.worse.beside_ns > counterfactual.expected.beside_ns > counterfactual.better.beside_ns
 
 
 def test_waiting_for_a_core_goes_with_reopened_files_as_much_as_their_making():
