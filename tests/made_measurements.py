@@ -25,6 +25,7 @@ from slowstep.analyses.load import Load
 from slowstep.analyses.loader import Loader
 from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.machine import Machine
+from slowstep.analyses.made_by_loader import MadeByLoader
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.memory import Memory
 from slowstep.analyses.over_time import OverTime, Unsteady
@@ -296,7 +297,7 @@ def _input(ledger: Ledger, of_steps: Steps, workers: int | None, making_ms: floa
         "wait_ns": waits if is_fed else np.zeros(0),
         "unmatched_share": 0.0,
         "filling_ns": np.zeros(steps),
-        "made_by_loader": (),
+        "made_by_loader": _made_on_the_training_thread(steps, making_ms) if workers == 0 else (),
         "fetch_function": _fetch_function() if is_fed else None,
         "collate_function": None,
         "timed_fetches": 3 if is_fed else 0,
@@ -304,6 +305,10 @@ def _input(ledger: Ledger, of_steps: Steps, workers: int | None, making_ms: floa
         "drawing": None,
         "input": _input_facts(steps),
     }
+
+
+def _made_on_the_training_thread(steps: int, making_ms: float) -> tuple[MadeByLoader, ...]:
+    return (MadeByLoader(batches=steps, ns=per_step(making_ms, steps), each_ns=making_ms * MS, dataset="MaskFolder"),)
 
 
 def _loader(workers: int, batch_size: int | None) -> Loader:

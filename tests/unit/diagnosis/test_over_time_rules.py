@@ -422,6 +422,12 @@ def test_appending_spares_a_file_that_begins_long_all_but_its_opening(is_known):
     assert answer.counterfactual.assumes.endswith("no longer than at first") is not is_known
 
 
+def test_what_writes_a_growing_file_is_bounded_by_leaving_it_out():
+    found = finding("growing-file", measurements(**BY_FILE, files={FUNCTION[1]: SCRIPT}))
+
+    assert (found.fixes[0].lever, found.fixes[0].bounded_by) == (None, "stub=__main__:save_mask_images")
+
+
 def test_lines_that_write_a_growing_file_are_said_in_the_plural():
     one, several = (
         finding("growing-file", measurements(**grows(("output", f"{name} (train.py)"), writes=0.9))) for name in ("line 33", "lines 33-36")

@@ -257,12 +257,6 @@ def test_load_of_others_widens_the_interval():
     assert busy.high - busy.low > 1.2 * (quiet.high - quiet.low)
 
 
-def test_a_callback_that_few_stacks_name_is_no_bottleneck():
-    certain, few = (diagnose(measurements(**calls_back(2.4, stacks))).verdict.state for stacks in (500, 5))
-
-    assert (certain, few) == ("bottleneck", "undetermined")
-
-
 def test_rules_of_a_loader_have_nothing_to_say_of_a_loop_without_one():
     loader = {"too-few-workers", "slow-collate", "needless-workers", "batch-transport", "worker-restart", "iterator-recreated"}
 
