@@ -117,7 +117,7 @@ even = TensorDataset(torch.zeros(4000, 8), torch.zeros(4000))
     ("loader", "samples"),
     [
         ("DataLoader(data, batch_size=4)", [4] * 1000 + [1]),
-        ("DataLoader(data, batch_size=4, drop_last=True)", [4] * 1000),
+        pytest.param("DataLoader(data, batch_size=4, drop_last=True)", [4] * 1000, marks=pytest.mark.slow),
         ("DataLoader(even, batch_sampler=Growing(range(4000), 4, False))", [3, 5] * 500),
         ("DataLoader([row for row in even], batch_size=4, collate_fn=lambda rows: (torch.zeros(3, 8), 0))", [3] * 1000),
     ],
@@ -314,8 +314,15 @@ train(DataLoader(Broken(), batch_size=4, num_workers={workers}, collate_fn=colla
 """
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-@pytest.mark.parametrize("collate_fails_at", [4, -1])
+@pytest.mark.parametrize(
+    ("workers", "collate_fails_at"),
+    [
+        (0, 4),
+        (1, -1),
+        pytest.param(0, -1, marks=pytest.mark.slow),
+        pytest.param(1, 4, marks=pytest.mark.slow),
+    ],
+)
 def test_an_exception_while_making_a_batch_looks_as_it_does_without_us(workers: int, collate_fails_at: int, run: Run) -> None:
     main = RAISING.format(workers=workers, collate_fails_at=collate_fails_at)
 
@@ -632,7 +639,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert ran.trainer.noted("end") == []
 
 
-@pytest.mark.parametrize("sleep", ["", "time.sleep(0.001)"], ids=["shortest steps", "others"])
+@pytest.mark.parametrize("sleep", ["", pytest.param("time.sleep(0.001)", marks=pytest.mark.slow)], ids=["shortest steps", "others"])
 def test_a_killed_training_leaves_all_but_the_last_of_its_shortest_steps(run: Run, sleep: str) -> None:
     main = f"""
 import signal
@@ -658,7 +665,7 @@ for step, (inputs,) in enumerate(loader):
     assert len(ran.trainer.of("WAIT")) - len(updates) in (0, 1)
 
 
-@pytest.mark.parametrize("level", ["1", "2"])
+@pytest.mark.parametrize("level", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_what_a_step_holds_is_freed_with_it_though_stacks_are_taken(run: Run, level: str) -> None:
     main = """
 import gc, weakref
@@ -689,6 +696,7 @@ print(sum(ref() is not None for ref in alive), len(alive))
     assert ran.trainer.of("STACK")
 
 
+@pytest.mark.slow
 def test_compiled_training_has_one_graph_and_no_breaks(run: Run) -> None:
     main = """
 import torch._dynamo as dynamo
@@ -923,7 +931,7 @@ def test_no_built_in_call_is_timed_at_level_0(run: Run) -> None:
     assert ran.workers[0].noted("builtins") == []
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_sample_that_takes_many_times_as_long_is_recorded_with_its_index(run: Run, workers: int) -> None:
     ran = run(f"""
 class Uneven(Numbers):

@@ -286,7 +286,7 @@ def test_a_function_that_slowstep_needs_itself_is_left_out_of_the_script_alone(p
     assert steps <= effects[-1]["effect"] <= 1.5 * steps
 
 
-@pytest.mark.parametrize(("exit_code", "code"), [(0, 2), (7, 1)])
+@pytest.mark.parametrize(("exit_code", "code"), [(0, 2), pytest.param(7, 1, marks=pytest.mark.slow)])
 def test_a_script_that_never_trains_says_so(place: Workplace, exit_code: int, code: int) -> None:
     ended, report = proved(place, "never.py", str(exit_code))
 
@@ -361,6 +361,7 @@ def test_a_mistake_is_said_before_anything_starts(place: Workplace, options: tup
     assert [path.name for path in place.runs.iterdir()] == []
 
 
+@pytest.mark.slow
 def test_a_script_that_does_not_exist_is_a_mistake_too(place: Workplace) -> None:
     ended = place.run("nothere.py", act="prove")
 

@@ -10,6 +10,7 @@ import sys
 import time
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from launching import SLOWSTEP, Workplace, assert_same
 from slowstep.record.system import processes
@@ -36,7 +37,12 @@ sys.exit(5)
 """
 
 
-@pytest.mark.parametrize("words", [("echo.py",), ("-m", "echo"), ("sh", "script.sh"), ("./script.sh",), ("./bare.sh",)])
+def more_slowly(*cases: object) -> list[ParameterSet]:
+    """Cases that are left out of the quick tests, as each starts Python twice or more."""
+    return [pytest.param(case, marks=pytest.mark.slow) for case in cases]
+
+
+@pytest.mark.parametrize("words", [("echo.py",), ("./bare.sh",), *more_slowly(("-m", "echo"), ("sh", "script.sh"), ("./script.sh",))])
 def test_a_command_keeps_its_arguments_streams_and_exit_code(work: Workplace, words: tuple[str, ...]) -> None:
     work.write("echo.py", ECHO)
     work.write("script.sh", f'#!/bin/sh\nexec {sys.executable} echo.py "$@"\n', 0o755)
@@ -105,14 +111,10 @@ def test_a_command_that_cannot_start_leaves_nothing_but_a_message(work: Workplac
 @pytest.mark.parametrize(
     "options",
     [
-        ("--steps", "0"),
         ("--for", "soon"),
-        ("--stop",),
-        ("--level", "3"),
-        ("--json", "."),
-        ("--json", "no/such/folder/x.json"),
         ("--json", "train.py"),
         ("--no-such-option",),
+        *more_slowly(("--steps", "0"), ("--stop",), ("--level", "3"), ("--json", "."), ("--json", "no/such/folder/x.json")),
     ],
 )
 def test_a_mistake_in_our_options_ends_with_125_before_the_start(work: Workplace, options: tuple[str, ...]) -> None:
@@ -147,7 +149,7 @@ def test_an_unwritable_output_folder_ends_with_125_and_says_where_to_write_inste
     assert str(work.folder / "started") not in ended.files
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+@pytest.mark.parametrize("number", [signal.SIGKILL, *more_slowly(signal.SIGTERM, signal.SIGSEGV)])
 def test_a_command_ended_by_a_signal_ends_with_128_and_its_number(work: Workplace, number: signal.Signals) -> None:
     ended = work.run("sh", "-c", f"kill -{number.value} $$")
 
@@ -255,7 +257,7 @@ def test_with_closed_streams_the_command_finds_them_closed_too(work: Workplace) 
 
 
 # Where streams are buffered, Python would end with 120 for what nobody has read.
-@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize("buffered", ["1", *more_slowly("")])
 def test_a_reader_that_went_away_does_not_change_the_exit_code(work: Workplace, buffered: str) -> None:
     read, write = os.pipe()
     process = work.start("sh", "-c", "exit 3", stderr=write, env=work.environment(PYTHONUNBUFFERED=buffered))
@@ -267,7 +269,7 @@ def test_a_reader_that_went_away_does_not_change_the_exit_code(work: Workplace, 
     assert process.returncode == 3
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, *more_slowly(signal.SIGHUP, signal.SIGUSR1)])
 def test_a_signal_to_slowstep_reaches_the_command_once(work: Workplace, number: signal.Signals) -> None:
     work.write("wait.py", COUNTS_SIGNALS)
     process = work.start("wait.py", str(number.value), start_new_session=True)

@@ -357,6 +357,7 @@ def answer(server: socket.socket) -> None:
         asker.sendall(b"hello")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_writing_is_measured_both_ways(place, kind):
     with place.open(kind) as sandbox:
@@ -432,6 +433,7 @@ def test_all_that_a_script_starts_is_gone_at_the_end(place, kind):
     assert sandbox.close() == ()
 
 
+@pytest.mark.slow
 def test_a_script_that_daemonizes_has_ended_and_its_daemon_is_ended(place):
     place.write("train.py", UNRULY.split("while True")[0] + "os._exit(3)\n")
 
@@ -442,6 +444,7 @@ def test_a_script_that_daemonizes_has_ended_and_its_daemon_is_ended(place):
     assert is_gone(place.said()[-1])
 
 
+@pytest.mark.slow
 def test_a_script_that_fills_the_scratch_is_ended(place):
     place.write("train.py", "while True:\n    open('large', 'ab').write(bytes(1 << 20))\n    __import__('time').sleep(0.01)")
     before = place.looks()
@@ -453,6 +456,7 @@ def test_a_script_that_fills_the_scratch_is_ended(place):
     assert place.looks() == before
 
 
+@pytest.mark.slow
 def test_a_time_limit_ends_everything(place):
     place.write("train.py", UNRULY)
 
@@ -566,6 +570,7 @@ print(json.dumps([sandbox.kind, code, left, (folder / "output").read_text(), san
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_users_without_rights_have_sandboxes_too(tmp_path, kind):
     python = next((path for path in (sys.executable, "/usr/bin/python3") if can_nobody_run(path)), None)
@@ -633,6 +638,7 @@ print("memory" in sandbox.warnings[0], (folder / "output").read_text().strip(), 
 """
 
 
+@pytest.mark.slow
 def test_where_all_is_an_overlay_already_memory_takes_the_writes(place):
     place.write("file", "old")
     place.write("train.py", IN_A_CONTAINER)
@@ -651,6 +657,7 @@ while not os.path.exists(os.environ["SLOWSTEP_RECORDING"] + "/go"):
 """
 
 
+@pytest.mark.slow
 def test_another_s_socket_may_go_between_a_sandbox_and_one_within_it(place):
     path = place.temp / "socket"
     place.write("file", "old")

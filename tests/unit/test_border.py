@@ -54,8 +54,8 @@ def ended(words, environment, **more):
     ("module", "name", "words"),
     [
         ("analyze", "analyze_paths", ["analyze", "made.json"]),
-        ("prove", "prove_training", ["prove", "true"]),
-        ("bench", "bench_training", ["bench", "data", "true"]),
+        pytest.param("prove", "prove_training", ["prove", "true"], marks=pytest.mark.slow),
+        pytest.param("bench", "bench_training", ["bench", "data", "true"], marks=pytest.mark.slow),
     ],
 )
 def test_a_fault_in_a_command_is_one_line_and_a_private_log(trace, environment, tmp_path, module, name, words):
@@ -70,6 +70,7 @@ def test_a_fault_in_a_command_is_one_line_and_a_private_log(trace, environment, 
     assert "Traceback" in log.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_traceback_is_shown_to_whoever_asks_for_it(trace, environment, tmp_path):
     words = [sys.executable, "-c", FAILING.format(module="analyze", name="analyze_paths"), "analyze", str(trace)]
     assert "Traceback" in ended(words, environment | {"SLOWSTEP_DEBUG": "1"}, cwd=tmp_path).stderr
@@ -121,6 +122,7 @@ def test_what_is_raised_on_purpose_passes_a_recording_unchanged(tmp_path):
             raise error
 
 
+@pytest.mark.slow
 def test_an_export_that_fails_costs_nobody_the_report(trace, environment, tmp_path):
     words = [sys.executable, "-c", FAILING.format(module="analyze", name="export_trace"), "analyze", str(trace), "--export", "parquet"]
 
@@ -132,6 +134,7 @@ def test_an_export_that_fails_costs_nobody_the_report(trace, environment, tmp_pa
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_what_is_said_where_standard_error_came_closed_is_not_said_on_standard_output(environment, tmp_path):
     words = f"{shlex.join(COMMAND)} analyze nothere 2>&-"
 
@@ -141,7 +144,7 @@ def test_what_is_said_where_standard_error_came_closed_is_not_said_on_standard_o
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-@pytest.mark.parametrize("more", [[], ["--json", "-"]])
+@pytest.mark.parametrize("more", [[], pytest.param(["--json", "-"], marks=pytest.mark.slow)])
 def test_an_output_without_room_is_one_line(trace, environment, more):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
@@ -177,6 +180,7 @@ def test_a_name_that_a_terminal_would_obey_is_shown_as_text(environment, tmp_pat
     assert "\\x1b[31m\\u202e\\u2066\\x07\\x9b" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_argument_that_a_terminal_would_obey_is_shown_as_text(environment, tmp_path):
     done = ended([*COMMAND, "run", sys.executable, "-S", "-c", "pass", "\x1b]0;x\x07\u202e"], environment, cwd=tmp_path)
     assert done.returncode == 0
@@ -184,6 +188,7 @@ def test_an_argument_that_a_terminal_would_obey_is_shown_as_text(environment, tm
     assert "\u202e" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_name_that_is_not_utf8_is_shown_by_its_bytes(environment, tmp_path):
     done = ended([*COMMAND, "analyze", b"\xfcber.json"], environment, cwd=tmp_path)
     assert done.returncode == 2

@@ -38,7 +38,7 @@ def refused(*words: str) -> tuple[str, int]:
     return str(error.value), error.value.exit_code
 
 
-@pytest.mark.parametrize("words", [("--help",), ("-h",), ("explain", "serial-loader"), ("explain", "workers"), ("train.py",)])
+@pytest.mark.parametrize("words", [("--help",), ("explain", "serial-loader"), ("train.py",)])
 def test_what_only_prints_a_text_imports_nothing_heavy(words: tuple[str, ...]) -> None:
     assert brought(*words, of=HEAVY) == []
 

@@ -444,7 +444,7 @@ def test_a_threshold_has_its_unit_and_not_half_of_the_words_that_follow_the_valu
     assert f"  {text}\n" in render(bottleneck, width=80, color=False, verbose=True)
 
 
-@pytest.mark.parametrize("width", range(40, 121, 5))
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_the_name_of_a_call_does_not_push_thresholds_off_the_page(bottleneck, width):
     row = {"unit": "share of window", "threshold": 0.5, "where": None}
     bottleneck["findings"][0]["evidence"] = [

@@ -66,7 +66,7 @@ def paces(rng: np.random.Generator) -> Floats:
     return 1.4**slow
 
 
-@pytest.mark.parametrize("power", [0.5, 1.0, 1.5, 2.0])
+@pytest.mark.parametrize("power", [0.5, 2.0, *(pytest.param(power, marks=pytest.mark.nightly) for power in (1.0, 1.5))])
 def test_a_pace_that_changes_one_part_more_than_the_training_hides_no_growth_and_is_none(power):
     rng = np.random.default_rng(5)
     seen = alarms = 0

@@ -145,3 +145,57 @@ def test_damaged_notes_about_devices_and_disks_are_left_out(tmp_path: Path) -> N
     assert timeline.table("disks")["disk"].unique().to_list() == ["sda"]
     assert timeline.table("pressures").height == 0
     assert [(row.name, row.count) for row in timeline.health] == [("malformed-notes", 3)]
+
+
+def _cache(share: float) -> float:
+    """Fills up in the first half of the run."""
+    return GIB + min(share, 0.5) * GIB
+
+
+def _sawtooth(share: float) -> float:
+    """Workers that end with every epoch: 200 steps in epochs of 25."""
+    return GIB + (share * 8 % 1) * 300 * MIB
+
+
+@pytest.mark.parametrize(
+    ("machine", "steadily"),
+    [
+        (MadeMachine(resident=_cache), False),
+        (MadeMachine(resident=_sawtooth), False),
+        (MadeMachine(resident=lambda share: _sawtooth(share) + share * GIB), True),
+        (MadeMachine(resident=lambda share: GIB, mapped=lambda share: share * 4 * GIB), False),
+    ],
+    ids=["a cache that fills up", "workers that end with every epoch", "growth beside them", "files that are mapped"],
+)
+def test_only_steady_growth_shows_in_the_slowest_quarter(tmp_path: Path, machine: MadeMachine, steadily: bool) -> None:
+    growth = measured(tmp_path, machine).memory.growth
+
+    assert growth is not None
+    assert (growth.low_per_s > growth.per_s / 3 > 0) is steadily
+
+
+def test_a_device_is_known_by_the_readings_in_which_it_worked(tmp_path: Path) -> None:
+    alternating = {"busy": lambda share: 90 if share * 100 % 2 < 1 else 0, "lowered_by": 0x41, "tenants": (1, 2, 3 * GIB)}
+
+    (device,) = measured(tmp_path, MadeMachine(device=alternating, cuda=True)).devices
+
+    assert 0 < device.working < device.readings
+    # That it rests (0x01) takes no speed from it.
+    assert device.lowered == {"heat (hardware)": 1.0}
+    assert (device.shared, device.others_bytes) == (1.0, 3 * GIB)
+
+
+def test_processes_of_a_container_that_cannot_be_told_apart_share_nothing(tmp_path: Path) -> None:
+    (device,) = measured(tmp_path, MadeMachine(device={"tenants": (0, 1, GIB)}, cuda=True)).devices
+
+    assert device.shared is None
+
+
+def test_training_processes_are_counted(tmp_path: Path) -> None:
+    folder = make_machine_recording(tmp_path, Training(), MadeMachine())
+    # Another rank: the same files under another number.
+    for name in ("100-1.rec", "100-1.jsonl"):
+        text = (folder / name).read_bytes().replace(b'"pid": 100', b'"pid": 101')
+        (folder / name.replace("100", "101")).write_bytes(text)
+
+    assert measure(read(folder)).machine.ranks == 2

@@ -34,7 +34,7 @@ HEALTHY: dict[str, Noise] = {
 
 
 @pytest.mark.parametrize("noise", HEALTHY)
-@pytest.mark.parametrize("n", [60, 200])
+@pytest.mark.parametrize("n", [60, pytest.param(200, marks=pytest.mark.nightly)])
 def test_a_training_without_a_period_gets_one_in_no_more_than_the_promised_share(noise, n):
     rng = np.random.default_rng(5)
 
@@ -73,7 +73,7 @@ def _epochs(rng: np.random.Generator, small: float, large: float, every: int, of
 
 
 @pytest.mark.parametrize(("every", "of"), [(200, 40), (400, 40), (80, 40), (100, 10)])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_what_comes_with_a_few_of_the_epoch_changes_has_a_period_of_its_own(every, of, seed):
     """Every step `of` is the longest of its window, whether the rarer one is in it or not: by ranks it seems to be all."""
     found = find_periods(_epochs(np.random.default_rng(seed), 0.5, 100, every, of))
@@ -89,7 +89,7 @@ def test_two_that_come_with_each_other_in_turn_are_all_found():
     assert [(p.steps, p.phase) for p in find_periods(series)] == [(400, 30), (40, 30), (10, 0)]
 
 
-@pytest.mark.parametrize("large", [0.0, 0.5])
+@pytest.mark.parametrize("large", [0.0, pytest.param(0.5, marks=pytest.mark.nightly)])
 def test_equal_ones_are_of_one_period(large):
     """Each takes 100, give or take 20, and so does what comes with every fifth of them, or hardly more."""
     rng, split = np.random.default_rng(2), 0

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from made_recordings import LIBRARY, LOOP, MS, SCRIPT, TRAINER_THREAD, Training, Writer, make_recording
+from made_recordings import LIBRARY, LOOP, MS, SCRIPT, START_NS, TRAINER_THREAD, Training, Writer, make_recording
 from slowstep.analyses import work
 from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.work import Work
+from slowstep.record.timing.modes import DETERMINISTIC, PYTHON_MODES, TORCH_MODES, TRACED
 from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
 
@@ -61,3 +65,34 @@ def test_few_stacks_name_no_line(tmp_path):
 
     assert found.forward_line is None
     assert found.convolutions is None
+
+
+def _looked(folder: Path, *looks: tuple[int, int], **changed: dict[str, Any]) -> Work:
+    """Of a training at whose modes somebody looked each 500 ms: what was on, and what could be seen; with notes of some kinds changed."""
+    make_recording(folder, Training())
+    times = [START_NS + 500 * MS * (k + 1) for k in range(len(looks))]
+    seen = [
+        fmt.RECORD.pack(t, t, on, looked_at, 0, TRAINER_THREAD, 0, 0, fmt.MODES) for t, (on, looked_at) in zip(times, looks, strict=True)
+    ]
+    records, notes = folder / "100-1.rec", folder / "100-1.jsonl"
+    records.write_bytes(b"".join(seen) + records.read_bytes())
+    told = [json.loads(line) for line in notes.read_text().splitlines()]
+    notes.write_text("".join(json.dumps({**line, **changed.get(line["kind"], {})}) + "\n" for line in told))
+    return measure(SOURCE.read(folder)).work
+
+
+def test_modes_are_shares_of_the_looks_that_could_see_them(tmp_path):
+    found = _looked(tmp_path, *[(TRACED, PYTHON_MODES)] * 3, *[(0, TORCH_MODES)] * 2, (DETERMINISTIC, TORCH_MODES))
+
+    assert found.modes == {work.MODES[TRACED]: 1.0, work.MODES[DETERMINISTIC]: pytest.approx(1 / 3)}
+    assert found.looks == 6
+
+
+@pytest.mark.parametrize(("hidden", "env"), [(True, {"CUDA_VISIBLE_DEVICES": ""}), (False, {})])
+def test_what_the_process_could_compute_with_is_known(tmp_path, hidden, env):
+    facts = {"accelerators": {"nvidia": 2}, "accelerator_built": False}
+
+    found = _looked(tmp_path, facts=facts, process={"env": env}, optimizer={"dtypes": {"float64": 90, "float32": 10}})
+
+    assert (found.accelerators, found.accelerator_built, found.accelerators_hidden) == ({"nvidia": 2}, False, hidden)
+    assert found.dtypes == {"float64": 90, "float32": 10}

@@ -8,21 +8,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from made_recordings import Training, make_recording
+from made_measurements import fed, measurements
 from slowstep.analyses.made_by_loader import MadeByLoader
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.by_workers import handed_over, leave_most, made_by_workers
 from slowstep.diagnosis.input_side import Side, find_side
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules import serial_loader
-from slowstep.sources.recording import SOURCE
 
 
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory) -> Measurements:
+@pytest.fixture
+def measured() -> Measurements:
     """Steps in which the training thread makes a batch for 3 ms."""
-    folder = tmp_path_factory.mktemp("serial")
-    return measure(SOURCE.read(make_recording(folder, Training(steps=120, workers=0, getitem_ms=2.8, collate_ms=0.2))))
+    return measurements(**fed(0, cpu_ms=3.0))
 
 
 def side_of(m: Measurements) -> Side:

@@ -6,52 +6,57 @@ from typing import Any
 
 import pytest
 
-from judged_recordings import named, report_of
+from judged import answer_of, finding, values
+from made_measurements import DATA, fed, measurements, merged
+from slowstep.analyses.threads_beside import ThreadBeside
+from slowstep.diagnosis.engine import diagnose
+from slowstep.findings import NotJudged
+from slowstep.parts import Part, PartKind
+from slowstep.timeline.timeline import Frame
 
 NAME = "gil-contention"
-# Bodies of 19 ms, of which nothing but work is known.
-PLAIN: dict[str, Any] = {"workers": 2, "getitem_ms": 4, "persistent": True}
+HELD_UP = Part("compute", PartKind.HELD_UP)
+DECODE = Frame(file=DATA, function="decode", first_line=90, line=92)
 
 
-def test_a_thread_that_computes_while_bodies_are_blocked_is_named_and_not_healthy(tmp_path):
-    report = report_of(tmp_path, {**PLAIN, "beside": (0.6, 8.0)})
-
-    finding = report["findings"][0]
-    assert (finding["rule"], finding["stage"]) == (NAME, "compute")
-    assert "decode (data.py:90)" in finding["title"]
-    assert report["verdict"]["state"] != "healthy"
-    assert finding["gain"]["predicted"] is None
-    assert "gil-contention" in report["verdict"]["summary"]
+def held_up(cores: float, ms: float) -> dict[str, Any]:
+    """Bodies that are blocked for so long in each step while another thread computes."""
+    thread = ThreadBeside(name="prefetch", thread=101, cores=cores, function=DECODE)
+    return {"ledger": {HELD_UP: ms}, "threads_beside": {"threads": (thread,)}}
 
 
-def test_no_more_is_charged_than_the_thread_computed(tmp_path):
-    report = report_of(tmp_path, {**PLAIN, "beside": (0.15, 10.0)})
+def test_a_thread_that_computes_while_bodies_are_blocked_is_named_and_not_healthy():
+    m = measurements(**held_up(0.6, 8.0))
 
-    share = next(finding["share"] for finding in report["findings"] if finding["rule"] == NAME)
-    assert share == pytest.approx(0.15, abs=0.02)
+    found = finding(NAME, m)
+    assert (found.stage, found.claims, found.gain.predicted) == ("compute", (HELD_UP,), None)
+    assert values(found)["gain at most"] == pytest.approx(27.5 / 19.5)
+    assert found.fixes[1].lever == "stub=data:decode"
+    assert diagnose(m).verdict.state == "undetermined"
 
 
 @pytest.mark.parametrize(
-    ("training", "rule"),
-    [({"workers": 0, "getitem_ms": 30}, "serial-loader"), ({"workers": 1, "getitem_ms": 60, "other_ms": 2}, "too-few-workers")],
-    ids=["serial loader", "a worker too few"],
+    ("training", "rule"), [(fed(0, cpu_ms=30.0), "serial-loader"), (fed(1, cpu_ms=60.0, cores=8.0), "too-few-workers")]
 )
-def test_a_larger_bottleneck_leads_and_neither_is_folded_into_the_other(tmp_path, training, rule):
-    report = report_of(tmp_path, {**training, "persistent": True, "beside": (0.3, 4.0)})
+def test_a_larger_bottleneck_leads_and_neither_is_folded_into_the_other(training, rule):
+    diagnosis = diagnose(measurements(**merged(training, held_up(0.3, 4.0))))
 
-    assert (report["verdict"]["state"], report["verdict"]["rule"]) == ("bottleneck", rule), report["verdict"]["summary"]
-    assert NAME in [finding["rule"] for finding in report["findings"]]
-
-
-def test_where_nothing_looked_at_threads_it_is_not_said_that_there_were_none(tmp_path):
-    report = report_of(tmp_path, PLAIN)
-
-    assert NAME in [row["rule"] for row in report["not_judged"]]
-    assert report["verdict"]["state"] == "healthy"
+    assert (diagnosis.verdict.state, diagnosis.verdict.rule) == ("bottleneck", rule), diagnosis.verdict.reason
+    assert NAME in [found.rule for found in diagnosis.findings]
 
 
-@pytest.mark.parametrize("beside", [None, (0.05, 8.0), (0.9, 0.0)], ids=["no thread", "a thread that hardly computes", "nothing blocked"])
-def test_a_thread_without_harm_and_blocked_bodies_without_a_thread_are_none(tmp_path, beside):
-    report = report_of(tmp_path, {**PLAIN, "beside": beside})
+@pytest.mark.parametrize(
+    "measured",
+    [{"threads_beside": {"looked_at": False}}, {**held_up(0.6, 8.0), "device": "cuda"}, {**held_up(0.6, 8.0), "sharing": {"ranks": 2}}],
+    ids=["nothing looked at threads", "on an accelerator", "beside other ranks"],
+)
+def test_what_cannot_be_told_is_not_judged(measured):
+    answer = answer_of(NAME, measurements(**measured))
 
-    assert NAME not in named(report)
+    assert isinstance(answer, NotJudged)
+    assert answer.advisory
+
+
+@pytest.mark.parametrize("measured", [{}, held_up(0.05, 0.5)], ids=["no thread", "hardly any time"])
+def test_a_thread_without_harm_is_none(measured):
+    assert answer_of(NAME, measurements(**measured)) is None

@@ -9,32 +9,47 @@ from typing import Any
 
 import pytest
 
-from made_recordings import Training, make_recording
+from judged import finding
+from made_measurements import DATA, MS, SCRIPT, every, fed, measurements, per_step
+from made_parts import function_part
+from slowstep.analyses.calls import Function
+from slowstep.analyses.over_time import Event
 from slowstep.diagnosis import lever_specs
 from slowstep.experiments.known_levers import known_levers
 from slowstep.experiments.plan import parse_spec
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.parts import BACKWARD, VALIDATION, Part, PartKind
+
+Measured = dict[str, Any]
+CALLBACK, SAVE = function_part("output", "save_mask_images", "train.py", 80), Part("store", PartKind.SAVE, "torch.save")
 
 
-def findings(folder: Path, **training: Any) -> dict[str, Any]:
-    report = diagnose_recording(make_recording(folder, Training(**training)))
-    return {row["rule"]: row["fixes"] for row in report["findings"]}
+def levers_of(rule: str, **measured: Any) -> list[tuple[str | None, str | None]]:
+    """What the fixes of a rule's finding are done by, and bounded by."""
+    return [(fix.lever, fix.bounded_by) for fix in finding(rule, measurements(**measured)).fixes]
 
 
-def levers_of(fixes: list[dict[str, Any]]) -> list[tuple[str | None, str | None]]:
-    return [(fix["lever"], fix["bounded_by"]) for fix in fixes]
+def collates(name: str, *, by_torch: bool = False, inner: float = 0.0) -> Measured:
+    """Batches of which most is made in a collate function, and so much of that in another one which it calls."""
+    function = Function(name="mask_tokens", file=DATA, line=90, share=inner, path=("mask_tokens",)) if inner else None
+    loader = {"collate": name, "collate_is_default": by_torch}
+    return {**fed(1, cpu_ms=32.5, loader=loader, demand={"collate_ns": 26 * MS}), "collate_function": function}
+
+
+def transforms(workers: int, **more: Any) -> Measured:
+    function = Function(name="darken", file=DATA, line=40, share=0.9, path=("__getitem__", "darken"))
+    return fed(workers, fetch_function=function, **more)
 
 
 @pytest.mark.parametrize(
-    ("rule", "training"),
-    [("serial-loader", {"workers": 0, "getitem_ms": 10}), ("too-few-workers", {"blocked_ms": 24, "storage": True})],
+    ("rule", "measured"),
+    [("serial-loader", fed(0, cpu_ms=10.0)), ("too-few-workers", fed(1, cpu_ms=6.5, blocked_ms=24.0, storage=True))],
 )
-def test_a_lever_has_the_number_of_workers_that_the_fix_proposes(tmp_path, rule, training):
-    (fix,) = findings(tmp_path / "r", **training)[rule]
+def test_a_lever_has_the_number_of_workers_that_the_fix_proposes(rule, measured):
+    (fix,) = finding(rule, measurements(**measured)).fixes
 
-    proposed = re.search(r"num_workers=(\d+)", fix["text"])
+    proposed = re.search(r"num_workers=(\d+)", fix.text)
     assert proposed is not None
-    assert fix["lever"] == f"workers={proposed[1]}"
+    assert fix.lever == f"workers={proposed[1]}"
 
 
 @pytest.mark.parametrize(("sure", "named"), [(None, True), (True, True), (False, False)])
@@ -53,101 +68,81 @@ def test_a_lever_that_may_change_another_loader_than_the_findings_is_in_doubt(su
     assert (fix.text, fix.lever, fix.lever_in_doubt, fix.bounded_by) == ("two workers", lever, in_doubt, "mock-loader")
 
 
-def test_a_lever_has_the_batch_size_that_the_fix_proposes(tmp_path):
-    fix = findings(tmp_path / "r", batch_size=4, fixed_ms=20, per_sample_ms=0.2, last_batch=1)["small-batch"][0]
+def test_a_lever_has_the_batch_size_that_the_fix_proposes():
+    cost = {"value_ns": 15 * MS, "likely_ns": 15 * MS, "low_ns": 14 * MS, "high_ns": 16 * MS, "step_ns": 19.5 * MS, "samples": 4.0}
 
-    proposed = re.search(r"batch size (\d+) instead", fix["text"])
+    fix = finding("small-batch", measurements(fixed_cost=cost, samples=4.0)).fixes[0]
+
+    proposed = re.search(r"batch size (\d+) instead", fix.text)
     assert proposed is not None
-    assert fix["lever"] == f"batch-size={proposed[1]}"
-    assert fix["changes_numerics"]
+    assert fix.lever == f"batch-size={proposed[1]}"
+    assert fix.changes_numerics
 
 
-def test_a_slow_function_after_the_update_is_stubbed_by_the_name_under_which_it_is_imported(tmp_path):
-    assert levers_of(findings(tmp_path / "r", after_ms=10)["slow-callback"]) == [("stub=__main__:save_mask_images", None), (None, None)]
+def test_a_slow_function_after_the_update_is_stubbed_by_the_name_under_which_it_is_imported():
+    measured = {"ledger": {CALLBACK: 10.0}, "stacks": {CALLBACK: 100}, "files": {(CALLBACK.name, CALLBACK.place): SCRIPT}}
+
+    assert levers_of("slow-callback", **measured) == [("stub=__main__:save_mask_images", None), (None, None)]
 
 
-def test_a_slow_transform_is_bounded_by_its_stub_where_it_is_defined(tmp_path):
-    fixes = findings(tmp_path / "r", workers=4, getitem_ms=90, cores=4, transform=("darken", 0.9))["slow-transform"]
-
-    assert levers_of(fixes) == [(None, "stub=data:darken")] * 2
+def test_a_slow_transform_is_bounded_by_its_stub_where_it_is_defined():
+    assert levers_of("slow-transform", **transforms(4, cpu_ms=90.0)) == [(None, "stub=data:darken")] * 2
 
 
-def test_workers_that_hide_a_part_of_a_slow_transform_are_tried_beside_its_stub(tmp_path):
+def test_workers_that_hide_a_part_of_a_slow_transform_are_tried_beside_its_stub():
     # Of two cores one is idle while the training thread makes its own batches.
-    fixes = findings(tmp_path / "r", workers=0, getitem_ms=70, cores=2, transform=("darken", 0.9))["slow-transform"]
+    levers = levers_of("slow-transform", **transforms(0, cpu_ms=70.0, cores=2.0))
 
-    assert levers_of(fixes) == [(None, "stub=data:darken"), ("workers=2", None), (None, "stub=data:darken")]
-
-
-def test_a_slow_collate_is_bounded_by_its_stub(tmp_path):
-    (fix,) = findings(tmp_path / "r", collate_ms=26, collate="data.pad_slowly")["slow-collate"]
-
-    assert levers_of([fix]) == [(None, "stub=data:pad_slowly")]
+    assert levers == [(None, "stub=data:darken"), ("workers=2", None), (None, "stub=data:darken")]
 
 
 @pytest.mark.parametrize(
-    ("share", "fixes"),
+    ("measured", "bounds"),
     [
-        (0.8, {"vectorise mask_tokens": "stub=data:mask_tokens", "do mask_tokens once before": "stub=data:mask_tokens"}),
-        (0.4, {"let data.pad_slowly only stack tensors": "stub=data:pad_slowly"}),
+        (collates("data.pad_slowly"), ["stub=data:pad_slowly"]),
+        # Masking is what such a collate function is for: to only stack tensors was no advice.
+        (collates("data.pad_slowly", inner=0.8), ["stub=data:mask_tokens"] * 2),
+        (collates("default_collate", by_torch=True), ["mock-loader"]),
+        (collates("somewhere.else.pad_slowly"), ["mock-loader"]),
     ],
-    ids=["most of it", "less"],
+    ids=["the script's own", "that calls what takes most of it", "torch's own", "that cannot be named"],
 )
-def test_of_a_slow_collate_that_calls_what_takes_most_of_it_that_function_is_to_be_made_faster(tmp_path, share, fixes):
-    """Masking is what such a collate function is for: to only stack tensors was no advice."""
-    found = findings(tmp_path / "r", collate_ms=26, collate="data.pad_slowly", collate_inner=share)["slow-collate"]
-
-    assert levers_of(found) == [(None, bound) for bound in fixes.values()]
-    assert all(fix["text"].startswith(text) for fix, text in zip(found, fixes, strict=True))
+def test_a_slow_collate_is_bounded_by_the_stub_of_what_can_be_made_faster(measured, bounds):
+    assert levers_of("slow-collate", **measured) == [(None, bound) for bound in bounds]
 
 
-def test_torchs_own_collate_function_is_neither_stubbed_nor_advised_against_itself(tmp_path):
-    (fix,) = findings(tmp_path / "r", collate_ms=26)["slow-collate"]
+def test_every_second_validation_is_left_out_as_the_fix_proposes():
+    event = Event(name="validation", known=True, part=VALIDATION, every_steps=10.0, count=20, ns=per_step(every(10, 120.0)))
 
-    assert levers_of([fix]) == [(None, "mock-loader")]
-    assert "default collate" not in fix["text"]
+    levers = levers_of("frequent-validation", ledger={VALIDATION: every(10, 120.0)}, over_time={"events": (event,)})
 
-
-def test_a_collate_function_that_cannot_be_named_is_bounded_by_a_mocked_input(tmp_path):
-    (fix,) = findings(tmp_path / "r", collate_ms=26, collate="somewhere.else.pad_slowly")["slow-collate"]
-
-    assert levers_of([fix]) == [(None, "mock-loader")]
+    assert levers == [("validation-off:every=2", None), (None, None)]
 
 
-def test_every_second_validation_is_left_out_as_the_fix_proposes(tmp_path):
-    fixes = findings(tmp_path / "r", validation=(10, 120), epoch_steps=200)["frequent-validation"]
-
-    assert levers_of(fixes) == [("validation-off:every=2", None), (None, None)]
+def test_checkpoints_are_left_out():
+    assert levers_of("blocking-checkpoint", ledger={SAVE: every(5, 40.0)})[0] == ("checkpoint-off", None)
 
 
-def test_checkpoints_are_left_out(tmp_path):
-    fixes = findings(tmp_path / "r", saves=(5, 40))["blocking-checkpoint"]
+def test_workers_that_are_started_anew_are_kept():
+    starts = {"count": 20, "with_workers": 20, "used_up": 20, "batches_each": 10.0, "start_ns": per_step(every(10, 100.0))}
 
-    assert levers_of(fixes)[0] == ("checkpoint-off", None)
+    levers = levers_of(
+        "worker-restart", workers=2, ledger={Part("preprocess", PartKind.LOADER_START): every(10, 100.0)}, over_time={"restarts": starts}
+    )
 
-
-def test_what_grows_is_bounded_by_what_leaves_out_all_of_it(tmp_path):
-    grown = findings(tmp_path / "function", after_ms=1, after_growth_ms=20, after_writes=True, getitem_ms=2)["growing-file"]
-
-    assert levers_of(grown)[0] == (None, "stub=__main__:save_mask_images")
+    assert levers[0] == ("persistent-workers", None)
 
 
-def test_workers_that_are_started_anew_are_kept(tmp_path):
-    fixes = findings(tmp_path / "r", start_ms=100, epoch_steps=10, workers=2)["worker-restart"]
+def test_data_from_storage_are_read_ahead_and_bounded_by_a_mocked_input():
+    levers = levers_of("storage-wait", **fed(24, cpu_ms=10.5, blocked_ms=600.0, storage=True))
 
-    assert levers_of(fixes)[0] == ("persistent-workers", None)
-
-
-def test_data_from_storage_are_read_ahead_and_bounded_by_a_mocked_input(tmp_path):
-    fixes = findings(tmp_path / "r", workers=16, getitem_ms=10, blocked_ms=400, storage=True, cores=4)["storage-wait"]
-
-    assert levers_of(fixes) == [("warm-cache", "mock-loader"), (None, "mock-loader")]
+    assert levers == [("warm-cache", "mock-loader"), (None, "mock-loader")]
 
 
-def test_advice_names_a_lever_too(tmp_path):
-    fixes = findings(tmp_path / "r", threads=1, cores=8, nodes=20, workers=1, getitem_ms=1, fixed_ms=60)["idle-cores"]
+def test_advice_names_a_lever_too():
+    levers = levers_of("idle-cores", cores=8.0, machine={"threads": 1}, ledger={BACKWARD: 60.0})
 
-    assert levers_of(fixes) == [("threads=2", None)]
+    assert levers == [("threads=2", None)]
 
 
 def _specs() -> list[str]:

@@ -3,75 +3,72 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from judged_recordings import named, report_of
+from judged import answer_of, code_of, finding, values
+from made_measurements import MS, loop_fed, measurements, merged, per_step
+from made_parts import function_part
+from slowstep.analyses.prefetch_threads import PrefetchThreads
+from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.input_side import COMFORTABLE
+from slowstep.parts import CodePlace, Part, PartKind
 
 NAME = "slow-prefetch-thread"
-# Steps of 42 ms, of which the loop waits in queue.get() for 30; a thread beside it uses nineteen twentieths of a core.
-WAITING: dict[str, Any] = {
-    "loader": False, "workers": 0, "input_ms": 30.0, "input_blocked_ms": 30.0, "input_file": "queue.py", "beside": (0.95, 0.0),
-    "beside_hands_over": True, "threads": 1, "cores": 8,
-}  # fmt: skip
+BODY_MS, WAITED_MS = 12.0, 30.0
+STEP_MS = BODY_MS + WAITED_MS
+PART = Part("preprocess", PartKind.THREAD_WAIT, place=CodePlace("train.py", 24))
 
 
-def not_judged(report: Any) -> str | None:
-    return next((row["code"] for row in report["not_judged"] if row["rule"] == NAME), None)
+def waits(ms: float = WAITED_MS, *, busy: float = 0.95, threads: int | None = 1, cores: float = 8.0, **more: Any) -> dict[str, Any]:
+    """Steps in which the loop waits for so long in queue.get(); threads beside it are busy for a share of their time."""
+    made = loop_fed(ms, part=PART, body_ms=BODY_MS, cores=cores, machine={"threads": 1}, **more)
+    found = None
+    if threads is not None:
+        step_ns = (BODY_MS + ms) * MS
+        found = PrefetchThreads(
+            threads=threads,
+            function=function_part("preprocess", "read_ahead", "data.py", 70),
+            inner=("decode (data.py:90)", 0.9),
+            wall_ns=threads * step_ns,
+            cpu_ns=0.95 * threads * step_ns,
+            busy_share=busy,
+            stacks=200,
+        )
+    # Nothing of it is made by the loop itself.
+    waited = {"made_ns": per_step(0.0), "others_ns": per_step(ms), "parts": (), "largest": None, "other": PART}
+    return merged(made, {"prefetch_threads": found, "trainer_cpu_ns": BODY_MS * MS, "loop_input": replace(made["loop_input"], **waited)})
 
 
-def test_a_thread_that_always_computes_is_named_with_what_workers_gain(tmp_path):
-    report = report_of(tmp_path, WAITING)
+def test_a_thread_that_always_computes_is_named_with_what_workers_gain():
+    m = measurements(**waits())
 
-    assert (report["verdict"]["state"], report["verdict"]["rule"]) == ("bottleneck", NAME), report["verdict"]
-    finding = report["findings"][0]
-    assert finding["title"] == "a background thread makes the batches, in read_ahead (data.py:70), and cannot keep up"
-    values = {row["name"]: row["value"] for row in finding["evidence"]}
-    assert values["most of it in"] == "decode (data.py:90)"
-    step = 1e3 / report["throughput"]["steps_per_s"]
-    assert values["making batches"] == pytest.approx(step, rel=0.02)
-    assert values["of it computing"] == pytest.approx(0.95 * step, rel=0.02)
+    found, verdict = finding(NAME, m), diagnose(m).verdict
+    assert (verdict.state, verdict.rule) == ("bottleneck", NAME), verdict.reason
+    shown = values(found)
+    assert (shown["made in a thread"], shown["most of it in"]) == ("read_ahead", "decode (data.py:90)")
+    assert (shown["making batches"], shown["of it computing"]) == pytest.approx((STEP_MS, 0.95 * STEP_MS))
     # The body, and the receipt of a batch, take longer than the workers that are proposed.
-    assert finding["gain"]["predicted"] == pytest.approx(step / (step - 30 + 1), rel=0.05)
-    assert f"num_workers={math.ceil(step / (COMFORTABLE * (step - 30)))})" in finding["fixes"][0]["text"]
+    assert found.gain.predicted == pytest.approx(STEP_MS / (BODY_MS + 1), rel=0.05)
+    assert f"num_workers={math.ceil(STEP_MS / (COMFORTABLE * BODY_MS))}" in found.fixes[0].text
 
 
-def test_on_few_cores_workers_gain_what_the_cores_allow(tmp_path):
-    report = report_of(tmp_path, {**WAITING, "cores": 2})
+def test_on_few_cores_workers_gain_what_the_cores_allow():
+    found = finding(NAME, measurements(**waits(cores=2.0)))
 
-    step = 1e3 / report["throughput"]["steps_per_s"]
-    allowed = (0.95 * step + step - 30 + 1) / 2
-    assert report["findings"][0]["gain"]["predicted"] == pytest.approx(step / allowed, rel=0.05)
-
-
-@pytest.mark.parametrize("pool", ["concurrent/futures/thread.py", "multiprocessing/pool.py"])
-def test_what_a_pool_of_threads_has_called_hands_over_its_result(tmp_path, pool):
-    report = report_of(tmp_path, {**WAITING, "beside_hands_over": False, "beside_called_by": pool})
-
-    assert "in read_ahead (data.py:70)" in report["findings"][0]["title"]
+    allowed_ms = (0.95 * STEP_MS + BODY_MS + 1) / 2
+    assert found.gain.predicted == pytest.approx(STEP_MS / allowed_ms, rel=0.05)
 
 
-def test_a_thread_that_waits_itself_is_not_blamed(tmp_path):
-    report = report_of(tmp_path, {**WAITING, "beside_waits": 4})
+@pytest.mark.parametrize(("measured", "code"), [(waits(busy=0.75), "thread-waits"), (waits(threads=None), "no-computing-thread")])
+def test_a_thread_that_is_not_known_to_be_the_limit_is_not_blamed(measured, code):
+    m = measurements(**measured)
 
-    assert NAME not in named(report)
-    assert not_judged(report) == "thread-waits"
-    assert report["verdict"]["state"] == "undetermined"
-
-
-@pytest.mark.parametrize("changes", [{"beside_hands_over": False}, {"beside": None}], ids=["hands nothing over", "no thread that computes"])
-def test_a_thread_that_makes_something_else_is_not_blamed(tmp_path, changes):
-    report = report_of(tmp_path, {**WAITING, **changes})
-
-    assert NAME not in named(report)
-    assert not_judged(report) == "no-computing-thread"
-    assert report["verdict"]["state"] == "undetermined"
+    assert code_of(NAME, m) == code
+    assert diagnose(m).verdict.state == "undetermined"
 
 
-def test_a_thread_that_keeps_up_is_left_alone(tmp_path):
-    report = report_of(tmp_path, {**WAITING, "input_ms": 0.3, "input_blocked_ms": 0.3})
-
-    assert NAME not in named(report)
-    assert not_judged(report) is None
+def test_a_thread_that_keeps_up_is_left_alone():
+    assert answer_of(NAME, measurements(**waits(0.3))) is None

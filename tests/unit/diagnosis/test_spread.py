@@ -4,35 +4,34 @@ from __future__ import annotations
 
 import pytest
 
-from judged_recordings import report_of
+from judged import finding
+from made_measurements import measurements
+from made_parts import function_part
+from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.spread import EXACT, even, stack_spread
 
-# After each update: the period of the stacks decides how many of them are seen.
-AFTER = {"steps": 300, "after_ms": 2.4}
+CALLBACK = function_part("output", "save_mask_images", "train.py", 80)
 
 
-def _callback(folder, period_ms):
-    report = report_of(folder, {**AFTER, "stack_period_ms": period_ms})
-    (finding,) = (each for each in report["findings"] if each["rule"] == "slow-callback")
-    (stacks,) = (each for each in finding["evidence"] if each["name"] == "stack samples in it")
-    return report["verdict"]["state"], finding, stacks
+def _callback(stacks):
+    m = measurements(ledger={CALLBACK: 2.4}, stacks={CALLBACK: stacks})
+    found = finding("slow-callback", m)
+    return diagnose(m).verdict.state, found, next(row for row in found.evidence if row.name == "stack samples in it")
 
 
-def test_five_of_five_stacks_make_no_bottleneck(tmp_path):
-    state, finding, stacks = _callback(tmp_path, 140.0)
+def test_five_of_five_stacks_make_no_bottleneck():
+    state, found, stacks = _callback(5)
 
-    assert stacks["value"] <= 5
-    assert stacks["where"] == f"of {stacks['value']} after updates"
-    assert finding["gain"]["predicted"] >= 1.10
-    assert finding["gain"]["low"] < 1.03
+    assert (stacks.value, stacks.where) == (5, "of 5 after updates")
+    assert found.gain.predicted >= 1.10
+    assert found.gain.low < 1.03
     assert state == "undetermined"
 
 
-def test_as_many_of_many_stacks_do(tmp_path):
-    state, finding, stacks = _callback(tmp_path, 5.0)
+def test_as_many_of_many_stacks_do():
+    state, found, _ = _callback(60)
 
-    assert stacks["value"] > 50
-    assert finding["gain"]["low"] > 1.03
+    assert found.gain.low > 1.03
     assert state == "bottleneck"
 
 

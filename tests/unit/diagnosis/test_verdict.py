@@ -2,16 +2,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from judged_recordings import report_of
-from made_recordings import Training, make_recording
-from slowstep.analyses.measurements import Measurements, measure
+from made_measurements import fed, measurements
+from made_parts import function_part
+from slowstep.analyses.calls import Function
+from slowstep.analyses.garbage import Collected
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis import engine
 from slowstep.diagnosis import healthy as verdicts
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
@@ -28,20 +29,16 @@ from slowstep.diagnosis.rules import (
     slow_transform,
 )
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
-from slowstep.parts import BODY, NOT_ATTRIBUTED, CodePlace, Part, PartKind
+from slowstep.parts import BACKWARD, BODY, COLLECTION, NOT_ATTRIBUTED, OPTIMIZER, CodePlace, Part, PartKind
 from slowstep.reasons import Wording
-from slowstep.sources.recording import SOURCE
 
 DARK, LOUD = Wording("dark", "it was dark")(), Wording("loud", "it was loud")()
+CALLBACK = function_part("output", "save_mask_images", "train.py", 80)
 
 
-@pytest.fixture(scope="module")
-def healthy(tmp_path_factory: pytest.TempPathFactory) -> Measurements:
-    return _measured(tmp_path_factory.mktemp("healthy"), Training())
-
-
-def _measured(folder: Path, training: Training) -> Measurements:
-    return measure(SOURCE.read(make_recording(folder, training)))
+@pytest.fixture
+def healthy() -> Measurements:
+    return measurements()
 
 
 def _judged(
@@ -191,8 +188,8 @@ def test_an_unjudged_rule_does_not_hide_a_bottleneck(monkeypatch, healthy):
     assert [row.rule for row in diagnosis.not_judged] == ["r0"]
 
 
-def test_with_few_steps_even_a_large_gain_is_undetermined(monkeypatch, tmp_path):
-    few = _measured(tmp_path, Training(steps=20, after_ms=30))
+def test_with_few_steps_even_a_large_gain_is_undetermined(monkeypatch):
+    few = measurements(steps=20, ledger={CALLBACK: 30.0})
 
     diagnosis = _diagnose(monkeypatch, few, _judged(few, "a", 2.0, 1.9))
 
@@ -238,63 +235,51 @@ def test_beside_others_a_wait_for_a_core_is_removed_from_neither_clock_twice(hea
     assert gain.high == pytest.approx(2.5 * 1.04, rel=0.02)
 
 
-def test_a_slow_callback_beside_others_gains_no_more_than_it_takes(tmp_path):
-    m = _measured(tmp_path, Training(after_ms=20, getitem_ms=0.5, foreign_cores=2.0))
+def test_a_slow_callback_beside_others_gains_no_more_than_it_takes():
     # Half of the time, in every part, was spent in the queue for a core.
-    parts = m.ledger.parts
-    ns = np.vstack([(m.ledger.of(p.stage) if p.kind is PartKind.CORE_WAIT else m.ledger.of_parts(p)) / 2 for p in parts])
-    ledger = replace(m.ledger, ns=ns)
+    halves = {CALLBACK: 10.0, Part("output", PartKind.CORE_WAIT): 10.0, BODY: 3.0, BACKWARD: 6.0, Part("compute", PartKind.CORE_WAIT): 9.5}
+    m = measurements(ledger={**halves, OPTIMIZER: 0.5}, load={"foreign_cores": 2.0}, stacks={CALLBACK: 500})
 
-    answer = slow_callback.RULE.judge(replace(m, ledger=ledger, delay_ns=m.step_ns / 2))
+    answer = slow_callback.RULE.judge(m)
 
     assert isinstance(answer, Judged)
     gain = answer.finding.gain
     assert 1.1 < gain.predicted < gain.high < 1.5 * gain.predicted
 
 
-def _half_queued(m: Measurements, *stages: str) -> Measurements:
-    """Beside others; half of the time of these stages was spent in the queue for a core."""
-    queued = {stage: m.ledger.of(stage) / 2 for stage in stages}
-    ns = np.vstack(
-        [
-            queued[part.stage]
-            if part.stage in queued and part.kind is PartKind.CORE_WAIT
-            else m.ledger.of_parts(part) / (2 if part.stage in queued else 1)
-            for part in m.ledger.parts
-        ]
-    )
-    load = replace(m.load, foreign_cores=2.0)
-    return replace(m, ledger=replace(m.ledger, ns=ns), delay_ns=sum(queued.values(), 0 * m.step_ns), load=load)
+def test_of_float64_beside_others_no_wait_for_a_core_is_removed_twice():
+    halves = {BODY: 3.0, BACKWARD: 6.0, OPTIMIZER: 0.5, Part("compute", PartKind.CORE_WAIT): 9.5}
+    m = measurements(ledger=halves, load={"foreign_cores": 2.0}, work={"dtypes": {"float64": 100}, "convolutions": 1.0}, making_ms=0.7)
 
-
-def test_of_float64_beside_others_no_wait_for_a_core_is_removed_twice(tmp_path):
-    m = _half_queued(_measured(tmp_path, Training(workers=0, getitem_ms=0.2, foreign_cores=2.0)), "compute")
-    work = replace(m.work, dtypes={"float64": 100}, convolutions=1.0)
-
-    answer = double_precision.RULE.judge(replace(m, work=work))
+    answer = double_precision.RULE.judge(m)
 
     assert isinstance(answer, Judged)
     gain = answer.finding.gain
     # Nearly all of the step is compute, and at better convolutions take 1 / 4.5.
-    assert 2.0 < gain.predicted < gain.high < 1.1 * 4.5 * math.exp(2.4 * m.pace_spread)
+    assert 2.0 < gain.predicted < gain.high < 1.1 * 4.5
 
 
-CROWDED: dict[str, Any] = {"cores": 2, "workers": 2, "delay_ms": 8.0}
+COLLECTED = Collected(generation=2, asked=False, count=200, total_ns=200 * 30e6, longest_ns=30e6)
+CROWDED: dict[str, Any] = {"cores": 2.0, "delay_ms": 8.0}
+AUGMENT = Function(name="augment", file="data.py", line=40, share=0.8, path=("__getitem__", "augment"))
 
 
 @pytest.mark.parametrize(
-    ("rule", "training"),
+    ("rule", "measured"),
     [
-        (garbage_collection, Training(collects=(1, 60.0), workers=0, getitem_ms=0.2)),
-        (preprocess_saturates_cpu, Training(**CROWDED, getitem_ms=70, queue_ms=19)),
-        (slow_transform, Training(**CROWDED, getitem_ms=70, transform=("augment", 0.8))),
-        (slow_collate, Training(collate_ms=26, collate="pad_slowly", delay_ms=8.0)),
+        (
+            garbage_collection,
+            {"ledger": {COLLECTION: 30.0, Part("output", PartKind.CORE_WAIT): 30.0}, "garbage": {"kinds": (COLLECTED,), "let_go": 7}},
+        ),
+        (preprocess_saturates_cpu, fed(2, cpu_ms=70.5, queued_ms=19.0, **CROWDED)),
+        (slow_transform, fed(2, cpu_ms=70.5, **CROWDED, fetch_function=AUGMENT)),
+        (slow_collate, fed(1, cpu_ms=32.5, delay_ms=8.0, loader={"collate": "pad_slowly"}, demand={"collate_ns": 26e6})),
     ],
     ids=lambda value: value.RULE.name if hasattr(value, "RULE") else "",
 )
-def test_what_a_rule_removes_of_a_wait_for_a_core_is_told_apart(tmp_path, rule, training):
-    m = _measured(tmp_path, training)
-    answer = rule.RULE.judge(m if m.delay_ns.any() else _half_queued(m, "output"))
+def test_what_a_rule_removes_of_a_wait_for_a_core_is_told_apart(rule, measured):
+    m = measurements(**measured)
+    answer = rule.RULE.judge(m)
 
     assert isinstance(answer, Judged)
     assert answer.counterfactual is not None
@@ -436,58 +421,49 @@ def test_an_uneven_machine_widens_the_gain_of_another_run_and_leaves_the_verdict
     assert _diagnose(monkeypatch, healthy, _judged(healthy, "slow-something", 1.25, uneven.low)).verdict.state != "bottleneck"
 
 
-@pytest.mark.parametrize(("receive_ms", "state"), [(1.5, "healthy"), (4.0, "undetermined")])
-def test_time_that_is_not_the_models_and_that_no_rule_explains_is_not_called_healthy(tmp_path, receive_ms, state):
-    report = report_of(tmp_path, {"workers": 2, "getitem_ms": 4, "persistent": True, "receive_ms": receive_ms})
+@pytest.mark.parametrize(("received_ms", "state"), [(1.5, "healthy"), (4.0, "undetermined")])
+def test_time_that_is_not_the_models_and_that_no_rule_explains_is_not_called_healthy(received_ms, state):
+    diagnosis = engine.diagnose(measurements(workers=2, ledger={Part("preprocess", PartKind.TRANSPORT): received_ms}))
 
-    assert report["verdict"]["state"] == state, report["verdict"]["summary"]
-    assert ("is transport (preprocess)" in report["verdict"]["summary"]) == (state == "undetermined")
-    assert ("--levers mock-loader" in (report["run"].get("next_command") or "")) == (state == "undetermined")
+    assert diagnosis.verdict.state == state, diagnosis.verdict.reason
+    assert diagnosis.telling == ("mock-loader" if state == "undetermined" else None)
 
 
-@pytest.mark.parametrize(("getitem_ms", "predicted", "state"), [(40, 1.04, "undetermined"), (2.5, 1.04, "healthy")])
-def test_input_of_which_a_fix_leaves_most_is_not_called_healthy(monkeypatch, tmp_path, getitem_ms, predicted, state):
-    m = _measured(tmp_path, Training(workers=0, getitem_ms=getitem_ms))
-    finding = _judged(
-        m, "a", predicted, 1.0, claims=(Part("preprocess", PartKind.SAMPLES), Part("preprocess", PartKind.COLLATE)), stage="preprocess"
-    )
+@pytest.mark.parametrize(("making_ms", "predicted", "state"), [(40, 1.04, "undetermined"), (1.5, 1.04, "healthy")])
+def test_input_of_which_a_fix_leaves_most_is_not_called_healthy(monkeypatch, making_ms, predicted, state):
+    m = measurements(**fed(0, cpu_ms=making_ms))
+    claims = (Part("preprocess", PartKind.SAMPLES), Part("preprocess", PartKind.COLLATE))
+    finding = _judged(m, "a", predicted, 1.0, claims=claims, stage="preprocess")
 
     diagnosis = _diagnose(monkeypatch, m, finding)
     assert diagnosis.verdict.state == state, diagnosis.verdict.reason
     assert diagnosis.telling == ("mock-loader" if state == "undetermined" else None)
 
 
-def test_no_faster_input_is_advised_for_what_the_model_itself_writes(monkeypatch, tmp_path):
-    m = _measured(tmp_path, Training(workers=0, getitem_ms=40))
-    parts = tuple(
-        replace(part, kind=PartKind.ROLL_OUT, name="generate", place=CodePlace("train.py", 26)) if part.kind is PartKind.SAMPLES else part
-        for part in m.ledger.parts
-    )
+def test_no_faster_input_is_advised_for_what_the_model_itself_writes(monkeypatch):
+    m = measurements(workers=0, ledger={Part("preprocess", PartKind.ROLL_OUT, "generate", CodePlace("train.py", 26)): 40.0})
 
-    diagnosis = _diagnose(monkeypatch, replace(m, ledger=replace(m.ledger, parts=parts)), None)
+    diagnosis = _diagnose(monkeypatch, m, None)
     reason = diagnosis.verdict.reason
     assert (reason.code, reason.values["stage"], reason.values["remedy"]) == ("no-fix-known", "preprocess", PLAY_LESS)
     assert diagnosis.telling is None
 
 
-def test_a_roll_out_is_not_called_the_models_work(monkeypatch, healthy):
-    parts = tuple(
-        replace(part, kind=PartKind.ROLL_OUT, place=CodePlace("train.py", 5, 9)) if part.kind is PartKind.BACKWARD else part
-        for part in healthy.ledger.parts
-    )
-    m = replace(healthy, ledger=replace(healthy.ledger, parts=parts))
+def test_a_roll_out_is_not_called_the_models_work(monkeypatch):
+    m = measurements(ledger={BACKWARD: 0.0, Part("compute", PartKind.ROLL_OUT, place=CodePlace("train.py", 5, 9)): 12.0})
 
     verdict = _diagnose(monkeypatch, m, None).verdict
     assert verdict.state == "undetermined"
     assert (verdict.reason.code, verdict.reason.values["remedy"]) == ("rolled-out", NAME_ENVIRONMENT)
 
 
-def test_a_finding_that_is_folded_keeps_what_it_advises(tmp_path):
-    (first, *_) = report_of(tmp_path, {"collate_ms": 26, "collate": "pad_slowly"})["findings"]
+def test_a_finding_that_is_folded_keeps_what_it_advises():
+    collates = fed(1, cpu_ms=32.5, loader={"collate": "pad_slowly"}, demand={"collate_ns": 26e6})
 
-    assert first["also"] == ["too-few-workers"] == [other["rule"] for other in first["folded"]]
-    assert [fix["text"] for fix in first["folded"][0]["fixes"]] == ["DataLoader(..., num_workers=2)"]
-    assert first["folded"][0]["title"].startswith("1 worker cannot keep up")
+    (first, *_) = engine.diagnose(measurements(**collates)).findings
+
+    assert first.also == ("too-few-workers",) == tuple(other.rule for other in first.folded)
+    assert [fix.lever for fix in first.folded[0].fixes] == ["workers=2"]
 
 
 @pytest.mark.parametrize("kept", [0.9, 0.5, 0.1])

@@ -16,14 +16,11 @@ from made_recordings import MS, SCRIPT, START_NS, TRAINER_THREAD, Training, make
 from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.analyses.trainer import find_trainer
-from slowstep.analyses.work import ForwardLine
 from slowstep.diagnosis.after_update import doing_of, told
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules import beside_the_model, per_step_metrics, slow_callback
-from slowstep.diagnosis.rules.dominant_module import RULE as DOMINANT_MODULE
 from slowstep.document.report import validate
 from slowstep.parts import CodePlace, Part, PartKind
-from slowstep.record.timing.modes import ANOMALY, DETERMINISTIC, PYTHON_MODES, TORCH_MODES, TRACED
 from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
 from slowstep.stages import STAGES
@@ -69,12 +66,6 @@ def called(**counts: int) -> dict[str, Any]:
 def after_step(called: Function, share: float) -> dict[str, Any]:
     """Three gaps of 10 ms, all in a function that spends a share in another."""
     return calls("gap", 30, (AFTER, 30, 30 * (1 - share), [[1, 30 * share]]), (called, 30 * share, 30 * share, []))
-
-
-def looks(*modes: int, looked_at: int = TORCH_MODES) -> list[bytes]:
-    """One look each 500 ms."""
-    times = [START_NS + 500 * MS * (k + 1) for k in range(len(modes))]
-    return [fmt.RECORD.pack(t, t, on, looked_at, 0, TRAINER_THREAD, 0, 0, fmt.MODES) for t, on in zip(times, modes, strict=True)]
 
 
 def recording(
@@ -932,123 +923,3 @@ def test_a_timed_function_is_named_though_no_stack_was_taken_in_it(tmp_path):
     report = report_of(tmp_path, after_step(PILLOW, 0.9), after_ms=10, after="something_else")
 
     assert "after_step" in report["findings"][0]["title"]
-
-
-def test_parameters_in_float64_are_the_cause(tmp_path):
-    report = report_of(tmp_path, changed={"optimizer": {"dtypes": {"float64": 90, "float32": 10}}})
-
-    finding = report["findings"][0]
-    assert (report["verdict"]["rule"], report["verdict"]["stage"]) == ("double-precision", "compute")
-    assert finding["fixes"][0]["changes_numerics"]
-    assert 1.03 < finding["gain"]["low"] < finding["gain"]["predicted"] < finding["gain"]["high"] < 3.5
-
-
-@pytest.mark.parametrize("dtypes", [None, {"float32": 100}, {"float64": 40, "float32": 60}, {}], ids=str)
-def test_parameters_of_which_few_are_float64_are_not(tmp_path, dtypes):
-    assert rules_in(report_of(tmp_path, changed={"optimizer": {"dtypes": dtypes}})) == []
-
-
-def test_anomaly_detection_leaves_no_training_healthy_and_is_named(tmp_path):
-    report = report_of(tmp_path, records=looks(*[ANOMALY] * 12))
-
-    assert report["verdict"]["state"] == "undetermined"
-    assert "debug-mode-on" in report["verdict"]["summary"]
-    assert report["findings"][0]["title"].startswith("anomaly detection is on")
-    # The same run with it on would tell no more.
-    assert report["run"]["next_command"] == "slowstep run train.py"
-    assert report["run"]["before_next"].startswith("turn anomaly detection off")
-
-
-PACKAGES = "/usr/lib/python3.11/site-packages"
-LIGHTNING = f"{PACKAGES}/lightning/pytorch/loops/fit_loop.py"
-HUGGING_FACE = f"{PACKAGES}/transformers/trainer.py"
-
-
-@pytest.mark.parametrize(
-    ("file", "mode", "says"),
-    [
-        (LIGHTNING, ANOMALY, "Trainer(detect_anomaly=False)"),
-        (LIGHTNING, DETERMINISTIC, "Trainer(deterministic=False)"),
-        (HUGGING_FACE, ANOMALY, "torch.autograd.set_detect_anomaly(False)"),
-        (HUGGING_FACE, DETERMINISTIC, "TrainingArguments(full_determinism=False)"),
-    ],
-)
-def test_what_a_trainer_sets_itself_is_turned_off_by_its_argument(tmp_path, file, mode, says):
-    way = {"kind": "training_path", "optimizer": 0, "frames": [[SCRIPT, "main", 10, 30], [file, "run", 1, 2]]}
-
-    report = report_of(tmp_path, way, records=looks(*[mode] * 12))
-
-    assert says in report["findings"][0]["fixes"][0]["text"]
-
-
-def test_the_finding_that_the_verdict_rests_on_comes_first_whatever_others_gain(tmp_path):
-    report = report_of(tmp_path, after_step(PILLOW, 0.9), after_ms=1.5, after="after_step", records=looks(*[ANOMALY] * 12))
-
-    assert "debug-mode-on" in report["verdict"]["summary"]
-    assert rules_in(report) == ["debug-mode-on", "slow-callback"]
-    assert 1.0 < report["findings"][1]["gain"]["predicted"] < 1.1
-    # What binds once an unknown gain is had is unknown, too.
-    assert report["next"] is None
-
-
-def test_a_debugger_is_named_and_what_was_not_looked_at_does_not_count(tmp_path):
-    report = report_of(tmp_path, records=looks(*[TRACED] * 10, looked_at=PYTHON_MODES) + looks(*[0] * 10))
-
-    assert report["findings"][0]["evidence"][0]["value"] == 1.0
-
-
-def test_a_profiler_that_was_on_for_a_moment_is_not_worth_a_finding(tmp_path):
-    assert rules_in(report_of(tmp_path, records=looks(4, *[0] * 40), steps=1500)) == []
-
-
-def test_deterministic_algorithms_are_only_advice(tmp_path):
-    report = report_of(tmp_path, records=looks(*[DETERMINISTIC] * 12))
-
-    assert report["verdict"]["state"] == "healthy"
-    assert rules_in(report) == ["debug-mode-on"]
-
-
-GPU = {"accelerators": {"nvidia": 2}, "accelerator_built": False}
-
-
-def test_an_accelerator_that_is_left_alone_is_said_and_the_build_that_cannot_use_it(tmp_path):
-    report = report_of(tmp_path, changed={"facts": GPU})
-
-    assert report["verdict"]["state"] == "undetermined"
-    assert rules_in(report) == ["device-not-used"]
-    assert "no support" in report["findings"][0]["fixes"][0]["text"]
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"facts": {"accelerators": {}}},
-        {"facts": GPU, "process": {"env": {"CUDA_VISIBLE_DEVICES": ""}}},
-        {"facts": GPU, "optimizer": {"device": "cuda"}},
-    ],
-    ids=["none here", "hidden on purpose", "in use"],
-)
-def test_an_accelerator_that_is_hidden_or_in_use_is_no_problem(tmp_path, changed):
-    assert "device-not-used" not in rules_in(report_of(tmp_path, changed=changed))
-
-
-LINE = ForwardLine(
-    function="Net.forward", where="model.py:35", operation="Conv2d", share=0.8, forward_share=0.5, stacks=60, lines=3
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("change", "fires"),
-    [({}, True), ({"share": 0.45}, False), ({"forward_share": 0.3}, False), ({"lines": 1}, False)],
-    ids=str,
-)
-def test_a_line_that_holds_most_of_the_forward_is_advice(tmp_path, change, fires):
-    m = measure(SOURCE.read(make_recording(tmp_path, Training())))
-    m = replace(m, work=replace(m.work, forward_line=replace(LINE, **change)))
-
-    answer = DOMINANT_MODULE.judge(m)
-
-    assert (answer is not None) == fires
-    if fires:
-        assert answer.finding.advisory
-        assert "model.py:35 (mostly Conv2d)" in answer.finding.title

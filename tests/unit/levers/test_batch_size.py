@@ -64,7 +64,14 @@ def test_samples_and_peaks_of_memory_are_known_per_size(size: int, workers: int,
     assert facts["own_peak_bytes"] > 1 << 20
 
 
-@pytest.mark.parametrize("arguments", [{"num_workers": 0}, {"num_workers": 1}, {"num_workers": 1, "persistent_workers": True}])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"num_workers": 0},
+        pytest.param({"num_workers": 1}, marks=pytest.mark.slow),
+        {"num_workers": 1, "persistent_workers": True},
+    ],
+)
 def test_its_loader_has_epochs_of_its_own_and_goes_on_through_those_of_the_script(arguments: dict[str, Any], tmp_path: Path) -> None:
     """Twelve batches of 4 are an epoch of the script, six of 8 are one of its own."""
     made = loader(Samples(48), **arguments)
@@ -77,6 +84,7 @@ def test_its_loader_has_epochs_of_its_own_and_goes_on_through_those_of_the_scrip
     assert facts["epoch_changes"] == (effect - 1) // 6
 
 
+@pytest.mark.slow
 def test_where_nobody_knows_how_long_its_epochs_are_they_end_with_those_of_the_script(tmp_path: Path) -> None:
     class Streamed(IterableDataset[torch.Tensor]):
         def __iter__(self) -> Iterator[torch.Tensor]:
@@ -98,6 +106,7 @@ def test_where_nobody_knows_how_long_its_epochs_are_they_end_with_those_of_the_s
     assert came.effect()[1]["epoch_changes"] >= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("own", "asked"), [(4, 128), (128, 4)])
 def test_a_peak_is_that_of_its_size(own: int, asked: int, tmp_path: Path) -> None:
     """A step takes 1 MiB a sample; 64 of them show beside all else that this process holds."""
@@ -147,7 +156,7 @@ def test_a_size_that_cannot_be_changed_is_refused(made: Any, reason: str, tmp_pa
     assert came.reason() == reason
 
 
-@pytest.mark.parametrize(("longest_s", "is_refused"), [(0.1, True), (10.0, False)])
+@pytest.mark.parametrize(("longest_s", "is_refused"), [(0.1, True), pytest.param(10.0, False, marks=pytest.mark.slow)])
 def test_a_size_of_which_the_batches_take_too_long_is_refused_before_one_is_made(
     longest_s: float, is_refused: bool, tmp_path: Path
 ) -> None:

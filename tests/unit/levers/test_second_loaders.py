@@ -67,7 +67,15 @@ def workers_seen(came: Walked, arm: int) -> set[float]:
     return {float(batch[0, 0]) for batch in came.given(arm)}
 
 
-@pytest.mark.parametrize(("own", "asked"), [(0, 2), (1, 3), (2, 0), (2, 1)])
+@pytest.mark.parametrize(
+    ("own", "asked"),
+    [
+        (0, 2),
+        (2, 0),
+        pytest.param(1, 3, marks=pytest.mark.slow),
+        pytest.param(2, 1, marks=pytest.mark.slow),
+    ],
+)
 def test_the_training_gets_batches_of_so_many_workers_while_the_lever_is_on(own: int, asked: int, tmp_path: Path) -> None:
     came = walked(tmp_path, f"workers={asked}", num_workers=own)
 

@@ -53,8 +53,15 @@ def walked(folder: Path, lever: str, train: Any, blocks: tuple[int, ...] = (AS_I
     return found
 
 
-@pytest.mark.parametrize("slow_first", [True, False])
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize(
+    ("workers", "slow_first"),
+    [
+        (0, True),
+        (1, False),
+        pytest.param(0, False, marks=pytest.mark.slow),
+        pytest.param(1, True, marks=pytest.mark.slow),
+    ],
+)
 def test_a_mocked_input_waits_for_neither(tmp_path: Path, slow_first: bool, workers: int) -> None:
     found = walked(tmp_path / "r", "mock-loader", Steps(slow_first=slow_first, workers=workers))
     assert found.effect()[1] | {"loader": "Slow", "read_together": 2, "mocked": 2} == found.effect()[1]
@@ -62,7 +69,7 @@ def test_a_mocked_input_waits_for_neither(tmp_path: Path, slow_first: bool, work
     assert found.gain() > 2
 
 
-@pytest.mark.parametrize("slow_first", [True, False])
+@pytest.mark.parametrize("slow_first", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_both_come_from_rings_while_it_is_on(tmp_path: Path, slow_first: bool) -> None:
     train = Steps(slow_first=slow_first)
     found = walked(tmp_path / "r", "constant-batch", train)
@@ -74,7 +81,7 @@ def test_both_come_from_rings_while_it_is_on(tmp_path: Path, slow_first: bool) -
     assert found.effect()[0] >= 2 * int(((found.steps.arm == 1) & ~found.steps.settling).sum())
 
 
-@pytest.mark.parametrize("slow_first", [True, False])
+@pytest.mark.parametrize("slow_first", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_workers_are_more_for_the_one_that_is_waited_for(tmp_path: Path, slow_first: bool) -> None:
     found = walked(tmp_path / "r", "workers=3", Steps(slow_first=slow_first))
     assert found.effect()[1] | {"loader": "Slow", "read_together": 2, "workers": 3} == found.effect()[1]

@@ -153,7 +153,7 @@ def test_one_call_in_k_is_made(tmp_path: Path) -> None:
     assert facts["calls"] == 1 + 12
 
 
-@pytest.mark.parametrize("every", [2, 3, 5])
+@pytest.mark.parametrize("every", [3, pytest.param(2, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.slow)])
 def test_of_the_calls_in_counted_steps_one_in_k_is_made(tmp_path: Path, every: int) -> None:
     got: list[Any] = []
 
@@ -199,7 +199,15 @@ def kinds_of_batches(walked: Walked, batches: list[torch.Tensor]) -> dict[int, s
     return found
 
 
-@pytest.mark.parametrize(("workers", "prefetch"), [(0, None), (1, 2), (1, 8), (2, 2)])
+@pytest.mark.parametrize(
+    ("workers", "prefetch"),
+    [
+        (0, None),
+        (1, 8),
+        pytest.param(1, 2, marks=pytest.mark.slow),
+        pytest.param(2, 2, marks=pytest.mark.slow),
+    ],
+)
 def test_a_transform_is_left_out_where_batches_are_made(tmp_path: Path, workers: int, prefetch: int | None) -> None:
     got: list[torch.Tensor] = []
     batches = loader(Transformed(), num_workers=workers, prefetch_factor=prefetch)

@@ -62,7 +62,17 @@ def beside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Beside:
 
 
 # Collectives, times that no float holds, stacks, and the words of 2022.
-@pytest.mark.parametrize("name", ["a100_collectives", "v100_nanoseconds", "mi300_python_frames", "a100_2022", "b200"])
+REST = ("a100_collectives", "mi300_python_frames", "a100_2022")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "v100_nanoseconds",
+        "b200",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in REST),
+    ],
+)
 def test_co_readers_give_equal_tables_and_notes(name: str, beside: Beside) -> None:
     timeline = beside.read(case(name))
     assert beside.handed >= 2

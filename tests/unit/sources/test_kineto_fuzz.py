@@ -17,7 +17,7 @@ from slowstep.errors import UnreadableInput
 from slowstep.sources._kineto.text import scan
 from slowstep.sources.kineto import SOURCE
 
-BOUNDED = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+BOUNDED = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 TEXTS = [gzip.decompress(path.read_bytes())[:8000] + b"]}" for path in SMALL]
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 values = st.recursive(

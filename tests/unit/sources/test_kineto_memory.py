@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import tempfile
 from pathlib import Path
@@ -41,9 +42,18 @@ def test_the_folder_is_removed_where_reading_fails(monkeypatch: pytest.MonkeyPat
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("chunk_bytes", [61, 1000, 5000])
-@pytest.mark.parametrize("minified", [False, True])
-@pytest.mark.parametrize("name", ["mi250", "cpu_only", "a100_no_steps"])
+NIGHTLY = pytest.mark.nightly
+# The hardest, one of lines, and one of few cuts; all others at night.
+CUTS = {("cpu_only", True, 61), ("cpu_only", False, 61), ("mi250", True, 5000)}
+
+
+@pytest.mark.parametrize(
+    ("name", "minified", "chunk_bytes"),
+    [
+        pytest.param(*cut, marks=[] if cut in CUTS else [NIGHTLY])
+        for cut in itertools.product(("mi250", "cpu_only", "a100_no_steps"), (False, True), (61, 1000, 5000))
+    ],
+)
 def test_where_the_file_is_cut_into_chunks_does_not_matter(
     name: str, minified: bool, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -46,7 +46,7 @@ class Told:
 
 
 def acted(
-    folder: Path, stage: Stage, *levers: str, training: Training | None = SLOW_CALLBACK, **more: Any
+    folder: Path, stage: Stage, *levers: str, training: Training | None = SLOW_CALLBACK, rereads: bool = False, **more: Any
 ) -> tuple[Ended, StagedTraining, Told]:
     staged, told = StagedTraining(folder if training is None else make_recording(folder, training), stage), Told()
     wanted = {"levers": tuple(map(parse_spec, levers)), "everything": False, "precision": 0.05, "budget_s": 30.0, "seed": 7}
@@ -65,12 +65,13 @@ def acted(
     assert staged.ends >= 1
     if ended.report is not None:
         validate(ended.report)
+    if rereads:
         assert diagnose_recording(folder) == ended.report
     return ended, staged, told
 
 
 def test_what_the_finding_names_is_tried_and_proved(tmp_path):
-    ended, staged, told = acted(tmp_path / "r", Stage(gains={2: 1.6}))
+    ended, staged, told = acted(tmp_path / "r", Stage(gains={2: 1.6}), rereads=True)
 
     assert (ended.ended_by, ended.exit_code, ended.code) == ("precision", None, 0)
     assert [arm.name for arm in staged.plan.arms] == ["as-is", "control", STUB]
@@ -91,7 +92,7 @@ def test_levers_that_were_asked_for_are_tried_instead(tmp_path):
 
 
 def test_nothing_is_tried_where_no_finding_names_a_lever(tmp_path):
-    ended, staged, _ = acted(tmp_path / "r", Stage(), training=Training(steps=400, workers=2))
+    ended, staged, _ = acted(tmp_path / "r", Stage(), training=Training(steps=400, workers=2), rereads=True)
 
     assert (ended.ended_by, ended.code, staged.plan) == ("nothing to try", 0, None)
     assert ended.report["experiments"] == []
@@ -118,7 +119,7 @@ def test_a_script_that_ends_before_the_plan_does_says_what_was_reached(tmp_path)
 
 @pytest.mark.parametrize(("at_s", "tried"), [(1.0, False), (4.0, False), (9.0, True)])
 def test_ctrl_c_ends_the_training_and_shows_what_there_is(tmp_path, at_s, tried):
-    ended, staged, _ = acted(tmp_path / "r", Stage(gains={2: 1.6}, rounds=5, interrupt_at_s=at_s))
+    ended, staged, _ = acted(tmp_path / "r", Stage(gains={2: 1.6}, rounds=5, interrupt_at_s=at_s), rereads=True)
 
     assert (ended.ended_by, ended.code) == ("interrupted", 130)
     assert (staged.plan is not None) == tried

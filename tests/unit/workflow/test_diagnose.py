@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from judged_recordings import report_of
+from made_machine import GIB, MadeMachine, make_machine_recording
 from made_recordings import Training, make_recording
 from slowstep.diagnosis.few_steps import REMOVED
 from slowstep.document.report import validate
@@ -199,3 +201,39 @@ def test_a_command_that_names_no_script_is_called_as_the_one_that_trained(tmp_pa
     launcher.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 
     assert diagnose_recording(folder)["run"]["name"] == expected
+
+
+def test_what_others_take_and_memory_that_is_soon_used_up_are_noted(tmp_path):
+    soon = MadeMachine(resident=lambda share: GIB + share * GIB, available=lambda share: 4 * GIB)
+
+    report = diagnose_recording(make_machine_recording(tmp_path, Training(foreign_cores=2.0, delay_ms=2, after_ms=15), soon))
+
+    assert {row["rule"] for row in report["findings"] if row.get("outside")} == {"foreign-load"}
+    titles = {row["rule"]: row["title"] for row in report["findings"]}
+    notes = report["run"]["notes"]
+    assert [titles["memory-growth"] in notes[0], titles["foreign-load"] in notes[1]] == [True, True]
+    page = render(report, width=200, color=False)
+    assert " ".join(page.split()).count(titles["foreign-load"]) == 1
+    # What is noted has no number of its own among the findings.
+    assert "foreign-load" not in page
+
+
+def test_the_page_calls_unattributed_time_no_stage(tmp_path):
+    unnamed = {"after_ms": 1, "after_growth_ms": 20, "after_unseen": True, "after": "", "getitem_ms": 2, "stack_period_ms": 1e9}
+
+    page = render(report_of(tmp_path, unnamed), width=120, color=False, unicode=False)
+
+    assert "BOTTLENECK in unattributed time: growing-step-time" in page
+    assert "growing-step-time in unattributed time" in page
+
+
+def test_the_start_ups_parts_and_what_recurs_stand_in_the_report(tmp_path):
+    run = report_of(tmp_path, {"saves": (10, 60)})["run"]
+
+    assert [part["name"] for part in run["startup"]][:3] == [
+        "before the import of torch", "import of torch", "other imports, data and model"
+    ]  # fmt: skip
+    assert sum(part["s"] for part in run["startup"]) == pytest.approx(run["startup_s"])
+    assert run["startup"][0]["s"] == pytest.approx(0.2)
+    assert (run["periodic"][0]["name"], run["periodic"][0]["every_steps"]) == ("checkpoint", 10)
+    assert run["periodic"][0]["ms"] == pytest.approx(60, rel=0.01)

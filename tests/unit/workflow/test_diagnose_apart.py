@@ -39,6 +39,7 @@ def test_a_python_that_cannot_be_started_is_said(tmp_path, monkeypatch):
         diagnose_apart(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_file_of_the_users_takes_no_librarys_place(tmp_path, monkeypatch):
     (tmp_path / "polars.py").write_text("raise SystemError('not mine')")
     monkeypatch.chdir(tmp_path)

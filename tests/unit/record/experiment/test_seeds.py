@@ -177,11 +177,11 @@ LESS, MORE = "torch.rand(1)", "torch.rand(5), random.random(), numpy.random.rand
     "loader",
     [
         "shuffle=True",
-        "sampler=SubsetRandomSampler(range(12))",
-        "sampler=WeightedRandomSampler([1.0] * 12, 12)",
+        pytest.param("sampler=SubsetRandomSampler(range(12))", marks=pytest.mark.slow),
+        pytest.param("sampler=WeightedRandomSampler([1.0] * 12, 12)", marks=pytest.mark.slow),
         "sampler=Shuffled()",
         "shuffle=True, num_workers=2",
-        "shuffle=True, num_workers=1, persistent_workers=True",
+        pytest.param("shuffle=True, num_workers=1, persistent_workers=True", marks=pytest.mark.slow),
     ],
 )
 def test_the_data_and_its_order_do_not_depend_on_what_the_model_draws(server: Server, tmp_path: Path, loader: str) -> None:

@@ -1,0 +1,519 @@
+"""Builds what was measured of a training from a few figures, for tests of rules. Times are given in milliseconds a step.
+
+What a test does not name is that of a healthy training: steps of 19.5 ms on a processor of four cores, whose loader's one worker keeps up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from made_parts import lines_part
+from slowstep.analyses.between_forwards import NOTHING
+from slowstep.analyses.blocked import Blocked
+from slowstep.analyses.calls import Function
+from slowstep.analyses.demand import Demand
+from slowstep.analyses.devices import DeviceUse
+from slowstep.analyses.fixed_cost import FixedCost
+from slowstep.analyses.garbage import Garbage
+from slowstep.analyses.input_facts import InputFacts
+from slowstep.analyses.ledger import Ledger
+from slowstep.analyses.load import Load
+from slowstep.analyses.loader import Loader
+from slowstep.analyses.loop_input import LoopInput
+from slowstep.analyses.machine import Machine
+from slowstep.analyses.made_by_loader import MadeByLoader
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.memory import Memory
+from slowstep.analyses.over_time import OverTime, Unsteady
+from slowstep.analyses.own_cost import OwnCost
+from slowstep.analyses.producers import REMOVABLE
+from slowstep.analyses.restarts import Restarts
+from slowstep.analyses.saves import Saves
+from slowstep.analyses.sharing import Sharing
+from slowstep.analyses.startup import Startup, StartupPart
+from slowstep.analyses.steps import Floats, Steps
+from slowstep.analyses.threads_beside import ThreadsBeside
+from slowstep.analyses.trainer import Trainer
+from slowstep.analyses.trends import Trend
+from slowstep.analyses.work import Work
+from slowstep.parts import BACKWARD, BODY, OPTIMIZER, Part, PartKind
+from slowstep.stages import STAGES
+from slowstep.timeline.schema import TABLE
+from slowstep.timeline.timeline import Frame, ProcessFacts
+
+MS, GIB, MIB = 1e6, 1 << 30, 1 << 20
+BEGIN_NS, WARMUP = 1_000_000_000, 3
+SCRIPT, DATA = "/home/user/project/train.py", "/home/user/project/data.py"
+MADE_BY_LOOP = lines_part("preprocess", "train.py", 24)
+PerStep = float | Sequence[float] | Floats
+# ms per step.
+HEALTHY: dict[Part, PerStep] = {
+    Part("preprocess", PartKind.TRANSPORT): 0.5,
+    BODY: 6.0,
+    BACKWARD: 12.0,
+    OPTIMIZER: 1.0,
+}
+
+
+def measurements(
+    *,
+    steps: int = 200,
+    ledger: Mapping[Part, PerStep] | None = None,
+    workers: int | None = 1,
+    making_ms: float = 6.5,
+    cores: float = 4.0,
+    stacks: Mapping[Part, int] | None = None,
+    samples: PerStep = 16.0,
+    **changes: Any,
+) -> Measurements:
+    """The measurements of a healthy training but for what is said.
+
+    `ledger` has ms per step by part, one number or one for each step, beside the parts of `HEALTHY` that it does not name; the
+    steps are as long as all of it. `workers` is None for a loop without a loader; `making_ms` is what making a step's batch takes;
+    `stacks` is how many of them name a part. Others are fields of Measurements: a value, or for a dataclass the fields of it that change,
+    as in `machine={"ranks": 2}`.
+    """
+    parts = replace(_parts(HEALTHY | dict(ledger or {}), steps), gap_stacks=dict(stacks or {}))
+    of_steps = _steps(parts.ns, samples)
+    found = Measurements(
+        steps=of_steps,
+        ledger=parts,
+        **_input(parts, of_steps, workers, making_ms),
+        saves=Saves(count=0, every_steps=None, writes_each=None, bytes_each=None, where=None),
+        fixed_cost=_fixed_cost(float(parts.ns.sum(axis=0).mean())),
+        load=Load(tree_cores=1.3, foreign_cores=0.0, stolen_cores=0.0, cores=cores),
+        stopped=(0, 0.0),
+        trainer_cpu_ns=float(parts.of("compute").mean()),
+        delay_ns=sum((parts.of(stage, PartKind.CORE_WAIT) for stage in STAGES), np.zeros(steps)),
+        cores=cores,
+        device="cpu",
+        has_stacks=True,
+        before_update=None,
+        in_backward=None,
+        blocked=Blocked(share=0.0, line=None),
+        loop_input=None,
+        between_forwards=NOTHING,
+        own_cost=OwnCost(ns_per_step=2000.0, share=1e-4, once_ns=0.0),
+        over_time=_over_time(steps),
+        trainer=_trainer(of_steps, workers, cores),
+        machine=_machine(cores),
+        work=_work(),
+        outgrown=frozenset(),
+        files={},
+        sharing=Sharing(rank=None, ranks=1, seen=False, own_ns=parts.ns.sum(axis=0)),
+        garbage=Garbage(recorded=True, kinds=(), let_go=0, asked_at=None, in_workers_ns=0.0),
+        threads_beside=ThreadsBeside(looked_at=True, threads=()),
+        prefetch_threads=None,
+        pace_spread=0.0,
+    )
+    return _changed(found, changes)
+
+
+def _changed(of: Any, changes: Mapping[str, Any]) -> Any:
+    """A dataclass with some fields changed, inside those of its dataclasses for which a dict says how."""
+    return replace(of, **{name: _change(getattr(of, name), value) for name, value in changes.items()})
+
+
+def _change(of: Any, value: Any) -> Any:
+    return _changed(of, value) if isinstance(value, Mapping) and is_dataclass(of) else value
+
+
+def fed(
+    workers: int,
+    *,
+    cpu_ms: float,
+    blocked_ms: float = 0.0,
+    helped_ms: float = 0.0,
+    queued_ms: float = 0.0,
+    delay_ms: float = 0.0,
+    storage: bool = False,
+    spinning_cores: float = 0.0,
+    foreign_cores: float = 0.0,
+    cores: float = 4.0,
+    body_ms: float = 19.0,
+    **changes: Any,
+) -> dict[str, Any]:
+    """What `measurements` takes for a training that waits for a loader whose batches take so long to make.
+
+    Each step needs one: it takes `body_ms`, and half a millisecond to receive one from a worker.
+
+    Making one computes, is blocked (on storage or on something unseen), waits for threads that help, and for a core. The training thread
+    itself waits for a core for `delay_ms`; its other threads use `spinning_cores`.
+    """
+    making_ms = cpu_ms + blocked_ms + helped_ms + queued_ms
+    receive_ms = 0.5 if workers else 0.02
+    rest_ms = body_ms + receive_ms + delay_ms
+    waited_ms = max(making_ms / workers - rest_ms, 0.0) if workers else making_ms
+    of_wait = waited_ms / making_ms
+    step_ms = rest_ms + waited_ms
+    own = cpu_ms + helped_ms
+    used = (body_ms + own) / step_ms + spinning_cores
+    given: dict[str, Any] = {
+        "workers": workers,
+        "making_ms": making_ms,
+        "cores": cores,
+        "ledger": {
+            Part("preprocess", PartKind.SAMPLES): cpu_ms * of_wait,
+            Part("read", PartKind.STORAGE if storage else PartKind.BLOCKED): blocked_ms * of_wait,
+            Part("preprocess", PartKind.LOCK_WAIT): helped_ms * of_wait,
+            Part("preprocess", PartKind.PRODUCER_CORE_WAIT): queued_ms * of_wait,
+            Part("preprocess", PartKind.TRANSPORT): receive_ms,
+            **_body(body_ms, delay_ms),
+        },
+        "demand": {
+            "cpu_ns": own * MS,
+            "blocked_share": blocked_ms / making_ms,
+            "idle_share": None if not workers else max(1 - making_ms / workers / rest_ms, 0.0),
+        },
+        "input": {
+            "helpers_share": helped_ms / making_ms,
+            "helpers": helped_ms / (making_ms - queued_ms),
+            "queueing_share": queued_ms / making_ms,
+        },
+        "trainer_cpu_ns": (body_ms + (0.0 if workers else cpu_ms)) * MS,
+        "load": {"tree_cores": used, "foreign_cores": foreign_cores},
+        "machine": {"tree_cores": used},
+    }
+    return merged(given, changes)
+
+
+def loop_fed(
+    making_ms: float,
+    *,
+    blocked_ms: float = 0.0,
+    part: Part = MADE_BY_LOOP,
+    cores: float = 4.0,
+    spinning_cores: float = 0.0,
+    body_ms: float = 19.0,
+    steps: int = 200,
+    **changes: Any,
+) -> dict[str, Any]:
+    """The same for a loop without a loader that makes its own batches, in `part`; `blocked_ms` of it without computing."""
+    used = (body_ms + making_ms - blocked_ms) / (body_ms + making_ms) + spinning_cores
+    given: dict[str, Any] = {
+        "workers": None,
+        "cores": cores,
+        "steps": steps,
+        "ledger": {
+            Part("preprocess", PartKind.TRANSPORT): 0.0,
+            part: making_ms - blocked_ms,
+            Part("read", PartKind.BLOCKED): blocked_ms,
+            **_body(body_ms, 0.0),
+        },
+        "loop_input": LoopInput(
+            made_ns=per_step(making_ms - blocked_ms, steps),
+            blocked_ns=per_step(blocked_ms, steps),
+            delay_ns=np.zeros(steps),
+            others_ns=np.zeros(steps),
+            parts=(part,),
+            largest=part,
+            maker=None,
+            other=None,
+            stacks=100,
+            of_stacks=100,
+            timed=3,
+        ),
+        "trainer_cpu_ns": (body_ms + making_ms - blocked_ms) * MS,
+        "load": {"tree_cores": used},
+        "machine": {"tree_cores": used},
+    }
+    return merged(given, changes)
+
+
+def _body(body_ms: float, delay_ms: float) -> dict[Part, PerStep]:
+    """Of 19 ms as in `HEALTHY`, of more or less in proportion."""
+    parts = {part: float(np.mean(ms)) * body_ms / 19.0 for part, ms in HEALTHY.items() if part.stage == "compute"}
+    return {**parts, Part("compute", PartKind.CORE_WAIT): delay_ms}
+
+
+def merged(given: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Both, with the changes inside of dicts that both have."""
+    both = {name: merged(given[name], value) for name, value in changes.items() if isinstance(value, dict) and name in given}
+    return {**given, **changes, **both}
+
+
+def per_step(ms: PerStep, steps: int = 200) -> Floats:
+    """ns per step of ms: one number, or one for each step."""
+    return np.asarray(np.broadcast_to(np.asarray(ms, dtype=np.float64) * MS, steps))
+
+
+def every(k: int, ms: float, steps: int = 200) -> list[float]:
+    """ms in every k-th step, 0 in the others."""
+    return [ms if (step + 1) % k == 0 else 0.0 for step in range(steps)]
+
+
+def _parts(ms: Mapping[Part, PerStep], steps: int) -> Ledger:
+    """Of whole ns, so that the steps are exactly as long."""
+    rows = {part: np.round(per_step(value, steps)) for part, value in ms.items()}
+    kept = {part: row for part, row in rows.items() if row.any()}
+    return Ledger(parts=tuple(kept), ns=np.vstack(list(kept.values())), gap_stacks={})
+
+
+def _steps(ns: Floats, samples: PerStep) -> Steps:
+    count = ns.shape[1]
+    return Steps(
+        boundary="request for input",
+        edges_ns=BEGIN_NS + np.concatenate(([0], np.cumsum(ns.sum(axis=0)))).astype(np.int64),
+        excluded=np.zeros(count, dtype=bool),
+        samples=per_step(samples, count) / MS,
+        batch_size=round(float(np.median(per_step(samples, count))) / MS),
+        batch_size_from="the loader's index counts",
+        batch_sizes=None,
+        size_changes=(),
+        batches_per_step=1.0,
+        warmup=WARMUP,
+        asked_warmup=None,
+        includes_warmup=False,
+        total=count + WARMUP,
+        only_counted=0,
+        eventful=np.zeros(count, dtype=bool),
+        period=1,
+        whole_periods=False,
+    )
+
+
+def _input(ledger: Ledger, of_steps: Steps, workers: int | None, making_ms: float) -> dict[str, Any]:
+    """The fields that tell of input; of a loop without a loader those that tell of none."""
+    steps = of_steps.count
+    waits = ledger.of("read", *REMOVABLE) + ledger.of("preprocess", *REMOVABLE, PartKind.TRANSPORT)
+    is_fed = workers is not None
+    making_ns = making_ms * MS if is_fed else None
+    return {
+        "loader": _loader(workers, of_steps.batch_size) if workers is not None else None,
+        "loader_changes": (),
+        "demand": Demand(
+            workers=workers or 0,
+            wall_ns=making_ns,
+            cpu_ns=making_ns,
+            collate_ns=0.5 * MS if is_fed else None,
+            batch_bytes=4e6 if is_fed else None,
+            idle_share=0.5 if workers else None,
+            blocked_share=0.0 if is_fed else None,
+        ),
+        "ready": np.full(steps if is_fed else 0, 1.0),
+        "wait_ns": waits if is_fed else np.zeros(0),
+        "unmatched_share": 0.0,
+        "filling_ns": np.zeros(steps),
+        "made_by_loader": _made_on_the_training_thread(steps, making_ms) if workers == 0 else (),
+        "fetch_function": _fetch_function() if is_fed else None,
+        "collate_function": None,
+        "timed_fetches": 3 if is_fed else 0,
+        "held_delivery_share": 0.0,
+        "drawing": None,
+        "input": _input_facts(steps),
+    }
+
+
+def _made_on_the_training_thread(steps: int, making_ms: float) -> tuple[MadeByLoader, ...]:
+    return (MadeByLoader(batches=steps, ns=per_step(making_ms, steps), each_ns=making_ms * MS, dataset="MaskFolder"),)
+
+
+def _loader(workers: int, batch_size: int | None) -> Loader:
+    return Loader(
+        num_workers=workers,
+        prefetch_factor=2 if workers else None,
+        batch_size=batch_size,
+        dataset="MaskFolder",
+        collate="default_collate",
+        collate_file=DATA,
+        collate_where="data.py:70",
+        collate_is_default=True,
+        read_together=1,
+        waited_share=1.0,
+        iterators=(0,),
+        beside=(),
+        is_named=True,
+    )
+
+
+def _fetch_function() -> Function:
+    return Function(name="__getitem__", file=DATA, line=20, share=1.0, path=("__getitem__",), parts=(("load", 0.35), ("resize", 0.3)))
+
+
+def _input_facts(steps: int) -> InputFacts:
+    return InputFacts(
+        functions=(),
+        timed_samples=0,
+        dataset_length=None,
+        sample_bytes=250_000.0,
+        sizes=None,
+        memory_available_bytes=None,
+        passes=(),
+        forms=None,
+        read_calls_per_sample=0.06,
+        read_bytes_per_sample=60.0,
+        storage_bytes_per_sample=0.0,
+        storage_bytes_per_step=np.zeros(steps),
+        helpers_share=0.0,
+        helpers=0.0,
+        queueing_share=0.0,
+        received=None,
+        made_at_once=None,
+    )
+
+
+def _fixed_cost(step_ns: float) -> FixedCost:
+    tenth = step_ns / 10
+    return FixedCost(
+        value_ns=tenth, likely_ns=tenth, low_ns=0.8 * tenth, high_ns=1.2 * tenth, step_ns=step_ns, samples=16.0, source="made", smaller=8
+    )
+
+
+def _over_time(steps: int) -> OverTime:
+    nothing = np.zeros(steps)
+    return OverTime(
+        events=(),
+        trend=Trend(first=19.5 * MS, last=19.5 * MS, growth_low=0.0, growth_likely=0.0),
+        growth=None,
+        graph=None,
+        written=None,
+        growing_saves=None,
+        startup=Startup(parts=(StartupPart(name="import of torch", ns=int(1300 * MS)),), excess_ns=0),
+        trained_ns=int(steps * 19.5 * MS),
+        restarts=Restarts(
+            count=0,
+            with_workers=0,
+            forks_per_step=0.0,
+            used_up=0,
+            cut_short=0,
+            batches_each=None,
+            start_ns=nothing,
+            cold_ns=nothing,
+            collected_ns=nothing,
+        ),
+        validations=None,
+        stragglers=None,
+        unsteady=Unsteady(variation=0.0, part=BODY, part_share=0.0),
+    )
+
+
+def _trainer(steps: Steps, workers: int | None, cores: float) -> Trainer:
+    ends = steps.edges_ns[1:]
+    asked = steps.edges_ns[:-1] if workers is not None else steps.edges_ns[:0]
+    spans = TABLE["spans"].empty()
+    place = {"process": [0] * len(ends), "thread": [100] * len(ends)}
+    return Trainer(
+        process=0,
+        thread=100,
+        optimizer=0,
+        facts=_facts(cores),
+        update_start_ns=ends - int(MS),
+        update_end_ns=ends,
+        waits=_rows("waits", {"start_ns": asked, "end_ns": asked + int(MS) // 2}),
+        other_waits=TABLE["waits"].empty(),
+        starts=TABLE["starts"].empty(),
+        other_starts=TABLE["starts"].empty(),
+        ends=spans,
+        other_ends=spans,
+        spans=spans,
+        all_updates=_rows("updates", {**place, "start_ns": ends - int(MS), "end_ns": ends, "optimizer": [0] * len(ends)}),
+        collections=TABLE["collections"].empty(),
+    )
+
+
+def _rows(table: str, columns: Mapping[str, Any]) -> pl.DataFrame:
+    given = pl.DataFrame(columns, schema={name: TABLE[table].schema[name] for name in columns})
+    return pl.concat([TABLE[table].empty(), given], how="diagonal")
+
+
+def _facts(cores: float) -> ProcessFacts:
+    return ProcessFacts(
+        pid=100,
+        role="trainer",
+        script=SCRIPT,
+        cwd="/home/user/project",
+        python="3.11.7",
+        torch="2.13.0",
+        cores_allowed=int(cores),
+        cpu_quota=None,
+        threads=int(cores),
+        training_frames={0: Frame(file=SCRIPT, function="main", first_line=10, line=30)},
+        forward_frame=Frame(file=SCRIPT, function="main", first_line=10, line=26),
+        training_paths={},
+        forward_path=(),
+        graph_nodes=20,
+        graph_elements=None,
+        event_cost_ns=400.0,
+        events=1000,
+        sampler_cpu_ns=1000,
+        import_path=("/home/user/project", "/usr/lib/python3.11/site-packages"),
+        notes={"optimizers": [{"kind": "optimizer", "id": 0, "type": "SGD", "params": 10}]},
+    )
+
+
+def _machine(cores: float) -> Machine:
+    nothing = Memory(
+        resident_bytes=None, growth=None, early=None, limit=None, swap_in_per_s=None, swap_out_per_s=None, swap_free_bytes=None
+    )
+    return Machine(
+        tree_cores=1.3,
+        idle_cores=None,
+        storage_cores=None,
+        pressure={},
+        queueing=None,
+        throttling=None,
+        quota_cores=None,
+        cores_at_start=None,
+        cores_now=None,
+        worker_cores=None,
+        threads=int(cores),
+        ranks=1,
+        tree_traffic=None,
+        called_per_s=None,
+        disks=(),
+        network=None,
+        loopback=None,
+        major_faults_per_s=None,
+        memory=nothing,
+        devices=(),
+    )
+
+
+def _work() -> Work:
+    return Work(
+        gaps=None,
+        gap_lines=None,
+        doings={},
+        loop=None,
+        beside=None,
+        bodies_timed=3,
+        untimed=None,
+        forward_line=None,
+        convolutions=None,
+        dtypes={"float32": 100},
+        modes={},
+        looks=10,
+        accelerators={},
+        accelerator_built=True,
+        accelerators_hidden=False,
+    )
+
+
+def device(**changes: Any) -> DeviceUse:
+    """An accelerator that is busy, at its best."""
+    healthy = DeviceUse(
+        device=0,
+        name="H1",
+        readings=40,
+        busy_share=0.95,
+        working=40,
+        state=0,
+        sm_mhz=1900.0,
+        most_sm_mhz=2000,
+        lowered={},
+        power_w=500.0,
+        power_limit_w=700.0,
+        default_power_limit_w=700.0,
+        temperature_c=60.0,
+        memory_share=0.25,
+        shared=None,
+        others_bytes=None,
+        link=(5, 16),
+        most_link=(5, 16),
+    )
+    return replace(healthy, **changes)

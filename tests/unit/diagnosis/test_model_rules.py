@@ -1,0 +1,146 @@
+"""Rules on what the whole model is: its numbers' format, what is on while it trains, where it computes, the line that holds most of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from judged import answer_of, finding, named, values
+from made_measurements import measurements
+from made_parts import function_part
+from slowstep.analyses.work import ForwardLine
+from slowstep.diagnosis.engine import diagnose
+from slowstep.timeline.timeline import Frame
+
+ANOMALY, DETERMINISTIC, PROFILER = "anomaly detection", "deterministic algorithms", "torch's profiler"
+CALLBACK = function_part("output", "after_step", "train.py", 80)
+
+
+def work(**facts: Any) -> dict[str, Any]:
+    return {"work": facts}
+
+
+def test_parameters_in_float64_are_the_cause():
+    m = measurements(**work(dtypes={"float64": 90, "float32": 10}))
+
+    found, verdict = finding("double-precision", m), diagnose(m).verdict
+    assert (verdict.rule, verdict.stage) == ("double-precision", "compute")
+    assert found.fixes[0].changes_numerics
+    assert values(found)["float64"] == pytest.approx(0.9)
+    # 19 ms of compute take 1.8 times as long as in float32.
+    assert found.gain.predicted == pytest.approx(19.5 / (19.5 - 19 * (1 - 1 / 1.8)), rel=0.01)
+    assert 1.03 < found.gain.low < found.gain.predicted < found.gain.high < 3.5
+
+
+def test_convolutions_gain_more_of_smaller_numbers():
+    gains = [finding("double-precision", measurements(**work(dtypes={"float64": 1}, convolutions=share))).gain for share in (0.0, 1.0)]
+
+    assert gains[1].predicted > 1.4 * gains[0].predicted
+
+
+@pytest.mark.parametrize("dtypes", [None, {"float32": 100}, {"float64": 40, "float32": 60}, {}], ids=str)
+def test_parameters_of_which_few_are_float64_are_not(dtypes):
+    assert answer_of("double-precision", measurements(**work(dtypes=dtypes))) is None
+
+
+def test_anomaly_detection_leaves_no_training_healthy():
+    m = measurements(**work(modes={ANOMALY: 1.0}))
+
+    verdict = diagnose(m).verdict
+    assert (verdict.state, verdict.rule) == ("undetermined", None)
+    assert finding("debug-mode-on", m).gain.predicted is None
+
+
+@pytest.mark.parametrize(
+    ("modes", "fires", "advisory"),
+    [
+        ({}, False, False),
+        ({PROFILER: 0.02}, False, False),
+        ({PROFILER: 0.5}, True, False),
+        ({"a debugger or coverage tool": 1.0}, True, False),
+        ({DETERMINISTIC: 1.0}, True, True),
+    ],
+    ids=["nothing", "a profiler for a moment", "a profiler", "a debugger", "deterministic algorithms"],
+)
+def test_what_is_on_counts_for_as_long_as_it_was(modes, fires, advisory):
+    m = measurements(**work(modes=modes))
+
+    answer = answer_of("debug-mode-on", m)
+    assert (answer is not None) is fires
+    if fires:
+        found = finding("debug-mode-on", m)
+        assert (found.advisory, values(found)) == (advisory, modes)
+    assert (diagnose(m).verdict.state == "healthy") is (not fires or advisory)
+
+
+PACKAGES = "/usr/lib/python3.11/site-packages"
+LIGHTNING = f"{PACKAGES}/lightning/pytorch/loops/fit_loop.py"
+HUGGING_FACE = f"{PACKAGES}/transformers/trainer.py"
+
+
+@pytest.mark.parametrize(
+    ("file", "mode", "says"),
+    [
+        (LIGHTNING, ANOMALY, "Trainer(detect_anomaly=False)"),
+        (LIGHTNING, DETERMINISTIC, "Trainer(deterministic=False)"),
+        (HUGGING_FACE, ANOMALY, "torch.autograd.set_detect_anomaly(False)"),
+        (HUGGING_FACE, DETERMINISTIC, "TrainingArguments(full_determinism=False)"),
+    ],
+)
+def test_what_a_trainer_sets_itself_is_turned_off_by_its_argument(file, mode, says):
+    way = (Frame(file="train.py", function="main", first_line=10, line=30), Frame(file=file, function="run", first_line=1, line=2))
+
+    found = finding("debug-mode-on", measurements(**work(modes={mode: 1.0}), trainer={"facts": {"training_paths": {0: way}}}))
+
+    assert says in found.fixes[0].text
+
+
+def test_the_finding_that_the_verdict_rests_on_comes_first_whatever_others_gain():
+    m = measurements(**work(modes={ANOMALY: 1.0}), ledger={CALLBACK: 1.5}, stacks={CALLBACK: 500})
+
+    diagnosis = diagnose(m)
+    assert named(m) == ["debug-mode-on", "slow-callback"]
+    assert 1.0 < (diagnosis.findings[1].gain.predicted or 0.0) < 1.1
+    # What binds once an unknown gain is had is unknown, too.
+    assert diagnosis.next is None
+
+
+GPU: dict[str, Any] = {"accelerators": {"nvidia": 2}, "accelerator_built": False}
+
+
+@pytest.mark.parametrize(("built", "fixes"), [(False, 2), (True, 1)])
+def test_an_accelerator_that_is_left_alone_is_said_and_the_build_that_cannot_use_it(built, fixes):
+    m = measurements(**work(**{**GPU, "accelerator_built": built}))
+
+    found = finding("device-not-used", m)
+    assert (values(found)["accelerators"], len(found.fixes)) == (2, fixes)
+    assert diagnose(m).verdict.state == "undetermined"
+
+
+@pytest.mark.parametrize(
+    "measured",
+    [work(accelerators={}), work(**GPU, accelerators_hidden=True), {**work(**GPU), "device": "cuda"}],
+    ids=["none here", "hidden on purpose", "in use"],
+)
+def test_an_accelerator_that_is_hidden_or_in_use_is_no_problem(measured):
+    assert answer_of("device-not-used", measurements(**measured)) is None
+
+
+LINE: dict[str, Any] = {
+    "function": "Net.forward", "where": "model.py:35", "operation": "Conv2d", "share": 0.8, "forward_share": 0.5, "stacks": 60, "lines": 3
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "fires"),
+    [({}, True), ({"share": 0.45}, False), ({"forward_share": 0.3}, False), ({"lines": 1}, False)],
+    ids=str,
+)
+def test_a_line_that_holds_most_of_the_forward_is_advice(change, fires):
+    m = measurements(**work(forward_line=ForwardLine(**{**LINE, **change})))
+
+    assert (answer_of("dominant-module", m) is not None) is fires
+    if fires:
+        found = finding("dominant-module", m)
+        assert (found.advisory, values(found)["line"]) == (True, "model.py:35")
