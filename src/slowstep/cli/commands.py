@@ -10,8 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from slowstep import __version__
+from slowstep.cli import VERSION_OPTIONS
 from slowstep.cli.border import say
-from slowstep.cli.main import VERSION_OPTIONS
 from slowstep.cli.mistakes import Mistake, explained
 from slowstep.cli.offer import offered
 from slowstep.errors import INTERRUPTED_CODE

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Final
 
 from slowstep import __version__
-
-VERSION_OPTIONS: Final = ("--version", "-V")
+from slowstep.cli import VERSION_OPTIONS
 
 
 def main() -> None:

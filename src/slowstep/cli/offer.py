@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, TextIO
 
+from slowstep.cli import VERSION_OPTIONS
 from slowstep.cli.first_word import meant_words
-from slowstep.cli.main import VERSION_OPTIONS
 from slowstep.errors import BadUsage
 
 _YES: Final = ("y", "yes")

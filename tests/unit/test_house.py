@@ -1,0 +1,153 @@
+"""The house stays one in which things can be found: small rooms, one meaning a name, no import circle, and one way to find plug-ins."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import slowstep
+
+ROOT = Path(slowstep.__path__[0])
+MOST_MODULES = 30
+# Folders that may hold more, and why.
+LARGE = {
+    "diagnosis/rules": "one problem a file, all of one form: they are looked up by name and grow with every problem that is known",
+}
+# Packages whose parts are each made alike, so that names of modules come back in them.
+ALIKE = {
+    "frameworks": "each framework has the same rooms",
+    "sources": "each source has parts of its own, which read the same things from another format",
+}
+# Who may import a module of slowstep's own by a name that is made at run time.
+BY_NAME = {
+    "slowstep.registry": "finds plug-ins",
+    "slowstep": "the public names, each imported when it is first asked for",
+    "slowstep.data": "frameworks that a script may have: none of slowstep's own",
+    "slowstep.record.experiment.tasks": "the task that a plan names: no plug-in, for nobody lists them",
+    "slowstep.frameworks.torch.inside.worker_levers": "in a loader's worker, and only where a lever reaches it: nothing is imported before",
+    "slowstep.cli.commands": "subcommands, each imported when it is called",
+}
+
+
+def _modules(root: Path) -> dict[str, Path]:
+    found = {}
+    for path in sorted(root.rglob("*.py")):
+        words = (root.name, *path.relative_to(root).with_suffix("").parts)
+        found[".".join(words[:-1] if words[-1] == "__init__" else words)] = path
+    return found
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    """The syntax tree of every module."""
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in _modules(ROOT).items()}
+
+
+def _imported(tree: ast.Module, known: set[str]) -> set[str]:
+    """The modules that one imports, wherever: at its top, in functions, and for types only."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            found |= {name if (name := f"{node.module}.{alias.name}") in known else node.module for alias in node.names}
+    return found & known
+
+
+def _circles(imports: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of modules of which each reaches each other one."""
+    reached = {name: _reached(name, imports) for name in imports}
+    groups = {tuple(sorted(other for other in imports if other in reached[name] and name in reached[other])) for name in imports}
+    return [list(group) for group in sorted(groups) if group]
+
+
+def _reached(name: str, imports: dict[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        new = imports[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
+
+
+def _named_at_run_time(tree: ast.Module) -> Iterator[str]:
+    """Imports by name of what is or may be a module of slowstep's own."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")) and node.args:
+            name = node.args[0]
+            if isinstance(name, ast.JoinedStr):
+                name = name.values[0]
+            if not isinstance(name, ast.Constant) or str(name.value).partition(".")[0] == "slowstep":
+                yield ast.unparse(node)
+
+
+def test_no_folder_holds_more_modules_than_one_can_look_over():
+    counts = {str(folder.relative_to(ROOT)): len([*folder.glob("*.py")]) - 1 for folder in {path.parent for path in ROOT.rglob("*.py")}}
+
+    assert {folder: count for folder, count in counts.items() if count > MOST_MODULES and folder not in LARGE} == {}
+
+
+def test_every_large_folder_that_is_named_is_one():
+    assert [folder for folder in LARGE if len([*(ROOT / folder).glob("*.py")]) - 1 <= MOST_MODULES] == []
+
+
+def test_a_class_has_a_name_of_its_own(trees):
+    homes = defaultdict(list)
+    for module, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].append(module)
+
+    assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
+
+
+def test_a_module_has_a_name_of_its_own_in_its_package(trees):
+    homes = defaultdict(list)
+    for module in trees:
+        words = module.split(".")
+        if len(words) > 2 and words[1] not in ALIKE and not (ROOT / Path(*words[1:]) / "__init__.py").exists():
+            homes[words[1], words[-1].lstrip("_")].append(module)
+
+    assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
+
+
+def test_no_module_imports_one_that_imports_it(trees):
+    known = set(trees)
+
+    assert _circles({name: _imported(tree, known) - {name} for name, tree in trees.items()}) == []
+
+
+def test_a_circle_is_seen_wherever_its_imports_stand():
+    sources = {
+        "a": "import b",
+        "b": "def late():\n    from c import value",
+        "c": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import a",
+        "d": "import a",
+    }
+
+    assert _circles({name: _imported(ast.parse(text), set(sources)) for name, text in sources.items()}) == [["a", "b", "c"]]
+
+
+def test_own_modules_are_imported_by_name_where_plugins_are_found_only(trees):
+    found = {module: calls for module, tree in trees.items() if (calls := [*_named_at_run_time(tree)]) and module not in BY_NAME}
+
+    assert found == {}
+
+
+def test_every_module_that_may_import_by_name_does(trees):
+    assert [module for module in BY_NAME if not [*_named_at_run_time(trees[module])]] == []
+
+
+def test_an_import_by_name_is_seen_where_it_may_be_of_an_own_module():
+    source = 'import_module("slowstep.record")\nimport_module(f"slowstep.{name}")\nimportlib.import_module(home)\nimport_module("torch")'
+
+    assert [*_named_at_run_time(ast.parse(source))] == [
+        "import_module('slowstep.record')",
+        "import_module(f'slowstep.{name}')",
+        "importlib.import_module(home)",
+    ]
