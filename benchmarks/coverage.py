@@ -19,7 +19,7 @@ from coverage_methods import METHODS, Floats
 from coverage_noise import NOISES, step_times
 from coverage_stop import ARMS, HEADER, experiments
 
-from slowstep.experiments.design import FEWEST_STEPS, schedule
+from slowstep.prove.stats.design import FEWEST_STEPS, schedule
 
 TRACE = Path(__file__).parent / "results/steps-2026-11-21.json"
 SETTLING = 1

@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.experiments.intervals import bootstrap_pivots, log_ratio, resamples, student_pivots
+from slowstep.prove.stats.intervals import bootstrap_pivots, log_ratio, resamples, student_pivots
 
 Floats = NDArray[np.float64]
 Ends = tuple[float, float]

@@ -15,9 +15,9 @@ import numpy as np
 from coverage_noise import NOISES, step_times
 
 from slowstep.calibration import BETWEEN_STARTS
-from slowstep.experiments.design import FEWEST_STEPS
-from slowstep.experiments.figures import Figure, ratio
-from slowstep.experiments.over_starts import over_starts
+from slowstep.prove.bench.over_starts import over_starts
+from slowstep.prove.stats.design import FEWEST_STEPS
+from slowstep.prove.stats.figures import Figure, ratio
 
 BLOCKS = (8, 20, 60)
 # Blocks of two other arms lie between those of one.

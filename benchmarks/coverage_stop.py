@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from coverage_methods import Floats
 
-from slowstep.experiments.design import CONTROL, MIN_ROUNDS
-from slowstep.experiments.intervals import LogRatio, log_ratio, student_pivots
-from slowstep.experiments.judging import is_precise, is_trustworthy, judge_all
-from slowstep.experiments.stats import Estimate
+from slowstep.prove.stats.design import CONTROL, MIN_ROUNDS
+from slowstep.prove.stats.estimates import Estimate
+from slowstep.prove.stats.intervals import LogRatio, log_ratio, student_pivots
+from slowstep.prove.stats.judging import is_precise, is_trustworthy, judge_all
 
 PRECISION = 0.05
 # Of the trainings in an experiment: as is, control, six levers.

@@ -17,7 +17,7 @@ import machine
 from case_study import SLOWSTEP, TRAIN
 
 from slowstep.analyses.measurements import measure
-from slowstep.analyses.pace import find_pace_spread, own_work
+from slowstep.analyses.over_time.pace import find_pace_spread, own_work
 from slowstep.sources.recording import SOURCE
 
 LIMIT_S = 240.0

@@ -22,8 +22,8 @@ import polars as pl
 from peers_page import page, unexplained
 from rivals import LIMIT_S, NotInstalled, environment_of
 
-from slowstep.analyses.trace.copies import device_work
-from slowstep.analyses.trace.unions import Union
+from slowstep.analyses.device.copies import device_work
+from slowstep.analyses.events.unions import Union
 from slowstep.sources.kineto import read
 
 HERE = Path(__file__).parent

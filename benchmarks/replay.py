@@ -24,15 +24,15 @@ import torch
 from replay_page import page
 from replay_pairs import PAIRS
 
-from slowstep.analyses.trace.copies import find_copies
-from slowstep.analyses.trace.coverage import find_coverage
-from slowstep.analyses.trace.device_ledger import build_ledger
-from slowstep.analyses.trace.kernels import find_kernels
-from slowstep.analyses.trace.loader import find_loader
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.operators import find_operators
-from slowstep.analyses.trace.replay import find_replay
-from slowstep.analyses.trace.steps import find_steps
+from slowstep.analyses.coverage import find_coverage
+from slowstep.analyses.device.copies import find_copies
+from slowstep.analyses.device.kernels import find_kernels
+from slowstep.analyses.device.operators import find_operators
+from slowstep.analyses.input.loader_requests import find_loader
+from slowstep.analyses.ledger.device_ledger import build_ledger
+from slowstep.analyses.replay.replay import find_replay
+from slowstep.analyses.steps.trace_steps import find_steps
+from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.trace_gain import replayed_gain
 from slowstep.findings import Gain
 from slowstep.sources.kineto import SOURCE

@@ -21,7 +21,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 from torch.utils.data import DataLoader, Dataset
 
-from slowstep.analyses.trace import scenarios
+from slowstep.analyses.replay import scenarios
 
 BATCH = 64
 # Steps of a block; the first are not timed: workers start, allocators fill, clocks rise.

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from _pytest.runner import runtestprotocol
 
-from slowstep.analyses.load import BUSY_FROM
+from slowstep.analyses.machine.load import BUSY_FROM
 from slowstep.record.system import processes
 
 OUTCOME = "retried"

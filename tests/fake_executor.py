@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from slowstep.experiments.executor import Ending, Progress
-from slowstep.experiments.plan import Plan
-from slowstep.experiments.readings import Steps
+from slowstep.prove.executor import Ending, Progress
+from slowstep.prove.stats.plan import Plan
+from slowstep.prove.stats.readings import ExperimentSteps
 from slowstep.record.writing.format import PLAN_DONE, PLAN_NONE, PLAN_POSTED, PLAN_TAKEN
 
 # Before the plan is posted.
@@ -98,7 +98,7 @@ class FakeExecutor:
     def post(self, plan: Plan) -> None:
         self._plan, self._state = plan, PLAN_POSTED
 
-    def steps(self) -> Steps:
+    def steps(self) -> ExperimentSteps:
         return made_steps(self._walk.rows if self._walk is not None else [])
 
     def lever_notes(self) -> list[dict[str, Any]]:
@@ -110,10 +110,10 @@ class FakeExecutor:
         return Ending(exit_code=None if killed else 0, killed=killed, left=(), output="")
 
 
-def made_steps(rows: list[tuple[int, int, int, int, int, bool]]) -> Steps:
+def made_steps(rows: list[tuple[int, int, int, int, int, bool]]) -> ExperimentSteps:
     """Steps of rows: arm, block, ns, samples, delay ns, settling. No input is waited for."""
     columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T
-    return Steps(
+    return ExperimentSteps(
         arm=columns[0],
         block=columns[1],
         ns=columns[2],

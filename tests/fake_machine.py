@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from slowstep.record.monitors import Place
+from slowstep.record.monitors import MonitoredCommand
 
 MS = 1_000_000
 
@@ -17,8 +17,8 @@ class FakeMachine:
         self.write("proc/stat", "cpu  100 10 20 5000 70 3 4 9 50 0\ncpu0 1 2\n")
         self._children: dict[int, list[int]] = {}
 
-    def place(self, root: int) -> Place:
-        return Place(root, proc=str(self.proc), sys=str(self.sys))
+    def place(self, root: int) -> MonitoredCommand:
+        return MonitoredCommand(root, proc=str(self.proc), sys=str(self.sys))
 
     def write(self, path: str, text: str) -> Path:
         """In place, so that whoever has the file open sees it."""

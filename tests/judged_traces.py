@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.engine import rules
 from slowstep.diagnosis.rule import Answer, Judged
 from slowstep.findings import Evidence, Finding, NotJudged

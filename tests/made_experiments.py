@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from made_recordings import MS, TRAINER_THREAD
-from slowstep.experiments.choose import Choice, Untried
-from slowstep.experiments.design import make_plan
-from slowstep.experiments.experiment import Experiment, Place, save
-from slowstep.experiments.plan import Arm, Plan, spec_text
+from slowstep.prove.choose import Choice, Untried
+from slowstep.prove.experiment import Experiment, SandboxPlace, save
+from slowstep.prove.stats.design import make_plan
+from slowstep.prove.stats.plan import Arm, Plan, spec_text
 from slowstep.record.writing import format as fmt
 
-OVERLAY = Place(kind="overlay", claims="no file changed", write_ratio=0.9)
+OVERLAY = SandboxPlace(kind="overlay", claims="no file changed", write_ratio=0.9)
 TRAINER = "100-1"
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from slowstep.analyses.trace.charged import CHARGED
-from slowstep.analyses.trace.measured import Coverage, TraceMeasurements
-from slowstep.analyses.trace.parts import COLUMNS, KERNELS, part_of, row_of
-from slowstep.analyses.trace.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
-from slowstep.analyses.trace.scenarios import UNCHANGED
-from slowstep.analyses.trace.tables import TRACE_MEASUREMENT_TABLES
+from slowstep.analyses.device.charged import CHARGED
+from slowstep.analyses.events.parts import COLUMNS, KERNELS, part_of, row_of
+from slowstep.analyses.events.tables import TRACE_MEASUREMENT_TABLES
+from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
+from slowstep.analyses.replay.scenarios import UNCHANGED
+from slowstep.analyses.trace_measurements import Coverage, TraceMeasurements
 from slowstep.parts import Part
 from slowstep.timeline.trace import TraceFacts
 

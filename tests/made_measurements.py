@@ -13,34 +13,34 @@ import numpy as np
 import polars as pl
 
 from made_parts import lines_part
-from slowstep.analyses.between_forwards import NOTHING
-from slowstep.analyses.blocked import Blocked
-from slowstep.analyses.calls import Function
-from slowstep.analyses.demand import Demand
-from slowstep.analyses.devices import DeviceUse
-from slowstep.analyses.fixed_cost import FixedCost
-from slowstep.analyses.garbage import Garbage
-from slowstep.analyses.input_facts import InputFacts
-from slowstep.analyses.ledger import Ledger
-from slowstep.analyses.load import Load
-from slowstep.analyses.loader import Loader
-from slowstep.analyses.loop_input import LoopInput
-from slowstep.analyses.machine import Machine
-from slowstep.analyses.made_by_loader import MadeByLoader
+from slowstep.analyses.batches.demand import Demand
+from slowstep.analyses.batches.loader import Loader
+from slowstep.analyses.batches.made_by_loader import MadeByLoader
+from slowstep.analyses.batches.producers import REMOVABLE
+from slowstep.analyses.compute.between_forwards import NOTHING
+from slowstep.analyses.compute.blocked import Blocked
+from slowstep.analyses.compute.fixed_cost import FixedCost
+from slowstep.analyses.compute.work import Work
+from slowstep.analyses.input.input_facts import InputFacts
+from slowstep.analyses.input.loop_input import LoopInput
+from slowstep.analyses.input.restarts import Restarts
+from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.ledger.saves import Saves
+from slowstep.analyses.machine.devices import DeviceUse
+from slowstep.analyses.machine.load import Load
+from slowstep.analyses.machine.machine import Machine
+from slowstep.analyses.machine.memory import Memory
+from slowstep.analyses.machine.own_cost import OwnCost
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.memory import Memory
-from slowstep.analyses.over_time import OverTime, Unsteady
-from slowstep.analyses.own_cost import OwnCost
-from slowstep.analyses.producers import REMOVABLE
-from slowstep.analyses.restarts import Restarts
-from slowstep.analyses.saves import Saves
-from slowstep.analyses.sharing import Sharing
-from slowstep.analyses.startup import Startup, StartupPart
-from slowstep.analyses.steps import Floats, Steps
-from slowstep.analyses.threads_beside import ThreadsBeside
-from slowstep.analyses.trainer import Trainer
-from slowstep.analyses.trends import Trend
-from slowstep.analyses.work import Work
+from slowstep.analyses.over_time.over_time import OverTime, Unsteady
+from slowstep.analyses.over_time.startup import Startup, StartupPart
+from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.concurrent_threads import ConcurrentThreads
+from slowstep.analyses.python.garbage import Garbage
+from slowstep.analyses.sharing.sharing import Sharing
+from slowstep.analyses.steps.steps import Floats, Steps
+from slowstep.analyses.steps.trainer import Trainer
+from slowstep.analyses.steps.trends import Trend
 from slowstep.parts import BACKWARD, BODY, OPTIMIZER, Part, PartKind
 from slowstep.stages import STAGES
 from slowstep.timeline.schema import TABLE
@@ -107,7 +107,7 @@ def measurements(
         files={},
         sharing=Sharing(rank=None, ranks=1, seen=False, own_ns=parts.ns.sum(axis=0)),
         garbage=Garbage(recorded=True, kinds=(), let_go=0, asked_at=None, in_workers_ns=0.0),
-        threads_beside=ThreadsBeside(looked_at=True, threads=()),
+        concurrent_threads=ConcurrentThreads(looked_at=True, threads=()),
         prefetch_threads=None,
         pace_spread=0.0,
     )
@@ -353,7 +353,7 @@ def _input_facts(steps: int) -> InputFacts:
         helpers=0.0,
         queueing_share=0.0,
         received=None,
-        made_at_once=None,
+        fetch_concurrency=None,
     )
 
 
@@ -478,7 +478,7 @@ def _work() -> Work:
     return Work(
         gaps=None,
         gap_lines=None,
-        doings={},
+        activities={},
         loop=None,
         beside=None,
         bodies_timed=3,

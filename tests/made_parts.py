@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from slowstep.analyses.trace.charged import CHARGED
-from slowstep.analyses.trace.parts import COLUMNS, part_of
+from slowstep.analyses.device.charged import CHARGED
+from slowstep.analyses.events.parts import COLUMNS, part_of
 from slowstep.parts import CodePlace, Part, PartKind, read_place
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from slowstep.analyses.trace.tables import STEPS
+from slowstep.analyses.events.tables import STEPS
 
 
 def steps(*bounds: tuple[float, float], behind: float = 0) -> pl.DataFrame:

@@ -19,8 +19,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from recorded import make_folder
-from slowstep.experiments.plan import Arm, Plan, parse_spec
-from slowstep.experiments.readings import StepReader, Steps
+from slowstep.prove.stats.plan import Arm, Plan, parse_spec
+from slowstep.prove.stats.readings import ExperimentSteps, StepReader
 from slowstep.record.launching.activation import attach, detach
 from slowstep.record.recorder import Recorder
 from slowstep.record.writing import format as contract
@@ -63,7 +63,7 @@ class Walked:
     pid: int = field(default_factory=os.getpid)
 
     @property
-    def steps(self) -> Steps:
+    def steps(self) -> ExperimentSteps:
         (path,) = self.folder.glob(f"{self.pid}-*.rec")
         return StepReader(path).read()
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from slowstep.experiments.plan import Plan
-from slowstep.experiments.readings import StepReader, Steps
+from slowstep.prove.stats.plan import Plan
+from slowstep.prove.stats.readings import ExperimentSteps, StepReader
 from slowstep.record.launching import inject
 from slowstep.record.writing import format as fmt
 from slowstep.record.writing.control import ControlPage
@@ -55,7 +55,7 @@ class PlainExecutor:
         (self.folder / fmt.PLAN_FILE).write_text(plan.dumps())
         self._page.post_plan()
 
-    def steps(self) -> Steps:
+    def steps(self) -> ExperimentSteps:
         files = sorted(self.folder.glob(f"{self._page.pid}-*.rec"))
         return StepReader(files[0]).read() if files else StepReader(Path(os.devnull)).read()
 

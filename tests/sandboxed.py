@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from slowstep.errors import NoSandbox
-from slowstep.experiments.executor import Ending, LiveExecutor, Progress
-from slowstep.experiments.sandbox import Sandbox, open_sandbox
+from slowstep.prove.executor import Ending, LiveExecutor, Progress
+from slowstep.prove.sandbox.sandbox import Sandbox, open_sandbox
 from slowstep.record.launching.command import resolve_command
 from slowstep.record.launching.folder import create_folder
 from slowstep.record.system import processes

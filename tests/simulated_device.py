@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from made_traces import device, host, made_trace, step
-from slowstep.analyses.trace.tables import STEPS
+from slowstep.analyses.events.tables import STEPS
 from slowstep.timeline.timeline import Timeline
 
 LAUNCH, LATENCY, CALL, RETURN = 5.0, 6.0, 4.0, 3.0

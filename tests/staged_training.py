@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from made_experiments import write_steps
-from slowstep.experiments.executor import Ending, Progress
-from slowstep.experiments.plan import Plan
-from slowstep.experiments.readings import StepReader, Steps
+from slowstep.prove.executor import Ending, Progress
+from slowstep.prove.stats.plan import Plan
+from slowstep.prove.stats.readings import ExperimentSteps, StepReader
 from slowstep.record.writing.format import PLAN_DONE, PLAN_FILE, PLAN_NONE, PLAN_TAKEN
 
 
@@ -81,7 +81,7 @@ class StagedTraining:
             step_ms=self.stage.step_ms,
         )
 
-    def steps(self) -> Steps:
+    def steps(self) -> ExperimentSteps:
         return StepReader(self.folder / "100-1.rec").read()
 
     def lever_notes(self) -> list[dict[str, Any]]:

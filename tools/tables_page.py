@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from slowstep.analyses.trace.tables import TRACE_MEASUREMENT_TABLES
+from slowstep.analyses.events.tables import TRACE_MEASUREMENT_TABLES
 from slowstep.timeline.table import Column, Table
 from slowstep.timeline.trace_tables import TRACE_TABLES
 
@@ -20,7 +20,7 @@ Declared in `src/slowstep/timeline/trace_tables.py`; every source of traces in `
 MEASURED = """
 ## What analyses measure
 
-Declared in `src/slowstep/analyses/trace/tables.py`, one analysis in `src/slowstep/analyses/trace/` each; this is what rules see. `step`
+Declared in `src/slowstep/analyses/events/tables.py`, one analysis in `src/slowstep/analyses/` each; this is what rules see. `step`
 is the row number in `steps`. Device time is that of the whole device: an instant in which two streams work counts once, where a column
 does not say otherwise.
 """

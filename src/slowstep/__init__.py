@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from slowstep import data
     from slowstep.record.steps.spans import span, steps
-    from slowstep.workflow.session import record, start, stop
+    from slowstep.workflow.sessions.session import record, start, stop
 
 __all__ = ["__version__", "data", "record", "span", "start", "steps", "stop"]
 
@@ -21,10 +21,10 @@ _HOMES: Final = {
     "span": "slowstep.record.steps.spans",
     "steps": "slowstep.record.steps.spans",
     "data": "slowstep.data",
-    "start": "slowstep.workflow.session",
-    "stop": "slowstep.workflow.session",
-    "load_ipython_extension": "slowstep.workflow.ipython",
-    "unload_ipython_extension": "slowstep.workflow.ipython",
+    "start": "slowstep.workflow.sessions.session",
+    "stop": "slowstep.workflow.sessions.session",
+    "load_ipython_extension": "slowstep.workflow.sessions.ipython",
+    "unload_ipython_extension": "slowstep.workflow.sessions.ipython",
 }
 
 
@@ -32,7 +32,7 @@ class _Record(ModuleType):
     """The package `slowstep.record`, which shares its name with what users call: `with slowstep.record():`."""
 
     def __call__(self, **options: Any) -> Any:
-        """See slowstep.workflow.session.record, which nothing that runs inside a training imports by itself."""
+        """See slowstep.workflow.sessions.session.record, which nothing that runs inside a training imports by itself."""
         return import_module(_HOMES["start"]).record(**options)
 
 

@@ -23,7 +23,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredGain:
     """A gain that an experiment measured, as a factor of throughput, with its interval."""
 
     value: float
@@ -43,7 +43,7 @@ class Gain:
     low: float | None
     high: float | None
     assumes: str
-    measured: Measured | None = None
+    measured: MeasuredGain | None = None
     steady_low: float | None = None
     unknown_because: Reason | None = None
 

@@ -11,9 +11,9 @@ import pytest
 
 from launching import Workplace
 from recorded import Ran, Server, run_script
-from slowstep.analyses.steps import find_steps
-from slowstep.analyses.stops import NO_STOPS
-from slowstep.analyses.trainer import find_trainer
+from slowstep.analyses.steps.steps import find_steps
+from slowstep.analyses.steps.suspensions import NO_SUSPENSIONS
+from slowstep.analyses.steps.trainer import find_trainer
 from slowstep.record.timing.gradient_names import names_gradients
 from slowstep.record.writing.format import ENV_STEPS
 from slowstep.sources.recording import SOURCE
@@ -94,7 +94,7 @@ for (inputs,) in loader:
     assert len(ran.trainer.of("UPDATE")) == 17
     trainer = find_trainer(SOURCE.read(ran.folder))
     assert len(trainer.update_end_ns) == 9
-    assert find_steps(trainer, TABLE["totals"].empty(), NO_STOPS).boundary == "request for input"
+    assert find_steps(trainer, TABLE["totals"].empty(), NO_SUSPENSIONS).boundary == "request for input"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import pytest
 
 from made_trainings import AS_IS, Walked, plan_of
 from recorded import Ran, Server, run_script
-from slowstep.experiments.plan import Plan
+from slowstep.prove.stats.plan import Plan
 from slowstep.record.writing import format as contract
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

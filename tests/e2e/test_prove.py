@@ -16,7 +16,7 @@ from launching import Ended, Workplace
 from sandboxed import looks_of
 from slowstep.document.report import validate
 from slowstep.errors import NoSandbox
-from slowstep.experiments.sandbox import open_sandbox
+from slowstep.prove.sandbox.sandbox import open_sandbox
 
 pytestmark = pytest.mark.timeout(480)
 slow = pytest.mark.slow

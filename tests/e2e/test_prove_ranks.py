@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from launching import Ended, Workplace
-from slowstep.experiments.readings import StepReader, Steps
+from slowstep.prove.stats.readings import ExperimentSteps, StepReader
 
 pytest.importorskip("torch.distributed")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -65,14 +65,14 @@ def row_of(report: dict[str, Any], lever: str) -> dict[str, Any]:
     return next(row for row in report["experiments"] if row["lever"] == lever)
 
 
-def walked(work: Workplace) -> list[Steps]:
+def walked(work: Workplace) -> list[ExperimentSteps]:
     """The steps of the plan in each process that walked it, the one that is judged first."""
     process = json.loads((work.recording() / "plan.json").read_text())["process"]
     files = sorted(work.recording().glob("*.rec"), key=lambda path: not path.name.startswith(f"{process}-"))
     return [steps for path in files if len((steps := StepReader(path).read()).ns)]
 
 
-def are_in_step(one: Steps, other: Steps) -> bool:
+def are_in_step(one: ExperimentSteps, other: ExperimentSteps) -> bool:
     """Whether each step of both was of the same block, from the first block on and up to where they were ended."""
     # Before it, either may have met the plan first.
     walks = [list(zip(each.block.tolist(), each.settling.tolist(), strict=True)) for each in (one, other)]

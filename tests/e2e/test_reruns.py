@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from plain_executor import PlainExecutor
-from slowstep.experiments.plan import parse_spec
-from slowstep.experiments.reruns import check, rerun
-from slowstep.experiments.whole_run import Asked, Limits, Make, run_once
+from slowstep.prove.reruns import check, rerun
+from slowstep.prove.stats.plan import parse_spec
+from slowstep.prove.whole_run import Make, RunRequest, WholeRunLimits, run_once
 
 pytest.importorskip("torch")
 
@@ -76,7 +76,7 @@ def made(place: Path, text: str) -> Make:
     return make
 
 
-LIMITS = Limits(steps=120, seconds=60.0)
+LIMITS = WholeRunLimits(steps=120, seconds=60.0)
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_a_lever_that_changes_nothing_gives_equal_losses_to_the_last_bit(tmp_pat
 
 @pytest.mark.slow
 def test_recorded_losses_are_those_that_the_script_prints(tmp_path: Path) -> None:
-    ran = run_once(made(tmp_path, SCRIPT.replace("SEED", "")), Asked(seed_offset=3, losses=True), LIMITS)
+    ran = run_once(made(tmp_path, SCRIPT.replace("SEED", "")), RunRequest(seed_offset=3, losses=True), LIMITS)
 
     printed = [float.fromhex(word) for word in (tmp_path / "run-0" / "output.txt").read_text().split()]
     assert ran.losses is not None
@@ -136,9 +136,9 @@ def test_a_loss_that_is_not_finite_ends_the_arm(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 def test_throughput_of_whole_runs_shows_what_a_lever_gains(tmp_path: Path) -> None:
-    lever = Asked(levers=(parse_spec("mock-loader"),))
+    lever = RunRequest(levers=(parse_spec("mock-loader"),))
 
-    found = rerun(made(tmp_path, SLOW_INPUT), {"mock-loader": lever}, Limits(steps=60, seconds=60.0), rounds=2, seed=1).levers[
+    found = rerun(made(tmp_path, SLOW_INPUT), {"mock-loader": lever}, WholeRunLimits(steps=60, seconds=60.0), rounds=2, seed=1).levers[
         "mock-loader"
     ]
 

@@ -19,9 +19,9 @@ import pytest
 import slowstep
 from sandboxed import MARK, SAY, Place, looks_of, mounts, skip_where_forbidden, wait, wait_for
 from slowstep.errors import CommandNotStarted, NoSandbox
-from slowstep.experiments._sandbox import landlock
-from slowstep.experiments._sandbox.copied import open_copy
-from slowstep.experiments.sandbox import Sandbox, open_sandbox
+from slowstep.prove.sandbox import landlock
+from slowstep.prove.sandbox.copied import open_copy
+from slowstep.prove.sandbox.sandbox import Sandbox, open_sandbox
 from slowstep.record.launching.command import resolve_command
 from slowstep.record.launching.folder import create_folder
 from slowstep.record.system import processes
@@ -553,8 +553,8 @@ UNPRIVILEGED = """\
 import json, os, sys, time
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from slowstep.experiments._sandbox.guarded import Guarded
-from slowstep.experiments.sandbox import open_sandbox
+from slowstep.prove.sandbox.guarded import Guarded
+from slowstep.prove.sandbox.sandbox import open_sandbox
 from slowstep.record.launching.command import resolve_command
 folder, cwd = Path(sys.argv[2]), Path(sys.argv[3])
 with open_sandbox(folder, cwd, allow_writes=False, kind=sys.argv[4]) as sandbox:
@@ -621,8 +621,8 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import os, subprocess
 from pathlib import Path
-from slowstep.experiments._sandbox.guarded import Guarded
-from slowstep.experiments.sandbox import open_sandbox
+from slowstep.prove.sandbox.guarded import Guarded
+from slowstep.prove.sandbox.sandbox import open_sandbox
 from slowstep.record.launching.command import resolve_command
 folder = Path("recording")
 folder.mkdir()
@@ -698,8 +698,8 @@ if __name__ == "__main__":
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_training_with_workers_walks_a_plan_in_a_sandbox(place, kind):
-    from slowstep.experiments.plan import Arm, Plan
-    from slowstep.record.experiment.lever import Spec
+    from slowstep.prove.stats.plan import Arm, Plan
+    from slowstep.record.experiment.lever import LeverSpec
     from slowstep.record.writing import format as contract
 
     place.write("train.py", LOADER)
@@ -708,7 +708,7 @@ def test_a_training_with_workers_walks_a_plan_in_a_sandbox(place, kind):
     plan = Plan(
         seed=0,
         steps=3,
-        arms=(Arm(name="as-is"), Arm(name="A/A"), Arm(name="mock", levers=(Spec(name="mock-loader"),))),
+        arms=(Arm(name="as-is"), Arm(name="A/A"), Arm(name="mock", levers=(LeverSpec(name="mock-loader"),))),
         blocks=(0, 1, 2) * 2,
     )
 

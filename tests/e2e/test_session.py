@@ -23,7 +23,7 @@ import torch.utils.data._utils.fetch as fetch, torch.utils.data._utils.worker as
 import torch.optim.optimizer as optim
 from torch.utils.data import DataLoader, TensorDataset
 import slowstep
-import slowstep.workflow.session_report as session_report
+import slowstep.workflow.sessions.session_report as session_report
 from slowstep.errors import BadUsage, SlowstepError
 
 session_report.diagnose_apart = lambda folder, warmup: {}

@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 from rich.cells import cell_len
 
-from slowstep.analyses.trace.measure import measure_trace
-from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.measure_trace import measure_trace
+from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.document.report import faults
 from slowstep.errors import SlowstepError
 from slowstep.report.json import dumps
@@ -24,9 +24,9 @@ from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.export import export, exporters
-from slowstep.workflow.find import Found
-from slowstep.workflow.trace_cache import read_cached
-from slowstep.workflow.traces import Asked
+from slowstep.workflow.traces.find import FoundTrace
+from slowstep.workflow.traces.parsed_traces import read_cached
+from slowstep.workflow.traces.traces import TraceRequest
 
 WIDTH = 80
 # Labels of lines that hold what is to be copied.
@@ -51,7 +51,7 @@ def faults_of_answer(path: Path, folder: Path) -> list[str]:
             return [f"a {type(error).__name__} that says nothing"]
         if "trace" in report["run"]:
             for exporter in exporters().values():
-                export(exporter, [path], report, folder / f"exported{exporter.suffix}", asked=Asked(), how=PLAIN)
+                export(exporter, [path], report, folder / f"exported{exporter.suffix}", asked=TraceRequest(), how=PLAIN)
     found = faults(report)
     # An exception in a rule or an analysis costs that rule only, so that the report stands; here it must not be hidden.
     found += [f"{row['rule']} is not judged: {row['reason']}" for row in report["not_judged"] if "internal error" in row["reason"]]
@@ -87,7 +87,7 @@ def measured_once() -> Iterator[None]:
     read: dict[tuple[Path, int | None], Timeline] = {}
     measured: dict[int, TraceMeasurements] = {}
 
-    def read_one(found: Found, how: Reading) -> Timeline:
+    def read_one(found: FoundTrace, how: Reading) -> Timeline:
         if (found.path, found.pid) not in read:
             read[found.path, found.pid] = _sound(read_cached(found, how))
         return read[found.path, found.pid]
@@ -102,7 +102,7 @@ def measured_once() -> Iterator[None]:
 
     with ExitStack() as stack:
         stack.enter_context(patch("slowstep.workflow.diagnose.RECORDING", replace(RECORDING, read=read_recording)))
-        for module in ("slowstep.workflow.traces", "slowstep.workflow.export"):
+        for module in ("slowstep.workflow.traces.traces", "slowstep.workflow.export"):
             stack.enter_context(patch(f"{module}.read_cached", read_one))
             stack.enter_context(patch(f"{module}.measure_trace", measure_one))
         yield

@@ -19,8 +19,8 @@ from made_experiments import add_experiment, made_experiment
 from made_machine import MadeMachine, make_machine_recording
 from made_ranks import make_job
 from made_recordings import START_NS, Training, make_recording
-from slowstep.experiments.choose import Choice
-from slowstep.experiments.plan import parse_spec
+from slowstep.prove.choose import Choice
+from slowstep.prove.stats.plan import parse_spec
 from slowstep.record.writing import format as fmt
 
 REAL = sorted((Path(__file__).parents[1] / "data/recordings").glob("*-problem.tar.xz"))

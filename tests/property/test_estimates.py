@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fake_executor import made_steps
-from slowstep.experiments.design import schedule
-from slowstep.experiments.intervals import log_ratio
-from slowstep.experiments.judging import holm
-from slowstep.experiments.plan import Arm, Plan
-from slowstep.experiments.readings import Steps
-from slowstep.experiments.stats import Estimate, estimate
+from slowstep.prove.stats.design import schedule
+from slowstep.prove.stats.estimates import Estimate, estimate
+from slowstep.prove.stats.intervals import log_ratio
+from slowstep.prove.stats.judging import holm
+from slowstep.prove.stats.plan import Arm, Plan
+from slowstep.prove.stats.readings import ExperimentSteps
 
 ARMS = 3
 STEPS = 2
@@ -26,7 +26,7 @@ SEEDS = st.integers(0, 1000)
 FEW = settings(max_examples=40)
 
 
-def _measured(rounds: list[list[list[int]]], seed: int) -> tuple[Steps, Plan]:
+def _measured(rounds: list[list[list[int]]], seed: int) -> tuple[ExperimentSteps, Plan]:
     order = schedule(ARMS, len(rounds), seed)
     plan = Plan(seed=seed, steps=STEPS, arms=tuple(Arm(name=str(i)) for i in range(ARMS)), blocks=order)
     rows = [(arm, block, ns, 32, ns // 10, False) for block, arm in enumerate(order) for ns in rounds[block // ARMS][arm]]

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from made_traces import device, host, made_trace, step
 from simulated_device import Simulated, steps_of
-from slowstep.analyses.trace.replay import find_replay, host_bounds
-from slowstep.analyses.trace.replay_clock import node_times, unchanged
-from slowstep.analyses.trace.replay_graph import build_graph
-from slowstep.analyses.trace.replay_waits import Launched
-from slowstep.analyses.trace.replay_work import Material, find_material
+from slowstep.analyses.replay.clock import node_times, unchanged
+from slowstep.analyses.replay.graph import build_graph
+from slowstep.analyses.replay.graph_waits import LaunchOrder
+from slowstep.analyses.replay.replay import find_replay, host_bounds
+from slowstep.analyses.replay.replayed_work import Material, find_material
 from slowstep.timeline.timeline import Timeline
 
 CALLS = ["cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaFree"]
@@ -84,7 +84,7 @@ def assert_identity(timeline: Timeline) -> None:
     steps = steps_of(timeline)
     material = find_material(timeline, steps)
     assert isinstance(material, Material)
-    launched = Launched(material)
+    launched = LaunchOrder(material)
     for number in range(steps.height):
         graph = build_graph(material, launched, *host_bounds(steps, number))
         replayed = node_times(graph, [unchanged(graph)])[:, 0]

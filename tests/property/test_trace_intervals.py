@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slowstep.analyses.trace.nesting import Nesting
-from slowstep.analyses.trace.unions import Union
+from slowstep.analyses.events.enclosing import Nesting
+from slowstep.analyses.events.unions import Union
 
 # Numbers of devices, which a damaged file may say of anything.
 KEYS = st.sampled_from([-1, 0, 1, 2**62])

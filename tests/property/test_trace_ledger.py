@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from made_traces import device, host, made_trace, step
-from slowstep.analyses.trace.device_ledger import build_ledger
-from slowstep.analyses.trace.parts import COLLECTIVES, COLUMNS, COPIES, DEVICE_COPIES, KERNELS, MEMSETS, part_of
-from slowstep.analyses.trace.steps import find_steps
+from slowstep.analyses.events.parts import COLLECTIVES, COLUMNS, COPIES, DEVICE_COPIES, KERNELS, MEMSETS, part_of
+from slowstep.analyses.ledger.device_ledger import build_ledger
+from slowstep.analyses.steps.trace_steps import find_steps
 from slowstep.timeline.timeline import Timeline
 
 KINDS = ("kernel", "h2d", "d2h", "d2d", "p2p", "memset")

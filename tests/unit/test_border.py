@@ -17,8 +17,8 @@ from slowstep.cli.border import ended_by
 from slowstep.cli.run_report import RunReport
 from slowstep.errors import CommandNotStarted, UnreadableInput
 from slowstep.faults import FaultOf, of_recording
-from slowstep.workflow.place import Place
-from slowstep.workflow.session_report import SessionReport
+from slowstep.workflow.sessions.place import SessionPlace
+from slowstep.workflow.sessions.session_report import SessionReport
 
 COMMAND = (sys.executable, "-m", "slowstep")
 FAILING = """
@@ -110,7 +110,7 @@ def test_a_diagnosis_that_fails_after_a_run_is_one_line_and_its_log_lies_in_the_
 def test_a_session_whose_report_cannot_be_shown_goes_on(capsys, environment, monkeypatch):
     monkeypatch.setattr("slowstep.report.terminal.text_for", lambda *_, **__: 1 / 0)
 
-    SessionReport(place=Place(), document={}).show()
+    SessionReport(place=SessionPlace(), document={}).show()
 
     (line,) = capsys.readouterr().err.splitlines()
     assert "ZeroDivisionError" in line

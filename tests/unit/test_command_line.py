@@ -12,7 +12,7 @@ from slowstep.cli import commands
 from slowstep.cli.commands import obey
 from slowstep.errors import SlowstepError
 
-HEAVY = ["polars", "numpy", "msgspec", "torch", "slowstep.analyses", "slowstep.timeline", "slowstep.experiments", "slowstep.workflow"]
+HEAVY = ["polars", "numpy", "msgspec", "torch", "slowstep.analyses", "slowstep.timeline", "slowstep.prove", "slowstep.workflow"]
 PROBE = """
 import json, sys
 sys.argv = ["slowstep", *json.loads(sys.argv[1])]

@@ -6,8 +6,7 @@ import io
 
 import pytest
 
-from slowstep.cli.first_word import meant_words
-from slowstep.cli.offer import offered
+from slowstep.cli.offer import meant_words, offered
 from slowstep.errors import BadUsage
 
 KNOWN = ("run", "analyze", "prove", "bench", "runs", "explain")

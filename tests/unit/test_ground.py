@@ -37,7 +37,7 @@ def test_findings_are_values():
         finding().rule = "other"
 
 
-@pytest.mark.parametrize("name", ["Evidence", "Measured", "Gain", "Fix", "Finding", "NotJudged", "Verdict"])
+@pytest.mark.parametrize("name", ["Evidence", "MeasuredGain", "Gain", "Fix", "Finding", "NotJudged", "Verdict"])
 def test_every_part_of_a_diagnosis_is_frozen_and_keyword_only(name):
     kind = getattr(findings, name)
 

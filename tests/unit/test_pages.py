@@ -8,9 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from slowstep.analyses.trace.tables import TRACE_MEASUREMENT_TABLES
+from slowstep.analyses.events.tables import TRACE_MEASUREMENT_TABLES
 from slowstep.cli.plugin_texts import names_of_rules
-from slowstep.experiments.known_levers import known_levers
+from slowstep.prove.known_levers import known_levers
 from slowstep.timeline.trace_tables import TRACE_TABLES
 
 ROOT = Path(__file__).parents[2]

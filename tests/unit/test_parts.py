@@ -12,8 +12,8 @@ import slowstep
 from made_measured_traces import measured_table
 from made_parts import dry_part, function_part, lines_part
 from slowstep import part_words
-from slowstep.analyses.span_names import named_part
-from slowstep.analyses.trace.parts import KERNELS, LAUNCH, is_part, parts_of, piece
+from slowstep.analyses.events.parts import KERNELS, LAUNCH, is_part, parts_of, piece
+from slowstep.analyses.python.span_names import named_part
 from slowstep.part_words import (
     part_in_words,
     part_name,

@@ -8,46 +8,46 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.asked_samples import with_asked_samples
-from slowstep.analyses.before_update import BeforeUpdate, find_before_update
-from slowstep.analyses.between_forwards import BetweenForwards, find_between_forwards
-from slowstep.analyses.blocked import Blocked, find_blocked
-from slowstep.analyses.calls import Function
-from slowstep.analyses.captures import Capture, find_capture
-from slowstep.analyses.charging import build_ledger
-from slowstep.analyses.delivery import with_held_deliveries
-from slowstep.analyses.demand import Demand, find_demand, producers_of
-from slowstep.analyses.drawing import Drawing, divide_drawing
-from slowstep.analyses.fetch_function import find_collate_function, find_fetch_function
-from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
-from slowstep.analyses.forward_counts import at_usual_counts
-from slowstep.analyses.functions import Files, Stacks, files_of, read_stacks
-from slowstep.analyses.gap_parts import timed_files
-from slowstep.analyses.garbage import Garbage, find_garbage
-from slowstep.analyses.in_backward import InBackward, find_in_backward
-from slowstep.analyses.input_facts import InputFacts, find_input_facts
-from slowstep.analyses.ledger import Ledger
-from slowstep.analyses.load import Load, find_load, without_strangers
-from slowstep.analyses.loader import Loader, find_loader
-from slowstep.analyses.loader_changes import LoaderChange, find_loader_changes
-from slowstep.analyses.loop_input import LoopInput, find_loop_input
-from slowstep.analyses.machine import Machine, find_machine
-from slowstep.analyses.made_by_loader import MadeByLoader, find_made_by_loader
-from slowstep.analyses.outgrown import find_outgrown
-from slowstep.analyses.over_time import OverTime, find_over_time
-from slowstep.analyses.own_cost import OwnCost, find_own_cost
-from slowstep.analyses.pace import find_pace_spread
-from slowstep.analyses.prefetch_threads import PrefetchThreads, find_prefetch_threads
-from slowstep.analyses.producers import ACCOUNT, Fetches, WaitParts, divide_waits, find_fetches
-from slowstep.analyses.saves import Saves, find_saves
-from slowstep.analyses.sharing import STAGE as SHARING
-from slowstep.analyses.sharing import Sharing, cores_of_one, find_sharing, load_beside_launchers, trainings_beside
-from slowstep.analyses.step_inputs import find_step_bytes
-from slowstep.analyses.steps import Floats, Steps, find_steps
-from slowstep.analyses.stops import Stops, find_stops
-from slowstep.analyses.threads_beside import ThreadsBeside, find_threads_beside
-from slowstep.analyses.trainer import Trainer, find_trainer
-from slowstep.analyses.work import Work, find_work
+from slowstep.analyses.after_update.gap_parts import timed_files
+from slowstep.analyses.batches.asked_samples import with_asked_samples
+from slowstep.analyses.batches.demand import Demand, find_demand, producers_of
+from slowstep.analyses.batches.loader import Loader, find_loader
+from slowstep.analyses.batches.made_by_loader import MadeByLoader, find_made_by_loader
+from slowstep.analyses.batches.producers import ACCOUNT, Fetches, WaitParts, divide_waits, find_fetches
+from slowstep.analyses.batches.step_inputs import find_step_bytes
+from slowstep.analyses.batches.transfer import with_held_transfers
+from slowstep.analyses.compute.before_update import BeforeUpdate, find_before_update
+from slowstep.analyses.compute.between_forwards import BetweenForwards, find_between_forwards
+from slowstep.analyses.compute.blocked import Blocked, find_blocked
+from slowstep.analyses.compute.fixed_cost import FixedCost, find_fixed_cost
+from slowstep.analyses.compute.forward_counts import at_usual_counts
+from slowstep.analyses.compute.in_backward import InBackward, find_in_backward
+from slowstep.analyses.compute.work import Work, find_work
+from slowstep.analyses.input.fetch_function import find_collate_function, find_fetch_function
+from slowstep.analyses.input.input_facts import InputFacts, find_input_facts
+from slowstep.analyses.input.loop_input import LoopInput, find_loop_input
+from slowstep.analyses.input.prefetch_threads import PrefetchThreads, find_prefetch_threads
+from slowstep.analyses.input.sampler import SamplerTime, divide_sampler_time
+from slowstep.analyses.ledger.charging import build_ledger
+from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.ledger.saves import Saves, find_saves
+from slowstep.analyses.machine.load import Load, find_load, without_strangers
+from slowstep.analyses.machine.machine import Machine, find_machine
+from slowstep.analyses.machine.own_cost import OwnCost, find_own_cost
+from slowstep.analyses.over_time.outgrown import find_outgrown
+from slowstep.analyses.over_time.over_time import OverTime, find_over_time
+from slowstep.analyses.over_time.pace import find_pace_spread
+from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.concurrent_threads import ConcurrentThreads, find_concurrent_threads
+from slowstep.analyses.python.functions import Files, Stacks, files_of, read_stacks
+from slowstep.analyses.python.garbage import Garbage, find_garbage
+from slowstep.analyses.sharing.sharing import STAGE as SHARING
+from slowstep.analyses.sharing.sharing import Sharing, concurrent_trainings, cores_of_one, find_sharing, load_beside_launchers
+from slowstep.analyses.steps.captures import Capture, find_capture
+from slowstep.analyses.steps.loader_changes import LoaderChange, find_loader_changes
+from slowstep.analyses.steps.steps import Floats, Steps, find_steps
+from slowstep.analyses.steps.suspensions import Suspensions, find_suspensions
+from slowstep.analyses.steps.trainer import Trainer, find_trainer
 from slowstep.faults import Attempts, Fault, MayLack
 from slowstep.frameworks._known import words_of_loop
 from slowstep.frameworks._words import Words
@@ -76,12 +76,12 @@ class Measurements(MayLack):
     fetch_function: Function | None  # that holds most of the producers' time outside collate
     collate_function: Function | None  # of the user's, that holds most of the collate function which calls it
     timed_fetches: int  # batches in whose making calls were timed, which is how that function is known
-    held_delivery_share: float  # of all waits for input, in which a batch was made, and its worker computed instead of handing it over
-    drawing: Drawing | None  # what the loader's sampler does on the training thread
+    held_transfer_share: float  # of all waits for input, in which a batch was made, and its worker computed instead of handing it over
+    sampler_time: SamplerTime | None  # what the loader's sampler does on the training thread
     saves: Saves
     fixed_cost: FixedCost
     load: Load
-    stopped: tuple[int, float]  # how often the process stood still since the first update, and for how many seconds
+    stopped: tuple[int, float]  # how often the process was suspended since the first update, and for how many seconds
     trainer_cpu_ns: float | None  # CPU time of the training thread per step
     delay_ns: Floats  # run-queue delay of the training thread per step
     cores: float | None  # that this training may use: affinity and quota, divided among the trainings that run at the same time
@@ -102,7 +102,7 @@ class Measurements(MayLack):
     files: Files  # of the user's functions
     sharing: Sharing
     garbage: Garbage
-    threads_beside: ThreadsBeside
+    concurrent_threads: ConcurrentThreads
     prefetch_threads: PrefetchThreads | None  # of them those that make batches
     pace_spread: float  # of the machine, between eighths of the window: standard deviation of a logarithm
     capture: Capture | None = None  # of a few steps, by a profiler
@@ -126,18 +126,18 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     """
     attempt = Attempts()
     trainer = attempt(find_trainer, timeline, process)
-    stops = attempt(find_stops, timeline, trainer)
-    fetches = attempt(find_fetches, timeline, trainer, stops)
+    suspensions = attempt(find_suspensions, timeline, trainer)
+    fetches = attempt(find_fetches, timeline, trainer, suspensions)
     stacks = attempt(_stacks, timeline, trainer)
     waits = attempt(divide_waits, timeline, trainer, fetches)
-    waits, drawing = attempt.several(2, _drawing, timeline, trainer, fetches, waits, stacks)
+    waits, sampler_time = attempt.several(2, _sampler_time, timeline, trainer, fetches, waits, stacks)
     trainer = attempt(with_asked_samples, trainer, fetches, waits)
     capture = attempt(find_capture, trainer)
-    steps = attempt(find_steps, trainer, timeline.table("totals"), stops, warmup, capture=capture)
+    steps = attempt(find_steps, trainer, timeline.table("totals"), suspensions, warmup, capture=capture)
     work = attempt(find_work, timeline, trainer, steps, stacks)
-    threads_beside = attempt(find_threads_beside, timeline, trainer, steps)
+    concurrent_threads = attempt(find_concurrent_threads, timeline, trainer, steps)
     device = attempt(_device, trainer)
-    ledger = attempt(_ledger, timeline, trainer, steps, waits, stacks, work, threads_beside, device)
+    ledger = attempt(_ledger, timeline, trainer, steps, waits, stacks, work, concurrent_threads, device)
     even = attempt(at_usual_counts, ledger, trainer, steps)
     made_by_loader = attempt(find_made_by_loader, timeline, trainer, waits, steps)
     loader = attempt(find_loader, timeline, trainer)
@@ -145,9 +145,9 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     fetch_function, timed_fetches = attempt.several(2, _fetch_function, timeline, producers, trainer, made_by_loader)
     asked, wait_ns = attempt.several(2, _asked, waits, steps)
     filling = attempt(_filling, waits, steps)
-    trainer_cpu_ns = attempt(_cpu_per_step, timeline, trainer, steps, stops)
+    trainer_cpu_ns = attempt(_cpu_per_step, timeline, trainer, steps, suspensions)
     load = attempt(_load, timeline, steps, trainer, trainer_cpu_ns)
-    machine = attempt(find_machine, timeline, trainer, steps, stops, device)
+    machine = attempt(find_machine, timeline, trainer, steps, suspensions, device)
     demand = attempt(find_demand, timeline, trainer, fetches, steps, loader)
     found = Measurements(
         steps=steps,
@@ -163,12 +163,12 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         fetch_function=fetch_function,
         collate_function=attempt(find_collate_function, timeline, producers, loader),
         timed_fetches=timed_fetches,
-        held_delivery_share=attempt(_held_delivery_share, waits),
-        drawing=drawing,
+        held_transfer_share=attempt(_held_transfer_share, waits),
+        sampler_time=sampler_time,
         saves=attempt(find_saves, trainer, steps, ledger),
         fixed_cost=attempt(_fixed_cost, trainer, steps, ledger, load),
         load=load,
-        stopped=attempt(_stopped, stops, trainer),
+        stopped=attempt(_stopped, suspensions, trainer),
         trainer_cpu_ns=trainer_cpu_ns,
         delay_ns=attempt(_delay_ns, ledger, steps),
         cores=attempt(_cores_of_one, timeline, trainer, steps),
@@ -190,8 +190,8 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         files=attempt(_files, work, trainer, stacks),
         sharing=attempt(_sharing, timeline, trainer, steps, ledger, device),
         garbage=attempt(_garbage, timeline, trainer, steps, demand),
-        threads_beside=threads_beside,
-        prefetch_threads=attempt(find_prefetch_threads, timeline, trainer, steps, threads_beside),
+        concurrent_threads=concurrent_threads,
+        prefetch_threads=attempt(find_prefetch_threads, timeline, trainer, steps, concurrent_threads),
         pace_spread=attempt(_pace_spread, even, trainer, steps, fetches, waits),
     )
     return found.changed(faults=tuple(attempt.faults))
@@ -201,10 +201,12 @@ def _stacks(timeline: Timeline, trainer: Trainer) -> Stacks:
     return read_stacks(timeline, trainer.process, trainer.thread)
 
 
-def _drawing(timeline: Timeline, trainer: Trainer, fetches: Fetches, waits: WaitParts, stacks: Stacks) -> tuple[WaitParts, Drawing | None]:
+def _sampler_time(
+    timeline: Timeline, trainer: Trainer, fetches: Fetches, waits: WaitParts, stacks: Stacks
+) -> tuple[WaitParts, SamplerTime | None]:
     """The division of the waits, and what the loader's sampler does in them."""
-    waits, drawing = divide_drawing(timeline, trainer.process, waits, stacks)
-    return with_held_deliveries(timeline, trainer.process, fetches, waits), drawing
+    waits, sampler_time = divide_sampler_time(timeline, trainer.process, waits, stacks)
+    return with_held_transfers(timeline, trainer.process, fetches, waits), sampler_time
 
 
 def _ledger(
@@ -214,7 +216,7 @@ def _ledger(
     waits: WaitParts,
     stacks: Stacks,
     work: Work,
-    beside: ThreadsBeside,
+    beside: ConcurrentThreads,
     device: str,
 ) -> Ledger:
     gaps = work.gaps or work.gap_lines
@@ -238,7 +240,7 @@ def _ready(waits: WaitParts, asked: NDArray[np.bool_]) -> Floats:
     return waits.ready[asked]
 
 
-def _held_delivery_share(waits: WaitParts) -> float:
+def _held_transfer_share(waits: WaitParts) -> float:
     return waits.held_ns / max(float(waits.parts.sum()), 1.0)
 
 
@@ -260,8 +262,8 @@ def _fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, load: Load) -> F
     return find_fixed_cost(trainer, steps, ledger, busy=load.busy)
 
 
-def _stopped(stops: Stops, trainer: Trainer) -> tuple[int, float]:
-    return stops.within(int(trainer.update_end_ns[0]), int(trainer.update_end_ns[-1]))
+def _stopped(suspensions: Suspensions, trainer: Trainer) -> tuple[int, float]:
+    return suspensions.within(int(trainer.update_end_ns[0]), int(trainer.update_end_ns[-1]))
 
 
 def _delay_ns(ledger: Ledger, steps: Steps) -> Floats:
@@ -269,7 +271,7 @@ def _delay_ns(ledger: Ledger, steps: Steps) -> Floats:
 
 
 def _cores_of_one(timeline: Timeline, trainer: Trainer, steps: Steps) -> float | None:
-    return cores_of_one(timeline, trainer, _cores(trainer), trainings_beside(timeline, trainer.process, *steps.bounds_ns))
+    return cores_of_one(timeline, trainer, _cores(trainer), concurrent_trainings(timeline, trainer.process, *steps.bounds_ns))
 
 
 def _own_cost(timeline: Timeline, trainer: Trainer, steps: Steps, capture: Capture | None) -> OwnCost | None:
@@ -320,7 +322,7 @@ def _device(trainer: Trainer) -> str:
     return str(own or ("cuda" if notes["facts"].get("cuda_available") else "cpu"))
 
 
-def _cpu_per_step(timeline: Timeline, trainer: Trainer, steps: Steps, stops: Stops) -> float | None:
+def _cpu_per_step(timeline: Timeline, trainer: Trainer, steps: Steps, suspensions: Suspensions) -> float | None:
     marks = timeline.table("cpu_marks").filter(
         pl.col("process") == trainer.process,
         pl.col("thread") == trainer.thread,
@@ -330,6 +332,6 @@ def _cpu_per_step(timeline: Timeline, trainer: Trainer, steps: Steps, stops: Sto
     if marks.height < 2 or marks["time_ns"][0] == marks["time_ns"][-1]:
         return None
     first, last = marks.row(0, named=True), marks.row(-1, named=True)
-    _, stopped_s = stops.within(first["time_ns"], last["time_ns"])
+    _, stopped_s = suspensions.within(first["time_ns"], last["time_ns"])
     rate = (last["cpu_ns"] - first["cpu_ns"]) / (last["time_ns"] - first["time_ns"] - stopped_s * 1e9)
     return float(rate * steps.length_ns / steps.count)

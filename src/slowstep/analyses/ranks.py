@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps import Floats
-from slowstep.analyses.trainer import training_processes
+from slowstep.analyses.steps.steps import Floats
+from slowstep.analyses.steps.trainer import training_processes
 from slowstep.timeline.timeline import ProcessFacts, Timeline
 
 # A rank is called slower than another when being as fast would gain the job what the design calls a bottleneck (predicted >= 1.10): all
@@ -25,7 +25,7 @@ WAITS_SHARE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Training:
+class RankTraining:
     """One process that trains. `number` is its rank, or for a training of its own the next free number in the order of their starts."""
 
     number: int
@@ -40,10 +40,10 @@ class Training:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Roll:
+class RankSet:
     """Who trained and who was missing. All numbers of ranks are those of the job."""
 
-    trainings: tuple[Training, ...]
+    trainings: tuple[RankTraining, ...]
     repeated: int  # processes that were a rank before another took its place (a restarted job)
     missing: tuple[int, ...]  # ranks that should have been on this machine and were not recorded
     idle: tuple[int, ...]  # ranks that were recorded and never updated
@@ -51,7 +51,7 @@ class Roll:
     world_size: int
 
 
-def call_roll(timeline: Timeline) -> Roll:
+def collect_ranks(timeline: Timeline) -> RankSet:
     """Number the trainings of a recording, and find the ranks that are not among them."""
     updates = timeline.table("updates").group_by("process").len()
     steps = dict(zip(updates["process"].to_list(), updates["len"].to_list(), strict=True))
@@ -65,13 +65,13 @@ def call_roll(timeline: Timeline) -> Roll:
     following = max(of_rank, default=-1) + 1
     numbers = {process: rank for rank, process in of_rank.items()} | {process: following + i for i, process in enumerate(alone)}
     found = sorted(
-        (Training(number=n, process=p, facts=timeline.processes[p], steps=steps[p]) for p, n in numbers.items()), key=lambda t: t.number
+        (RankTraining(number=n, process=p, facts=timeline.processes[p], steps=steps[p]) for p, n in numbers.items()), key=lambda t: t.number
     )
     members = [facts for facts in timeline.processes if facts.rank is not None and facts.role == "trainer"]
     world_size = max((facts.world_size or 1 for facts in members), default=1)
     seen = {facts.rank for facts in members if facts.rank is not None}
     here = _expected_here(timeline, members, world_size)
-    return Roll(
+    return RankSet(
         trainings=tuple(found),
         repeated=len(training) - len(found),
         missing=tuple(sorted(here - seen)),

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from slowstep.analyses.trace.measure import Chosen
+from slowstep.analyses.measure_trace import Chosen
 from slowstep.cli.border import say
 from slowstep.cli.numbers import whole_number
 from slowstep.cli.progress import progress_on
@@ -29,8 +29,8 @@ from slowstep.workflow.analyze import analyze as analyze_paths
 from slowstep.workflow.export import export as export_by
 from slowstep.workflow.export import export_document, exporters
 from slowstep.workflow.given import Given, what_is_given
-from slowstep.workflow.trace_memory import events_within
-from slowstep.workflow.traces import Asked
+from slowstep.workflow.traces.trace_memory import events_within
+from slowstep.workflow.traces.traces import TraceRequest
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -110,11 +110,11 @@ def analyze(
 
     PATH is a recording (a folder that `slowstep run` made), a trace, a folder of them, or a report.json. Without it, the last run is shown.
     """
-    asked = Asked(step=_step(step), batch_size=batch_size)
+    asked = TraceRequest(step=_step(step), batch_size=batch_size)
     exporter = _exporter(export, export_to)
     check_json_target(json)
     given = what_is_given(paths or [])
-    changed = warmup is not None or rank is not None or asked != Asked()
+    changed = warmup is not None or rank is not None or asked != TraceRequest()
     needs_more = changed or (exporter is not None and exporter.write_document is None)
     if given.document is not None and not (given.is_benched and needs_more):
         if needs_more:

@@ -13,15 +13,15 @@ from typer.core import TyperGroup
 from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.prove_progress import tell_on
+from slowstep.cli.sandbox_options import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
 from slowstep.cli.terminated import cleaning_up
-from slowstep.cli.thrown_away import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
 from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.errors import INTERRUPTED_CODE, BadUsage, UnwritableOutput
 from slowstep.report.bench_terminal import KEPT
 from slowstep.report.json import dumps, show_and_write, write
 from slowstep.report.terminal import show
 from slowstep.workflow.bench import bench as bench_training
-from slowstep.workflow.bench_act import Asked, Measured, What
+from slowstep.workflow.bench_act import BenchMeasurements, BenchRequest, What
 from slowstep.workflow.bench_report import make_report
 
 
@@ -97,13 +97,13 @@ def compute(
 
 def _asked(
     what: What, words: list[str], budget: str, out: str | None, sandbox: str | None, seed: int | None, *, allow_writes: bool
-) -> Asked:
+) -> BenchRequest:
     check_can_measure(sandbox)
     seconds = parse_duration(budget, "--budget")
-    return Asked(what=what, words=tuple(words), budget_s=seconds, out=out, allow_writes=allow_writes, sandbox=sandbox, seed=seed)
+    return BenchRequest(what=what, words=tuple(words), budget_s=seconds, out=out, allow_writes=allow_writes, sandbox=sandbox, seed=seed)
 
 
-def _bench(asked: Asked, json: str | None) -> None:
+def _bench(asked: BenchRequest, json: str | None) -> None:
     check_json_target(json)
     with cleaning_up(), tell_on(sys.stderr) as tell:
         measured = bench_training(asked, os.environ, say=tell.say, phase=tell.phase)
@@ -117,7 +117,7 @@ def _bench(asked: Asked, json: str | None) -> None:
     raise typer.Exit(measured.code)
 
 
-def _report(measured: Measured, asked: Asked, json: str | None) -> None:
+def _report(measured: BenchMeasurements, asked: BenchRequest, json: str | None) -> None:
     report = make_report(measured, asked)
     keep(report)
     if json == "-":
@@ -136,7 +136,7 @@ def keep(report: Any) -> None:
         del report["run"]["recording"]
 
 
-def _say_failure(measured: Measured) -> None:
+def _say_failure(measured: BenchMeasurements) -> None:
     """What went wrong with the training itself, and the end of what it printed then."""
     ending = measured.ending
     if ending is not None and ending.exit_code:

@@ -10,7 +10,7 @@ import typer
 # What typer raises for a mistake in a command line. Of its errors only a child of these has a public name: typer carries its own click.
 WrongUse: Final[Any] = typer.BadParameter.__base__
 Mistake: Final[Any] = WrongUse.__base__
-# Two names that share fewer letters than this are no slip of the hand.
+# Two names that share fewer letters than this are no typo.
 _CLOSE: Final = 0.6
 
 

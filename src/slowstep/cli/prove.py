@@ -12,17 +12,17 @@ import typer
 from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.prove_progress import tell_on
+from slowstep.cli.sandbox_options import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
 from slowstep.cli.terminated import cleaning_up
-from slowstep.cli.thrown_away import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
 from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.errors import INTERRUPTED_CODE, BadUsage
-from slowstep.experiments.plan import parse_spec
-from slowstep.record.experiment.lever import Spec
+from slowstep.prove.stats.plan import parse_spec
+from slowstep.record.experiment.lever import LeverSpec
 from slowstep.record.launching.folder import kept_words
 from slowstep.report.json import dumps, show_and_write
 from slowstep.report.terminal import show
 from slowstep.workflow.act import Ended
-from slowstep.workflow.prove import Asked
+from slowstep.workflow.prove import ProveRequest
 from slowstep.workflow.prove import prove as prove_training
 
 _EXAMPLES: Final = """\b
@@ -63,7 +63,7 @@ def prove(
     """
     check_json_target(json)
     check_can_measure(sandbox)
-    asked = Asked(
+    asked = ProveRequest(
         words=tuple(command),
         levers=_specs(levers or [], everything=all_),
         everything=all_,
@@ -85,7 +85,7 @@ def prove(
     raise typer.Exit(ended.code)
 
 
-def _specs(texts: list[str], *, everything: bool) -> tuple[Spec, ...]:
+def _specs(texts: list[str], *, everything: bool) -> tuple[LeverSpec, ...]:
     names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
     if texts and everything:
         raise BadUsage("--levers and --all exclude each other: name levers, or try all of them.")

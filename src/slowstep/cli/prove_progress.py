@@ -23,10 +23,10 @@ def tell_on(stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> I
         with _bar(stream, clock) as tell:
             yield tell
     else:
-        yield Tell(say=lambda text: _print(stream, text), phase=_Lines(stream, clock).phase)
+        yield Tell(say=lambda text: _print(stream, text), phase=_PhaseLines(stream, clock).phase)
 
 
-class _Lines:
+class _PhaseLines:
     """A line where a phase begins, and one every few seconds in it."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float]) -> None:

@@ -17,9 +17,9 @@ from slowstep.cli.run_report import RunReport
 from slowstep.cli.user_command import Alone, UserCommand, check_json_target
 from slowstep.cli.verbose import Verbose
 from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
-from slowstep.experiments.known_levers import check, known_levers
-from slowstep.experiments.plan import parse_spec
-from slowstep.record.experiment.lever import Spec
+from slowstep.prove.known_levers import check, known_levers
+from slowstep.prove.stats.plan import parse_spec
+from slowstep.record.experiment.lever import LeverSpec
 from slowstep.record.launching.command import resolve_command
 from slowstep.record.launching.folder import holds_nothing, remove_folder
 from slowstep.record.launching.launch import RunOptions, launch
@@ -168,8 +168,8 @@ def _check_leaves_steps(steps: int | None, *, warmup: int | None, capture: tuple
         raise CommandNotStarted(f"{ends}: record more of them, or capture earlier ones.")
 
 
-def _levers(texts: list[str]) -> tuple[Spec, ...]:
-    # Whether one has a meaning in this training is found out there, and said in the report; a slip of the hand is said here.
+def _levers(texts: list[str]) -> tuple[LeverSpec, ...]:
+    # Whether one has a meaning in this training is found out there, and said in the report; a typo is said here.
     if not texts:
         return ()
     try:
@@ -182,7 +182,7 @@ def _levers(texts: list[str]) -> tuple[Spec, ...]:
     return specs
 
 
-def _check_spares_files(spec: Spec, harms: str | None) -> None:
+def _check_spares_files(spec: LeverSpec, harms: str | None) -> None:
     """Raises BadUsage for a lever that needs a sandbox: this run is the user's own, and has none."""
     if harms is not None:
         raise BadUsage(

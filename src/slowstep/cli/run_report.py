@@ -16,7 +16,7 @@ from slowstep.record.launching.folder import kept_words
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from slowstep.record.launching.witness import Seen
+    from slowstep.record.launching.witness import SeenProcess
 
 
 @dataclass(kw_only=True)
@@ -32,7 +32,7 @@ class RunReport:
     verbose: bool = False
     quiet: bool = False  # another launcher of the same job speaks: only the files in the recording are written
 
-    def show(self, folder: Path, seen: tuple[Seen, ...] = ()) -> None:
+    def show(self, folder: Path, seen: tuple[SeenProcess, ...] = ()) -> None:
         """Diagnose and print; a failure prints one line that says how to get the report later."""
         later = kept_words(str(folder))
         try:
@@ -52,7 +52,7 @@ class RunReport:
 
             self._say(f"slowstep: {describe(error, 'the diagnosis', folder)} {later}")
 
-    def _show(self, folder: Path, seen: tuple[Seen, ...]) -> None:
+    def _show(self, folder: Path, seen: tuple[SeenProcess, ...]) -> None:
         # Imported here, once the command has ended: these take a third of a second that a training would wait for.
         from slowstep.report.json import write
         from slowstep.workflow.diagnose import diagnose_all
@@ -91,7 +91,7 @@ class RunReport:
         say(text)
 
 
-def _describe(seen: tuple[Seen, ...]) -> str:
+def _describe(seen: tuple[SeenProcess, ...]) -> str:
     lines = ["", "Processes seen:"] if seen else []
     for process in seen:
         why = f"   <- {process.unreachable}" if process.unreachable else ""

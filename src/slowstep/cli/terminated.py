@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP while a training runs that is thrown away: what is left is removed first, then the process ends by the signal."""
+"""SIGTERM and SIGHUP while a sandboxed training runs: what is left is removed first, then the process ends by the signal."""
 
 from __future__ import annotations
 

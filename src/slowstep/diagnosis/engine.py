@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.unnamed import how_to_name, name_by_hand
 from slowstep.diagnosis.few_steps import is_provisional, provisional, why_provisional
 from slowstep.diagnosis.healthy import Doubt, more_blocked, not_healthy
 from slowstep.diagnosis.law import (
@@ -12,7 +13,7 @@ from slowstep.diagnosis.law import (
     WAITS_FOR_RANK,
     Answers,
     Diagnosis,
-    Next,
+    NextLimit,
     ask,
     is_bottleneck,
     larger_unknown,
@@ -23,7 +24,6 @@ from slowstep.diagnosis.law import (
     what_is_left,
 )
 from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.unnamed import how_to_name, name_by_hand
 from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, Verdict
 from slowstep.reasons import Wording
@@ -118,15 +118,15 @@ def _largest_stage(m: Measurements) -> str:
     return max(STAGES, key=m.ledger.share)
 
 
-def _next(m: Measurements, first: Judged) -> Next | None:
+def _next(m: Measurements, first: Judged) -> NextLimit | None:
     """The stage whose demand is B; the training thread's largest remaining stage where that is larger. None for an unknown gain."""
     if first.counterfactual is None:
         return None
     case = first.counterfactual.expected
     rest = float(m.step_ns.mean() - case.removed_ns.mean())
-    if case.beside_ns > rest:
+    if case.concurrent_ns > rest:
         blocked = m.demand.blocked_share is not None and m.demand.blocked_share > 0.5
-        return Next(stage="read" if blocked else "preprocess", predicted=MAKING_BATCHES(ns=case.beside_ns))
+        return NextLimit(stage="read" if blocked else "preprocess", predicted=MAKING_BATCHES(ns=case.concurrent_ns))
     stages = (*STAGES, UNATTRIBUTED)
     held = {stage: m.ledger.total(stage) / m.steps.count for stage in stages}
     claims = first.finding.claims
@@ -135,4 +135,4 @@ def _next(m: Measurements, first: Judged) -> Next | None:
     stage = max(STAGES, key=lambda s: left[s])
     ratio = first.counterfactual.samples_ratio
     samples = None if ratio == 1.0 else TIMES_THE_SAMPLES(ratio=ratio)
-    return Next(stage=stage, predicted=STAGE_LEFT(stage=stage, left_ns=left[stage], rest_ns=rest, samples=samples))
+    return NextLimit(stage=stage, predicted=STAGE_LEFT(stage=stage, left_ns=left[stage], rest_ns=rest, samples=samples))

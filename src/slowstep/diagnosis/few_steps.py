@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps import ENOUGH_STEPS, STEPS_AT_LEAST, WARMUP_AT_MOST_SHARE
+from slowstep.analyses.steps.steps import ENOUGH_STEPS, STEPS_AT_LEAST, WARMUP_AT_MOST_SHARE
 from slowstep.diagnosis.law import Answers
 from slowstep.diagnosis.rule import Judged
 from slowstep.part_words import part_in_words

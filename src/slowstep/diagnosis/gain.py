@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.analyses.chance import SEED
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps import Floats
+from slowstep.analyses.steps.chance import SEED
+from slowstep.analyses.steps.steps import Floats
 from slowstep.findings import Gain
 from slowstep.reasons import Reason, Wording
 
@@ -44,18 +44,18 @@ class Case:
     """
 
     removed_ns: Floats
-    beside_ns: float = 0.0
+    concurrent_ns: float = 0.0
     delay_share: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Counterfactual:
-    """What the world would be like: in words, as expected, at worse and at better."""
+    """What the world would be like: in words, as expected, pessimistic and optimistic."""
 
     assumes: str
     expected: Case
-    worse: Case
-    better: Case
+    pessimistic: Case
+    optimistic: Case
     # Samples per step after the fix / before (larger batches); 1 for all other fixes.
     samples_ratio: float = 1.0
 
@@ -63,14 +63,14 @@ class Counterfactual:
 def predict(m: Measurements, c: Counterfactual) -> Gain:
     """The gain of a counterfactual, as a factor of throughput.
 
-    None where nothing would be left of a step as expected; where that is so only at better, the interval has no upper end.
+    None where nothing would be left of a step as expected; where that is so only optimistically, the interval has no upper end.
     """
     t, r = (np.asarray([per_step.mean()]) for per_step in (m.step_ns, c.expected.removed_ns))
     expected = _factor(float(_shares_left(t, c.expected, r, c.samples_ratio)[0]))
     if math.isinf(expected):
         return unknown_gain(c.assumes, because=NOTHING_LEFT_OF_STEP())
     drawn = _drawn(m)
-    clocks = (clock for case in (c.expected, c.worse, c.better) for clock in _clocks(m, case))
+    clocks = (clock for case in (c.expected, c.pessimistic, c.optimistic) for clock in _clocks(m, case))
     left = [_shares_left(drawn.means(step), case, drawn.means(case.removed_ns), c.samples_ratio) for step, case in clocks]
     low = min(_factor(float(np.percentile(shares, 95))) for shares in left)
     high = max(_factor(float(np.percentile(shares, 5))) for shares in left)
@@ -107,7 +107,7 @@ def share_queued(queued_ns: Floats, removed_ns: Floats) -> float:
 
 def _shares_left(t: Floats, case: Case, r: Floats, samples_ratio: float) -> Floats:
     """max(T - r, B) / T, per sample, of means of T and r: 0 where nothing is left."""
-    left = np.maximum(t - r, case.beside_ns)
+    left = np.maximum(t - r, case.concurrent_ns)
     # Differences of long sums are never exactly 0.
     left = np.where(left < NOTHING_NS, 0.0, left)
     return np.divide(left, samples_ratio * t, out=np.full_like(t, 1 / samples_ratio), where=t > 0)

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slowstep.analyses.gaps import FORWARD
+from slowstep.analyses.after_update.gaps import FORWARD
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
+from slowstep.diagnosis.evidence.trainer_side import blocked_inside
+from slowstep.diagnosis.evidence.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
 from slowstep.diagnosis.law import (
     ALL_TOGETHER,
@@ -25,12 +28,9 @@ from slowstep.diagnosis.law import (
     rules,
 )
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, threads
-from slowstep.diagnosis.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.rule import CLAIM, Judged
-from slowstep.diagnosis.trainer_side import blocked_inside
-from slowstep.diagnosis.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand
 from slowstep.findings import Finding, NotJudged
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.part_words import part_in_words, part_name_and_place
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason, Value, Wording
@@ -181,7 +181,7 @@ def _unseen(m: Measurements) -> Doubt | None:
     if shared >= HEALTHY_SHARING and m.sharing.apart:
         return Doubt(SHARING_WITH_OTHERS(share=shared, own_ns=float(m.sharing.own_ns.mean())))
     if shared >= HEALTHY_SHARING:
-        advice = f"try fewer, larger exchanges: accumulate gradients, {m.words.write({Change.ACCUMULATE: ...})}"
+        advice = f"try fewer, larger exchanges: accumulate gradients, {m.words.write({Remedy.ACCUMULATE: ...})}"
         return by_hand(OVERLAP_NOT_KNOWN, advice, share=shared)
     before = m.before_update
     if before is not None and before.share >= HEALTHY_UNATTRIBUTED:
@@ -348,8 +348,8 @@ def combined_gain(m: Measurements, leading: list[Judged]) -> float:
     if not plain:
         return max(resized, default=1.0)
     removed = np.sum([c.expected.removed_ns for c in plain], axis=0)
-    case = Case(removed_ns=removed, beside_ns=min(c.expected.beside_ns for c in plain))
-    everything = Counterfactual(assumes="all findings fixed", expected=case, worse=case, better=case)
+    case = Case(removed_ns=removed, concurrent_ns=min(c.expected.concurrent_ns for c in plain))
+    everything = Counterfactual(assumes="all findings fixed", expected=case, pessimistic=case, optimistic=case)
     return max([_predicted(m, everything), *resized])
 
 

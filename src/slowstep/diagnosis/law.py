@@ -40,7 +40,7 @@ WAITS_FOR_RANK = Wording(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Next:
+class NextLimit:
     """What binds once the first finding is fixed: a stage, and what its demand is."""
 
     stage: str
@@ -54,7 +54,7 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     not_judged: tuple[NotJudged, ...]
     verdict: Verdict
-    next: Next | None
+    next: NextLimit | None
     telling: str | None = None  # the lever that would tell what leaves the verdict undetermined
     change: str | None = None  # what has to be done by hand before another run of the same command can tell it
     faults: tuple[Fault, ...] = ()  # errors of slowstep's own in judging

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from slowstep.analyses.importable import import_name
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.python.importable import import_name
 from slowstep.findings import Fix
 from slowstep.parts import Part, PartKind
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.gain import Counterfactual
 from slowstep.findings import Finding, NotJudged
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from slowstep.analyses.trace.clocks import REMEDY as CLOCKS_REMEDY
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.whole_steps import COPY_AGAIN, WORK_LOST
+from slowstep.analyses.device.clocks import REMEDY as CLOCKS_REMEDY
+from slowstep.analyses.steps.whole_steps import COPY_AGAIN, WORK_LOST
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.trace_side import to_mark_steps
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
-from slowstep.diagnosis.trace_side import to_mark_steps
 from slowstep.reasons import Reason, Wording
 from slowstep.stages import UNATTRIBUTED
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.trace_side import ALL_STEPS, for_framework
 from slowstep.diagnosis.law import (
     ALL_TOGETHER,
     BOTTLENECK_PREDICTED,
@@ -19,7 +20,7 @@ from slowstep.diagnosis.law import (
     UNJUDGED_STAGE,
     Answers,
     Diagnosis,
-    Next,
+    NextLimit,
     ask,
     is_bottleneck,
     larger_unknown,
@@ -31,7 +32,6 @@ from slowstep.diagnosis.law import (
 )
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trace_doubts import doubt
-from slowstep.diagnosis.trace_side import ALL_STEPS, for_framework
 from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.reasons import Reason, Wording
@@ -104,13 +104,13 @@ def _by_recording(m: TraceMeasurements, gainless: list[Finding]) -> tuple[NotJud
     share = m.recording_share
     unclaimed = []
     for finding in gainless:
-        if share is not None and _at_better(finding) >= BOTTLENECK_PREDICTED:
+        if share is not None and _optimistic(finding) >= BOTTLENECK_PREDICTED:
             reason = BY_RECORDING(title=finding.title, low=share[0], high=share[1])
             unclaimed.append(NotJudged(rule=finding.rule, reason=reason))
     return tuple(unclaimed)
 
 
-def _at_better(finding: Finding) -> float:
+def _optimistic(finding: Finding) -> float:
     """The gain at most; infinite where a known one has no upper end."""
     gain = finding.gain
     return (0.0 if gain.predicted is None else math.inf) if gain.high is None else gain.high
@@ -224,7 +224,7 @@ def combined_gain(leading: list[Judged]) -> float:
     return math.inf if removed >= 1 else 1 / (1 - removed)
 
 
-def _next(m: TraceMeasurements, first: Finding) -> Next | None:
+def _next(m: TraceMeasurements, first: Finding) -> NextLimit | None:
     """The largest stage once the first finding's part has gone.
 
     None where that is not known: without a gain, without steps, and where more of the time has no known cause than the stage holds.
@@ -240,4 +240,4 @@ def _next(m: TraceMeasurements, first: Finding) -> Next | None:
         return None
     step_ns = m.window_ns / max(len(m.step_ns), 1)
     predicted = STAGE_LEFT(stage=stage, left_ns=left[stage] * step_ns, rest_ns=(1 - removed) * step_ns, samples=None)
-    return Next(stage=stage, predicted=predicted)
+    return NextLimit(stage=stage, predicted=predicted)

@@ -1,6 +1,6 @@
 """Predicted gains of fixes seen in a profiler's trace: steps as they were by steps replayed with one thing changed.
 
-The steps that were replayed (see `slowstep.analyses.trace.replay`) stand for the window: of more steps than were replayed, the slowest
+The steps that were replayed (see `slowstep.analyses.replay.replay`) stand for the window: of more steps than were replayed, the slowest
 stands for itself and the others for all the rest. The interval takes in the worse and the better case of what a scenario assumes, the
 spread over the replayed steps, what two runs of one training differ by (`gain.RUN_TO_RUN`), and what recording the trace may have cost:
 a gain is predicted for the training without a profiler.
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.chance import SEED
-from slowstep.analyses.steps import Floats
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
-from slowstep.analyses.trace.scenarios import SCENARIOS
+from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
+from slowstep.analyses.replay.scenarios import SCENARIOS
+from slowstep.analyses.steps.chance import SEED
+from slowstep.analyses.steps.steps import Floats
+from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.gain import RESAMPLES, RUN_TO_RUN, unknown_gain
 from slowstep.findings import Gain
 from slowstep.reasons import Reason, Wording

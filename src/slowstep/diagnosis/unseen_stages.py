@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.diagnosis.trace_side import no_device
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.trace_side import no_device
 
 # A trace of the training process tells no reading from preprocessing: all waiting for input stands as `preprocess`.
 NEVER_SEEN: Final = ("read",)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from slowstep.analyses.captures import Capture
-from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.steps.captures import Capture
+from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.recording import part_row
 from slowstep.document.report import HealthRow, LedgerRow

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from slowstep.analyses.functions import shown
-from slowstep.analyses.loader_changes import LoaderChange
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.phases import Elsewhere
-from slowstep.analyses.steps import Steps
-from slowstep.analyses.trainer import Trainer
+from slowstep.analyses.python.functions import shown
+from slowstep.analyses.steps.loader_changes import LoaderChange
+from slowstep.analyses.steps.phases import Elsewhere
+from slowstep.analyses.steps.steps import Steps
+from slowstep.analyses.steps.trainer import Trainer
+from slowstep.diagnosis.evidence.unnamed import RECORD_ALONE
 from slowstep.diagnosis.gain import PACE_DEVIATIONS
-from slowstep.diagnosis.unnamed import RECORD_ALONE
 from slowstep.health import Health
 from slowstep.units import format_count, format_share
 

@@ -14,9 +14,9 @@ FAULTS = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL")
 def ending_note(timeline: Timeline) -> str | None:
     """A sentence for the report; None where the command ended well, still runs, or was ended by an experiment."""
     run = timeline.run
-    if run.stop_signals and not run.was_thrown_away:
+    if run.stop_signals and not run.was_sandboxed:
         return _stopped(run.stop_signals)
-    if not run.exit_code or run.was_thrown_away:
+    if not run.exit_code or run.was_sandboxed:
         return None
     by = _interrupted_by(timeline) if run.killer is None else None
     how = "ended" if by is None else f"was interrupted ({by}) and ended"

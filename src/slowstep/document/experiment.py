@@ -11,16 +11,16 @@ from slowstep.diagnosis.law import BOTTLENECK_PREDICTED, Diagnosis
 from slowstep.document.recording import finding_row
 from slowstep.document.report import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow, MeasuredRow
 from slowstep.document.sections import ExperimentSection
-from slowstep.experiments.choose import Choice, Untried
-from slowstep.experiments.experiment import SCRIPT_ENDED, Experiment
-from slowstep.experiments.intervals import Interval
-from slowstep.experiments.judging import WORTH
-from slowstep.experiments.known_levers import known_levers
-from slowstep.experiments.lever_faults import GIVEN_UP, Fault
-from slowstep.experiments.recorded import Recorded
-from slowstep.experiments.repeated import Repeated
-from slowstep.experiments.results import Result, Results, find_results, verdict_on_bound
-from slowstep.experiments.stats import Estimate
+from slowstep.prove.choose import Choice, Untried
+from slowstep.prove.experiment import SCRIPT_ENDED, Experiment
+from slowstep.prove.known_levers import known_levers
+from slowstep.prove.lever_faults import GIVEN_UP, LeverFault
+from slowstep.prove.recorded import Recorded
+from slowstep.prove.results import ExperimentResults, Result, find_results, verdict_on_bound
+from slowstep.prove.stats.estimates import Estimate
+from slowstep.prove.stats.intervals import Interval
+from slowstep.prove.stats.judging import WORTH
+from slowstep.prove.stats.repeated import RepeatedRuns
 from slowstep.reasons import Reason, Wording
 from slowstep.record.experiment.lever import NUMERICS
 from slowstep.units import format_count, format_share
@@ -80,7 +80,7 @@ def experiment_section(experiment: Experiment, recorded: Recorded | None, diagno
     )
 
 
-def _results(experiment: Experiment, recorded: Recorded | None, findings: Mapping[str, Any]) -> Results | None:
+def _results(experiment: Experiment, recorded: Recorded | None, findings: Mapping[str, Any]) -> ExperimentResults | None:
     if recorded is None or len(recorded.plan.arms) != len(experiment.choices) + 2:
         return None
     return find_results(
@@ -138,13 +138,13 @@ def _of_blocks(found: Estimate) -> Any:
     }
 
 
-def _of_runs(found: Repeated) -> Any:
+def _of_runs(found: RepeatedRuns) -> Any:
     wall = _interval(found.log_ratio.interval())
     throughput = None if found.throughputs is None else asdict(found.throughputs)
     return {"how": "re-runs", "wall": wall, "used": "wall", "rounds": found.rounds, "steps": found.steps, "throughput": throughput}
 
 
-def _control_row(results: Results) -> ExperimentRow:
+def _control_row(results: ExperimentResults) -> ExperimentRow:
     control = results.control
     assert control is not None
     return {
@@ -198,7 +198,7 @@ def _with_faults(rows: list[ExperimentRow], experiment: Experiment, findings: Ma
     return [*rows, *found.values()]
 
 
-def _fault_row(fault: Fault, findings: Mapping[str, Any]) -> ExperimentRow:
+def _fault_row(fault: LeverFault, findings: Mapping[str, Any]) -> ExperimentRow:
     choice = fault.choice
     row: ExperimentRow = {**_choice_row(choice, findings), "state": "failed", "reason": fault.reason}
     return row | {"verdict": NOT_FINITE} if fault.spoils else row
@@ -238,7 +238,7 @@ def _largest_proof(rows: list[ExperimentRow]) -> Reason | None:
     return PROVED_UNPREDICTED(rule=rule)
 
 
-def _facts(experiment: Experiment, recorded: Recorded | None, results: Results | None) -> ExperimentFacts:
+def _facts(experiment: Experiment, recorded: Recorded | None, results: ExperimentResults | None) -> ExperimentFacts:
     place = experiment.place
     reached = None if results is None else results.reached
     return {
@@ -269,7 +269,7 @@ def _options(experiment: Experiment, rows: Sequence[ExperimentRow]) -> tuple[str
     return ("--levers", ",".join(left)) if left else ()
 
 
-def _distrust(results: Results) -> str | None:
+def _distrust(results: ExperimentResults) -> str | None:
     """Why the gains are not to be trusted, as a clause; None where nothing was seen against them."""
     reasons = []
     if results.control_holds is False:
@@ -282,7 +282,7 @@ def _distrust(results: Results) -> str | None:
     return "; ".join(reasons) or None
 
 
-def _doubts(experiment: Experiment, results: Results | None) -> list[HealthRow]:
+def _doubts(experiment: Experiment, results: ExperimentResults | None) -> list[HealthRow]:
     found: list[HealthRow] = []
 
     def add(name: str, severity: Any, remedy: str) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.ranks import Roll, Training
-from slowstep.analyses.sharing import STAGE as SHARING
+from slowstep.analyses.ranks import RankSet, RankTraining
+from slowstep.analyses.sharing.sharing import STAGE as SHARING
 from slowstep.diagnosis.healthy import HEALTHY_SHARING
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.report import HealthRow, RankRow
@@ -27,7 +27,7 @@ LAUNCHER_FOLDER = re.compile(r"-rank(\d+)-\d+\Z")
 def rank_sections(
     sections: Mapping[int, Sections],
     measured: Mapping[int, Measurements],
-    roll: Roll,
+    rank_set: RankSet,
     *,
     timeline: Timeline,
     folder: Path,
@@ -36,13 +36,13 @@ def rank_sections(
 ) -> dict[int, RankSection]:
     """For every report: which rank it is of, how all ranks did, and which are missing. Of a lone training it says nothing of ranks."""
     launchers = {number: tuple(_launchers(timeline, folder, measured[number])) for number in sections}
-    if not is_job(roll):
+    if not is_job(rank_set):
         return {number: RankSection(health=launchers[number]) for number in sections}
-    by_number = {training.number: training for training in roll.trainings}
+    by_number = {training.number: training for training in rank_set.trainings}
     rows = [_row(by_number[number], measured[number], sections[number], files[number]) for number in sections]
     rows += [_unmeasured_row(by_number[number]) for number in unmeasured]
     rows.sort(key=lambda row: row["number"])
-    notes, absences = tuple(_notes(measured, roll)), _absences(roll, unmeasured)
+    notes, absences = tuple(_notes(measured, rank_set)), _absences(rank_set, unmeasured)
     found = {}
     for number in sections:
         training = by_number[number]
@@ -51,16 +51,16 @@ def rank_sections(
             "training": number,
             "pid": training.facts.pid,
             "rank_rows": rows,
-            "trainings": len(roll.trainings),
+            "trainings": len(rank_set.trainings),
             "all_samples_per_s": _sum_of(sections, by_number, of_job=training.is_rank) if len(sections) > 1 else None,
         }
         found[number] = RankSection(run=run, notes=notes, health=(*launchers[number], *absences))
     return found
 
 
-def is_job(roll: Roll) -> bool:
+def is_job(rank_set: RankSet) -> bool:
     """Whether there is more to be told of than one training alone."""
-    return len(roll.trainings) > 1 or roll.world_size > 1
+    return len(rank_set.trainings) > 1 or rank_set.world_size > 1
 
 
 def waits_for(diagnosis: Diagnosis, folder: Path, m: Measurements) -> int | Path | None:
@@ -70,7 +70,7 @@ def waits_for(diagnosis: Diagnosis, folder: Path, m: Measurements) -> int | Path
     return _other_launcher(folder, m) if diagnosis.verdict.state == "undetermined" else None
 
 
-def _row(training: Training, m: Measurements, sections: Sections, file: str) -> RankRow:
+def _row(training: RankTraining, m: Measurements, sections: Sections, file: str) -> RankRow:
     seen = m.sharing.seen or m.sharing.ranks == 1
     own_ms = float(m.sharing.own_ns.mean()) / 1e6 if seen else None
     row = rank_row(sections, report=file, step_ms=float(m.step_ns.mean()) / 1e6, own_ms=own_ms)
@@ -93,7 +93,7 @@ def rank_row(sections: Sections, *, report: str, step_ms: float | None, own_ms: 
     }
 
 
-def _unmeasured_row(training: Training) -> RankRow:
+def _unmeasured_row(training: RankTraining) -> RankRow:
     return {
         "number": training.number,
         "rank": training.facts.rank,
@@ -109,7 +109,7 @@ def _unmeasured_row(training: Training) -> RankRow:
     }
 
 
-def _sum_of(sections: Mapping[int, Sections], by_number: Mapping[int, Training], *, of_job: bool) -> float | None:
+def _sum_of(sections: Mapping[int, Sections], by_number: Mapping[int, RankTraining], *, of_job: bool) -> float | None:
     """Samples/s of all recorded ranks of the job; None where one is unknown, and for trainings of their own, which are no job."""
     speeds = [each.throughput["samples_per_s"] for number, each in sections.items() if by_number[number].is_rank]
     if not of_job or len(speeds) < 2 or None in speeds:
@@ -117,7 +117,7 @@ def _sum_of(sections: Mapping[int, Sections], by_number: Mapping[int, Training],
     return float(sum(cast("list[float]", speeds)))
 
 
-def _notes(measured: Mapping[int, Measurements], roll: Roll) -> list[str]:
+def _notes(measured: Mapping[int, Measurements], rank_set: RankSet) -> list[str]:
     notes = []
     waiting = {number: float(m.sharing.own_ns.mean()) for number, m in measured.items() if m.sharing.slower}
     if waiting:
@@ -125,12 +125,12 @@ def _notes(measured: Mapping[int, Measurements], roll: Roll) -> list[str]:
         slowest, own_ns = measured[fastest].sharing.slower or (0, 0.0)
         others = f"its own work takes {own_ns / 1e6:.1f} ms per step, that of rank {fastest} only {waiting[fastest] / 1e6:.1f} ms"
         notes.append(f"rank {slowest} sets the pace of the job: {others}")
-    if roll.world_size > 1:
+    if rank_set.world_size > 1:
         notes.append(JUDGED_SINGLY)
     return notes
 
 
-def _absences(roll: Roll, unmeasured: Mapping[int, str]) -> list[HealthRow]:
+def _absences(rank_set: RankSet, unmeasured: Mapping[int, str]) -> list[HealthRow]:
     """Ranks that are not in the table, and why."""
     rows: list[HealthRow] = []
 
@@ -138,15 +138,22 @@ def _absences(roll: Roll, unmeasured: Mapping[int, str]) -> list[HealthRow]:
         if count:
             rows.append({"name": name, "severity": severity, "count": count, "remedy": remedy})
 
-    size = roll.world_size
-    missing, idle = _listed(roll.missing), _listed(roll.idle)
-    here = "of those on this machine " if roll.elsewhere else ""
-    add("missing-ranks", "notice", len(roll.missing), f"of {size} ranks {here}{missing} left no recording: see how their processes started")
-    add("idle-ranks", "notice", len(roll.idle), f"{idle} joined the process group and never called an optimizer")
+    size = rank_set.world_size
+    missing, idle = _listed(rank_set.missing), _listed(rank_set.idle)
+    here = "of those on this machine " if rank_set.elsewhere else ""
+    add(
+        "missing-ranks",
+        "notice",
+        len(rank_set.missing),
+        f"of {size} ranks {here}{missing} left no recording: see how their processes started",
+    )
+    add("idle-ranks", "notice", len(rank_set.idle), f"{idle} joined the process group and never called an optimizer")
     short = list(unmeasured)
     add("short-trainings", "notice", len(short), f"{_listed(short)}: too few steps were recorded for a report")
-    add("earlier-attempts", "info", roll.repeated, "processes whose rank another one took over later: a restarted job; not in the table")
-    add("ranks-elsewhere", "info", roll.elsewhere, "they run on other machines or under launchers of their own, and are recorded there")
+    add(
+        "earlier-attempts", "info", rank_set.repeated, "processes whose rank another one took over later: a restarted job; not in the table"
+    )
+    add("ranks-elsewhere", "info", rank_set.elsewhere, "they run on other machines or under launchers of their own, and are recorded there")
     return rows
 
 

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from slowstep.analyses.ledger import Ledger
+from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.machine.own_cost import OwnCost
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.over_time import Event
-from slowstep.analyses.own_cost import OwnCost
-from slowstep.analyses.phases import Training
+from slowstep.analyses.over_time.over_time import OccasionalEvent
+from slowstep.analyses.steps.phases import TrainingInTurn
 from slowstep.diagnosis.few_steps import is_provisional
 from slowstep.diagnosis.gain import speed_interval
 from slowstep.diagnosis.law import Diagnosis
@@ -32,7 +32,7 @@ from slowstep.document.report import (
     PartRow,
     Periodic,
     Run,
-    StartupPart,
+    StartupPartRow,
     Throughput,
     bare_run,
 )
@@ -157,7 +157,7 @@ def _seconds(begin_ns: int | None, end_ns: int | None) -> float | None:
     return (end_ns - begin_ns) / 1e9 if begin_ns and end_ns and end_ns >= begin_ns else None
 
 
-def _in_turn(training: Training) -> InTurn:
+def _in_turn(training: TrainingInTurn) -> InTurn:
     seconds = training.length_ns / 1e9
     known = training.samples is not None and seconds > 0
     rate = cast(int, training.samples) / seconds if known else None
@@ -171,7 +171,7 @@ def _framework(torch: str | None, words: Words) -> str:
 
 
 def _stopped(m: Measurements) -> str | None:
-    """That the process stood still for a while, which is no part of the ledger."""
+    """That the process was suspended for a while, which is no part of the ledger."""
     times, seconds = m.stopped
     if not times:
         return None
@@ -194,7 +194,7 @@ def _session(timeline: Timeline, m: Measurements) -> str | None:
     return f"{text}; of several cells or commands that trained, the one with most updates is reported ({here}; {others} in others)"
 
 
-def _startup(m: Measurements) -> list[StartupPart] | None:
+def _startup(m: Measurements) -> list[StartupPartRow] | None:
     found = m.over_time.startup
     return None if found is None else [{"name": part.name, "s": part.ns / 1e9} for part in found.parts]
 
@@ -209,7 +209,7 @@ def _periodic(m: Measurements) -> list[Periodic]:
     return sorted(rows, key=lambda row: -row["share"])
 
 
-def _event_name(event: Event) -> str:
+def _event_name(event: OccasionalEvent) -> str:
     if event.name is not None:
         return event.name
     return "something unnamed" if event.part.stage == UNATTRIBUTED else part_in_words(event.part)

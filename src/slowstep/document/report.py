@@ -14,7 +14,7 @@ SCHEMA: Final = "slowstep/report/1"
 SUM_TOLERANCE: Final = 1e-4
 
 
-class StartupPart(TypedDict):
+class StartupPartRow(TypedDict):
     """A part of the time between the start of the command and the first update, in seconds."""
 
     name: str
@@ -114,7 +114,7 @@ class Run(TypedDict):
     warmup_steps: int | None
     provisional: NotRequired[bool]
     """Whether the window holds too few steps for a verdict: ledger and findings are of what there is, and claim no gain."""
-    startup: NotRequired[list[StartupPart] | None]
+    startup: NotRequired[list[StartupPartRow] | None]
     """The start-up's parts, in the order in which they come; None where the start is not known."""
     periodic: NotRequired[list[Periodic]]
     """What is not in every step: validation, checkpoints, epoch changes, and what was found by its period alone."""
@@ -326,8 +326,8 @@ class ThroughputsRow(TypedDict):
 class ExperimentRow(TypedDict):
     """A lever that was tried, the control, or a finding that no lever tries.
 
-    `role` says what its gain is of (`experiments/choose.py`, and `control`, `none`); `gain` is `wall` or `corrected`, as `used` says and
-    for the reason `why`; its high end is without what the lever has left of what it takes away (`experiments/kept.py`). `held_back` is why
+    `role` says what its gain is of (`prove/choose.py`, and `control`, `none`); `gain` is `wall` or `corrected`, as `used` says and
+    for the reason `why`; its high end is without what the lever has left of what it takes away (`prove/stats/kept.py`). `held_back` is why
     a gain that is seen to be small refutes nothing: others had the cores that the lever asks for ("load"), what it changes came in too few
     blocks ("seldom"), it may shorten steps that were counted as if it did not ("long steps"), or it leaves so much of what it is to take
     away that the fix may gain more ("kept"); `reason` says it in words. `below` is the share under which gains could not be told from none,

@@ -10,8 +10,8 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import COLUMNS, part_of
+from slowstep.analyses.events.parts import COLUMNS, part_of
+from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.unseen_stages import unseen_stages
 from slowstep.document.recording import SMALLEST_SHARE, health_row, part_row

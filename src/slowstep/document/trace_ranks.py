@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from slowstep.analyses.trace.ranks import Pace
+from slowstep.analyses.late_ranks import RankSteps
 from slowstep.document.ranks import rank_row
 from slowstep.document.report import HealthRow, RankRow
 from slowstep.document.sections import RankSection, Sections
@@ -26,7 +26,7 @@ class Rank:
     told: bool
     facts: TraceFacts
     sections: Sections
-    pace: Pace | None  # None where its steps cannot be held against other ranks'
+    pace: RankSteps | None  # None where its steps cannot be held against other ranks'
     path: Path
     pid: int  # of the training process; 0 where the trace does not say
     marked: frozenset[int] = frozenset()  # the numbers of the steps that it marks

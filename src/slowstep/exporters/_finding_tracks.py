@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.trace.device_work import busiest_device
-from slowstep.analyses.trace.operators import mostly_on_host
-from slowstep.analyses.trace.parts import KERNELS, is_part
-from slowstep.analyses.trace.unions import merged
-from slowstep.diagnosis.kernel_side import UNKNOWN
+from slowstep.analyses.device.operators import mostly_on_host
+from slowstep.analyses.events.device_work import busiest_device
+from slowstep.analyses.events.parts import KERNELS, is_part
+from slowstep.analyses.events.unions import merged
+from slowstep.diagnosis.evidence.kernel_side import UNKNOWN
 from slowstep.diagnosis.rules.allocator_churn import ALLOCATES, ASYNC
 from slowstep.diagnosis.rules.recompilation import WHAT as COMPILING
 from slowstep.findings import Finding

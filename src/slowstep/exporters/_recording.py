@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from slowstep.analyses.events.parts import COLUMNS, rows_of
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.trace.parts import COLUMNS, rows_of
 from slowstep.exporters._trace_events import OWN_PID, first_of_all, named
 from slowstep.timeline.timeline import Timeline
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import polars as pl
 
+from slowstep.analyses.events.parts import COLUMNS, part_of
+from slowstep.analyses.ledger.instants import find_stretches
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.trace.parts import COLUMNS, part_of
-from slowstep.analyses.trace.stretches import find_stretches
 from slowstep.exporters._exporter import Exporter
 from slowstep.exporters._finding_tracks import finding_track
 from slowstep.exporters._recording import recording_events, recording_names

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 
-class Change(Enum):
+class Remedy(Enum):
     """What rules ask to be changed; each framework has an argument of its own for it, or none."""
 
     WORKERS = "worker processes of the loader"
@@ -68,12 +68,12 @@ class Words:
 
     name: str
     title: str
-    arguments: Mapping[Change, Argument | str]
+    arguments: Mapping[Remedy, Argument | str]
     loop: re.Pattern[str] | None = None
     marks: re.Pattern[str] | None = None
     beneath: bool = False
     places: Mapping[str, str] = field(default_factory=dict)
-    lacks: frozenset[Change] = frozenset()
+    lacks: frozenset[Remedy] = frozenset()
     rests_on: Words | None = None
 
     @property
@@ -81,18 +81,18 @@ class Words:
         """Whether the training loop is the framework's, and no script's."""
         return self.loop is not None and not self.beneath
 
-    def find(self, change: Change) -> Argument | str | None:
+    def find(self, change: Remedy) -> Argument | str | None:
         """The argument that makes a change, or a phrase where that is no argument; None where there is no one word for it."""
         found = self.arguments.get(change)
         if found is not None or self.rests_on is None or change in self.lacks:
             return found
         return self.rests_on.find(change)
 
-    def has(self, *changes: Change) -> bool:
+    def has(self, *changes: Remedy) -> bool:
         """Whether there are words for all of the changes."""
         return all(self.find(change) is not None for change in changes)
 
-    def write(self, changes: Mapping[Change, object], *, kind: str = "") -> str:
+    def write(self, changes: Mapping[Remedy, object], *, kind: str = "") -> str:
         """The changes as a script makes them, those without a word left out: "DataLoader(..., num_workers=2, persistent_workers=True)".
 
         The values are the arguments'; an ellipsis stands for one that is not known, or the user's to choose.
@@ -107,7 +107,7 @@ class Words:
                 calls[found] = []
         return " and ".join(self._call(call, arguments, kind) if arguments else call for call, arguments in calls.items())
 
-    def name_of(self, change: Change) -> str | None:
+    def name_of(self, change: Remedy) -> str | None:
         """What the argument itself is called; None where there is none."""
         found = self.find(change)
         return found.name if isinstance(found, Argument) else None

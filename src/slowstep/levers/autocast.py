@@ -22,13 +22,46 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from slowstep.levers._forward import Forward
-from slowstep.levers._precision import in_float32
-from slowstep.record.experiment.lever import NUMERICS, Change, Lever, NotApplicable, Spec
+from slowstep.levers._calls.forward import Forward
+from slowstep.record.experiment.lever import NUMERICS, Change, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 from slowstep.record.steps.by_hand import ByHand
 from slowstep.record.steps.parameters import describe_parameters, describe_trained
 from slowstep.record.timing.compiled import has_compiled
+
+_DEEPEST: Final = 6
+
+
+def in_float32(result: Any, depth: int = 0) -> Any:
+    """The same tensors, lists, tuples and mappings, with 16-bit numbers widened; anything else as it is."""
+    torch: Any = sys.modules["torch"]
+    if isinstance(result, torch.Tensor):
+        return result.float() if result.dtype in (torch.bfloat16, torch.float16) else result
+    if depth >= _DEEPEST:
+        return result
+    if isinstance(result, dict):
+        return _mapping(result, depth)
+    if isinstance(result, (list, tuple)):
+        return _sequence(result, depth)
+    return result
+
+
+def _sequence(result: Any, depth: int) -> Any:
+    wide = [in_float32(part, depth + 1) for part in result]
+    if all(new is old for new, old in zip(wide, result, strict=True)):
+        return result
+    # A named tuple takes its fields one by one.
+    return type(result)(*wide) if hasattr(result, "_fields") else type(result)(wide)
+
+
+def _mapping(result: dict[Any, Any], depth: int) -> Any:
+    # Changed in its place: outputs of transformers are data classes as well, and know how they are assigned to.
+    for key, value in list(result.items()):
+        wide = in_float32(value, depth + 1)
+        if wide is not value:
+            result[key] = wide
+    return result
+
 
 _DTYPES: Final = {"bf16": "bfloat16", "fp16": "float16"}
 
@@ -106,14 +139,14 @@ class Autocast(Change):
             context.__exit__(None, None, None)
 
 
-def _read(spec: Spec) -> str:
+def _read(spec: LeverSpec) -> str:
     value = spec.value or "bf16"
     if value not in _DTYPES:
         raise ValueError("it is autocast=bf16, or autocast=fp16 on an accelerator")
     return value
 
 
-def prepare(training: Training, spec: Spec) -> Change:
+def prepare(training: Training, spec: LeverSpec) -> Change:
     """Raises ValueError for another value than bf16 and fp16, NotApplicable with the reason where it has no meaning."""
     value = _read(spec)
     if has_compiled():

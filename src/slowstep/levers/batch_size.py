@@ -29,13 +29,13 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from slowstep.levers._baked import find_baked
-from slowstep.levers._count import count_of
-from slowstep.levers._epochs import has_indices, length_of
-from slowstep.levers._peak import Peak
-from slowstep.levers._rebuilt import Rebuilt, at_building, own_loader
-from slowstep.levers._room import MIB
-from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.levers._input.baked import find_baked
+from slowstep.levers._input.count import count_of
+from slowstep.levers._input.epochs import has_indices, length_of
+from slowstep.levers._input.peak import Peak
+from slowstep.levers._input.rebuilt import Rebuilt, at_building, own_loader
+from slowstep.levers._input.room import MIB
+from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, Change, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
 from slowstep.record.timing.batches import samples_in
@@ -171,11 +171,11 @@ class OtherSize(Rebuilt):
         }
 
 
-def _read(spec: Spec) -> int:
+def _read(spec: LeverSpec) -> int:
     return count_of(spec, least=1, hint=_HINT)
 
 
-def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
+def arguments(loader: Any, spec: LeverSpec) -> dict[str, Any]:
     """What batches of N change of a loader. Raises NotApplicable with the reason, and ValueError for an N under 1."""
     size = _read(spec)
     own = loader.batch_sampler
@@ -193,7 +193,7 @@ def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
     return changed if loader.batch_size is None else changed | {"batch_size": size}
 
 
-def prepare(training: Training, spec: Spec) -> Change:
+def prepare(training: Training, spec: LeverSpec) -> Change:
     """A loader with batches of N. Raises as `arguments`."""
     loader = own_loader(training)
     changed = arguments(loader, spec)

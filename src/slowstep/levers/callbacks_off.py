@@ -22,10 +22,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from slowstep.levers._calls_off import CallsOff
-from slowstep.levers._handing import Function, Handler
-from slowstep.levers._trainers import huggingface_trainer, lightning_trainer
-from slowstep.record.experiment.lever import Change, Lever, NotApplicable, Spec
+from slowstep.levers._calls.handing import Function, Handler
+from slowstep.levers._calls.left_out import CallsOff
+from slowstep.levers._calls.trainers import huggingface_trainer, lightning_trainer
+from slowstep.record.experiment.lever import Change, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 from slowstep.record.patch import replace
 
@@ -49,7 +49,7 @@ _FRAMEWORKS: Final = ("lightning.", "pytorch_lightning.", "transformers.")
 class CallbacksOff(CallsOff):
     """Hides methods of callbacks. Raises NotApplicable where there are none to hide."""
 
-    def __init__(self, training: Training, spec: Spec) -> None:
+    def __init__(self, training: Training, spec: LeverSpec) -> None:
         super().__init__(training, spec.every)
         self._trainer, self._name = lightning_trainer() or huggingface_trainer(), spec.value
         if self._trainer is None:
@@ -124,7 +124,7 @@ def _is_kept(callback: Any) -> bool:
     return bool(names & STEERS) or "Checkpoint" in names
 
 
-def prepare(training: Training, spec: Spec) -> Change:
+def prepare(training: Training, spec: LeverSpec) -> Change:
     """Find the trainer and its callbacks. Raises NotApplicable in a loop of the script's own, and where no callback is meant."""
     return CallbacksOff(training, spec)
 

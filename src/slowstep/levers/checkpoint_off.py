@@ -24,12 +24,12 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from slowstep.levers._calls_off import CallsOff
-from slowstep.levers._handing import Call, Function, Handler
-from slowstep.levers._intercept import intercept
-from slowstep.levers._targets import known_function
-from slowstep.levers._trainers import LIGHTNING, decision
-from slowstep.record.experiment.lever import Change, Lever, NotApplicable, Spec
+from slowstep.levers._calls.handing import Call, Function, Handler
+from slowstep.levers._calls.intercept import intercept
+from slowstep.levers._calls.left_out import CallsOff
+from slowstep.levers._calls.targets import known_function
+from slowstep.levers._calls.trainers import LIGHTNING, decision
+from slowstep.record.experiment.lever import Change, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 from slowstep.record.patch import Undo, all_of
 from slowstep.record.writing.format import ENV_UNPROTECTED
@@ -138,7 +138,7 @@ def _empty(target: Any) -> tuple[int, int] | None:
     return None if found.st_size else (found.st_dev, found.st_ino)
 
 
-def prepare(training: Training, spec: Spec) -> Change:
+def prepare(training: Training, spec: LeverSpec) -> Change:
     """Every script can be asked for it: where nothing is written, nothing is left out, and the effect is 0.
 
     Raises NotApplicable where the files that it leaves stay.

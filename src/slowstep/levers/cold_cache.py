@@ -20,12 +20,12 @@ from __future__ import annotations
 import os
 from typing import Any, Final
 
-from slowstep.levers._cache import OtherCache
-from slowstep.levers._cold_files import ColdStart
-from slowstep.levers._disk_reads import Reads
-from slowstep.levers._rebuilt import loader_of
+from slowstep.levers._input.cache import OtherCache
+from slowstep.levers._input.cold_files import ColdStart
+from slowstep.levers._input.disk_reads import DiskReads
+from slowstep.levers._input.rebuilt import loader_of
 from slowstep.levers.warm_cache import LEAST_BYTES
-from slowstep.record.experiment.lever import ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.record.experiment.lever import ORDER, Change, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 
 # Of the bytes that are read, so many must come from storage for files to be cold.
@@ -42,7 +42,7 @@ class ColdLoader(OtherCache):
 
     def __init__(self, training: Training, **changed: Any) -> None:
         self._tries = 0
-        self._since: Reads | None = None
+        self._since: DiskReads | None = None
         super().__init__(training, **changed)
 
     def check_own(self, called: float, storage: float) -> None:
@@ -69,7 +69,7 @@ class ColdLoader(OtherCache):
         return True
 
 
-def prepare(training: Training, spec: Spec) -> Change:
+def prepare(training: Training, spec: LeverSpec) -> Change:
     """A loader whose workers drop files before they read them. Raises NotApplicable with the reason."""
     loader = loader_of(training)
     if not hasattr(os, "posix_fadvise"):

@@ -15,12 +15,12 @@ How it is undone:
 
 from __future__ import annotations
 
-from slowstep.levers._rings import rings
-from slowstep.record.experiment.lever import ORDER, Change, Lever, Spec
+from slowstep.levers._input.rings import rings
+from slowstep.record.experiment.lever import ORDER, Change, Lever, LeverSpec
 from slowstep.record.experiment.training import Training
 
 
-def prepare(training: Training, spec: Spec) -> Change:
+def prepare(training: Training, spec: LeverSpec) -> Change:
     """A ring of one batch. Raises NotApplicable where no torch DataLoader feeds the training."""
     return rings(training, 1)
 

@@ -19,11 +19,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from slowstep.levers._calls_off import CallsOff
-from slowstep.levers._handing import Function, Handler
-from slowstep.levers._targets import known_function
-from slowstep.levers._trainers import HUGGINGFACE, LIGHTNING, decision, lightning_trainer
-from slowstep.record.experiment.lever import Change, Lever, Spec
+from slowstep.levers._calls.handing import Function, Handler
+from slowstep.levers._calls.left_out import CallsOff
+from slowstep.levers._calls.targets import known_function
+from slowstep.levers._calls.trainers import HUGGINGFACE, LIGHTNING, decision, lightning_trainer
+from slowstep.record.experiment.lever import Change, Lever, LeverSpec
 from slowstep.record.experiment.training import Training
 
 # Not log_model: that one returns what it logged, and is a checkpoint.
@@ -97,7 +97,7 @@ def _has_loggers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return bool(metrics and args[0].trainer.loggers)
 
 
-def prepare(training: Training, spec: Spec) -> Change:
+def prepare(training: Training, spec: LeverSpec) -> Change:
     """Every script can be asked for it: where nothing is logged, nothing is left out, and the effect is 0."""
     return LoggingOff(training, spec.every)
 

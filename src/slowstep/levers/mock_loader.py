@@ -18,8 +18,8 @@ How it is undone:
 
 from __future__ import annotations
 
-from slowstep.levers._rings import rings
-from slowstep.record.experiment.lever import ORDER, Change, Lever, Spec
+from slowstep.levers._input.rings import rings
+from slowstep.record.experiment.lever import ORDER, Change, Lever, LeverSpec
 from slowstep.record.experiment.training import Training
 
 # Real batches in turn, so that caches see about as much data as before (the design's least).
@@ -29,7 +29,7 @@ RING: int = 16
 ACROSS_EPOCHS: str = "across-epochs"
 
 
-def prepare(training: Training, spec: Spec) -> Change:
+def prepare(training: Training, spec: LeverSpec) -> Change:
     """A ring of the next 16 batches of the training loader. Raises NotApplicable where no torch DataLoader feeds the training."""
     return rings(training, RING, across_epochs=spec.value == ACROSS_EPOCHS)
 

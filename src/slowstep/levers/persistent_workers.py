@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from slowstep.levers._rebuilt import Rebuilt, at_building, own_loader
-from slowstep.record.experiment.lever import ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.levers._input.rebuilt import Rebuilt, at_building, own_loader
+from slowstep.record.experiment.lever import ORDER, Change, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 
 
-def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
+def arguments(loader: Any, spec: LeverSpec) -> dict[str, Any]:
     """What it changes of a loader. Raises NotApplicable with the reason."""
     if loader.num_workers == 0:
         raise NotApplicable("the loader has no workers")
@@ -42,7 +42,7 @@ class KeptWorkers(Rebuilt):
         self.effect = self.epochs
 
 
-def prepare(training: Training, spec: Spec) -> Change:
+def prepare(training: Training, spec: LeverSpec) -> Change:
     """A loader with persistent workers. Raises NotApplicable with the reason."""
     changed = arguments(own_loader(training), spec)
     if training.starts < 2:

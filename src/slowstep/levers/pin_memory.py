@@ -16,12 +16,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from slowstep.levers._rebuilt import Rebuilt, at_building, own_loader
-from slowstep.record.experiment.lever import DEMAND, ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.levers._input.rebuilt import Rebuilt, at_building, own_loader
+from slowstep.record.experiment.lever import DEMAND, ORDER, Change, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 
 
-def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
+def arguments(loader: Any, spec: LeverSpec) -> dict[str, Any]:
     """What it changes of a loader. Raises NotApplicable with the reason."""
     torch: Any = sys.modules["torch"]
     # Before 2.6 torch knows no accelerators in general.
@@ -32,7 +32,7 @@ def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
     return {"pin_memory": True}
 
 
-def prepare(training: Training, spec: Spec) -> Change:
+def prepare(training: Training, spec: LeverSpec) -> Change:
     """A loader with pin_memory=True. Raises as `arguments`."""
     return Rebuilt(training, **arguments(own_loader(training), spec))
 

@@ -15,17 +15,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from slowstep.levers._count import count_of
-from slowstep.levers._rebuilt import Rebuilt, at_building, own_loader
-from slowstep.record.experiment.lever import ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.levers._input.count import count_of
+from slowstep.levers._input.rebuilt import Rebuilt, at_building, own_loader
+from slowstep.record.experiment.lever import ORDER, Change, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 
 
-def _read(spec: Spec) -> int:
+def _read(spec: LeverSpec) -> int:
     return count_of(spec, least=1)
 
 
-def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
+def arguments(loader: Any, spec: LeverSpec) -> dict[str, Any]:
     """What it changes of a loader. Raises NotApplicable with the reason, and ValueError for an N under 1."""
     factor = _read(spec)
     if loader.num_workers == 0:
@@ -35,7 +35,7 @@ def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
     return {"prefetch_factor": factor}
 
 
-def prepare(training: Training, spec: Spec) -> Change:
+def prepare(training: Training, spec: LeverSpec) -> Change:
     """A loader with prefetch_factor=N. Raises as `arguments`."""
     return Rebuilt(training, **arguments(own_loader(training), spec))
 

@@ -19,13 +19,13 @@ How it is undone:
 
 from __future__ import annotations
 
-from slowstep.levers._function_change import FunctionChange
-from slowstep.levers._functions import named
-from slowstep.record.experiment.lever import Change, Lever, Spec
+from slowstep.levers._calls.function_change import FunctionChange
+from slowstep.levers._calls.functions import named
+from slowstep.record.experiment.lever import Change, Lever, LeverSpec
 from slowstep.record.experiment.training import Training
 
 
-def prepare(training: Training, spec: Spec) -> Change:
+def prepare(training: Training, spec: LeverSpec) -> Change:
     """Watch the function, to keep what it returns. Raises NotApplicable for one that cannot be left out, ValueError for an unclear name."""
     return FunctionChange(training, spec)
 

@@ -16,13 +16,13 @@ How it is undone:
 
 from __future__ import annotations
 
-from slowstep.levers._function_change import FunctionChange
-from slowstep.levers._functions import named
-from slowstep.record.experiment.lever import NUMERICS, Change, Lever, Spec
+from slowstep.levers._calls.function_change import FunctionChange
+from slowstep.levers._calls.functions import named
+from slowstep.record.experiment.lever import NUMERICS, Change, Lever, LeverSpec
 from slowstep.record.experiment.training import Training
 
 
-def prepare(training: Training, spec: Spec) -> Change:
+def prepare(training: Training, spec: LeverSpec) -> Change:
     """Watch F, to see what it is called with. Raises NotApplicable where G cannot stand in for it, ValueError for unclear names."""
     return FunctionChange(training, spec)
 

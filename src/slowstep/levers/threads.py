@@ -20,10 +20,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from slowstep.record.experiment.lever import DEMAND, Change, Lever, NotApplicable, Spec
+from slowstep.record.experiment.lever import DEMAND, Change, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 
-# A number above this is a slip of the hand: no machine has so many cores.
+# A number above this is a typo: no machine has so many cores.
 _MOST: Final = 4096
 
 
@@ -54,14 +54,14 @@ class Threads(Change):
         return {"threads_before": self._before, "threads": self._count}
 
 
-def _read(spec: Spec) -> int:
+def _read(spec: LeverSpec) -> int:
     value = spec.value or ""
     if not value.isdecimal() or not 1 <= int(value) <= _MOST:
         raise ValueError("give a number of threads, such as threads=4")
     return int(value)
 
 
-def prepare(training: Training, spec: Spec) -> Change:
+def prepare(training: Training, spec: LeverSpec) -> Change:
     """Raises ValueError where the value is no number of threads, NotApplicable where there are as many already."""
     count = _read(spec)
     torch: Any = sys.modules["torch"]

@@ -22,11 +22,11 @@ import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from slowstep.levers._calls_off import CallsOff
-from slowstep.levers._handing import Call, Function, Handler
-from slowstep.levers._targets import known_function
-from slowstep.levers._trainers import LIGHTNING, decision, huggingface_trainer, lightning_trainer
-from slowstep.record.experiment.lever import Change, Lever, NotApplicable, Spec
+from slowstep.levers._calls.handing import Call, Function, Handler
+from slowstep.levers._calls.left_out import CallsOff
+from slowstep.levers._calls.targets import known_function
+from slowstep.levers._calls.trainers import LIGHTNING, decision, huggingface_trainer, lightning_trainer
+from slowstep.record.experiment.lever import Change, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
 
@@ -106,7 +106,7 @@ class LoopValidationOff(CallsOff):
         return call(*args, **kwargs)
 
 
-def prepare(training: Training, spec: Spec) -> Change:
+def prepare(training: Training, spec: LeverSpec) -> Change:
     """By the framework's own switch where there is one. Raises NotApplicable where no loader validates."""
     if lightning_trainer() is not None or huggingface_trainer() is not None:
         return FrameworkValidationOff(training, spec.every)

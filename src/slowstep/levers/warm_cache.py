@@ -19,10 +19,10 @@ from __future__ import annotations
 import itertools
 from typing import Any, Final
 
-from slowstep.levers._cache import OtherCache
-from slowstep.levers._rebuilt import loader_of
-from slowstep.levers._supply import Repeated
-from slowstep.record.experiment.lever import ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.levers._input.cache import OtherCache
+from slowstep.levers._input.indices import RepeatedSampler
+from slowstep.levers._input.rebuilt import loader_of
+from slowstep.record.experiment.lever import ORDER, Change, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 
 # Batches of samples in turn; never fewer than twice those that are made ahead.
@@ -56,7 +56,7 @@ class Warm(OtherCache):
         return self._cold <= 0
 
 
-def prepare(training: Training, spec: Spec) -> Change:
+def prepare(training: Training, spec: LeverSpec) -> Change:
     """A loader that repeats batches of samples. Raises NotApplicable with the reason."""
     loader = loader_of(training)
     if loader._dataset_kind != 0:
@@ -64,7 +64,7 @@ def prepare(training: Training, spec: Spec) -> Change:
     sampler = "sampler" if loader.batch_sampler is None else "batch_sampler"
     count = max(BATCHES, 2 * loader.num_workers * (loader.prefetch_factor or 0))
     own = getattr(loader, sampler)
-    repeated = Repeated(list(itertools.islice(iter(own), count)), own)
+    repeated = RepeatedSampler(list(itertools.islice(iter(own), count)), own)
     return Warm(training, len(repeated), **{sampler: repeated})
 
 

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from slowstep.levers._count import count_of
-from slowstep.levers._rebuilt import Rebuilt, at_building, own_loader
-from slowstep.record.experiment.lever import DEMAND, ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.levers._input.count import count_of
+from slowstep.levers._input.rebuilt import Rebuilt, at_building, own_loader
+from slowstep.record.experiment.lever import DEMAND, ORDER, Change, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 from slowstep.units import format_count
 
@@ -32,11 +32,11 @@ from slowstep.units import format_count
 LEAST_ADDED: Final = 0.05
 
 
-def _read(spec: Spec) -> int:
+def _read(spec: LeverSpec) -> int:
     return count_of(spec, least=0)
 
 
-def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
+def arguments(loader: Any, spec: LeverSpec) -> dict[str, Any]:
     """What N workers change of a loader. Raises NotApplicable with the reason, and ValueError for an N that is no whole number."""
     workers = _read(spec)
     if loader.num_workers == workers:
@@ -47,7 +47,7 @@ def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
     return {"num_workers": workers}
 
 
-def prepare(training: Training, spec: Spec) -> Change:
+def prepare(training: Training, spec: LeverSpec) -> Change:
     """A loader with N workers. Raises as `arguments`."""
     return Rebuilt(training, **arguments(own_loader(training), spec))
 

@@ -18,11 +18,11 @@ from slowstep.record.timing.callers import is_updating
 from slowstep.record.timing.other_threads import running
 from slowstep.record.timing.stacks import Sampler
 from slowstep.record.timing.startup_stacks import StartupStacks
-from slowstep.record.timing.threads_beside import ThreadsBeside
+from slowstep.record.timing.threads_beside import ThreadWatch
 from slowstep.record.timing.tracebacks import innermost_frame, is_from_signal_handler, uncaught
 from slowstep.record.writing import cost
 from slowstep.record.writing.format import CLOCK, CONTROL_REASON, LIMIT_BYTES, STOPPED_BY_LAUNCHER, STOPPED_BY_STEPS, STOPPED_BY_TIME
-from slowstep.record.writing.notes import Notes
+from slowstep.record.writing.notes import NoteWriter
 from slowstep.record.writing.page import Page
 from slowstep.record.writing.storage import AppendFile, MappedFile, Reserve, is_mappable
 from slowstep.record.writing.threads import PerThread, ThreadState
@@ -86,7 +86,7 @@ class Recorder:
         self.last_loss = LastLoss()
         # First and last update that a profiler is to capture.
         self.capture: tuple[int, int] | None = None
-        # Whether this training is one under experiment, which is thrown away.
+        # Whether this training is one under experiment, in a sandbox.
         self.experiment = False
         # Levers that are on from the first step on, as fields of lever.Spec.
         self.levers: list[dict[str, Any]] = []
@@ -101,10 +101,10 @@ class Recorder:
     def _forget(self) -> None:
         self.role: dict[str, Any] = _TRAINER
         self.watched: dict[int, int] = {}
-        self._beside: ThreadsBeside | None = None
+        self._beside: ThreadWatch | None = None
         # Threads that called an optimizer, by ident: its hooks may be taken away only by the one that does.
         self.updaters: dict[int, ThreadState] = {}
-        self._notes: Notes | None = None
+        self._notes: NoteWriter | None = None
         self._sampler: Sampler | None = None
         self._event_cost_ns: int | None = None
         self._calibrations = 0
@@ -273,7 +273,7 @@ class Recorder:
             return False
         started_ns = now()
         stem = os.path.join(self.folder, f"{os.getpid()}-{started_ns:x}")
-        notes = self._notes = Notes(stem + ".jsonl")
+        notes = self._notes = NoteWriter(stem + ".jsonl")
         notes.write(facts.process_line(self.role, level=self.level, started_ns=started_ns))
         for line in self._introductions:
             notes.write(line)
@@ -283,7 +283,7 @@ class Recorder:
         takes_stacks = self.level >= 1 and self.role is _TRAINER
         if takes_stacks:
             # Room is left for threads that train later.
-            self._beside = ThreadsBeside(self.event, self.note, self.watched, self.updaters, most_watched=MOST_WATCHED // 2)
+            self._beside = ThreadWatch(self.event, self.note, self.watched, self.updaters, most_watched=MOST_WATCHED // 2)
         self._sampler = Sampler(
             event=self.event,
             note=self.note,
@@ -388,7 +388,7 @@ class Recorder:
     def _say_losses(self) -> None:
         writer, sampler = self._writer, self._sampler
         if sampler is not None and sampler.late:
-            remedy = "the machine was busy, or code held the interpreter's lock: shares taken from stacks are less exact"
+            remedy = "the machine was busy, or code held the GIL: shares taken from stacks are less exact"
             self.health("late_stacks", "info", remedy, sampler.late)
         if writer.lost:
             self.health(

@@ -15,7 +15,7 @@ MACHINE: Final = ("device", "cores")
 State = Literal["faster", "slower", "cannot distinguish", "not comparable"]
 
 
-class Side(TypedDict):
+class ComparedRun(TypedDict):
     """One of the two runs."""
 
     name: str
@@ -30,7 +30,7 @@ class Side(TypedDict):
     """The predicted gain of its first finding, as in report.json."""
 
 
-class Ratio(TypedDict):
+class ThroughputRatio(TypedDict):
     """The second run's throughput by the first's; the ends of its 90 % interval are None where a side has none."""
 
     of: Literal["samples", "steps"]
@@ -39,7 +39,7 @@ class Ratio(TypedDict):
     high: float | None
 
 
-class Difference(TypedDict):
+class FactDifference(TypedDict):
     """A fact in which the runs differ."""
 
     fact: str
@@ -59,12 +59,12 @@ class Comparison(TypedDict):
     """Two runs of one training."""
 
     schema: str
-    before: Side
-    after: Side
+    before: ComparedRun
+    after: ComparedRun
     state: State
-    ratio: Ratio | None
+    ratio: ThroughputRatio | None
     per: Literal["step", "sample"]
-    differs: list[Difference]
+    differs: list[FactDifference]
     ledger: list[StageChange]
 
 
@@ -96,7 +96,7 @@ def is_slower_by(comparison: Comparison, share: float) -> bool | None:
     return ratio["high"] < 1 - share
 
 
-def _side(report: Mapping[str, Any], *, together: bool) -> Side:
+def _side(report: Mapping[str, Any], *, together: bool) -> ComparedRun:
     run, speed, verdict = report["run"], report["throughput"], report["verdict"]
     first = report["findings"][0]["gain"] if report["findings"] and verdict["rule"] else None
     return {
@@ -126,7 +126,7 @@ def _samples_per_s(report: Mapping[str, Any], *, together: bool) -> float | None
     return of_all if recorded == _ranks(report) else None
 
 
-def _ratio(before: Mapping[str, Any], after: Mapping[str, Any], *, together: bool) -> Ratio | None:
+def _ratio(before: Mapping[str, Any], after: Mapping[str, Any], *, together: bool) -> ThroughputRatio | None:
     """None where neither samples/s nor steps/s are known of both, or steps do not hold the same number of samples."""
     old, new = before["throughput"], after["throughput"]
     samples_before, samples_after = (_samples_per_s(report, together=together) for report in (before, after))
@@ -152,7 +152,7 @@ def _reach(speed: Mapping[str, Any]) -> tuple[float, float] | None:
     return None if ends is None or not per_s else (math.log(per_s / ends["low"]), math.log(ends["high"] / per_s))
 
 
-def _state(ratio: Ratio | None) -> State:
+def _state(ratio: ThroughputRatio | None) -> State:
     if ratio is None:
         return "not comparable"
     if ratio["low"] is not None and ratio["low"] > 1:
@@ -162,8 +162,8 @@ def _state(ratio: Ratio | None) -> State:
     return "cannot distinguish"
 
 
-def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
-    rows: list[Difference] = [
+def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FactDifference]:
+    rows: list[FactDifference] = [
         {"fact": fact, "before": before.get(fact), "after": after.get(fact)} for fact in FACTS if before.get(fact) != after.get(fact)
     ]
     if before.get("command") and after.get("command") and before["command"] != after["command"]:

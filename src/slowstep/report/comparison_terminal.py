@@ -15,7 +15,7 @@ from slowstep.units import format_duration, format_number, format_rate, format_r
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from slowstep.report.comparison import Comparison, Difference, Ratio, Side, StageChange
+    from slowstep.report.comparison import ComparedRun, Comparison, FactDifference, StageChange, ThroughputRatio
 
 _STATE_STYLE: Final = {"faster": "bold green", "slower": "bold red", "cannot distinguish": "bold yellow", "not comparable": "bold yellow"}
 _LABEL_CELLS: Final = 11
@@ -49,7 +49,7 @@ def show(comparison: Mapping[str, Any], stream: TextIO) -> None:
     stream.flush()
 
 
-def _side(side: Side, separator: str) -> str:
+def _side(side: ComparedRun, separator: str) -> str:
     speed = format_rate(side["samples_per_s"], "samples") if side["samples_per_s"] else ""
     steps = format_rate(side["steps_per_s"], "steps") if side["steps_per_s"] else ""
     step = f"step {format_duration(side['step_ms'] * 1e6)}" if side["step_ms"] is not None else ""
@@ -62,7 +62,7 @@ def _headline(shown: Comparison) -> str:
     return state if shown["ratio"] is None else f"{state}: {_times(shown['ratio'])} the throughput"
 
 
-def _times(ratio: Ratio) -> str:
+def _times(ratio: ThroughputRatio) -> str:
     if ratio["low"] is None or ratio["high"] is None:
         return format_ratio(ratio["value"])
     return format_ratio_interval(ratio["value"], ratio["low"], ratio["high"])
@@ -79,7 +79,7 @@ def _explanation(shown: Comparison) -> str:
     return said + (f" The runs differ in {' and '.join(other)}: the ratio is the machine's as well." if other else "")
 
 
-def _draw_differences(canvas: Canvas, rows: list[Difference]) -> None:
+def _draw_differences(canvas: Canvas, rows: list[FactDifference]) -> None:
     for number, row in enumerate(rows):
         label = "" if number else "differs in"
         canvas.prose(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len
 
-from slowstep.experiments.design import FEWEST_PAIRS, MIN_ROUNDS
+from slowstep.prove.stats.design import FEWEST_PAIRS, MIN_ROUNDS
 from slowstep.units import (
     UNKNOWN,
     format_bytes,

@@ -35,7 +35,7 @@ _IN_WORDS: Final = {"of window": "of the time"}
 _HOW_SEEN: Final = ("timed in", "stack samples in it", "stack samples in the forward")
 # What a script sets by this name: "num_workers=0" says it shorter than a name, a number and a unit.
 _SETTING: Final = re.compile(r"[a-z]+(?:_[a-z]+)+")
-# Of `diagnosis/gain.py` and `experiments/intervals.py`.
+# Of `diagnosis/gain.py` and `prove/stats/intervals.py`.
 _PREDICTED_LEVEL: Final = "90 %"
 _MEASURED_LEVEL: Final = "95 %"
 _NS_PER: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}

@@ -24,7 +24,7 @@ HELD_SHARE: Final = 1 / 4
 Order = pl.Series | None
 
 
-class Gathered:
+class GatheredTable:
     """The rows of one declared table, and columns of `other` types. A column that a piece lacks is null there, and takes no room."""
 
     def __init__(self, table: str, **other: DataType) -> None:
@@ -98,15 +98,15 @@ class Shelf:
     def __init__(self, stack: ExitStack, limit_bytes: int | None) -> None:
         self._stack, self._limit_bytes = stack, limit_bytes
         self._folder: Path | None = None
-        self._tables: list[Gathered] = []
+        self._tables: list[GatheredTable] = []
 
-    def table(self, name: str, **other: DataType) -> Gathered:
+    def table(self, name: str, **other: DataType) -> GatheredTable:
         """A new table."""
-        made = Gathered(name, **other)
+        made = GatheredTable(name, **other)
         self._tables.append(made)
         return made
 
-    def add(self, table: Gathered, frame: pl.DataFrame) -> None:
+    def add(self, table: GatheredTable, frame: pl.DataFrame) -> None:
         """Append rows to one of the tables, and make room where there are too many."""
         table.add(frame)
         if self._limit_bytes is None or sum(each.held_bytes for each in self._tables) <= self._limit_bytes * HELD_SHARE:

@@ -20,7 +20,7 @@ from slowstep.sources._nested import nested
 from slowstep.sources._nsys import device as _nsys_device
 from slowstep.sources._nsys import host as _nsys_host
 from slowstep.sources._nsys.database import Database, opened
-from slowstep.sources._nsys.rows import Rows, gather
+from slowstep.sources._nsys.rows import NsysRows, gather
 from slowstep.sources._nsys.steps import marked_steps
 from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.intervals import Ints
@@ -188,7 +188,7 @@ def _timeline(
 
 
 def _host_tables(
-    database: Database, rows: Rows, strings: pl.DataFrame, first_ns: int
+    database: Database, rows: NsysRows, strings: pl.DataFrame, first_ns: int
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, list[Health]]:
     """Host events, threads and steps, and what does not nest."""
     hosts = rows.hosts
@@ -209,7 +209,7 @@ def _host_tables(
     return host, _threads(database, known, strings), filled("marked_steps", steps), crossed
 
 
-def _device_table(rows: Rows, first_ns: int) -> pl.DataFrame:
+def _device_table(rows: NsysRows, first_ns: int) -> pl.DataFrame:
     devices = rows.devices
     taken = {name: devices.column(name) for name in ("device", "start_ns")}
     taken["stream"] = _nsys_device.told_apart(taken["device"], devices.column("stream"), devices.column("context"))
@@ -230,7 +230,7 @@ def _threads(database: Database, known: Ints, strings: pl.DataFrame) -> pl.DataF
     return filled("trace_threads", facts)
 
 
-def _losses(path: Path, database: Database, rows: Rows, running: Sequence[Process], process: Process | None) -> list[Health]:
+def _losses(path: Path, database: Database, rows: NsysRows, running: Sequence[Process], process: Process | None) -> list[Health]:
     health = time_doubts(rows.counts["no times"])
     if database.damaged or database.cut_off:
         where = f" in {', '.join(sorted(database.damaged))}" if database.damaged else ""

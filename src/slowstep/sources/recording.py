@@ -14,12 +14,12 @@ from slowstep.record.launching.folder import LAUNCHER_NOTES, is_recording
 from slowstep.sources._recording.by_hand import stand_ins, without_doubtful
 from slowstep.sources._recording.cells import name_cells
 from slowstep.sources._recording.cut import FIRST, KEPT, find_cut, written_before
-from slowstep.sources._recording.damage import Kept, early_ends, kept_of, missing_notes, missing_records
+from slowstep.sources._recording.damage import RecordCounts, early_ends, kept_of, missing_notes, missing_records
 from slowstep.sources._recording.facts import process_facts, run_facts
 from slowstep.sources._recording.machine import machine_tables
-from slowstep.sources._recording.notes import Notes, read_notes
+from slowstep.sources._recording.notes import NoteLines, read_notes
 from slowstep.sources._recording.process import process_tables
-from slowstep.sources._recording.records import LATEST_NS, Written, losses, read_records
+from slowstep.sources._recording.records import LATEST_NS, WrittenRecords, losses, read_records
 from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.schema import TABLE, TABLES
 from slowstep.timeline.timeline import Timeline
@@ -33,9 +33,9 @@ LONGEST_NS = 10 * 365 * 86400 * 10**9
 class _Part:
     """What one process wrote, the launcher among them."""
 
-    notes: Notes
-    written: Written
-    kept: Kept
+    notes: NoteLines
+    written: WrittenRecords
+    kept: RecordCounts
 
 
 def sniff(head: bytes, path: Path) -> bool:

@@ -18,10 +18,10 @@ from slowstep.sources._nested import nested
 from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.sources._xplane import device as _xplane_device
 from slowstep.sources._xplane import host as _xplane_host
-from slowstep.sources._xplane.files import Found, find, is_xplane
+from slowstep.sources._xplane.files import XplaneFiles, find, is_xplane
 from slowstep.sources._xplane.plane import Line, Plane
 from slowstep.sources._xplane.programs import compute_gradients, program_name, programs
-from slowstep.sources._xplane.rows import Rows
+from slowstep.sources._xplane.rows import XplaneRows
 from slowstep.sources._xplane.wire import hostnames, is_whole, planes
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.timeline.trace import TraceFacts
@@ -62,9 +62,9 @@ def read(path: Path, how: Reading = PLAIN) -> Timeline:
         raise UnreadableInput(f"{found.file} cannot be read: {error.strerror or error}.") from error
 
 
-def _timeline(found: Found, mapped: mmap.mmap, how: Reading, stack: ExitStack) -> Timeline:
+def _timeline(found: XplaneFiles, mapped: mmap.mmap, how: Reading, stack: ExitStack) -> Timeline:
     data = memoryview(mapped)
-    read = Rows(Shelf(stack, how.memory_bytes))
+    read = XplaneRows(Shelf(stack, how.memory_bytes))
     for raw in planes(data, lambda: _give_back(mapped)):
         read.counts["planes"] += 1
         _take(read, Plane(raw))
@@ -83,7 +83,7 @@ def _timeline(found: Found, mapped: mmap.mmap, how: Reading, stack: ExitStack) -
     return Timeline(source="xplane", tables=tables, processes=(), run=run, health=tuple(health), trace=facts)
 
 
-def _nothing(found: Found, count: int, *, complete: bool) -> str:
+def _nothing(found: XplaneFiles, count: int, *, complete: bool) -> str:
     """Why there is nothing to look at in some planes, and what to do."""
     if not complete:
         return (
@@ -99,7 +99,7 @@ def _give_back(mapped: mmap.mmap) -> None:
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def _take(read: Rows, plane: Plane) -> None:
+def _take(read: XplaneRows, plane: Plane) -> None:
     """Take over what a plane says. Planes that are neither of a host's threads nor of a device give facts only."""
     read.facts |= {name: value for name, value in plane.facts.items() if name in FACTS}
     read.programs |= programs(plane)
@@ -120,7 +120,7 @@ def _take(read: Rows, plane: Plane) -> None:
             _take_thread(read, line)
 
 
-def _take_thread(read: Rows, line: Line) -> None:
+def _take_thread(read: XplaneRows, line: Line) -> None:
     thread, before = len(read.threads), read.counts["events"]
     for piece in line.pieces():
         events, steps = _xplane_host.host_events(piece, thread)
@@ -132,7 +132,7 @@ def _take_thread(read: Rows, line: Line) -> None:
         read.threads.append({"thread": thread, "tid": line.id if 0 < line.id < LARGEST_THREAD_ID else None, "name": line.name or None})
 
 
-def _tables(read: Rows) -> tuple[dict[str, pl.DataFrame], list[Health]]:
+def _tables(read: XplaneRows) -> tuple[dict[str, pl.DataFrame], list[Health]]:
     first_ns = min(read.first_ns, default=0)
     host, health = _host_table(read, first_ns)
     device = _device_events(read, first_ns)
@@ -151,7 +151,7 @@ def _tables(read: Rows) -> tuple[dict[str, pl.DataFrame], list[Health]]:
     return tables, health
 
 
-def _host_table(read: Rows, first_ns: int) -> tuple[pl.DataFrame, list[Health]]:
+def _host_table(read: XplaneRows, first_ns: int) -> tuple[pl.DataFrame, list[Health]]:
     taken = {name: read.hosts.column(name) for name in ("thread", "start_ns", "end_ns", "kind")}
     may_go = ((taken["kind"] == kind).to_numpy() for kind in ("overhead", "annotation", "python", "operator"))
     thread, start, end = (taken[name].to_numpy() for name in ("thread", "start_ns", "end_ns"))
@@ -162,7 +162,7 @@ def _host_table(read: Rows, first_ns: int) -> tuple[pl.DataFrame, list[Health]]:
     return read.hosts.finished(order, first_ns, taken), health
 
 
-def _device_events(read: Rows, first_ns: int) -> pl.DataFrame:
+def _device_events(read: XplaneRows, first_ns: int) -> pl.DataFrame:
     taken = {"start_ns": read.devices.column("start_ns")}
     return read.devices.finished(in_order(taken["start_ns"].to_numpy()), first_ns, taken)
 
@@ -180,7 +180,7 @@ def _device_table(devices: list[dict[str, Any]]) -> pl.DataFrame:
     )
 
 
-def _steps(read: Rows) -> pl.DataFrame:
+def _steps(read: XplaneRows) -> pl.DataFrame:
     """The steps that host threads mark, else those of the device."""
     marked = pl.concat(read.steps) if read.steps else pl.DataFrame(schema=_xplane_host.STEP_COLUMNS)
     if marked.is_empty() and read.device_steps:
@@ -193,7 +193,7 @@ def _from(first_ns: int, frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col("start_ns") - first_ns, pl.col("end_ns") - first_ns)
 
 
-def _doubts(read: Rows, found: Found, *, complete: bool) -> list[Health]:
+def _doubts(read: XplaneRows, found: XplaneFiles, *, complete: bool) -> list[Health]:
     health = []
     if not complete:
         remedy = "the file is damaged or was cut off; what comes before is used: copy it again, or profile again"
@@ -218,13 +218,15 @@ def _framework(tables: dict[str, pl.DataFrame], facts: dict[str, Any]) -> str | 
     return next((framework for framework, pattern in _FRAMEWORK_RANGES.items() if names.str.contains(pattern).any()), None)
 
 
-def _first_by_clock(read: Rows) -> int:
+def _first_by_clock(read: XplaneRows) -> int:
     """When the first event began, ns since 1970; times count from the begin of the session where the file tells that."""
     began = read.facts.get("profile_start_time")
     return min(read.first_ns, default=0) + (began if isinstance(began, int) else 0)
 
 
-def _facts(found: Found, tables: dict[str, pl.DataFrame], read: Rows, hosts: list[str], size: int, *, complete: bool) -> TraceFacts:
+def _facts(
+    found: XplaneFiles, tables: dict[str, pl.DataFrame], read: XplaneRows, hosts: list[str], size: int, *, complete: bool
+) -> TraceFacts:
     host, device = tables["host_events"], tables["device_events"]
     kinds = set(host["kind"].unique().to_list())
     recorded = {

@@ -96,7 +96,7 @@ class RunFacts:
     session: Session | None = None  # where the recording was begun from within; `started_ns` is then unknown
 
     @property
-    def was_thrown_away(self) -> bool:
+    def was_sandboxed(self) -> bool:
         """Whether an experiment ended it: `--stop` asks first."""
         return self.stop_signals == ("SIGKILL",)
 

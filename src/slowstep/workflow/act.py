@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from slowstep.errors import INTERRUPTED_CODE, NothingRecorded, SlowstepError
-from slowstep.experiments.choose import Chosen, choose_all, choose_asked, choose_named
-from slowstep.experiments.design import MIN_ROUNDS, doubts, make_plan, round_seconds
-from slowstep.experiments.executor import Ending, Executor, Progress, surely_ended
-from slowstep.experiments.experiment import (
+from slowstep.prove.choose import Chosen, choose_all, choose_asked, choose_named
+from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
+from slowstep.prove.experiment import (
     CUT_SHORT,
     INTERRUPTED,
     LEVER_ENDED,
@@ -20,27 +19,28 @@ from slowstep.experiments.experiment import (
     RUNNING,
     SCRIPT_ENDED,
     Experiment,
-    Place,
+    SandboxPlace,
     save,
 )
-from slowstep.experiments.lever_faults import Fault, arm_at_end, cause_of, spoilers, spoilt_before_end
-from slowstep.experiments.outcome import Interim, Outcome
-from slowstep.experiments.plan import Plan
-from slowstep.experiments.recorded import foreign_share
-from slowstep.experiments.repeated import AllRepeated
-from slowstep.experiments.results import FIRST, arms_with_own_long_steps, corrected_arms
-from slowstep.experiments.runner import run
-from slowstep.record.experiment.lever import Lever, Spec
+from slowstep.prove.first_updates import EMPTY_INPUT, FIRST_STEP
+from slowstep.prove.lead_in import LeadIn, LeadLimits, lead_in
+from slowstep.prove.lever_faults import LeverFault, arm_at_end, cause_of, spoilers, spoilt_before_end
+from slowstep.prove.numerics_check import Checked
+from slowstep.prove.outcome import ExperimentOutcome, Interim
+from slowstep.prove.recorded import foreign_share
+from slowstep.prove.results import FIRST, arms_with_own_long_steps, corrected_arms
+from slowstep.prove.runner import run
+from slowstep.prove.stats.design import MIN_ROUNDS, doubts, make_plan, round_seconds
+from slowstep.prove.stats.plan import Plan
+from slowstep.prove.stats.repeated import AllRepeated
+from slowstep.prove.step_pace import find_pace, receipt_ns
+from slowstep.record.experiment.lever import Lever, LeverSpec
 from slowstep.record.launching.folder import holds_nothing, kept_words
 from slowstep.report.json import write
 from slowstep.units import format_count, format_duration, format_share
 from slowstep.workflow.diagnose import REPORT, diagnose_recording
-from slowstep.workflow.lead_in import LeadIn, Limits, lead_in
 from slowstep.workflow.next_command.after_experiment import ended_untried
 from slowstep.workflow.next_command.typed import USUAL_PRECISION, place_words, precision_words
-from slowstep.workflow.numerics_check import Checked
-from slowstep.workflow.pace import find_pace, receipt_ns
-from slowstep.workflow.start_up import EMPTY_INPUT, FIRST_STEP
 
 Report = dict[str, Any]
 # What is being done, how much of its time is over (0 to 1), and what has been reached.
@@ -52,7 +52,7 @@ _TOO_EARLY: Final = "interrupted before enough of the training was seen for a re
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Again:
+class FreshStart:
     """Another start of the training, in a sandbox of its own and the same folder. `start` sets the recording aside and makes ready, `back`
     puts it in the place of the later one, and `forget` lets go of it.
     """
@@ -76,7 +76,7 @@ class Wanted:
     `out`, `allow_writes` and `sandbox` are where it was asked to run: it is not chosen by them here, but has to be asked for again.
     """
 
-    levers: tuple[Spec, ...]
+    levers: tuple[LeverSpec, ...]
     everything: bool
     precision: float
     budget_s: float
@@ -137,24 +137,24 @@ class Act:
         wanted: Wanted,
         *,
         levers: Mapping[str, Lever],
-        place: Place,
+        place: SandboxPlace,
         say: Callable[[str], None],
         phase: Phase,
-        limits: Limits | None = None,
+        limits: LeadLimits | None = None,
         check: Check | None = None,
         rerun: Rerun | None = None,
-        again: Again | None = None,
+        again: FreshStart | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._executor, self._wanted, self._levers = executor, wanted, levers
-        self._say, self._phase, self._limits = say, phase, limits or Limits()
+        self._say, self._phase, self._limits = say, phase, limits or LeadLimits()
         self._check, self._rerun, self._clock, self._sleep = check, rerun, clock, sleep
         self._again = again
         self._reason: str | None = None
         self._ended_by_user: str | None = None
         self._plan: Plan | None = None
-        self._outcome: Outcome | None = None
+        self._outcome: ExperimentOutcome | None = None
         self._left_s, self._step_ms = wanted.budget_s, 0.0
         self._experiment = Experiment(
             choices=(),
@@ -201,7 +201,7 @@ class Act:
             ending = later
         return ending
 
-    def _started_again(self, again: Again) -> Ending | None:
+    def _started_again(self, again: FreshStart) -> Ending | None:
         """Another start, to its end; None where it came to no plan."""
         try:
             self._executor = again.start()
@@ -244,7 +244,8 @@ class Act:
         elif arm is not None and cause is not None:
             found[arm] = cause
         faults = [
-            Fault(choice=self._experiment.choices[at - FIRST], reason=found[at], spoils=at != arm or bool(late)) for at in sorted(found)
+            LeverFault(choice=self._experiment.choices[at - FIRST], reason=found[at], spoils=at != arm or bool(late))
+            for at in sorted(found)
         ]
         for fault in faults:
             self._say(f"{fault.choice.name}: {fault.reason}")
@@ -373,7 +374,7 @@ class Act:
         self._keep(repeated=found, **({"ended_by": INTERRUPTED} if found.interrupted else {}))
         return diagnose_recording(self._executor.folder)
 
-    def _tell_lead_in(self, progress: Progress, limits: Limits) -> None:
+    def _tell_lead_in(self, progress: Progress, limits: LeadLimits) -> None:
         if not progress.updates:
             self._phase("starting", 0.0, FIRST_STEP)
             return

@@ -10,13 +10,13 @@ from slowstep.errors import BadUsage
 from slowstep.record.launching.leftovers import remove_leftovers
 from slowstep.sources._source import PLAIN, Reading
 from slowstep.workflow.diagnose import diagnose_recording
-from slowstep.workflow.find import RECORDING, find
-from slowstep.workflow.traces import Asked, diagnose_traces
-from slowstep.workflow.traces_left_out import not_read
+from slowstep.workflow.traces.find import RECORDING, find
+from slowstep.workflow.traces.left_out_traces import not_read
+from slowstep.workflow.traces.traces import TraceRequest, diagnose_traces
 
 
 def analyze(
-    paths: Sequence[Path], *, warmup: int | None = None, rank: int | None = None, asked: Asked | None = None, how: Reading = PLAIN
+    paths: Sequence[Path], *, warmup: int | None = None, rank: int | None = None, asked: TraceRequest | None = None, how: Reading = PLAIN
 ) -> dict[str, Any]:
     """The report of a recording, or of the rank to be shown first of all traces at the paths.
 
@@ -26,10 +26,10 @@ def analyze(
     if not any(each.source.name == RECORDING for each in found):
         if warmup is not None:
             raise BadUsage("--warmup is for recordings: of a trace, --step chooses what is looked at.")
-        return diagnose_traces(found, skipped, given=paths, rank=rank, asked=asked or Asked(), how=how)
+        return diagnose_traces(found, skipped, given=paths, rank=rank, asked=asked or TraceRequest(), how=how)
     if len(found) > 1:
         raise BadUsage(f"{len(found)} recordings or traces were given, of which {found[0].path} is a recording: give one recording alone.")
-    if asked is not None and asked != Asked():
+    if asked is not None and asked != TraceRequest():
         raise BadUsage("--step and --batch-size are for traces: a recording has the batch size, and its report is of all steps.")
     try:
         return diagnose_recording(found[0].path, warmup=warmup, rank=rank, beside=not_read(skipped))

@@ -9,31 +9,35 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from slowstep.experiments.executor import LiveExecutor
+from slowstep.prove.executor import LiveExecutor
+from slowstep.prove.sandboxed_run import sandboxed_run
 from slowstep.record.launching.folder import holds_nothing, remove_folder
 from slowstep.units import format_about, format_duration
-from slowstep.workflow.bench_act import Asked, Bench, Limits, Measured, Phase
-from slowstep.workflow.thrown_away import thrown_away
+from slowstep.workflow.bench_act import Bench, BenchLimits, BenchMeasurements, BenchRequest, Phase
 
 # What is left to do when the time for everything else is over.
 _AFTER_S: Final = 60.0
 
 
-def bench(asked: Asked, environ: Mapping[str, str], *, say: Callable[[str], None], phase: Phase, limits: Limits | None = None) -> Measured:
+def bench(
+    asked: BenchRequest, environ: Mapping[str, str], *, say: Callable[[str], None], phase: Phase, limits: BenchLimits | None = None
+) -> BenchMeasurements:
     """Run the script and measure. Nothing of it is left running, whatever happens.
 
     Raises BadUsage before anything has started, NoSandbox where the user's files could not be kept from harm.
     """
-    limits, measured = limits or Limits(), None
+    limits, measured = limits or BenchLimits(), None
     try:
-        with thrown_away(asked.words, environ, out=asked.out, allow_writes=asked.allow_writes, kind=asked.sandbox) as place:
+        with sandboxed_run(asked.words, environ, out=asked.out, allow_writes=asked.allow_writes, kind=asked.sandbox) as place:
             sandbox = place.sandbox
             whole_s = limits.start_s + limits.slow_s + limits.overtime * asked.budget_s + _AFTER_S
             say(place.announced)
             say(how_long(asked, limits, whole_s))
             for warning in sandbox.warnings:
                 say(warning)
-            measured = Measured(place.command, place={"kind": sandbox.kind, "claims": sandbox.claims, "warnings": list(sandbox.warnings)})
+            measured = BenchMeasurements(
+                place.command, place={"kind": sandbox.kind, "claims": sandbox.claims, "warnings": list(sandbox.warnings)}
+            )
             measured.place["folder"] = str(place.folder)
             executor = LiveExecutor(place.command, place.folder, sandbox, environ, limit_s=whole_s)
             return Bench(executor, asked, measured, phase, limits).run()
@@ -43,7 +47,7 @@ def bench(asked: Asked, environ: Mapping[str, str], *, say: Callable[[str], None
             remove_folder(str(place.folder))
 
 
-def how_long(asked: Asked, limits: Limits, whole_s: float) -> str:
+def how_long(asked: BenchRequest, limits: BenchLimits, whole_s: float) -> str:
     """How long it takes, and at most: said before it begins."""
     usual, longest = format_about(asked.budget_s + limits.enough_s), format_duration(whole_s * 1e9)
     return f"Takes about {usual} once training starts, longer where batches are slow (stops after {longest} at the latest)"

@@ -7,21 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from slowstep.analyses.load import Load
+from slowstep.analyses.machine.load import Load
 from slowstep.errors import INTERRUPTED_CODE, NothingRecorded, UnreadableInput
-from slowstep.experiments.design import draw_seed, make_plan
-from slowstep.experiments.executor import Ending, Executor, Progress, surely_ended
-from slowstep.experiments.plan import Arm, Plan
-from slowstep.experiments.readings import Steps, no_steps
-from slowstep.experiments.recorded import load_since
-from slowstep.experiments.results import NOT_UNDONE
 from slowstep.levers.mock_loader import ACROSS_EPOCHS
-from slowstep.record.experiment.lever import Spec
+from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
+from slowstep.prove.first_updates import EMPTY_INPUT, FIRST_STEP, START_S, NeverTrained, start_up
+from slowstep.prove.recorded import load_since
+from slowstep.prove.results import NOT_UNDONE
+from slowstep.prove.stats.design import draw_seed, make_plan
+from slowstep.prove.stats.plan import Arm, Plan
+from slowstep.prove.stats.readings import ExperimentSteps, no_steps
+from slowstep.record.experiment.lever import LeverSpec
 from slowstep.record.launching.command import Command
 from slowstep.record.writing import format as contract
 from slowstep.units import format_count
 from slowstep.workflow.next_command.typed import USUAL_BUDGET_S
-from slowstep.workflow.start_up import EMPTY_INPUT, FIRST_STEP, START_S, NeverTrained, start_up
 
 What = Literal["data", "compute"]
 EndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood still"]
@@ -29,7 +29,7 @@ EndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood
 Phase = Callable[[str, float, str], None]
 
 TASK: Final = "bench_data"
-CACHED: Final = Arm(name="mock-loader", levers=(Spec(name="mock-loader", value=ACROSS_EPOCHS),))
+CACHED: Final = Arm(name="mock-loader", levers=(LeverSpec(name="mock-loader", value=ACROSS_EPOCHS),))
 # Of the time for all, what the loader gets; the rest is for blocks of steps.
 LOADER_SHARE: Final = {"data": 0.6, "compute": 0.15}
 _TICK_S: Final = 0.1
@@ -38,7 +38,7 @@ _DESCRIBED: Final = ("dataset", "dataset_length", "batch_size", "num_workers", "
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class BenchRequest:
     """What was asked for; `budget_s` is for the measuring, the script's start and first updates come before it."""
 
     what: What
@@ -51,7 +51,7 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class BenchLimits:
     """How long is waited, in seconds. The lead-in ends after `updates`, the first `enough_s` ago, or `few`, the first `slow_s` ago."""
 
     start_s: float = START_S
@@ -66,7 +66,7 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Measured:
+class BenchMeasurements:
     """All that was measured, as far as it came; `reason` says what stopped it. `load`: of the machine meanwhile, None if not read."""
 
     command: Command
@@ -74,7 +74,7 @@ class Measured:
     reason: str | None = None
     notes: list[dict[str, Any]] = field(default_factory=list)
     plan: Plan | None = None
-    steps: Steps = field(default_factory=no_steps)
+    steps: ExperimentSteps = field(default_factory=no_steps)
     lever_notes: list[dict[str, Any]] = field(default_factory=list)
     block_notes: list[dict[str, Any]] = field(default_factory=list)
     loaders: int = 1
@@ -115,10 +115,10 @@ class Bench:
     def __init__(
         self,
         executor: Executor,
-        asked: Asked,
-        measured: Measured,
+        asked: BenchRequest,
+        measured: BenchMeasurements,
         phase: Phase,
-        limits: Limits,
+        limits: BenchLimits,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -128,7 +128,7 @@ class Bench:
         self._loader_s = asked.budget_s * LOADER_SHARE[asked.what]
         self._measuring_from_ns: int | None = None
 
-    def run(self) -> Measured:
+    def run(self) -> BenchMeasurements:
         """All phases. Ctrl-C ends it: what was measured until then is told."""
         measured, began_s = self._measured, self._clock()
         try:

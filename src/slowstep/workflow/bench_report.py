@@ -14,19 +14,19 @@ from slowstep.document.build import build
 from slowstep.document.next_step import NextStep
 from slowstep.document.report import NO_THROUGHPUT, Report, unseen_row
 from slowstep.document.sections import Sections
-from slowstep.experiments import core_waits
-from slowstep.experiments.design import AS_IS, CONTROL
-from slowstep.experiments.figures import FEWEST_BLOCKS, Figure, combined, exactly, ratio, scaled
-from slowstep.experiments.loader_bound import Bound, is_crowded, judge
-from slowstep.experiments.loader_speed import Point, change_of_cache, curve, from_storage, own_point, share_from_storage
-from slowstep.experiments.loader_stages import Stage, carried, read_calls, stages
-from slowstep.experiments.over_starts import over_starts, point_over_starts
-from slowstep.experiments.overlap import Whole, are_silent, arm_rate, known_steps, put_together, received
 from slowstep.findings import Verdict
+from slowstep.prove.bench import core_waits
+from slowstep.prove.bench.loader_bound import Bound, is_crowded, judge
+from slowstep.prove.bench.loader_speed import Point, change_of_cache, curve, from_storage, own_point, share_from_storage
+from slowstep.prove.bench.loader_stages import SampleStage, carried, read_calls, stages
+from slowstep.prove.bench.over_starts import over_starts, point_over_starts
+from slowstep.prove.bench.overlap import Whole, are_silent, arm_rate, known_steps, put_together, received
+from slowstep.prove.stats.design import AS_IS, CONTROL
+from slowstep.prove.stats.figures import FEWEST_BLOCKS, Figure, combined, exactly, ratio, scaled
 from slowstep.reasons import Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count
-from slowstep.workflow.bench_act import Asked, Measured
+from slowstep.workflow.bench_act import BenchMeasurements, BenchRequest
 from slowstep.workflow.bench_rows import bound_row, figure, loader_row, run_row, sandbox_row, stage_rows, sweep_row, whole_row, words_of
 from slowstep.workflow.bench_sentences import LEAST_SAID, busy_sentence, cache_sentences
 from slowstep.workflow.next_command.after_bench import after_bench
@@ -38,7 +38,7 @@ _OPEN: Final = Verdict(state="undetermined", stage=None, healthy=None, rule=None
 _SAME: Final = 0.01
 
 
-def make_report(measured: Measured, asked: Asked) -> Report:
+def make_report(measured: BenchMeasurements, asked: BenchRequest) -> Report:
     """All that is known, null where it is not."""
     found = _Found(measured)
     following = _next(found, measured, asked)
@@ -56,7 +56,7 @@ def make_report(measured: Measured, asked: Asked) -> Report:
     return build(sections, bench=_section(found, measured, asked, following))
 
 
-def _section(found: _Found, measured: Measured, asked: Asked, following: NextStep) -> BenchRow:
+def _section(found: _Found, measured: BenchMeasurements, asked: BenchRequest, following: NextStep) -> BenchRow:
     is_data = asked.what == "data"
     point, compute = found.point, found.compute
     whole, printed = found.whole(), found.whole_over_starts()
@@ -81,7 +81,7 @@ def _section(found: _Found, measured: Measured, asked: Asked, following: NextSte
     }
 
 
-def _next(found: _Found, measured: Measured, asked: Asked) -> NextStep:
+def _next(found: _Found, measured: BenchMeasurements, asked: BenchRequest) -> NextStep:
     return after_bench(
         asked,
         words_of(measured),
@@ -100,7 +100,7 @@ def _next(found: _Found, measured: Measured, asked: Asked) -> NextStep:
 class _Found:
     """What the notes and steps of a training say."""
 
-    def __init__(self, measured: Measured) -> None:
+    def __init__(self, measured: BenchMeasurements) -> None:
         self._measured = measured
         notes = measured.notes
         self.description: dict[str, Any] = next((n for n in notes if n["part"] == "loader"), {})
@@ -116,7 +116,7 @@ class _Found:
         self.is_busy = measured.load is not None and measured.load.busy
         self.compute = self._compute()
 
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[SampleStage, ...]:
         """The parts of a sample."""
         return stages(self._parts, self._transported())
 

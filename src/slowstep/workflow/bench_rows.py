@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from slowstep.document.bench import BoundRow, FigureRow, LoaderRow, PointRow, SandboxRow, StageRow, SweepRow, WholeRow
 from slowstep.document.report import Run, bare_run
-from slowstep.experiments.figures import Figure
-from slowstep.experiments.loader_bound import Bound
-from slowstep.experiments.loader_speed import Point, bend, page_cache
-from slowstep.experiments.loader_stages import Stage
-from slowstep.experiments.over_starts import over_starts, point_over_starts
-from slowstep.experiments.overlap import Whole
+from slowstep.prove.bench.loader_bound import Bound
+from slowstep.prove.bench.loader_speed import Point, bend, page_cache
+from slowstep.prove.bench.loader_stages import SampleStage
+from slowstep.prove.bench.over_starts import over_starts, point_over_starts
+from slowstep.prove.bench.overlap import Whole
+from slowstep.prove.stats.figures import Figure
 from slowstep.record.system.redact import redact_command
-from slowstep.workflow.bench_act import Measured
+from slowstep.workflow.bench_act import BenchMeasurements
 from slowstep.workflow.bench_sentences import whole_sentence
 
 _MB: Final = 1e6
@@ -24,7 +24,7 @@ _MB: Final = 1e6
 _NO_END: Final = 1e-3
 
 
-def words_of(measured: Measured) -> list[str]:
+def words_of(measured: BenchMeasurements) -> list[str]:
     """The command as it was typed, without secrets."""
     return redact_command(list(measured.command.words))
 
@@ -43,7 +43,7 @@ def figure(figure: Figure | None, scale: float = 1.0) -> FigureRow | None:
     }
 
 
-def run_row(measured: Measured, description: dict[str, Any], cores: float | None) -> Run:
+def run_row(measured: BenchMeasurements, description: dict[str, Any], cores: float | None) -> Run:
     """What was run."""
     began = datetime.datetime.now().astimezone() - datetime.timedelta(seconds=measured.duration_s)
     size = description.get("batch_size")
@@ -100,7 +100,7 @@ def loader_row(point: Point, description: dict[str, Any], first: dict[str, Any],
     }
 
 
-def stage_rows(rows: Sequence[Stage]) -> list[StageRow]:
+def stage_rows(rows: Sequence[SampleStage]) -> list[StageRow]:
     """The parts of a sample."""
     whole = sum(row.ms for row in rows)
     return [

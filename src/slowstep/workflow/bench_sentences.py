@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from slowstep.analyses.load import Load
-from slowstep.experiments.loader_speed import FEW
-from slowstep.experiments.overlap import CLOSE, Whole
+from slowstep.analyses.machine.load import Load
+from slowstep.prove.bench.loader_speed import FEW
+from slowstep.prove.bench.overlap import CLOSE, Whole
 from slowstep.units import format_number, format_share
 
 # A smaller share of the time is no finding (the design: at least 3 % of the window).

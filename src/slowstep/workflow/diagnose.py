@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from slowstep.analyses.captures import Capture
 from slowstep.analyses.measurements import Measurements, measure
-from slowstep.analyses.ranks import Roll, call_roll, compare, first_shown
-from slowstep.analyses.untrained import with_failure
+from slowstep.analyses.ranks import RankSet, collect_ranks, compare, first_shown
+from slowstep.analyses.steps.captures import Capture
+from slowstep.analyses.steps.untrained import with_failure
 from slowstep.diagnosis.engine import diagnose
 from slowstep.document.build import build
 from slowstep.document.next_step import NextStep
@@ -26,11 +26,11 @@ from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE as RECORDING
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_count
-from slowstep.workflow.find import EXPECTED
 from slowstep.workflow.internal_errors import completed, fault_rows
 from slowstep.workflow.next_command.after_fault import after_fault
 from slowstep.workflow.next_command.after_ranks import after_launcher, after_rank
 from slowstep.workflow.next_command.after_recording import after_recording
+from slowstep.workflow.traces.find import EXPECTED
 
 REPORT = "report.json"
 FEWEST_BESIDE_OTHERS = 3
@@ -62,19 +62,21 @@ def diagnose_all(folder: Path, *, warmup: int | None = None, beside: Sequence[He
     if not folder.exists():
         raise UnreadableInput(f"{folder} does not exist. {EXPECTED}")
     timeline = RECORDING.read(folder, PLAIN)
-    roll = call_roll(timeline)
-    measured, unmeasured = _measure_all(timeline, roll, timeline.run.warmup if warmup is None else warmup)
+    rank_set = collect_ranks(timeline)
+    measured, unmeasured = _measure_all(timeline, rank_set, timeline.run.warmup if warmup is None else warmup)
     attempt = Attempts()
     measured = _compared(measured)
     first = attempt.otherwise(min(measured), first_shown, measured)
     own = {number: Attempts() for number in measured}
     sections = {number: _sections(folder, timeline, m, own[number]) for number, m in measured.items()}
     files = {number: file_name(number, first) for number in sections}
-    tell = partial(rank_sections, measured=measured, roll=roll, timeline=timeline, folder=folder, files=files, unmeasured=unmeasured)
+    tell = partial(
+        rank_sections, measured=measured, rank_set=rank_set, timeline=timeline, folder=folder, files=files, unmeasured=unmeasured
+    )
     ranks = attempt.outcome(rank_sections.__name__, tell, sections)
     if isinstance(ranks, Fault):
         sections, ranks = {number: each.opened_by(ranks) for number, each in sections.items()}, {}
-    elif is_job(roll):
+    elif is_job(rank_set):
         sections = {number: _with_next_rank(each, folder, measured[number], attempt) for number, each in sections.items()}
     sections[first], experiment = _with_experiment(sections[first], folder, attempt)
     faults = fault_rows({number: [*own[number].faults, *attempt.faults] for number in sections}, folder)
@@ -151,11 +153,11 @@ def diagnose_recording(
     return diagnosed.reports[number]
 
 
-def _measure_all(timeline: Timeline, roll: Roll, warmup: int | None) -> tuple[dict[int, Measurements], dict[int, str]]:
+def _measure_all(timeline: Timeline, rank_set: RankSet, warmup: int | None) -> tuple[dict[int, Measurements], dict[int, str]]:
     """What was measured of each training, and why nothing was of the others. Raises NothingRecorded where that holds for all."""
     measured: dict[int, Measurements] = {}
     unmeasured: dict[int, str] = {}
-    for training in roll.trainings:
+    for training in rank_set.trainings:
         try:
             measured[training.number] = measure(timeline, warmup, process=training.process)
         except NothingRecorded as error:

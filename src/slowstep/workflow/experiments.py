@@ -8,8 +8,8 @@ from pathlib import Path
 from slowstep.document.experiment import experiment_section
 from slowstep.document.recording import finding_row
 from slowstep.document.sections import ExperimentSection, Sections
-from slowstep.experiments.experiment import load
-from slowstep.experiments.recorded import read_experiment
+from slowstep.prove.experiment import load
+from slowstep.prove.recorded import read_experiment
 from slowstep.workflow.next_command.after_experiment import Report, after_experiment
 
 

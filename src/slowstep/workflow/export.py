@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from slowstep.analyses.measure_trace import measure_trace
 from slowstep.analyses.measurements import measure
-from slowstep.analyses.trace.measure import measure_trace
 from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.errors import BadUsage
 from slowstep.exporters._exporter import Exporter
 from slowstep.registry import discover
 from slowstep.sources._source import Reading
-from slowstep.workflow.find import RECORDING, Found, each_process, find
-from slowstep.workflow.trace_cache import read_cached
-from slowstep.workflow.traces import Asked
+from slowstep.workflow.traces.find import RECORDING, FoundTrace, each_process, find
+from slowstep.workflow.traces.parsed_traces import read_cached
+from slowstep.workflow.traces.traces import TraceRequest
 
 # Endings that the name of what is exported does not keep, in this order.
 _PACKED: Final = (".gz", ".json")
@@ -26,7 +26,9 @@ def exporters() -> dict[str, Exporter]:
     return discover("slowstep.exporters", "EXPORTER", Exporter)
 
 
-def export(exporter: Exporter, paths: Sequence[Path], report: dict[str, Any], target: Path | None, *, asked: Asked, how: Reading) -> Path:
+def export(
+    exporter: Exporter, paths: Sequence[Path], report: dict[str, Any], target: Path | None, *, asked: TraceRequest, how: Reading
+) -> Path:
     """Write the report, or the trace or recording that it is of, found at the paths; returns where. Raises UnwritableOutput."""
     if exporter.write_document is not None:
         return export_document(exporter, paths[0], report, target)
@@ -58,11 +60,11 @@ def _place(exporter: Exporter, path: Path) -> Path:
     return Path(name + exporter.suffix)
 
 
-def _is_of(run: dict[str, Any], found: Found) -> bool:
+def _is_of(run: dict[str, Any], found: FoundTrace) -> bool:
     return str(found.path) == run.get("recording") and found.pid in (None, run.get("pid"))
 
 
-def _export_trace(exporter: Exporter, place: Path, found: Found, report: dict[str, Any], asked: Asked, how: Reading) -> None:
+def _export_trace(exporter: Exporter, place: Path, found: FoundTrace, report: dict[str, Any], asked: TraceRequest, how: Reading) -> None:
     if exporter.write_trace is None:
         raise BadUsage(f"--export {exporter.name} is for recordings, and {found.path} is a trace.")
     timeline = read_cached(found, how)
@@ -72,7 +74,7 @@ def _export_trace(exporter: Exporter, place: Path, found: Found, report: dict[st
     exporter.write_trace(place, timeline, m.tables, [findings[row["rule"]] for row in report["findings"] if row["rule"] in findings])
 
 
-def _export_recording(exporter: Exporter, place: Path, found: Found, report: dict[str, Any], how: Reading) -> None:
+def _export_recording(exporter: Exporter, place: Path, found: FoundTrace, report: dict[str, Any], how: Reading) -> None:
     if exporter.write_recording is None:
         raise BadUsage(f"--export {exporter.name} is for traces, and {found.path} is a recording.")
     timeline = found.source.read(found.path, how)

@@ -17,8 +17,8 @@ from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.record.launching.folder import DEFAULT_PARENT
 from slowstep.report.json import is_report
 from slowstep.workflow.diagnose import REPORT
-from slowstep.workflow.find import is_recording
 from slowstep.workflow.runs import last_run
+from slowstep.workflow.traces.find import is_recording
 
 LAST: Final = "last"
 _SCRIPTS: Final = (".py", ".sh")

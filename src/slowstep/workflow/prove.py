@@ -7,33 +7,33 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from slowstep.experiments.choose import USUAL
-from slowstep.experiments.design import draw_seed
-from slowstep.experiments.executor import LiveExecutor
-from slowstep.experiments.experiment import Place
-from slowstep.experiments.known_levers import check, known_levers
-from slowstep.record.experiment.lever import Lever, Spec
+from slowstep.prove.choose import USUAL
+from slowstep.prove.executor import LiveExecutor
+from slowstep.prove.experiment import SandboxPlace
+from slowstep.prove.known_levers import check, known_levers
+from slowstep.prove.lead_in import LeadLimits
+from slowstep.prove.numerics_check import NumericsCheck, changes_numbers_alone, longest_check
+from slowstep.prove.rerun_levers import RerunLevers
+from slowstep.prove.sandboxed_run import SandboxedRun, sandboxed_run
+from slowstep.prove.stats.design import draw_seed
+from slowstep.record.experiment.lever import Lever, LeverSpec
 from slowstep.record.launching.folder import forget_aside, put_back, remove_folder, set_aside
 from slowstep.units import format_about, format_duration
-from slowstep.workflow.act import Act, Again, Ended, Phase, Wanted
-from slowstep.workflow.lead_in import Limits
+from slowstep.workflow.act import Act, Ended, FreshStart, Phase, Wanted
 from slowstep.workflow.next_command.typed import USUAL_BUDGET_S, USUAL_PRECISION
-from slowstep.workflow.numerics_check import NumericsCheck, changes_numbers_alone, longest_check
-from slowstep.workflow.rerun_levers import RerunLevers
-from slowstep.workflow.thrown_away import ThrownAway, thrown_away
 
 # What is left to do when the time for everything else is over: killing, reading, reporting.
 _AFTER_S: Final = 60.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class ProveRequest:
     """What `slowstep prove` was asked for. `precision` is half the width of an interval as a share; without `levers` the findings' are
     tried, with `everything` all that there are. `out` is the folder for recordings, `sandbox` the kind that must be used; None: any.
     """
 
     words: tuple[str, ...]
-    levers: tuple[Spec, ...] = ()
+    levers: tuple[LeverSpec, ...] = ()
     everything: bool = False
     precision: float = USUAL_PRECISION
     budget_s: float = USUAL_BUDGET_S
@@ -51,15 +51,15 @@ class Tell:
     phase: Phase
 
 
-def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limits | None = None) -> Ended:
+def prove(asked: ProveRequest, environ: Mapping[str, str], tell: Tell, *, limits: LeadLimits | None = None) -> Ended:
     """Prove: the lead-in, the diagnosis, the experiment, the report. Nothing of it is left running, whatever happens.
 
     Raises BadUsage before anything has started, NoSandbox where the user's files could not be kept from harm.
     """
-    levers, limits = known_levers(), limits or Limits()
+    levers, limits = known_levers(), limits or LeadLimits()
     for spec in asked.levers:
         check(spec, levers, filled_in=frozenset(USUAL))
-    with thrown_away(asked.words, environ, out=asked.out, allow_writes=asked.allow_writes, kind=asked.sandbox) as place:
+    with sandboxed_run(asked.words, environ, out=asked.out, allow_writes=asked.allow_writes, kind=asked.sandbox) as place:
         sandbox, whole_s = place.sandbox, limits.whole_s + asked.budget_s + _AFTER_S
         until_s = time.monotonic() + whole_s
 
@@ -68,7 +68,7 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
             left_s = max(until_s - time.monotonic(), 0.0)
             return LiveExecutor(place.command, place.folder, place.opened(place.folder), environ, limit_s=left_s)
 
-        again = Again(start=start_again, back=lambda: put_back(str(place.folder)), forget=lambda: forget_aside(str(place.folder)))
+        again = FreshStart(start=start_again, back=lambda: put_back(str(place.folder)), forget=lambda: forget_aside(str(place.folder)))
 
         for line in _announced(asked, levers, place, limits, whole_s):
             tell.say(line)
@@ -85,7 +85,7 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
                 sandbox=asked.sandbox,
             ),
             levers=levers,
-            place=Place(kind=sandbox.kind, claims=sandbox.claims, warnings=sandbox.warnings, write_ratio=sandbox.write_ratio),
+            place=SandboxPlace(kind=sandbox.kind, claims=sandbox.claims, warnings=sandbox.warnings, write_ratio=sandbox.write_ratio),
             say=tell.say,
             phase=tell.phase,
             limits=limits,
@@ -99,7 +99,7 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
     return ended
 
 
-def _announced(asked: Asked, levers: Mapping[str, Lever], place: ThrownAway, limits: Limits, whole_s: float) -> list[str]:
+def _announced(asked: ProveRequest, levers: Mapping[str, Lever], place: SandboxedRun, limits: LeadLimits, whole_s: float) -> list[str]:
     """What will be done, where, and how long that takes at most: said before it begins."""
     which = "every lever" if asked.everything else ", ".join(map(str, asked.levers)) or "the levers that its findings name"
     budget, longest = (format_duration(seconds * 1e9) for seconds in (asked.budget_s, whole_s))
@@ -112,7 +112,7 @@ def _announced(asked: Asked, levers: Mapping[str, Lever], place: ThrownAway, lim
     ]
 
 
-def _losses_announced(asked: Asked, levers: Mapping[str, Lever]) -> list[str]:
+def _losses_announced(asked: ProveRequest, levers: Mapping[str, Lever]) -> list[str]:
     """The time for comparing losses, which the budget does not hold; of levers that the findings will name nobody knows yet."""
     if asked.everything:
         tried = [lever for lever in levers.values() if lever.takes is None or lever.takes_optional or lever.name in USUAL]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from slowstep.analyses.captures import Capture
-from slowstep.analyses.trace.measure import measure_trace
+from slowstep.analyses.measure_trace import measure_trace
+from slowstep.analyses.steps.captures import Capture
 from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.document.captured import Captured, with_capture, without_capture
 from slowstep.document.sections import Sections
 from slowstep.errors import SlowstepError
 from slowstep.faults import Attempts
 from slowstep.sources._source import PLAIN
-from slowstep.workflow.find import known
+from slowstep.workflow.traces.find import known
 
 
 def join_capture(sections: Sections, folder: Path, capture: Capture, attempt: Attempts) -> Sections:

@@ -64,7 +64,7 @@ def test_how_inputs_grow_is_known_of_both_kinds_of_loops(tmp_path, loop, more, g
 
 
 def test_growth_right_after_the_update_is_in_no_function_of_the_librarys(tmp_path):
-    """The interpreter's lock changes hands there: stacks stand in the last of the update, which took no time."""
+    """The GIL changes hands there: stacks stand in the last of the update, which took no time."""
     m = measured(tmp_path, after_ms=1, after_growth_ms=20, after="", after_library=WRAPPER, getitem_ms=2, steps=300)
 
     assert m.over_time.growth is not None

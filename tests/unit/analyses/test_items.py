@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from made_recordings import DATA, Training, make_recording
-from slowstep.analyses.calls import Function
 from slowstep.analyses.measurements import measure
+from slowstep.analyses.python.calls import Function
 from slowstep.sources.recording import SOURCE
 
 LIBRARY = "/opt/venv/lib/python3.11/site-packages/torchvision/data.py"

@@ -10,7 +10,7 @@ import pytest
 from made_gap_notes import counted, line, note, timed
 from made_parts import function_part
 from made_recordings import INPUT_LINE, Training, make_recording
-from slowstep.analyses.loop_input import LoopInput
+from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.measurements import measure
 from slowstep.sources.recording import SOURCE
 

@@ -6,13 +6,13 @@ import polars as pl
 import pytest
 
 from made_steps import steps
-from slowstep.analyses.trace.callers import Callers
-from slowstep.analyses.trace.copies import find_copies
-from slowstep.analyses.trace.kernels import find_kernels
-from slowstep.analyses.trace.memory import find_memory
-from slowstep.analyses.trace.placement import find_placement
-from slowstep.analyses.trace.synchronizations import find_synchronizations
-from slowstep.analyses.trace.tables import GAPS
+from slowstep.analyses.device.allocations import find_memory
+from slowstep.analyses.device.copies import find_copies
+from slowstep.analyses.device.kernels import find_kernels
+from slowstep.analyses.device.placement import find_placement
+from slowstep.analyses.device.synchronizations import find_synchronizations
+from slowstep.analyses.events.tables import GAPS
+from slowstep.analyses.python.callers import Callers
 
 kineto = pytest.importorskip("slowstep.sources.kineto")
 DATA = Path(__file__).parents[2] / "data" / "kineto"

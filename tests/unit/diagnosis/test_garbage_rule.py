@@ -1,4 +1,6 @@
-"""Garbage collections: named as the cause where they take much of the time. How they are measured: tests/unit/analyses/test_garbage.py."""
+"""Garbage collections: named as the cause where they take much of the time. How they are measured:
+tests/unit/analyses/python/test_garbage.py.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import pytest
 
 from judged import answer_of, finding, judged, values
 from made_measurements import MS, every, measurements, merged
-from slowstep.analyses.garbage import Collected
+from slowstep.analyses.python.garbage import Collected
 from slowstep.diagnosis.engine import diagnose
 from slowstep.findings import NotJudged
 from slowstep.parts import COLLECTION

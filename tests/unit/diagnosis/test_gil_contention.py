@@ -8,7 +8,7 @@ import pytest
 
 from judged import answer_of, finding, values
 from made_measurements import DATA, fed, measurements, merged
-from slowstep.analyses.threads_beside import ThreadBeside
+from slowstep.analyses.python.concurrent_threads import ConcurrentThread
 from slowstep.diagnosis.engine import diagnose
 from slowstep.findings import NotJudged
 from slowstep.parts import Part, PartKind
@@ -21,7 +21,7 @@ DECODE = Frame(file=DATA, function="decode", first_line=90, line=92)
 
 def held_up(cores: float, ms: float) -> dict[str, Any]:
     """Bodies that are blocked for so long in each step while another thread computes."""
-    thread = ThreadBeside(name="prefetch", thread=101, cores=cores, function=DECODE)
+    thread = ConcurrentThread(name="prefetch", thread=101, cores=cores, function=DECODE)
     return {"ledger": {HELD_UP: ms}, "threads_beside": {"threads": (thread,)}}
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from judged import answer_of, code_of, finding, judged, named, unjudged, values
 from made_measurements import DATA, MS, fed, loop_fed, measurements, merged, per_step
-from slowstep.analyses.calls import Function
-from slowstep.analyses.input_facts import Forms, InputFunction, Pass
-from slowstep.analyses.made_at_once import MadeAtOnce
+from slowstep.analyses.batches.fetch_concurrency import FetchConcurrency
+from slowstep.analyses.input.input_facts import Forms, InputFunction, Pass
+from slowstep.analyses.python.calls import Function
 from slowstep.diagnosis.engine import diagnose
-from slowstep.diagnosis.input_side import Side, workers_needed
+from slowstep.diagnosis.evidence.input_side import InputSide, workers_needed
 from slowstep.parts import Part, PartKind
 
 Measured = dict[str, Any]
@@ -83,8 +83,8 @@ LATENCY = timed(("fetch_bytes", DATA, 1, 0.8), (RECV, None, 9, 0.7), ("HTTPRespo
 SOCKETS = timed(("fetch", DATA, 1, 0.9), (OPEN, None, 9, 0.05), (READ, None, 9, 0.7), (RECV, None, 9, 0.69))
 DECODES = timed(("__getitem__", DATA, 1, 0.9), (DECODE, None, 1, 0.7))
 DECODES_LITTLE = timed(("__getitem__", DATA, 1, 0.9), (DECODE, None, 1, 0.2))
-TOGETHER = {"input": {"made_at_once": MadeAtOnce(slows=1.0, low=0.9, high=1.1, fewer=20)}}
-APART = {"input": {"made_at_once": MadeAtOnce(slows=0.0, low=-0.1, high=0.1, fewer=20)}}
+TOGETHER = {"input": {"made_at_once": FetchConcurrency(slows=1.0, low=0.9, high=1.1, fewer=20)}}
+APART = {"input": {"made_at_once": FetchConcurrency(slows=0.0, low=-0.1, high=0.1, fewer=20)}}
 SMALL_READS = {"input": {"read_calls_per_sample": 25.0, "read_bytes_per_sample": 6250.0}}
 SEEN_AGAIN = {"input": {"dataset_length": 400}}
 
@@ -260,7 +260,7 @@ def test_of_full_cores_half_the_work_gains_what_the_cores_then_allow():
 def test_at_worse_less_than_all_of_a_containers_opening_is_spared():
     counterfactual = judged("reopened-files", measurements(**FIRING["reopened-files of a container"][0])).counterfactual
 
-    assert counterfactual.worse.beside_ns > counterfactual.expected.beside_ns > counterfactual.better.beside_ns
+    assert counterfactual.pessimistic.concurrent_ns > counterfactual.expected.concurrent_ns > counterfactual.optimistic.concurrent_ns
 
 
 def test_waiting_for_a_core_goes_with_reopened_files_as_much_as_their_making():
@@ -301,7 +301,7 @@ def test_no_worker_is_advised_that_finds_no_core_and_would_gain_nothing_on_one(m
 def test_as_many_workers_are_proposed_as_compute_at_once(now, cpu_ms, workers):
     # Blocked for most of their time; computing; beside threads that spin; beside the recorder's own readings; and with a library's threads.
     nothing = np.zeros(10)
-    side = Side(
+    side = InputSide(
         removable_ns=nothing,
         filling_ns=nothing,
         startup_ns=0,
@@ -353,14 +353,14 @@ def test_workers_that_wait_for_one_limit_are_not_told_to_become_more():
     ids=["not known", "each by itself", "a little", "perhaps"],
 )
 def test_more_workers_are_expected_to_hold_each_other_up_as_those_that_are_there(found, expected):
-    slowed = None if found is None else MadeAtOnce(slows=found[0], low=found[1], high=found[2], fewer=20)
+    slowed = None if found is None else FetchConcurrency(slows=found[0], low=found[1], high=found[2], fewer=20)
     alone = judged("too-few-workers", measurements(**LOCKED))
 
     answer = judged("too-few-workers", measurements(**with_all(LOCKED, {"input": {"made_at_once": slowed}})))
 
     workers = int(answer.finding.fixes[0].lever.removeprefix("workers="))
-    blocked = alone.counterfactual.expected.beside_ns * expected ** (np.log2(workers / 2))
-    assert answer.counterfactual.expected.beside_ns == pytest.approx(blocked, rel=0.1)
+    blocked = alone.counterfactual.expected.concurrent_ns * expected ** (np.log2(workers / 2))
+    assert answer.counterfactual.expected.concurrent_ns == pytest.approx(blocked, rel=0.1)
     assert answer.finding.gain.low <= alone.finding.gain.low + 1e-9
     assert (answer.counterfactual.assumes == alone.counterfactual.assumes) == (expected == 1.0)
 

@@ -12,12 +12,12 @@ import pytest
 from judged import finding
 from made_measurements import DATA, MS, SCRIPT, every, fed, measurements, per_step
 from made_parts import function_part
-from slowstep.analyses.calls import Function
-from slowstep.analyses.over_time import Event
+from slowstep.analyses.over_time.over_time import OccasionalEvent
+from slowstep.analyses.python.calls import Function
 from slowstep.diagnosis import lever_specs
-from slowstep.experiments.known_levers import known_levers
-from slowstep.experiments.plan import parse_spec
 from slowstep.parts import BACKWARD, VALIDATION, Part, PartKind
+from slowstep.prove.known_levers import known_levers
+from slowstep.prove.stats.plan import parse_spec
 
 Measured = dict[str, Any]
 CALLBACK, SAVE = function_part("output", "save_mask_images", "train.py", 80), Part("store", PartKind.SAVE, "torch.save")
@@ -112,7 +112,7 @@ def test_a_slow_collate_is_bounded_by_the_stub_of_what_can_be_made_faster(measur
 
 
 def test_every_second_validation_is_left_out_as_the_fix_proposes():
-    event = Event(name="validation", known=True, part=VALIDATION, every_steps=10.0, count=20, ns=per_step(every(10, 120.0)))
+    event = OccasionalEvent(name="validation", known=True, part=VALIDATION, every_steps=10.0, count=20, ns=per_step(every(10, 120.0)))
 
     levers = levers_of("frequent-validation", ledger={VALIDATION: every(10, 120.0)}, over_time={"events": (event,)})
 

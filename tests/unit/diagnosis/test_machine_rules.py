@@ -8,8 +8,8 @@ import pytest
 
 from judged import answer_of, finding, judged, named, unjudged, values
 from made_measurements import GIB, MIB, device, measurements
-from slowstep.analyses.machine import Throttling
-from slowstep.analyses.memory import Growth, Limit
+from slowstep.analyses.machine.machine import Throttling
+from slowstep.analyses.machine.memory import Limit, MemoryGrowth
 from slowstep.diagnosis.engine import diagnose
 from slowstep.findings import NotJudged
 from slowstep.parts import Part, PartKind
@@ -23,14 +23,14 @@ def queued(ms: float) -> dict[Part, float]:
     return {WAITING: ms}
 
 
-def growth(last: float, *, first: float = GIB, window_s: float = 4.0, low: float = 1.0, **more: Any) -> Growth:
+def growth(last: float, *, first: float = GIB, window_s: float = 4.0, low: float = 1.0, **more: Any) -> MemoryGrowth:
     """Memory at the end of the window; `low` is the slowest quarter's pace by the mean one."""
     per_s = (last - first) / window_s
     usual = {"per_s": per_s, "low_per_s": low * per_s, "high_per_s": per_s, "in_trainer": True, "readings": 40}
-    return Growth(first_bytes=first, last_bytes=last, **{**usual, **more})
+    return MemoryGrowth(first_bytes=first, last_bytes=last, **{**usual, **more})
 
 
-def memory(grown: Growth | None = None, left: float | None = 32 * GIB, of: float = 64 * GIB, **more: Any) -> dict[str, Any]:
+def memory(grown: MemoryGrowth | None = None, left: float | None = 32 * GIB, of: float = 64 * GIB, **more: Any) -> dict[str, Any]:
     limit = None if left is None else Limit(of="the machine", limit_bytes=int(of), left_bytes=int(left))
     return {"machine": {"memory": {"resident_bytes": float(GIB), "growth": grown, "limit": limit, **more}}}
 
@@ -191,7 +191,7 @@ def test_memory_that_no_longer_recording_would_outlive_is_told_of_a_short_window
     ],
     ids=["within the hour", "for long", "few readings", "of a worker", "settles", "little"],
 )
-def test_other_growth_of_a_short_window_is_not_judged(early: Growth | None, left: float, is_pressing: bool) -> None:
+def test_other_growth_of_a_short_window_is_not_judged(early: MemoryGrowth | None, left: float, is_pressing: bool) -> None:
     answer = unjudged("memory-growth", measurements(**memory(left=left, of=9000 * GIB, early=early)))
 
     assert answer is not None

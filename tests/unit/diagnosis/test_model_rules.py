@@ -9,7 +9,7 @@ import pytest
 from judged import answer_of, finding, named, values
 from made_measurements import measurements
 from made_parts import function_part
-from slowstep.analyses.work import ForwardLine
+from slowstep.analyses.compute.work import ForwardLine
 from slowstep.diagnosis.engine import diagnose
 from slowstep.timeline.timeline import Frame
 

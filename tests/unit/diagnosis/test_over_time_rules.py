@@ -14,15 +14,15 @@ import pytest
 from judged import answer_of, code_of, finding, judged, named, unjudged, values
 from made_measurements import MS, SCRIPT, every, fed, measurements, merged, per_step
 from made_parts import function_part, lines_part
-from slowstep.analyses.graphs import GraphGrowth
-from slowstep.analyses.growth import Growth
-from slowstep.analyses.input_sizes import InputSizes
-from slowstep.analyses.over_time import Event, Unsteady
-from slowstep.analyses.saves import GrowingSaves
-from slowstep.analyses.startup import FIRST_STEP, Startup, StartupPart
-from slowstep.analyses.stragglers import Stragglers
-from slowstep.analyses.trends import Trend
-from slowstep.analyses.written import Written
+from slowstep.analyses.compute.graphs import GraphGrowth
+from slowstep.analyses.input.input_sizes import InputSizes
+from slowstep.analyses.input.stragglers import Stragglers
+from slowstep.analyses.ledger.saves import GrowingSaves
+from slowstep.analyses.over_time.growth import PartGrowth
+from slowstep.analyses.over_time.over_time import OccasionalEvent, Unsteady
+from slowstep.analyses.over_time.startup import FIRST_STEP, Startup, StartupPart
+from slowstep.analyses.over_time.written import WrittenBytes
+from slowstep.analyses.steps.trends import Trend
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rules.iterator_recreated import MOST_BY_LISTS
 from slowstep.findings import NotJudged
@@ -38,10 +38,10 @@ def over_time(**changes: Any) -> Measured:
     return {"over_time": changes}
 
 
-def event(part: Part, k: int, ms: float, *, name: str | None = None, maybe_larger: bool = False) -> Event:
+def event(part: Part, k: int, ms: float, *, name: str | None = None, maybe_larger: bool = False) -> OccasionalEvent:
     """What takes so much longer in every k-th step; known where it has a name."""
     ns = per_step(every(k, ms, STEPS), STEPS)
-    return Event(
+    return OccasionalEvent(
         name=name,
         known=name is not None,
         part=part,
@@ -69,7 +69,7 @@ def grows(
     course = np.linspace(first_ms, first_ms + by_ms, STEPS)
     others = 18.5 - (first_ms if part.stage == "compute" else 0.0)
     trend = Trend(first=first_ms * MS, last=(first_ms + by_ms) * MS, growth_low=sure * by_ms * MS, growth_likely=by_ms * MS)
-    growth = Growth(
+    growth = PartGrowth(
         part=part,
         trend=trend,
         first_ns=first_ms * MS,
@@ -131,7 +131,7 @@ def slow_samples(k: int, ms: float, *, of_samples: float = STEPS * 16.0, keeps: 
 
 
 def writes(first_bytes: float, last_bytes: float) -> Measured:
-    return over_time(written=Written(first_bytes=first_bytes, last_bytes=last_bytes, steadily=True))
+    return over_time(written=WrittenBytes(first_bytes=first_bytes, last_bytes=last_bytes, steadily=True))
 
 
 def saves_grow(by_ms: float) -> Measured:
@@ -420,7 +420,7 @@ def test_appending_spares_a_file_that_begins_long_all_but_its_opening(is_known):
 
     left_ms = float((m.ledger.of_parts(FUNCTION) - answer.counterfactual.expected.removed_ns).mean()) / MS
     assert left_ms == pytest.approx(OPENING_MS if is_known else OPENING_MS + 4, abs=0.8)
-    assert answer.counterfactual.worse.removed_ns.mean() <= m.over_time.growth.above_ns.mean()
+    assert answer.counterfactual.pessimistic.removed_ns.mean() <= m.over_time.growth.above_ns.mean()
     assert answer.counterfactual.assumes.endswith("no longer than at first") is not is_known
 
 

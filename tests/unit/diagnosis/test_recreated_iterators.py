@@ -42,8 +42,8 @@ def test_freeing_goes_with_iterators_and_so_does_the_collection_of_what_they_hav
     answer = _judged(tmp_path, generation=generation)
 
     assert answer.counterfactual is not None
-    removed = {name: getattr(answer.counterfactual, name).removed_ns.mean() / MS for name in ("expected", "worse", "better")}
+    removed = {name: getattr(answer.counterfactual, name).removed_ns.mean() / MS for name in ("expected", "pessimistic", "optimistic")}
     made = MADE_MS + FREED_MS
-    expected = {"expected": made + COLLECTED_MS * goes, "worse": 0.9 * made, "better": made + COLLECTED_MS}
+    expected = {"expected": made + COLLECTED_MS * goes, "pessimistic": 0.9 * made, "optimistic": made + COLLECTED_MS}
     assert removed == pytest.approx(expected, abs=0.5)
     assert (COLLECTION in answer.finding.claims) is goes

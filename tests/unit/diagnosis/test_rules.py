@@ -12,7 +12,7 @@ import pytest
 from judged import answer_of, code_of, finding, judged, named, unjudged, values
 from made_measurements import DATA, MS, every, fed, loop_fed, measurements, merged
 from made_parts import function_part
-from slowstep.analyses.calls import Function
+from slowstep.analyses.python.calls import Function
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rule import Judged
 from slowstep.findings import NotJudged

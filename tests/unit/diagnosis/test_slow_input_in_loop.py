@@ -13,7 +13,7 @@ import pytest
 from judged import answer_of, code_of, finding, named, values
 from made_measurements import SCRIPT, loop_fed, measurements
 from made_parts import function_part
-from slowstep.analyses.loop_input import Maker
+from slowstep.analyses.input.loop_input import Maker
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rule import Judged
 

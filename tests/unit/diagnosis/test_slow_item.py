@@ -1,6 +1,6 @@
 """A function that holds the making of samples, the data set's own method among them: when it is blamed, and for what.
 
-Which function that is, and whether it is a loop in Python: tests/unit/analyses/test_fetch_function.py and test_python_share.py.
+Which function that is, and whether it is a loop in Python: tests/unit/analyses/input/test_fetch_function.py and test_python_share.py.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import pytest
 
 from judged import answer_of, code_of, finding, judged, named, values
 from made_measurements import DATA, MS, fed, measurements, merged
-from slowstep.analyses.calls import Function
+from slowstep.analyses.python.calls import Function
 from slowstep.diagnosis.engine import diagnose
-from slowstep.diagnosis.input_side import WARMED_EXPECTED
+from slowstep.diagnosis.evidence.input_side import WARMED_EXPECTED
 
 NAME = "slow-transform"
 Measured = dict[str, Any]
@@ -146,11 +146,11 @@ def test_at_worse_a_sample_still_takes_what_a_few_operations_take():
     answer = judged(NAME, measurements(**short(0.9)))
 
     assert answer.counterfactual is not None
-    expected, worse = (float(case.removed_ns.mean()) for case in (answer.counterfactual.expected, answer.counterfactual.worse))
+    expected, pessimistic = (float(case.removed_ns.mean()) for case in (answer.counterfactual.expected, answer.counterfactual.pessimistic))
     # Of 0.68 ms a twentieth is left, and 15 us for each of the 16 samples; what is spared lets the training's own work be shorter, too.
     held_ns = 0.8 * 0.85e6
     assert expected == pytest.approx((1 + WARMED_EXPECTED.share) * 0.95 * held_ns, rel=0.02)
-    assert worse == pytest.approx(held_ns - 16 * 15e3, rel=0.02)
+    assert pessimistic == pytest.approx(held_ns - 16 * 15e3, rel=0.02)
 
 
 def test_a_small_operation_that_workers_hide_at_no_profit_is_not_blamed():

@@ -72,7 +72,7 @@ NEXT = ("<built-in>", "built-in method builtins.next", 0)
 RUNNER = (SCRIPT, "Runner.__next__", 5)
 
 
-def request(*drawing: Row, drawn_ms: float) -> list[Row]:
+def request(*sampler_time: Row, drawn_ms: float) -> list[Row]:
     """Calls of a request for a batch that takes 3 ms to make, and so long to draw; the rows of what draws come fifth and later."""
     whole = 3 + drawn_ms + 0.1
     return [
@@ -80,7 +80,7 @@ def request(*drawing: Row, drawn_ms: float) -> list[Row]:
         (REQUEST[:3], whole, [(2, drawn_ms), (3, 3)]),
         (NEXT_INDEX[:3], drawn_ms, [(4, drawn_ms)]),
         (FETCHED, 3, []),
-        *drawing,
+        *sampler_time,
     ]
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from made_measured_traces import gaps_of, made_measured
 from made_parts import span_part
-from slowstep.analyses.trace.parts import FORWARD
-from slowstep.analyses.trace.scenarios import NO_CALLBACKS
+from slowstep.analyses.events.parts import FORWARD
+from slowstep.analyses.replay.scenarios import NO_CALLBACKS
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules.slow_callback import judge_trace
 from slowstep.findings import NotJudged

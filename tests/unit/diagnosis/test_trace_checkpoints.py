@@ -9,8 +9,8 @@ import pytest
 from judged_traces import evidence, finding, judged
 from made_measured_traces import gaps_of, made_measured
 from made_parts import span_part
-from slowstep.analyses.trace.parts import FORWARD
-from slowstep.analyses.trace.scenarios import NO_WORK_BETWEEN_STEPS, NO_WRITES
+from slowstep.analyses.events.parts import FORWARD
+from slowstep.analyses.replay.scenarios import NO_WORK_BETWEEN_STEPS, NO_WRITES
 from slowstep.diagnosis.trace_engine import diagnose_trace
 
 SAVING = span_part("store", "save_checkpoint")

@@ -5,10 +5,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from slowstep.analyses.trace.measured import Coverage, TraceMeasurements
-from slowstep.analyses.trace.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
-from slowstep.analyses.trace.scenarios import LARGER_BATCH, NO_INPUT_WAIT
-from slowstep.analyses.trace.tables import REPLAY, STEPS
+from slowstep.analyses.events.tables import REPLAY, STEPS
+from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
+from slowstep.analyses.replay.scenarios import LARGER_BATCH, NO_INPUT_WAIT
+from slowstep.analyses.trace_measurements import Coverage, TraceMeasurements
 from slowstep.diagnosis.gain import RUN_TO_RUN
 from slowstep.diagnosis.trace_gain import NO_STEP_REPLAYED, NOT_REPLAYED, removed_ms, replayed_gain
 from slowstep.timeline.trace import TraceFacts

@@ -9,7 +9,7 @@ import pytest
 from judged_traces import finding, judged
 from made_measured_traces import made_measured
 from made_parts import span_part
-from slowstep.analyses.trace.parts import KERNELS, piece
+from slowstep.analyses.events.parts import KERNELS, piece
 from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.parts import VALIDATION
 

@@ -7,9 +7,9 @@ import pytest
 from judged_traces import evidence, finding, judged, reason
 from made_measured_traces import EVERYTHING, gaps_of, made_measured
 from made_parts import dry_part
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import COPIES, DEVICE_COPIES, piece
-from slowstep.analyses.trace.scenarios import COPIES_OVERLAPPED, COPIES_PINNED, NO_DEVICE_COPIES, NO_REPEATED_COPIES
+from slowstep.analyses.events.parts import COPIES, DEVICE_COPIES, piece
+from slowstep.analyses.replay.scenarios import COPIES_OVERLAPPED, COPIES_PINNED, NO_DEVICE_COPIES, NO_REPEATED_COPIES
+from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.rule import Judged
 
 MB = 1_000_000

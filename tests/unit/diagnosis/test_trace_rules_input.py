@@ -7,9 +7,9 @@ import pytest
 from judged_traces import evidence, finding, judged, reason
 from made_measured_traces import EVERYTHING, gaps_of, made_measured
 from made_parts import dry_part, span_part
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import INPUT_WAIT, LAUNCH, NO_LAUNCH, piece
-from slowstep.analyses.trace.scenarios import LAUNCHES_FREE, NO_INPUT_WAIT, NO_WORK_BETWEEN_STEPS
+from slowstep.analyses.events.parts import INPUT_WAIT, LAUNCH, NO_LAUNCH, piece
+from slowstep.analyses.replay.scenarios import LAUNCHES_FREE, NO_INPUT_WAIT, NO_WORK_BETWEEN_STEPS
+from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.rule import Judged
 from slowstep.parts import Part
 from slowstep.stages import UNATTRIBUTED

@@ -9,9 +9,9 @@ import pytest
 
 from made_measured_traces import EVERYTHING, made_measured
 from made_parts import dry_part
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import FORWARD, INPUT_WAIT, KERNELS, LAUNCH, NOTHING_RECORDED, piece
-from slowstep.analyses.trace.scenarios import ALIGNED_SHAPES, FUSED_ELEMENTWISE, HALF_PRECISION, LARGER_BATCH, SINGLE_PRECISION
+from slowstep.analyses.events.parts import FORWARD, INPUT_WAIT, KERNELS, LAUNCH, NOTHING_RECORDED, piece
+from slowstep.analyses.replay.scenarios import ALIGNED_SHAPES, FUSED_ELEMENTWISE, HALF_PRECISION, LARGER_BATCH, SINGLE_PRECISION
+from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.rule import Answer, Judged
 from slowstep.findings import Finding, NotJudged
 from slowstep.reasons import Reason

@@ -8,9 +8,9 @@ import pytest
 from judged_traces import evidence, finding, judged, reason
 from made_measured_traces import EVERYTHING, gaps_of, made_measured, measured_table
 from made_parts import dry_part
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import COPIES, LAUNCH, NO_LAUNCH, piece
-from slowstep.analyses.trace.scenarios import LAUNCHES_FREE, NO_READBACKS, NO_SYNCHRONIZATION
+from slowstep.analyses.events.parts import COPIES, LAUNCH, NO_LAUNCH, piece
+from slowstep.analyses.replay.scenarios import LAUNCHES_FREE, NO_READBACKS, NO_SYNCHRONIZATION
+from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.stages import UNATTRIBUTED

@@ -8,9 +8,8 @@ import pytest
 
 from made_measured_traces import EVERYTHING, made_measured
 from made_parts import dry_part
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import COLLECTIVES, FORWARD, LAUNCH, piece
-from slowstep.analyses.trace.scenarios import (
+from slowstep.analyses.events.parts import COLLECTIVES, FORWARD, LAUNCH, piece
+from slowstep.analyses.replay.scenarios import (
     COLLECTIVES_MERGED,
     COMMUNICATION_OVERLAPPED,
     HOST_OPERATIONS_ON_DEVICE,
@@ -18,6 +17,7 @@ from slowstep.analyses.trace.scenarios import (
     NO_COMPILATION,
     NO_LOSS_SCALING,
 )
+from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.engine import rules
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged
 from slowstep.findings import Finding, NotJudged

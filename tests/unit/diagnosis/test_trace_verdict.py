@@ -8,8 +8,8 @@ import pytest
 
 from made_measured_traces import made_measured
 from made_parts import span_part
-from slowstep.analyses.trace.parts import COLLECTIVES, COPIES, INPUT_WAIT, KERNELS, NO_LAUNCH
-from slowstep.analyses.trace.whole_steps import COPY_AGAIN, LAUNCHES_LOST, LEFT_OUT, ONE_STEP_IS, PARTLY_RECORDED
+from slowstep.analyses.events.parts import COLLECTIVES, COPIES, INPUT_WAIT, KERNELS, NO_LAUNCH
+from slowstep.analyses.steps.whole_steps import COPY_AGAIN, LAUNCHES_LOST, LEFT_OUT, ONE_STEP_IS, PARTLY_RECORDED
 from slowstep.diagnosis import trace_engine
 from slowstep.diagnosis.law import RULE_NOT_JUDGED
 from slowstep.diagnosis.rule import Answer, Judged, Rule

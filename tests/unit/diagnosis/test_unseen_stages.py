@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from made_measured_traces import EVERYTHING, made_measured
-from slowstep.analyses.trace.parts import INPUT_WAIT
+from slowstep.analyses.events.parts import INPUT_WAIT
 from slowstep.diagnosis.unseen_stages import unseen_stages
 
 ASKED = {"loader": [{"step": 0, "name": "enumerate(DataLoader)", "end_ms": 1.0}]}

@@ -10,15 +10,15 @@ import pytest
 
 from made_measurements import fed, measurements
 from made_parts import function_part
-from slowstep.analyses.calls import Function
-from slowstep.analyses.garbage import Collected
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.garbage import Collected
 from slowstep.diagnosis import engine
 from slowstep.diagnosis import healthy as verdicts
+from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
 from slowstep.diagnosis.healthy import BLOCKED_INSIDE, MOST_IN_LINE, PLAY_LESS, combined_gain, more_blocked
 from slowstep.diagnosis.law import RULE_NOT_JUDGED
-from slowstep.diagnosis.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.rules import (
     double_precision,
@@ -51,10 +51,10 @@ def _judged(
     share_low: float = 0.2,
     names_cause: bool = False,
     stage: str = "output",
-    beside_ns: float = 0.0,
+    concurrent_ns: float = 0.0,
 ) -> Judged:
     removed = m.step_ns * (1 - 1 / predicted)
-    case = Case(removed_ns=removed, beside_ns=beside_ns)
+    case = Case(removed_ns=removed, concurrent_ns=concurrent_ns)
     finding = Finding(
         rule=rule,
         stage=stage,
@@ -68,7 +68,7 @@ def _judged(
         fixes=(Fix(text="remove it"),),
         names_cause=names_cause,
     )
-    return Judged(finding=finding, counterfactual=Counterfactual(assumes="it is gone", expected=case, worse=case, better=case))
+    return Judged(finding=finding, counterfactual=Counterfactual(assumes="it is gone", expected=case, pessimistic=case, optimistic=case))
 
 
 def _diagnose(
@@ -128,7 +128,7 @@ def test_several_small_findings_that_gain_a_tenth_together_are_undetermined(monk
 
 def test_gains_are_limited_by_what_binds_beside_both(monkeypatch, healthy):
     beside = float(healthy.step_ns.mean()) * 0.95
-    judged = [_judged(healthy, name, 1.05, 1.02, beside_ns=beside) for name in ("a", "b")]
+    judged = [_judged(healthy, name, 1.05, 1.02, concurrent_ns=beside) for name in ("a", "b")]
 
     assert combined_gain(healthy, judged) == pytest.approx(1 / 0.95)
 
@@ -200,15 +200,15 @@ def test_with_few_steps_even_a_large_gain_is_undetermined(monkeypatch):
     assert reason.values["enough_ns"] == pytest.approx(200 * few.step_ns.mean())
 
 
-def _counterfactual(case: Case, worse: Case | None = None, better: Case | None = None, ratio: float = 1.0) -> Counterfactual:
-    return Counterfactual(assumes="so", expected=case, worse=worse or case, better=better or case, samples_ratio=ratio)
+def _counterfactual(case: Case, pessimistic: Case | None = None, optimistic: Case | None = None, ratio: float = 1.0) -> Counterfactual:
+    return Counterfactual(assumes="so", expected=case, pessimistic=pessimistic or case, optimistic=optimistic or case, samples_ratio=ratio)
 
 
 def test_a_gain_is_the_step_over_the_larger_of_what_is_left_and_what_runs_beside(healthy):
     step = float(healthy.step_ns.mean())
 
     free = predict(healthy, _counterfactual(Case(removed_ns=healthy.step_ns * 0.5)))
-    bound = predict(healthy, _counterfactual(Case(removed_ns=healthy.step_ns * 0.5, beside_ns=0.8 * step)))
+    bound = predict(healthy, _counterfactual(Case(removed_ns=healthy.step_ns * 0.5, concurrent_ns=0.8 * step)))
 
     assert free.predicted == pytest.approx(2.0)
     assert bound.predicted == pytest.approx(1.25)
@@ -255,7 +255,7 @@ def test_of_float64_beside_others_no_wait_for_a_core_is_removed_twice():
 
     assert isinstance(answer, Judged)
     gain = answer.finding.gain
-    # Nearly all of the step is compute, and at better convolutions take 1 / 4.5.
+    # Nearly all of the step is compute, and optimistically convolutions take 1 / 4.5.
     assert 2.0 < gain.predicted < gain.high < 1.1 * 4.5
 
 
@@ -289,9 +289,9 @@ def test_what_a_rule_removes_of_a_wait_for_a_core_is_told_apart(rule, measured):
 
 
 def test_a_gain_has_no_upper_end_where_at_better_nothing_is_left_of_a_step(healthy):
-    expected, better = (Case(removed_ns=healthy.step_ns * share) for share in (0.5, 1.0))
+    expected, optimistic = (Case(removed_ns=healthy.step_ns * share) for share in (0.5, 1.0))
 
-    gain = predict(healthy, _counterfactual(expected, better=better))
+    gain = predict(healthy, _counterfactual(expected, optimistic=optimistic))
 
     assert gain.predicted == pytest.approx(2.0)
     assert gain.low == pytest.approx(2.0 / 1.04, rel=0.02)
@@ -408,7 +408,7 @@ def test_of_several_rules_that_could_not_judge_the_one_that_an_experiment_helps_
 
 def test_an_uneven_machine_widens_the_gain_of_another_run_and_leaves_the_verdict(healthy, monkeypatch):
     case = Case(removed_ns=healthy.step_ns * 0.2)
-    gone = Counterfactual(assumes="it is gone", expected=case, worse=case, better=case)
+    gone = Counterfactual(assumes="it is gone", expected=case, pessimistic=case, optimistic=case)
     even, uneven = (predict(replace(healthy, pace_spread=spread), gone) for spread in (0.0, 0.1))
     judged = _judged(healthy, "slow-something", 1.25, 1.2)
 
@@ -471,7 +471,7 @@ def test_what_is_left_fits_into_the_step_that_is_left(healthy, kept):
     # The fix removes more than the loader's start-up, which is all that the finding claims.
     case = Case(removed_ns=healthy.step_ns * (1 - kept))
     finding = replace(_judged(healthy, "start", 1 / kept, 1 / kept).finding, claims=(Part("preprocess", PartKind.LOADER_START),))
-    whole = Counterfactual(assumes="it is gone", expected=case, worse=case, better=case)
+    whole = Counterfactual(assumes="it is gone", expected=case, pessimistic=case, optimistic=case)
 
     found = engine._next(healthy, Judged(finding=finding, counterfactual=whole))
 

@@ -13,10 +13,10 @@ import pytest
 from made_events import Events
 from made_parts import lines_part
 from made_recordings import MS, SCRIPT, START_NS, TRAINER_THREAD, Training, make_recording
-from slowstep.analyses.ledger import Ledger
+from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.measurements import Measurements, measure
-from slowstep.analyses.trainer import find_trainer
-from slowstep.diagnosis.after_update import doing_of, told
+from slowstep.analyses.steps.trainer import find_trainer
+from slowstep.diagnosis.evidence.after_update import activity_of, timed_functions
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules import beside_the_model, per_step_metrics, slow_callback
 from slowstep.document.report import validate
@@ -78,9 +78,9 @@ def recording(
     """A made recording with further notes and records of the trainer, and with lines of some kinds changed."""
     make_recording(folder, Training(**{"steps": 300, **training}))
     path = folder / "100-1.jsonl"
-    told = [json.loads(line) for line in path.read_text().splitlines()]
-    told = [{**line, **(changed or {}).get(line["kind"], {})} for line in told]
-    path.write_text("".join(json.dumps(line) + "\n" for line in (*told, *notes)))
+    timed_functions = [json.loads(line) for line in path.read_text().splitlines()]
+    timed_functions = [{**line, **(changed or {}).get(line["kind"], {})} for line in timed_functions]
+    path.write_text("".join(json.dumps(line) + "\n" for line in (*timed_functions, *notes)))
     path = folder / "100-1.rec"
     path.write_bytes(b"".join(records or []) + path.read_bytes())
     return folder
@@ -215,8 +215,8 @@ def test_what_makes_a_tensor_of_a_top_level_comprehension_counts_with_it(tmp_pat
     assert finding["title"].startswith("line train.py:24 runs at least 5000 times")
     (rest,) = [part["share"] for row in report["ledger"] for part in row["parts"] if part["name"] == "forward and the rest"]
     assert finding["share"] / rest == pytest.approx(share, rel=0.01)
-    told = [finding, *finding["folded"]]
-    assert not any("<module>" in each["title"] or "<module>" in each["fixes"][0]["text"] for each in told)
+    timed_functions = [finding, *finding["folded"]]
+    assert not any("<module>" in each["title"] or "<module>" in each["fixes"][0]["text"] for each in timed_functions)
     assert any(each["title"].startswith("line train.py:24 runs in every step, is no part of the model") for each in finding["folded"])
 
 
@@ -303,8 +303,8 @@ def test_a_loop_in_a_callback_that_runs_in_the_body_is_none_of_the_training(tmp_
 
 def test_the_backward_of_a_loop_is_taken_from_it_by_what_other_layers_leave(tmp_path):
     def gain(name: str, nodes: int) -> dict[str, float]:
-        told = called(calls=1, gradient=1, nodes=nodes) | {"lines": lines(5000, 0.4)["lines"]}
-        return dict(report_of(tmp_path / name, BODY, told, forward_share=1 / 3)["findings"][0]["gain"])
+        timed_functions = called(calls=1, gradient=1, nodes=nodes) | {"lines": lines(5000, 0.4)["lines"]}
+        return dict(report_of(tmp_path / name, BODY, timed_functions, forward_share=1 / 3)["findings"][0]["gain"])
 
     few, many = gain("few", 0), gain("many", 38)
 
@@ -316,8 +316,8 @@ def test_the_backward_of_a_loop_is_taken_from_it_by_what_other_layers_leave(tmp_
 @pytest.mark.parametrize(("graph", "gains_more"), [(1000, True), (20, False), (None, False)])
 def test_the_backward_of_a_loop_of_small_operations_is_no_less_than_such_loops_take(tmp_path, graph, gains_more):
     def gain(name: str, nodes: int) -> float:
-        told = called(calls=1, gradient=1, nodes=nodes) | {"lines": lines(5000, 0.4)["lines"]}
-        return float(report_of(tmp_path / name, BODY, told, forward_share=0.6, nodes=graph)["findings"][0]["gain"]["predicted"])
+        timed_functions = called(calls=1, gradient=1, nodes=nodes) | {"lines": lines(5000, 0.4)["lines"]}
+        return float(report_of(tmp_path / name, BODY, timed_functions, forward_share=0.6, nodes=graph)["findings"][0]["gain"]["predicted"])
 
     # Twice the rest of the forward is all of the backward: nothing is left for the loop by what other layers take.
     without, all_nodes = gain("without", 0), gain("with", 38)
@@ -438,8 +438,8 @@ def test_what_holds_most_of_a_callback_that_grows_is_not_said_by_early_calls(tmp
         notes.write(json.dumps(note) + "\n")
     m = measure(SOURCE.read(folder))
 
-    (entry,) = told(m)
-    doing = doing_of(m, entry.part)
+    (entry,) = timed_functions(m)
+    doing = activity_of(m, entry.part)
 
     assert (entry.within is not None, doing is not None) == (named, named)
 
@@ -451,12 +451,12 @@ def test_what_holds_most_of_a_callback_that_grows_is_not_said_by_early_calls(tmp
 )
 def test_what_a_framework_names_by_its_instance_is_known_by_its_place(tmp_path, name, also_there, known):
     m = measure(SOURCE.read(recording(tmp_path, after_step(OPEN, 0.9), after_ms=10, after="after_step")))
-    (entry,) = told(m)
-    ((file, _, line), doing), *_ = m.work.doings.items()
-    doings = {(file, name, line): doing for name in ("main.<locals>.Table.after_step", *also_there)}
-    m = replace(m, work=replace(m.work, doings=doings))
+    (entry,) = timed_functions(m)
+    ((file, _, line), doing), *_ = m.work.activities.items()
+    activities = {(file, name, line): doing for name in ("main.<locals>.Table.after_step", *also_there)}
+    m = replace(m, work=replace(m.work, activities=activities))
 
-    found = doing_of(m, replace(entry.part, name=name, kind=PartKind.LINES if name is None else PartKind.CALLBACK))
+    found = activity_of(m, replace(entry.part, name=name, kind=PartKind.LINES if name is None else PartKind.CALLBACK))
 
     assert found == (doing if known else None)
 
@@ -651,7 +651,7 @@ def test_a_line_is_not_blamed_for_what_another_line_may_call(tmp_path, shares, l
     parts = (*(part for part in m.ledger.parts if part != whole), *pieces)
     ledger = Ledger(parts=parts, ns=rows, gap_stacks=dict.fromkeys(pieces, 20), timed=m.ledger.timed)
 
-    (entry,) = told(replace(m, ledger=ledger))
+    (entry,) = timed_functions(replace(m, ledger=ledger))
 
     assert (entry.name, entry.is_logger) == ("line 34", logs)
 

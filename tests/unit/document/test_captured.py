@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from made_measured_traces import made_measured
-from slowstep.analyses.captures import Capture
-from slowstep.analyses.trace.parts import COLLECTIVES, COPIES, KERNELS, LAUNCH
+from slowstep.analyses.events.parts import COLLECTIVES, COPIES, KERNELS, LAUNCH
+from slowstep.analyses.steps.captures import Capture
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.captured import Captured, with_capture, without_capture
 from slowstep.document.recording import part_row

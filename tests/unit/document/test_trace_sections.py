@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from made_measured_traces import made_measured
-from slowstep.analyses.trace.parts import INPUT_WAIT
+from slowstep.analyses.events.parts import INPUT_WAIT
 from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.document.build import build
 from slowstep.document.trace import sections_of_trace

@@ -18,7 +18,7 @@ from slowstep.exporters._exporter import Exporter
 from slowstep.sources._source import PLAIN
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.export import export, export_document, exporters
-from slowstep.workflow.traces import Asked
+from slowstep.workflow.traces.traces import TraceRequest
 
 FILES = sorted(path.stem for path in Path(package.__path__[0]).glob("[!_]*.py"))
 
@@ -68,7 +68,7 @@ def test_one_that_takes_the_document_is_named_for_the_recording(tmp_path, monkey
     recording = make_recording(tmp_path / "r", Training(steps=60, workers=1))
     report = analyze([recording])
 
-    place = export(TITLE, [recording], report, None, asked=Asked(), how=PLAIN)
+    place = export(TITLE, [recording], report, None, asked=TraceRequest(), how=PLAIN)
 
     assert place == Path("r.title.txt")
     assert place.read_text() == report["verdict"]["summary"]
@@ -94,4 +94,4 @@ def test_one_that_takes_no_recordings_says_so(tmp_path):
     of_traces = Exporter(name="timings", suffix=".timings", writes="timings", write_trace=exporters()["parquet"].write_trace)
 
     with pytest.raises(BadUsage, match="--export timings is for traces, and"):
-        export(of_traces, [recording], analyze([recording]), tmp_path / "out", asked=Asked(), how=PLAIN)
+        export(of_traces, [recording], analyze([recording]), tmp_path / "out", asked=TraceRequest(), how=PLAIN)

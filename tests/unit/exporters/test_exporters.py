@@ -9,8 +9,8 @@ import pytest
 
 from made_findings import claiming
 from made_traces import device, host, made_trace, step
-from slowstep.analyses.trace.parts import INPUT_WAIT
-from slowstep.analyses.trace.tables import GAPS, STEPS, TRACE_MEASUREMENT_TABLES
+from slowstep.analyses.events.parts import INPUT_WAIT
+from slowstep.analyses.events.tables import GAPS, STEPS, TRACE_MEASUREMENT_TABLES
 from slowstep.errors import UnwritableOutput
 from slowstep.exporters import chrome, parquet
 from slowstep.exporters._trace_events import OWN_PID

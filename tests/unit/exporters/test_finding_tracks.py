@@ -16,9 +16,9 @@ from made_findings import claiming
 from made_measured_traces import made_measured
 from made_parts import us_of
 from made_traces import device, host, made_trace, step
-from slowstep.analyses.trace.measure import measure_trace
-from slowstep.analyses.trace.parts import COLLECTIVES, COLUMNS, COPIES, FORWARD, KERNELS, LAUNCH, piece
-from slowstep.analyses.trace.stretches import find_stretches
+from slowstep.analyses.events.parts import COLLECTIVES, COLUMNS, COPIES, FORWARD, KERNELS, LAUNCH, piece
+from slowstep.analyses.ledger.instants import find_stretches
+from slowstep.analyses.measure_trace import measure_trace
 from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.exporters._finding_tracks import finding_track
 from slowstep.exporters._trace_events import OWN_PID

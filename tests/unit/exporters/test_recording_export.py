@@ -11,7 +11,7 @@ from slowstep.errors import UnwritableOutput
 from slowstep.sources._source import PLAIN
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.export import export, exporters
-from slowstep.workflow.traces import Asked
+from slowstep.workflow.traces.traces import TraceRequest
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def recording(tmp_path):
 
 
 def exported(kind, recording, target):
-    return export(exporters()[kind], [recording], analyze([recording]), target, asked=Asked(), how=PLAIN)
+    return export(exporters()[kind], [recording], analyze([recording]), target, asked=TraceRequest(), how=PLAIN)
 
 
 def test_the_trace_of_a_recording_shows_its_steps_and_what_its_threads_did(tmp_path, recording):

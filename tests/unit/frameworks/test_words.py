@@ -13,12 +13,12 @@ import slowstep
 from made_measured_traces import made_measured
 from made_recordings import Training, make_recording
 from made_traces import host, made_trace, step
+from slowstep.analyses.measure_trace import measure_trace
 from slowstep.analyses.measurements import measure
-from slowstep.analyses.trace.measure import measure_trace
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rules import full_precision_matmul
 from slowstep.frameworks._known import all_words, plain, words_of_loop
-from slowstep.frameworks._words import Argument, Change, Words
+from slowstep.frameworks._words import Argument, Remedy, Words
 from slowstep.sources.recording import SOURCE
 
 PACKAGES = "/usr/lib/python3.11/site-packages"
@@ -33,7 +33,7 @@ ARGUMENTS = [
     for change, argument in words.arguments.items()
     if isinstance(argument, Argument)
 ]
-WORKERS = {Change.WORKERS: 2, Change.PERSISTENT_WORKERS: True}
+WORKERS = {Remedy.WORKERS: 2, Remedy.PERSISTENT_WORKERS: True}
 
 
 @pytest.mark.slow
@@ -58,12 +58,12 @@ def test_the_words_of_a_change_are_those_of_the_script():
 def test_changes_without_a_word_are_left_out_and_values_are_written_as_code():
     trainer = all_words()["transformers"]
 
-    assert trainer.write({Change.PREFETCH: 8, Change.ANY_ORDER: False}) == "TrainingArguments(dataloader_prefetch_factor=8)"
-    assert trainer.write({Change.KEEP_LOADER: 0}) == ""
-    assert trainer.write({Change.BFLOAT16: True}) == "TrainingArguments(bf16=True)"
-    assert all_words()["lightning"].write({Change.BFLOAT16: True}) == 'Trainer(precision="bf16-mixed")'
-    assert plain().write({Change.FUSED: True}, kind="Adam") == "torch.optim.Adam(..., fused=True)"
-    assert plain().write({Change.BATCH_SIZE: ...}) == "DataLoader(..., batch_size=...)"
+    assert trainer.write({Remedy.PREFETCH: 8, Remedy.ANY_ORDER: False}) == "TrainingArguments(dataloader_prefetch_factor=8)"
+    assert trainer.write({Remedy.KEEP_LOADER: 0}) == ""
+    assert trainer.write({Remedy.BFLOAT16: True}) == "TrainingArguments(bf16=True)"
+    assert all_words()["lightning"].write({Remedy.BFLOAT16: True}) == 'Trainer(precision="bf16-mixed")'
+    assert plain().write({Remedy.FUSED: True}, kind="Adam") == "torch.optim.Adam(..., fused=True)"
+    assert plain().write({Remedy.BATCH_SIZE: ...}) == "DataLoader(..., batch_size=...)"
 
 
 @pytest.mark.parametrize(("name", "files"), LOOPS.items())
@@ -116,7 +116,7 @@ def _fixes(folder: Path, words: Words, training: Training) -> str:
 def test_the_fix_of_a_serial_loader_is_in_the_words_of_who_trains(tmp_path, words):
     said = _fixes(tmp_path, words, Training(workers=0, getitem_ms=12.0))
 
-    assert words.write({Change.WORKERS: 1, Change.PERSISTENT_WORKERS: True}) in said
+    assert words.write({Remedy.WORKERS: 1, Remedy.PERSISTENT_WORKERS: True}) in said
     assert words.name != "transformers" or "DataLoader" not in said
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from slowstep.levers import _feed
+from slowstep.levers._input import feed
 
 
 @pytest.fixture(autouse=True)
@@ -14,7 +14,7 @@ def _nothing_is_left() -> Iterator[None]:
     before = set(multiprocessing.active_children())
     yield
     assert set(multiprocessing.active_children()) - before == set()
-    left = dict(_feed._feeds)
+    left = dict(feed._feeds)
     # One test's fault is not that of all after it.
-    _feed._feeds.clear()
+    feed._feeds.clear()
     assert left == {}

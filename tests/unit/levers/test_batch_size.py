@@ -13,8 +13,9 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, SequentialSampler
 
 from made_trainings import AS_IS, Samples, Walked, loader, plan_of, walk
-from slowstep.levers import _peak, batch_size
-from slowstep.levers._baked import find_baked
+from slowstep.levers import batch_size
+from slowstep.levers._input import peak
+from slowstep.levers._input.baked import find_baked
 
 
 class Own(BatchSampler):
@@ -125,8 +126,8 @@ def test_a_peak_is_that_of_its_size(own: int, asked: int, tmp_path: Path) -> Non
 
 
 def test_a_size_that_needs_more_memory_than_there_is_is_a_data_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_peak.Peak, "free_bytes", lambda self: 1000)
-    monkeypatch.setattr(_peak._room, "resident_peak_bytes", lambda: (_peak._room.resident_bytes() or 0) + (64 << 20))
+    monkeypatch.setattr(peak.Peak, "free_bytes", lambda self: 1000)
+    monkeypatch.setattr(peak._room, "resident_peak_bytes", lambda: (peak._room.resident_bytes() or 0) + (64 << 20))
 
     came = walked(tmp_path, loader())
 

@@ -13,15 +13,16 @@ import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset
 
 from slowstep.frameworks.torch.inside import fetch as torch_fetch
-from slowstep.levers._tasks import _drain, _refused, _sizes, bench_data
-from slowstep.levers._tasks._again import Again, Noted
+from slowstep.levers._tasks import _drain, _sizes, bench_data
+from slowstep.levers._tasks import bench_data as _refused
+from slowstep.levers._tasks._again import LoaderAgain, Noted
 from slowstep.levers._tasks._calls import CoreClock, Segments, kind_of, short_name
 from slowstep.levers._tasks._cells import queue_clock
 from slowstep.levers._tasks._drain import Drain, said
 from slowstep.levers._tasks._parts import time_parts
 from slowstep.levers._tasks._plain import plain
 from slowstep.levers._tasks._slots import find_slots
-from slowstep.levers._tasks._watched import Bench
+from slowstep.levers._tasks._watched import SharedTimers
 from slowstep.record.experiment.lever import NotApplicable
 
 
@@ -183,7 +184,7 @@ def test_a_stream_is_begun_again_and_an_empty_one_ends_it():
 
 def test_a_data_set_that_is_its_own_iterator_is_not_read_in_the_training():
     with pytest.raises(NotApplicable, match="can be read once only"):
-        Again(DataLoader(Iterator(3)), 0)
+        LoaderAgain(DataLoader(Iterator(3)), 0)
 
 
 def test_a_noted_sampler_ends_where_the_scripts_does_and_knows_the_lengths():
@@ -195,12 +196,12 @@ def test_a_noted_sampler_ends_where_the_scripts_does_and_knows_the_lengths():
 
 @pytest.mark.parametrize(("persistent", "workers", "kept"), [(True, 2, True), (True, 0, False), (False, 2, False)])
 def test_workers_live_as_long_as_the_loaders_own(persistent, workers, kept):
-    again = Again(DataLoader(Data(), batch_size=4, num_workers=1, persistent_workers=persistent), workers)
+    again = LoaderAgain(DataLoader(Data(), batch_size=4, num_workers=1, persistent_workers=persistent), workers)
 
     assert again.is_persistent is kept
     assert again.loader.persistent_workers is kept
     assert again.epoch_batches == 8
-    assert Again(DataLoader(Stream(3), batch_size=4), 1).epoch_batches is None
+    assert LoaderAgain(DataLoader(Stream(3), batch_size=4), 1).epoch_batches is None
 
 
 def test_without_workers_a_reading_counts_batches_samples_and_time(tmp_path, monkeypatch):
@@ -446,7 +447,7 @@ def test_the_clock_of_a_profiler_never_runs_backwards():
 
 
 def test_what_a_callable_stands_still_is_its_own():
-    bench = Bench()
+    bench = SharedTimers()
 
     bench.collated.time(threading.Event().wait, 0.02)
     bench.collated.time(threading.Event().wait, 0.02)

@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 from made_trainings import AS_IS, Walked, plan_of, walk
 from slowstep.levers import cold_cache
-from slowstep.levers._cold_files import drop_file, is_code
-from slowstep.levers._disk_reads import readers, reads_of
+from slowstep.levers._input.cold_files import drop_file, is_code
+from slowstep.levers._input.disk_reads import readers, reads_of
 
 FILES, FILE_BYTES = 400, 1 << 16
 BLOCKS = [AS_IS, 1, AS_IS, 1]

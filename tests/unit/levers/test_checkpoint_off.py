@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import save as save_by_name
 
 from made_trainings import Script, Walked, loader, plan_of, walk
-from slowstep.levers._intercept import _calls
+from slowstep.levers._calls.intercept import _calls
 from slowstep.record.writing.format import ENV_UNPROTECTED
 
 STATE = {"weights": torch.ones(1000)}

@@ -17,7 +17,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from made_trainings import Walked, plan_of, recording
-from slowstep.levers._intercept import _calls
+from slowstep.levers._calls.intercept import _calls
 from slowstep.record.writing import format as contract
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

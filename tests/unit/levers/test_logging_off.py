@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from made_trainings import LEAD_IN, Script, Walked, loader, plan_of, walk
-from slowstep.levers._intercept import _calls
+from slowstep.levers._calls.intercept import _calls
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import Dataset, Subset
 
 from made_trainings import AS_IS, Samples, Script, Walked, loader, plan_of, walk
-from slowstep.levers import _ring
+from slowstep.levers._input import ring
 
 MOCK = [AS_IS, 1, AS_IS, 1]
 
@@ -138,7 +138,7 @@ def test_the_ring_holds_no_files_open(tmp_path: Path) -> None:
 
 
 def test_batches_that_would_fill_the_memory_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_ring, "memory_free_bytes", lambda: 18 * 64 * 3)
+    monkeypatch.setattr(ring, "memory_free_bytes", lambda: 18 * 64 * 3)
 
     walked = mocked(tmp_path, lambda script: script.train(loader()), blocks=[0, 1, 0])
 
@@ -150,7 +150,7 @@ def test_batches_that_cannot_be_copied_are_not_kept(tmp_path: Path, monkeypatch:
     def refuse(*_: Any, **__: Any) -> None:
         raise TypeError("there is one of these only")
 
-    monkeypatch.setattr(_ring, "copied", refuse)
+    monkeypatch.setattr(ring, "copied", refuse)
 
     walked = mocked(tmp_path, lambda script: script.train(loader()), blocks=[0, 1, 0])
 

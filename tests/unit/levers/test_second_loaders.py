@@ -15,10 +15,10 @@ import torch
 from torch.utils.data import DataLoader, Dataset, SequentialSampler, get_worker_info
 
 from made_trainings import AS_IS, Samples, Script, Walked, loader, plan_of, walk
-from slowstep.levers import _rebuilt
-from slowstep.levers._rebuilt import again
+from slowstep.levers._input import rebuilt
+from slowstep.levers._input.rebuilt import again
 from slowstep.levers.workers import LEVER as WORKERS
-from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, Lever, NotApplicable, Spec
+from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, Lever, LeverSpec, NotApplicable
 from slowstep.registry import discover
 
 INPUT = {
@@ -174,8 +174,8 @@ def test_a_worker_that_fails_in_the_middle_ends_its_arm_and_not_the_script(tmp_p
 
 
 def test_a_worker_that_dies_in_the_middle_ends_its_arm_and_not_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_rebuilt, "LONGEST_S", 1.0)
-    monkeypatch.setattr(_rebuilt, "LONGEST_TIMES", 0)
+    monkeypatch.setattr(rebuilt, "LONGEST_S", 1.0)
+    monkeypatch.setattr(rebuilt, "LONGEST_TIMES", 0)
 
     came = walked(tmp_path, "workers=3", [0, 1, 0], steps=20, dataset=Makers(fails_from=60, how="die"), num_workers=1)
 
@@ -184,8 +184,8 @@ def test_a_worker_that_dies_in_the_middle_ends_its_arm_and_not_the_script(tmp_pa
 
 def test_a_worker_that_dies_while_it_rests_ends_its_arm_and_not_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Torch raises the death of any worker that it knows of in the main thread, wherever that is."""
-    monkeypatch.setattr(_rebuilt, "LONGEST_S", 1.0)
-    monkeypatch.setattr(_rebuilt, "LONGEST_TIMES", 0)
+    monkeypatch.setattr(rebuilt, "LONGEST_S", 1.0)
+    monkeypatch.setattr(rebuilt, "LONGEST_TIMES", 0)
     theirs: set[int] = set()
 
     def train(script: Script) -> None:
@@ -246,7 +246,7 @@ def test_workers_are_not_started_where_that_would_run_the_script_anew(tmp_path: 
     ("room", "reason"), [("shared_free_bytes", "MiB of shared memory"), ("memory_free_bytes", "workers need")], ids=["shared", "ordinary"]
 )
 def test_a_second_loader_needs_room(room: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_rebuilt, room, lambda: 100)
+    monkeypatch.setattr(rebuilt, room, lambda: 100)
 
     came = walked(tmp_path, "workers=2", [0, 1, 0], num_workers=1)
 
@@ -369,10 +369,10 @@ def test_a_loader_that_was_just_built_is_changed_in_place_or_not_at_all() -> Non
     before = dict(stubborn.__dict__)
     assert WORKERS.build is not None
 
-    assert WORKERS.build(plain, Spec(name="workers", value="2"))["workers"] == plain.num_workers == 2
+    assert WORKERS.build(plain, LeverSpec(name="workers", value="2"))["workers"] == plain.num_workers == 2
     assert plain.prefetch_factor == 2
     with pytest.raises(NotApplicable, match="Stubborn keeps its num_workers in a way of its own"):
-        WORKERS.build(stubborn, Spec(name="workers", value="2"))
+        WORKERS.build(stubborn, LeverSpec(name="workers", value="2"))
     assert stubborn.__dict__ == before
 
 

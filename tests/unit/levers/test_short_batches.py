@@ -11,8 +11,8 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, get_worker_info
 
 from made_trainings import AS_IS, Samples, Script, plan_of, walk
-from slowstep.levers import _stream
-from slowstep.levers._supply import Repeated, Sizes, Supply, sizes_of
+from slowstep.levers._input import stream as _stream
+from slowstep.levers._input.indices import BatchSizes, RepeatedSampler, Supply, sizes_of
 
 # Ten batches of four samples, and one of two.
 SAMPLES, FULL, LAST, LENGTH = 42, 4, 2, 11
@@ -202,18 +202,18 @@ def test_of_other_samplers_no_sizes_are_known(sampler: Any) -> None:
 
 
 def test_sizes_are_those_of_an_epoch() -> None:
-    assert sizes_of(BatchSampler(range(SAMPLES), FULL, False)) == Sizes(full=FULL, last=LAST, length=LENGTH)
+    assert sizes_of(BatchSampler(range(SAMPLES), FULL, False)) == BatchSizes(full=FULL, last=LAST, length=LENGTH)
 
 
 def test_repeated_batches_end_an_epoch_like_others() -> None:
     like = BatchSampler(range(10), FULL, False)
-    repeated = Repeated(list(like), like)
+    repeated = RepeatedSampler(list(like), like)
     made = Supply(iter(repeated), repeated)
     made.left = 6
 
     assert len(repeated) == 2
     assert [len(batch) for batch in made] == [4, 4, 4, 4, 4, 2]
-    assert len(Repeated([[0, 1]], BatchSampler(range(2), FULL, False))) == 1
+    assert len(RepeatedSampler([[0, 1]], BatchSampler(range(2), FULL, False))) == 1
 
 
 @pytest.mark.parametrize("left", [1, 4, 5, 30])

@@ -15,9 +15,9 @@ import torch
 from torch.utils.data import Dataset
 
 from made_trainings import Script, Walked, loader, plan_of, walk
-from slowstep.levers._answers import ASKS, UPDATES
-from slowstep.levers._intercept import _calls
-from slowstep.levers._values import CHANGED, GRAPH, ONCE
+from slowstep.levers._calls.answers import ASKS, UPDATES
+from slowstep.levers._calls.intercept import _calls
+from slowstep.levers._calls.values import CHANGED, GRAPH, ONCE
 
 HERE = __name__
 BLOCKS = [0, 1] * 4

@@ -11,8 +11,8 @@ import torch
 from torch.utils.data import Dataset
 
 from made_trainings import Script, Walked, loader, plan_of, walk
-from slowstep.levers._answers import PARAMETERS, RAISED
-from slowstep.levers._intercept import _calls
+from slowstep.levers._calls.answers import PARAMETERS, RAISED
+from slowstep.levers._calls.intercept import _calls
 from slowstep.levers.swap import LEVER
 from slowstep.record.experiment.lever import NUMERICS
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from made_trainings import Samples, Script, Walked, loader, plan_of, walk
-from slowstep.levers._intercept import _calls
+from slowstep.levers._calls.intercept import _calls
 
 BLOCKS = (0, 1, 0, 1)
 

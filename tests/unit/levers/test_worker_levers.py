@@ -14,12 +14,12 @@ import pytest
 
 from slowstep.frameworks.torch.inside import worker_levers as torch_worker_levers
 from slowstep.frameworks.torch.inside.worker_levers import FollowingQueue
-from slowstep.levers._answers import REASONS
-from slowstep.levers._intercept import release_all
-from slowstep.levers._values import ONCE
-from slowstep.levers._worker_page import ENDED, OFF, ON, Orders, OrdersRead
-from slowstep.levers._workers import Follower
-from slowstep.record.experiment.lever import Spec
+from slowstep.levers._calls.answers import REASONS
+from slowstep.levers._calls.intercept import release_all
+from slowstep.levers._calls.values import ONCE
+from slowstep.levers._calls.worker_ends import Follower
+from slowstep.levers._calls.worker_page import ENDED, OFF, ON, Orders, OrdersRead
+from slowstep.record.experiment.lever import LeverSpec
 
 
 def double(x: int) -> int:
@@ -30,7 +30,7 @@ def items(x: int) -> Iterator[int]:
     return iter([x])
 
 
-STUB = Spec(name="stub", value=f"{__name__}:double")
+STUB = LeverSpec(name="stub", value=f"{__name__}:double")
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +76,7 @@ def test_an_order_that_has_ended_before_a_worker_began_is_not_obeyed(tmp_path: P
 
 def test_a_worker_says_why_it_cannot(tmp_path: Path, orders: Orders) -> None:
     worker = Follower(str(tmp_path))
-    number = orders.add(Spec(name="stub", value=f"{__name__}:items"))
+    number = orders.add(LeverSpec(name="stub", value=f"{__name__}:items"))
 
     worker.look()
     items(1)
@@ -88,7 +88,7 @@ def test_a_worker_says_why_it_cannot(tmp_path: Path, orders: Orders) -> None:
 @pytest.mark.parametrize("value", ["not_imported_here:f", f"{__name__}:missing", "nonsense"])
 def test_a_function_that_a_worker_does_not_know_is_none_of_its_affairs(tmp_path: Path, orders: Orders, value: str) -> None:
     worker = Follower(str(tmp_path))
-    orders.add(Spec(name="stub", value=value))
+    orders.add(LeverSpec(name="stub", value=value))
     second = orders.add(STUB)
 
     worker.look()
@@ -102,7 +102,7 @@ def test_a_function_that_a_worker_imports_later_is_found_with_the_next_order(
     tmp_path: Path, orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = Follower(str(tmp_path))
-    number = orders.add(Spec(name="stub", value="imported_later:double"))
+    number = orders.add(LeverSpec(name="stub", value="imported_later:double"))
     worker.look()
     module = types.ModuleType("imported_later")
     module.double = double  # type: ignore[attr-defined]
@@ -186,7 +186,7 @@ def test_a_worker_that_cannot_follow_works_on_as_it_is_and_counts_it_once(
 def test_orders_are_written_and_read_though_what_they_are_written_with_is_answered(tmp_path: Path, orders: Orders) -> None:
     worker = Follower(str(tmp_path))
     for value in ("json:dumps", "json:loads"):
-        number = orders.add(Spec(name="stub", value=value))
+        number = orders.add(LeverSpec(name="stub", value=value))
         orders.change(number, ON)
         worker.look()
     before = json.dumps([1]), json.loads("[1]")

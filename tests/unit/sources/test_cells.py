@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from made_events import Events
-from slowstep.analyses.functions import is_library, same_function
-from slowstep.analyses.loop import Called, are_lines_comparable, called_from_loop
-from slowstep.analyses.typed import without_shell
+from slowstep.analyses.python.functions import is_library, same_function
+from slowstep.analyses.python.loop import LoopCall, are_lines_comparable, called_from_loop
+from slowstep.analyses.steps.cell_code import without_shell
 from slowstep.sources._recording.cells import cell_name
 from slowstep.sources.recording import SOURCE
 from slowstep.timeline.timeline import Frame
@@ -88,8 +88,8 @@ def test_the_top_level_of_one_cell_goes_on_in_the_next():
     assert same_function(loop, again)
     assert not same_function(loop, script)
     assert not same_function(module("/home/u/a.py"), script)
-    assert called_from_loop((again, callback), (loop,)) == Called("callback", "cell In[1]", 4)
-    assert called_from_loop((again,), (loop,)) == Called(None, "cell In[5]", 9)
+    assert called_from_loop((again, callback), (loop,)) == LoopCall("callback", "cell In[1]", 4)
+    assert called_from_loop((again,), (loop,)) == LoopCall(None, "cell In[5]", 9)
 
 
 def test_what_a_notebook_does_to_run_a_cell_is_no_part_of_a_path():
@@ -105,7 +105,9 @@ def test_a_function_that_two_cells_call_is_the_loop_in_both():
     save = Frame(file="cell In[2]", function="save", first_line=20, line=21)
     at_six = Frame(file="cell In[2]", function="train", first_line=1, line=6)
 
-    assert called_from_loop((module("cell In[5]", line=9), at_six, save), (module("cell In[3]"), train)) == Called("save", "cell In[2]", 20)
+    assert called_from_loop((module("cell In[5]", line=9), at_six, save), (module("cell In[3]"), train)) == LoopCall(
+        "save", "cell In[2]", 20
+    )
 
 
 def test_lines_of_two_cells_tell_no_before_and_after():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from made_recordings import START_NS, Training, make_recording
-from slowstep.experiments.experiment import Experiment, Place, save
+from slowstep.prove.experiment import Experiment, SandboxPlace, save
 from slowstep.record.writing.format import EXPERIMENT_FILE
 from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE
@@ -61,7 +61,7 @@ def test_that_only_the_steps_before_a_bench_are_looked_at_is_said(folder, by):
     if by != "nobody":
         append(folder / "launcher.jsonl", kind="experiment", begin_ns=CUT_NS)
     if by == "prove":
-        place = Place(kind="overlay", claims="no file changed")
+        place = SandboxPlace(kind="overlay", claims="no file changed")
         save(Experiment(choices=(), untried=(), precision=0.05, budget_s=60.0, place=place, until_ns=CUT_NS), folder)
 
     notes = diagnose_recording(folder)["run"].get("notes", [])

@@ -21,7 +21,7 @@ from slowstep.sources._kineto.events import decode_wide
 from slowstep.sources._kineto.reader import EVENT_BYTES, EventReader
 from slowstep.sources.kineto import SOURCE
 from slowstep.timeline.timeline import Timeline
-from slowstep.workflow.find import find
+from slowstep.workflow.traces.find import find
 
 CUTS = 50
 FEW_CUTS = 12

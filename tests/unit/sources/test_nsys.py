@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_exports import NAMES, OTHER, PROCESS, THREAD, call, copy, kernel, made_export, named
 from slowstep.errors import UnreadableInput
 from slowstep.sources import nsys
-from slowstep.sources._gathered import Gathered
+from slowstep.sources._gathered import GatheredTable
 from slowstep.sources._nsys import database
 from slowstep.sources._source import Reading
 from slowstep.timeline.schema import TABLE
@@ -394,8 +394,8 @@ def test_spilled_rows_give_equal_tables(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(database, "CHUNK_ROWS", 500)
     spilled = []
-    spill = Gathered.spill
-    monkeypatch.setattr(Gathered, "spill", lambda self, folder: spilled.append(folder) or spill(self, folder))
+    spill = GatheredTable.spill
+    monkeypatch.setattr(GatheredTable, "spill", lambda self, folder: spilled.append(folder) or spill(self, folder))
 
     little = nsys.read(REAL, Reading(memory_bytes=20_000))
 

@@ -11,7 +11,7 @@ import pytest
 
 from slowstep import sources as package
 from slowstep.errors import UnreadableInput
-from slowstep.workflow.find import find, sources
+from slowstep.workflow.traces.find import find, sources
 
 FILES = sorted(path.stem for path in Path(package.__path__[0]).glob("[!_]*.py"))
 

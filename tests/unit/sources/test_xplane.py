@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from made_xplanes import MadePlane, gpu, host, made_xplane
 from slowstep.errors import UnreadableInput
 from slowstep.sources import xplane
-from slowstep.sources._gathered import Gathered
+from slowstep.sources._gathered import GatheredTable
 from slowstep.sources._source import Reading
 from slowstep.sources._xplane import wire
 from slowstep.timeline.schema import TABLE
@@ -265,8 +265,8 @@ def test_neither_pieces_nor_spilling_change_the_tables(path, tmp_path, monkeypat
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(wire, "PIECE_BYTES", 500)
     spilled = []
-    spill = Gathered.spill
-    monkeypatch.setattr(Gathered, "spill", lambda self, folder: spilled.append(folder) or spill(self, folder))
+    spill = GatheredTable.spill
+    monkeypatch.setattr(GatheredTable, "spill", lambda self, folder: spilled.append(folder) or spill(self, folder))
 
     little = xplane.read(path, Reading(memory_bytes=20_000))
 

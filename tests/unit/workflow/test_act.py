@@ -11,17 +11,17 @@ from made_experiments import OVERLAY
 from made_recordings import Training, make_recording
 from slowstep.document.report import validate
 from slowstep.errors import CommandNotStarted, NoSandbox
-from slowstep.experiments.experiment import load
-from slowstep.experiments.known_levers import known_levers
-from slowstep.experiments.plan import parse_spec
-from slowstep.experiments.repeated import AllRepeated, Repeated
+from slowstep.prove.experiment import load
+from slowstep.prove.known_levers import known_levers
+from slowstep.prove.lead_in import LeadLimits
+from slowstep.prove.numerics_check import Checked
+from slowstep.prove.stats.plan import parse_spec
+from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import forget_aside, put_back, set_aside
 from slowstep.workflow import act as act_module
-from slowstep.workflow.act import Act, Again, Ended, Wanted
+from slowstep.workflow.act import Act, Ended, FreshStart, Wanted
 from slowstep.workflow.diagnose import diagnose_recording
-from slowstep.workflow.lead_in import Limits
-from slowstep.workflow.numerics_check import Checked
 from staged_training import Stage, StagedTraining
 
 SLOW_CALLBACK = Training(steps=400, workers=2, after_ms=15)
@@ -57,7 +57,7 @@ def acted(
         place=OVERLAY,
         say=told.lines.append,
         phase=told.phase,
-        limits=Limits(start_s=20.0),
+        limits=LeadLimits(start_s=20.0),
         clock=staged.clock,
         sleep=staged.sleep,
     )
@@ -202,7 +202,7 @@ def test_what_the_training_refused_is_measured_by_whole_runs_once_it_is_over(tmp
     def rerun(report: dict[str, Any], notes: Any, seed: int) -> AllRepeated:
         assert staged.ends
         seen.append((seed, [note["state"] for note in notes if note.get("rerun")], report["experiments"][-1]["state"]))
-        return AllRepeated(levers={STUB: Repeated(state="measured", ratios=(2.0, 2.1, 2.0, 2.1))}, interrupted=interrupted)
+        return AllRepeated(levers={STUB: RepeatedRuns(state="measured", ratios=(2.0, 2.1, 2.0, 2.1))}, interrupted=interrupted)
 
     wanted = Wanted(levers=(), everything=False, precision=0.05, budget_s=30.0, seed=9)
     ended = Act(
@@ -237,8 +237,8 @@ def acted_again(folder: Path, *stages: Stage, **more: Any) -> tuple[Ended, list[
     levers = (parse_spec(STUB), parse_spec(CHECKPOINTS))
     wanted = {"levers": levers, "everything": False, "precision": 0.05, "budget_s": 30.0, "seed": 7} | more
     ended = Act(
-        staged[0], Wanted(**wanted), levers=LEVERS, place=OVERLAY, say=told.lines.append, phase=told.phase, limits=Limits(start_s=20.0),
-        again=Again(start=start, back=lambda: put_back(str(folder)), forget=lambda: forget_aside(str(folder))),
+        staged[0], Wanted(**wanted), levers=LEVERS, place=OVERLAY, say=told.lines.append, phase=told.phase, limits=LeadLimits(start_s=20.0),
+        again=FreshStart(start=start, back=lambda: put_back(str(folder)), forget=lambda: forget_aside(str(folder))),
         clock=lambda: staged[-1].clock(), sleep=lambda seconds: staged[-1].sleep(seconds),
     ).run()  # fmt: skip
     assert all(each.ends for each in staged)
@@ -391,7 +391,7 @@ def test_a_script_that_never_trains_leaves_a_reason(tmp_path):
     staged, told = StagedTraining(folder, Stage(trains_at_s=None)), Told()
     wanted = Wanted(levers=(), everything=False, precision=0.05, budget_s=30.0, seed=1)
     act = Act(
-        staged, wanted, levers=LEVERS, place=OVERLAY, say=told.lines.append, phase=told.phase, limits=Limits(start_s=20.0),
+        staged, wanted, levers=LEVERS, place=OVERLAY, say=told.lines.append, phase=told.phase, limits=LeadLimits(start_s=20.0),
         clock=staged.clock, sleep=staged.sleep,
     )  # fmt: skip
 

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from slowstep.document.report import faults
-from slowstep.experiments.executor import Ending, Progress
-from slowstep.experiments.plan import Arm, Plan
-from slowstep.experiments.readings import Steps, no_steps
+from slowstep.prove.executor import Ending, Progress
+from slowstep.prove.stats.plan import Arm, Plan
+from slowstep.prove.stats.readings import ExperimentSteps, no_steps
 from slowstep.record.launching.command import Command
 from slowstep.record.writing import format as contract
 from slowstep.report.terminal import render
 from slowstep.workflow.bench import bench, how_long
-from slowstep.workflow.bench_act import CACHED, Asked, Bench, Limits, Measured
+from slowstep.workflow.bench_act import CACHED, Bench, BenchLimits, BenchMeasurements, BenchRequest
 from slowstep.workflow.bench_report import make_report
 
 COMMAND = Command(words=("train.py", "--lr", "1"), path="python", argv=("python", "train.py", "--lr", "1"), stem="train")
@@ -72,7 +72,7 @@ class Played:
     def lever_notes(self) -> list[dict[str, Any]]:
         return []
 
-    def steps(self) -> Steps:
+    def steps(self) -> ExperimentSteps:
         begun = [at_s for at_s, plan in self.posted if plan.blocks]
         count = int((min(self.at_s, self.ends_s) - begun[0]) * 10) if begun else 0
         if not count:
@@ -82,7 +82,7 @@ class Played:
         size = self.posted[1][1].steps
         block = np.minimum(whole // size, len(order) - 1)
         ones = np.ones(count, dtype=np.int64)
-        return Steps(
+        return ExperimentSteps(
             arm=order[block], block=block, ns=ones * 10**8, samples=ones * 8, delay_ns=ones * 0, settling=ones < 0, input_ns=ones * 0
         )
 
@@ -91,16 +91,16 @@ class Played:
         return Ending(exit_code=self.exit_code, killed=True, left=(), output="last words")
 
 
-def run(played: Any, what: Any = "data", **limits: Any) -> Measured:
-    measured = Measured(COMMAND, place=PLACE)
-    asked = Asked(what=what, words=COMMAND.words, budget_s=60, seed=1)
+def run(played: Any, what: Any = "data", **limits: Any) -> BenchMeasurements:
+    measured = BenchMeasurements(COMMAND, place=PLACE)
+    asked = BenchRequest(what=what, words=COMMAND.words, budget_s=60, seed=1)
     phases: list[str] = []
     acts = Bench(
         played,
         asked,
         measured,
         lambda name, share, reached: phases.append(name),
-        Limits(**limits),
+        BenchLimits(**limits),
         clock=lambda: played.at_s,
         sleep=played.sleep,
     )
@@ -206,7 +206,7 @@ def test_a_recording_is_kept_where_the_training_did_anything(
 
     played = Played(notes_of={}, first_s=first_s, start=start)
     monkeypatch.setattr("slowstep.workflow.bench.LiveExecutor", lambda *_, **__: played)
-    asked = Asked(what="data", words=(sys.executable,), out=str(tmp_path / "runs"), allow_writes=True, sandbox="none")
+    asked = BenchRequest(what="data", words=(sys.executable,), out=str(tmp_path / "runs"), allow_writes=True, sandbox="none")
 
     with suppress(Killed):
         bench(asked, os.environ, say=lambda _: None, phase=lambda *_: None)
@@ -229,14 +229,16 @@ def test_a_loader_that_cannot_be_measured_ends_it(notes, reason):
     assert measured.plan is None
 
 
-def measured_of(real: dict[str, Any], **changes: Any) -> Measured:
+def measured_of(real: dict[str, Any], **changes: Any) -> BenchMeasurements:
     """What a real run measured."""
     plan, steps = real["plan"], {name: np.array(values) for name, values in real["steps"].items()}
     arms = tuple(Arm(name=arm["name"]) for arm in plan["arms"])
     made = {
         "notes": real["notes"],
         "plan": Plan(seed=plan["seed"], steps=plan["steps"], arms=arms, blocks=tuple(plan["blocks"])),
-        "steps": Steps(**{**steps, "settling": steps["settling"].astype(bool), "input_ns": steps.get("input_ns", steps["ns"] // 2)}),
+        "steps": ExperimentSteps(
+            **{**steps, "settling": steps["settling"].astype(bool), "input_ns": steps.get("input_ns", steps["ns"] // 2)}
+        ),
         "lever_notes": real["lever_notes"],
         "block_notes": real["block_notes"],
         "loaders": real["loaders"],
@@ -244,11 +246,11 @@ def measured_of(real: dict[str, Any], **changes: Any) -> Measured:
         "duration_s": real["duration_s"],
         "place": real["place"],
     }
-    return Measured(Command(words=tuple(real["words"]), path="python", argv=("python",), stem="train"), **{**made, **changes})
+    return BenchMeasurements(Command(words=tuple(real["words"]), path="python", argv=("python",), stem="train"), **{**made, **changes})
 
 
 def test_the_document_of_a_real_run_is_valid_and_says_what_it_found(real_bench: Callable[[str], dict[str, Any]]):
-    report = make_report(measured_of(real_bench("case_study_data")), Asked(what="data", words=("train.py",)))
+    report = make_report(measured_of(real_bench("case_study_data")), BenchRequest(what="data", words=("train.py",)))
 
     assert faults(report) == []
     assert report["bench"]["bound"]["kind"] == "blocked"
@@ -262,7 +264,7 @@ def test_what_too_few_cores_make_has_an_interval(real_bench: Callable[[str], dic
     real = real_bench("case_study_data")
     next(note for note in real["notes"] if note["part"] == "loader")["cores"] = 0.5
 
-    report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
+    report = make_report(measured_of(real), BenchRequest(what="data", words=("train.py",)))
 
     assert faults(report) == []
     whole = report["bench"]["whole"]
@@ -273,7 +275,7 @@ def test_what_too_few_cores_make_has_an_interval(real_bench: Callable[[str], dic
 
 
 def test_the_document_of_a_training_without_workers_adds_up(real_bench: Callable[[str], dict[str, Any]]):
-    report = make_report(measured_of(real_bench("case_study_compute")), Asked(what="compute", words=("train.py",)))
+    report = make_report(measured_of(real_bench("case_study_compute")), BenchRequest(what="compute", words=("train.py",)))
 
     assert faults(report) == []
     whole = report["bench"]["whole"]
@@ -293,7 +295,7 @@ def test_how_well_the_compute_is_known_is_no_reason_against_a_faster_loader(real
     # One step in which the machine stood still: the compute may be anything.
     steps["ns"][cached[0]] += 1_500_000_000
 
-    report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
+    report = make_report(measured_of(real), BenchRequest(what="data", words=("train.py",)))
 
     assert report["bench"]["compute"]["samples_per_s"]["low"] is None
     assert report["bench"]["whole"]["binds"] == "both"
@@ -314,7 +316,7 @@ def test_of_a_sum_the_compute_must_be_known_where_it_is_most_of_it(
     # One step in which the machine stood still: the compute may be anything.
     steps["ns"][cached[0]] += 1_000_000_000
 
-    report = make_report(measured_of(real), Asked(what="compute", words=("train.py",)))
+    report = make_report(measured_of(real), BenchRequest(what="compute", words=("train.py",)))
 
     rates = report["bench"]["compute"]["samples_per_s"], report["bench"]["loader"]["samples_per_s"]
     assert (rates[0]["value"] > rates[1]["value"]) == is_advised
@@ -323,12 +325,12 @@ def test_of_a_sum_the_compute_must_be_known_where_it_is_most_of_it(
 
 def test_a_loader_without_workers_carries_no_batch(real_bench: Callable[[str], dict[str, Any]]):
     real = real_bench("case_study_data")
-    with_workers = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
+    with_workers = make_report(measured_of(real), BenchRequest(what="data", words=("train.py",)))
     # Its own number is that of its first reading.
     first = next(note for note in real["notes"] if note["part"] == "drain" and note["workers"] == 0)
     real["notes"].insert(next(at for at, note in enumerate(real["notes"]) if note["part"] == "drain"), first)
 
-    report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
+    report = make_report(measured_of(real), BenchRequest(what="data", words=("train.py",)))
 
     assert faults(report) == []
     assert (report["bench"]["loader"]["workers"], report["bench"]["whole"]["how"]) == (0, "sum")
@@ -345,7 +347,7 @@ def test_a_block_of_unknown_samples_is_left_out_and_said(real_bench: Callable[[s
     for at in cached[:silent]:
         steps["samples"][at] = -1
 
-    report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
+    report = make_report(measured_of(real), BenchRequest(what="data", words=("train.py",)))
 
     assert report["bench"]["compute"]["as_is_samples_per_s"] is not None
     assert (report["bench"]["compute"]["samples_per_s"] is not None) is is_known
@@ -362,12 +364,12 @@ def test_a_batch_that_is_trained_on_several_times_is_counted_once(
 ):
     real = real_bench("case_study_data")
     steps = real["steps"]
-    plain = make_report(measured_of(real), Asked(what=what, words=("train.py",)))
+    plain = make_report(measured_of(real), BenchRequest(what=what, words=("train.py",)))
     asks = [at % updates == 0 for at in range(len(steps["ns"]))]
     steps["samples"] = [samples if asked else -1 for samples, asked in zip(steps["samples"], asks, strict=True)]
     steps["input_ns"] = [int(asked) for asked in asks]
 
-    report = make_report(measured_of(real), Asked(what=what, words=("train.py",)))
+    report = make_report(measured_of(real), BenchRequest(what=what, words=("train.py",)))
 
     assert faults(report) == []
     if is_known:
@@ -388,7 +390,7 @@ def test_the_document_of_a_partial_run_is_valid(real_bench: Callable[[str], dict
         real, notes=real["notes"][:kept], plan=None, steps=no_steps(), ended_by="interrupted", reason="interrupted by Ctrl-C"
     )
 
-    report = make_report(measured, Asked(what="data", words=("train.py",)))
+    report = make_report(measured, BenchRequest(what="data", words=("train.py",)))
 
     assert faults(report) == []
     assert report["bench"]["whole"] is None
@@ -399,7 +401,7 @@ def test_the_document_of_a_partial_run_is_valid(real_bench: Callable[[str], dict
 
 def test_a_training_without_a_loader_is_sent_to_the_command_that_needs_none():
     played = Played(notes_of={"task": [{**LOADER, "reason": "no torch DataLoader feeds the training"}, END], "iterator": [], "block": []})
-    asked = Asked(what="compute", words=COMMAND.words)
+    asked = BenchRequest(what="compute", words=COMMAND.words)
 
     report = make_report(run(played, what="compute"), asked)
 
@@ -420,7 +422,7 @@ def test_a_training_without_a_loader_is_sent_to_the_command_that_needs_none():
 def test_of_a_script_that_ended_early_there_is_a_document_too(changes: dict[str, Any], code: int, following: str):
     measured = run(Played(notes_of={"task": [END], "iterator": [], "block": []}, **changes))
 
-    report = make_report(measured, Asked(what="data", words=COMMAND.words))
+    report = make_report(measured, BenchRequest(what="data", words=COMMAND.words))
 
     assert faults(report) == []
     assert measured.code == code
@@ -430,7 +432,7 @@ def test_of_a_script_that_ended_early_there_is_a_document_too(changes: dict[str,
 
 
 def test_of_two_loaders_the_one_that_was_measured_is_told(real_bench: Callable[[str], dict[str, Any]]):
-    report = make_report(measured_of(real_bench("case_study_data"), loaders=2), Asked(what="data", words=("train.py",)))
+    report = make_report(measured_of(real_bench("case_study_data"), loaders=2), BenchRequest(what="data", words=("train.py",)))
 
     assert (
         "the script reads 2 loaders: the one that feeds the training was measured, a ShapesDataset of 293 samples, in batches of 16"
@@ -444,7 +446,7 @@ def test_what_is_received_is_the_loaders_only_where_it_uses_the_network(real_ben
         each["received_bytes"] = each["period_ns"] // 100
 
     def loader() -> Any:
-        return make_report(measured_of(real), Asked(what="data", words=("train.py",)))["bench"]["loader"]
+        return make_report(measured_of(real), BenchRequest(what="data", words=("train.py",)))["bench"]["loader"]
 
     assert loader()["received_mb_per_s"] is None
     assert loader()["read_mb_per_s"]["value"] == pytest.approx(6.46, abs=0.01)
@@ -474,14 +476,14 @@ def test_files_that_were_colder_at_another_time_are_told(
         for each in drain["slices"]:
             each["storage_bytes"] = int(each["read_bytes"] * (later if number else first))
 
-    report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
+    report = make_report(measured_of(real), BenchRequest(what="data", words=("train.py",)))
 
     found = [note for note in report["run"]["notes"] if "storage" in note]
     assert (len(found) == 1 and said in found[0]) if said else found == []
 
 
 def test_how_long_it_takes_at_most_is_said_before_it_begins():
-    said = how_long(Asked(what="data", words=("train.py",), budget_s=20), Limits(), 440.0)
+    said = how_long(BenchRequest(what="data", words=("train.py",), budget_s=20), BenchLimits(), 440.0)
 
     assert said == "Takes about 20 s once training starts, longer where batches are slow (stops after 7.3 min at the latest)"
 
@@ -490,7 +492,7 @@ def test_a_lever_that_failed_is_told(real_bench: Callable[[str], dict[str, Any]]
     note = {"kind": "lever", "arm": 2, "name": "mock-loader", "state": "not applicable", "reason": "batches cannot be copied"}
     measured = measured_of(real_bench("case_study_data"), lever_notes=[note], steps=no_steps())
 
-    report = make_report(measured, Asked(what="data", words=("train.py",)))
+    report = make_report(measured, BenchRequest(what="data", words=("train.py",)))
 
     assert faults(report) == []
     assert report["bench"]["compute"]["reason"] == "batches cannot be copied"
@@ -507,7 +509,7 @@ def test_the_start_of_workers_is_in_the_loaders_half_of_a_short_epoch(real_bench
     for note in real["notes"]:
         note |= told.get(note["part"], {})
 
-    report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
+    report = make_report(measured_of(real), BenchRequest(what="data", words=("train.py",)))
 
     assert faults(report) == []
     assert report["bench"]["loader"]["epoch_batches"] == 20
@@ -536,7 +538,7 @@ def test_how_it_ended_is_the_exit_code(real_bench: Callable[[str], dict[str, Any
 
 
 def test_the_schema_refuses_what_it_does_not_know(real_bench: Callable[[str], dict[str, Any]]):
-    report: dict[str, Any] = dict(make_report(measured_of(real_bench("case_study_data")), Asked(what="data", words=("train.py",))))
+    report: dict[str, Any] = dict(make_report(measured_of(real_bench("case_study_data")), BenchRequest(what="data", words=("train.py",))))
 
     assert faults(report | {"more": 1})
     bench = report["bench"]
@@ -551,8 +553,8 @@ def test_of_several_loaders_in_each_step_the_halves_say_nothing_where_they_do_no
     notes = [{**note, "read_together": 2} if note["part"] == "loader" else note for note in real["notes"]]
     slower = {**real["steps"], "ns": [3 * ns if arm < 2 else ns for arm, ns in zip(real["steps"]["arm"], real["steps"]["ns"], strict=True)]}
 
-    explained = make_report(measured_of({**real, "notes": notes}), Asked(what="compute", words=("train.py",)))
-    unexplained = make_report(measured_of({**real, "notes": notes, "steps": slower}), Asked(what="compute", words=("train.py",)))
+    explained = make_report(measured_of({**real, "notes": notes}), BenchRequest(what="compute", words=("train.py",)))
+    unexplained = make_report(measured_of({**real, "notes": notes, "steps": slower}), BenchRequest(what="compute", words=("train.py",)))
 
     assert explained["bench"]["whole"] is not None
     assert unexplained["bench"]["whole"] is None

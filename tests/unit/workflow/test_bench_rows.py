@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slowstep.experiments.figures import Figure, inverse
+from slowstep.prove.stats.figures import Figure, inverse
 from slowstep.workflow.bench_rows import figure
 
 REACHES_NOTHING = np.linspace(-50.0, 740.0, 5000).clip(0.0)

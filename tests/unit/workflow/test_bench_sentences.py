@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slowstep.experiments.figures import Figure
-from slowstep.experiments.overlap import put_together
+from slowstep.prove.bench.overlap import put_together
+from slowstep.prove.stats.figures import Figure
 from slowstep.workflow.bench_sentences import whole_sentence
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from slowstep.workflow.pace import find_pace
+from slowstep.prove.step_pace import find_pace
 
 
 def report_of(*periodic: tuple[str, float | None, float], steps_per_s: float = 10.0, gain: float | None = None) -> dict[str, Any]:

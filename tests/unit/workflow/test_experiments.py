@@ -14,12 +14,12 @@ import pytest
 from made_experiments import add_experiment, made_experiment, made_plan, untried
 from made_recordings import START_NS, Training, make_recording
 from slowstep.document.report import validate
-from slowstep.experiments.choose import Choice, Role
-from slowstep.experiments.experiment import Experiment, save
-from slowstep.experiments.lever_faults import Fault
-from slowstep.experiments.plan import parse_spec
-from slowstep.experiments.repeated import AllRepeated, Repeated
-from slowstep.experiments.throughput import Throughputs
+from slowstep.prove.choose import Choice, Role
+from slowstep.prove.experiment import Experiment, save
+from slowstep.prove.lever_faults import LeverFault
+from slowstep.prove.stats.plan import parse_spec
+from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
+from slowstep.prove.stats.throughput import Throughputs
 from slowstep.report.terminal import render, show
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.next_command.after_experiment import ended_untried
@@ -639,7 +639,7 @@ def test_a_sandbox_that_writes_at_another_speed_is_a_doubt(tmp_path, ratio, seve
 REFUSED = {"arm": 2, "name": "workers=4", "state": "not applicable", "reason": "read once only", "rerun": 1}
 
 
-def by_runs(folder: Path, found: Repeated, role: Role = "other", **more: Any) -> dict[str, Any]:
+def by_runs(folder: Path, found: RepeatedRuns, role: Role = "other", **more: Any) -> dict[str, Any]:
     """The report of an experiment whose one lever could not be switched."""
     chosen, asked = choice("workers=4", role, "slow-callback"), {"repeated": AllRepeated(levers={"workers=4": found}, **more)}
     return reported(folder, (chosen,), {}, notes=(REFUSED,), asked=asked)
@@ -647,7 +647,7 @@ def by_runs(folder: Path, found: Repeated, role: Role = "other", **more: Any) ->
 
 def test_a_lever_that_could_not_be_switched_is_judged_by_whole_runs_and_says_so(tmp_path):
     speeds = Throughputs(per="sample", as_is_per_s=100.0, per_s=200.0)
-    found = Repeated(state="measured", ratios=(1.9, 2.0, 2.1, 2.0), steps=320, effect=40, facts={"workers": 4}, throughputs=speeds)
+    found = RepeatedRuns(state="measured", ratios=(1.9, 2.0, 2.1, 2.0), steps=320, effect=40, facts={"workers": 4}, throughputs=speeds)
     report = by_runs(tmp_path / "r", found, "fix")
 
     row = row_of(report, "workers=4")
@@ -673,7 +673,7 @@ def test_a_lever_that_could_not_be_switched_is_judged_by_whole_runs_and_says_so(
     ids=["three pairs", "no gain", "too uneven"],
 )
 def test_whole_runs_are_held_to_the_rules_of_blocks(tmp_path, ratios, verdict):
-    row = row_of(by_runs(tmp_path / "r", Repeated(state="measured", ratios=ratios)), "workers=4")
+    row = row_of(by_runs(tmp_path / "r", RepeatedRuns(state="measured", ratios=ratios)), "workers=4")
 
     assert (row["verdict"], row["rounds"]) == (verdict, len(ratios))
 
@@ -681,9 +681,9 @@ def test_whole_runs_are_held_to_the_rules_of_blocks(tmp_path, ratios, verdict):
 @pytest.mark.parametrize(
     ("found", "state", "reason"),
     [
-        (Repeated(state="unmeasured", reason="8 runs take 1 h"), "not applicable", "and whole runs were not compared: 8 runs take 1 h"),
-        (Repeated(state="failed", reason="it ended by itself"), "failed", "and in a run of its own: it ended by itself"),
-        (Repeated(state="not applicable", reason="no workers"), "not applicable", "and in a run of its own: no workers"),
+        (RepeatedRuns(state="unmeasured", reason="8 runs take 1 h"), "not applicable", "and whole runs were not compared: 8 runs take 1 h"),
+        (RepeatedRuns(state="failed", reason="it ended by itself"), "failed", "and in a run of its own: it ended by itself"),
+        (RepeatedRuns(state="not applicable", reason="no workers"), "not applicable", "and in a run of its own: no workers"),
     ],
     ids=["too long", "failed", "not there either"],
 )
@@ -694,7 +694,7 @@ def test_a_lever_that_whole_runs_could_not_have_either_says_both_reasons(tmp_pat
 
 
 def test_whole_runs_of_which_one_failed_late_are_no_proof(tmp_path):
-    found = Repeated(state="failed", reason="it ended by itself", ratios=(1.9, 2.0, 2.1, 2.0))
+    found = RepeatedRuns(state="failed", reason="it ended by itself", ratios=(1.9, 2.0, 2.1, 2.0))
     report = by_runs(tmp_path / "r", found, "fix")
 
     row = row_of(report, "workers=4")
@@ -705,14 +705,14 @@ def test_whole_runs_of_which_one_failed_late_are_no_proof(tmp_path):
 
 
 def test_whole_runs_say_how_many_pairs_a_verdict_takes(tmp_path):
-    page = drawn(by_runs(tmp_path / "r", Repeated(state="measured", ratios=(2.0, 2.0, 2.01))))
+    page = drawn(by_runs(tmp_path / "r", RepeatedRuns(state="measured", ratios=(2.0, 2.0, 2.01))))
 
     assert "3 of the 4 pairs of whole runs that a verdict needs" in page
     assert "too few runs" not in page
 
 
 def test_a_lever_that_refused_late_is_known_by_the_whole_runs_that_were_made_then(tmp_path):
-    chosen, found = choice("workers=4"), Repeated(state="measured", ratios=(2.0, 2.0, 2.01, 2.0))
+    chosen, found = choice("workers=4"), RepeatedRuns(state="measured", ratios=(2.0, 2.0, 2.01, 2.0))
     asked = {"repeated": AllRepeated(levers={"workers=4": found})}
     report = reported(tmp_path / "r", (chosen,), {2: 1.2}, notes=(REFUSED,), given_up_after={2: 6}, asked=asked)
 
@@ -722,14 +722,14 @@ def test_a_lever_that_refused_late_is_known_by_the_whole_runs_that_were_made_the
 
 
 def test_whole_runs_that_differ_without_a_lever_are_not_trusted(tmp_path):
-    report = by_runs(tmp_path / "r", Repeated(state="measured", ratios=(1.5,) * 4), control=(1.2, 1.21, 1.2, 1.22))
+    report = by_runs(tmp_path / "r", RepeatedRuns(state="measured", ratios=(1.5,) * 4), control=(1.2, 1.21, 1.2, 1.22))
 
     assert report["run"]["experiment"]["trustworthy"] is False
     assert "reruns-not-trustworthy" in [row["name"] for row in report["health"]]
 
 
 def test_what_a_lever_gained_before_the_script_died_of_it_is_no_gain_of_the_fix(tmp_path):
-    faults = (Fault(choice=STUB, reason="out of memory while it was on"),)
+    faults = (LeverFault(choice=STUB, reason="out of memory while it was on"),)
     report = reported(tmp_path / "r", (STUB,), {2: 1.6}, asked={"faults": faults, "ended_by": "a lever"})
 
     row = row_of(report, STUB.name)

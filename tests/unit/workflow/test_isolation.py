@@ -11,8 +11,8 @@ import pytest
 
 from kineto_files import event, kernel, launch, written
 from made_recordings import Training, make_recording
+from slowstep.analyses import measure_trace as trace_measure
 from slowstep.analyses import measurements
-from slowstep.analyses.trace import measure as trace_measure
 from slowstep.diagnosis import engine, law, trace_engine
 from slowstep.document import recording as document
 from slowstep.document.report import validate
@@ -23,9 +23,10 @@ from slowstep.report.fault_log import LOG
 from slowstep.report.terminal import render
 from slowstep.sources.kineto import SOURCE as KINETO
 from slowstep.sources.recording import SOURCE
-from slowstep.workflow import diagnose, traces
+from slowstep.workflow import diagnose
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.internal_errors import INTERNAL_ERROR
+from slowstep.workflow.traces import traces
 
 BF16 = "ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_tn"
 MESSAGE = "made to fail"

@@ -10,11 +10,11 @@ import pytest
 
 from slowstep.calibration import BETWEEN_STARTS
 from slowstep.document.next_step import NextStep
-from slowstep.experiments.figures import Figure
-from slowstep.experiments.loader_speed import Point
-from slowstep.experiments.over_starts import over_starts
-from slowstep.experiments.overlap import Whole, put_together
-from slowstep.workflow.bench_act import Asked
+from slowstep.prove.bench.loader_speed import Point
+from slowstep.prove.bench.over_starts import over_starts
+from slowstep.prove.bench.overlap import Whole, put_together
+from slowstep.prove.stats.figures import Figure
+from slowstep.workflow.bench_act import BenchRequest
 from slowstep.workflow.next_command.after_bench import after_bench, better_workers, kept_workers_gain, most_gain
 
 
@@ -37,7 +37,7 @@ def wholes_of(rates: dict[int, float], compute: float, share: float = 0.01, core
 
 def following(own: int, rates: dict[int, float], compute: float, what: Any = "data", **changes: Any) -> NextStep:
     wholes = wholes_of(rates, compute, **changes)
-    asked = Asked(what=what, words=("train.py",))
+    asked = BenchRequest(what=what, words=("train.py",))
     return after_bench(asked, ["train.py"], point=a_point(own, rates[own]), whole=wholes[own], wholes=wholes)
 
 
@@ -92,7 +92,7 @@ def test_what_other_workers_gain_is_said_as_the_most_that_halves_which_may_hinde
     here, there = put_together(about(581), about(3203), about(300), workers=1), put_together(about(949), about(3203), None, workers=2)
     wholes = {1: here, 2: there}
 
-    found = after_bench(Asked(what="data", words=("t.py",)), ["t.py"], point=a_point(1, 581), whole=here, wholes=wholes)
+    found = after_bench(BenchRequest(what="data", words=("t.py",)), ["t.py"], point=a_point(1, 581), whole=here, wholes=wholes)
 
     assert found.why == "with 2 workers the loader is faster: up to 3.2x the throughput by these figures"
     assert most_gain(there, here) == pytest.approx(949 / 300, rel=0.05)
@@ -102,7 +102,7 @@ def test_what_other_workers_gain_is_said_as_the_most_that_halves_which_may_hinde
 
 def test_the_most_that_is_gained_holds_what_is_not_known_of_the_compute():
     sure, unsure = wholes_of({0: 100, 4: 400}, 200, share=0.0), wholes_of({0: 100, 4: 400}, 200, share=0.2)
-    asked, point = Asked(what="data", words=("t.py",)), a_point(0, 100)
+    asked, point = BenchRequest(what="data", words=("t.py",)), a_point(0, 100)
 
     found = after_bench(asked, ["t.py"], point=point, whole=unsure[0], wholes=sure, unsure=unsure)
 
@@ -133,7 +133,7 @@ def test_no_gain_of_another_start_is_over_the_most_that_is_said(rates: tuple[flo
 
 
 def test_on_a_busy_machine_no_gain_is_said():
-    wholes, asked = wholes_of({0: 100, 1: 100}, compute=100), Asked(what="data", words=("t.py",))
+    wholes, asked = wholes_of({0: 100, 1: 100}, compute=100), BenchRequest(what="data", words=("t.py",))
 
     found = after_bench(asked, ["t.py"], point=a_point(0, 100), whole=wholes[0], wholes=wholes, is_busy=True)
 
@@ -147,7 +147,7 @@ def test_a_gain_whose_upper_end_too_few_blocks_tell_is_not_said():
     untold = Figure(value=100, draws=np.linspace(0, 110, 500))
     here, there = put_together(untold, about(1e6), untold, workers=1), put_together(about(1000), about(1e6), None, workers=2)
 
-    found = after_bench(Asked(what="data", words=("t.py",)), ["t.py"], point=a_point(1, 100), whole=here, wholes={1: here, 2: there})
+    found = after_bench(BenchRequest(what="data", words=("t.py",)), ["t.py"], point=a_point(1, 100), whole=here, wholes={1: here, 2: there})
 
     assert found.why == "with 2 workers the loader is faster"
 
@@ -167,7 +167,7 @@ def test_workers_that_are_started_anew_most_of_the_time_are_to_be_kept():
     assert point.starting == pytest.approx(0.75)
     whole = put_together(point.samples_per_s, about(1000), None, workers=2, starting_ms=point.edge_ms)
 
-    found = after_bench(Asked(what="data", words=("t.py",)), ["t.py"], point=point, whole=whole, wholes={2: whole})
+    found = after_bench(BenchRequest(what="data", words=("t.py",)), ["t.py"], point=point, whole=whole, wholes={2: whole})
 
     assert found.command == "slowstep prove --levers persistent-workers t.py"
     assert str(found.why).startswith("with workers that are kept between epochs: about 3.7x")
@@ -181,7 +181,7 @@ def test_workers_that_are_started_anew_most_of_the_time_are_to_be_kept():
 def test_halves_that_take_about_as_long_are_said_to():
     rates = {2: 453.0}
     wholes = {2: put_together(about(453, 0.1), about(470, 0.1), None, workers=2)}
-    asked = Asked(what="data", words=("t.py",))
+    asked = BenchRequest(what="data", words=("t.py",))
 
     found = after_bench(asked, ["t.py"], point=a_point(2, rates[2]), whole=wholes[2], wholes=wholes)
 
@@ -204,7 +204,7 @@ def test_of_a_curve_without_the_loaders_own_number_nothing_is_compared():
 def test_the_next_command_asks_for_the_same_place_and_time():
     rates = {0: 100.0, 1: 100.0, 2: 200.0, 4: 205.0}
     wholes = wholes_of(rates, compute=1000)
-    asked = Asked(what="data", words=("train.py",), budget_s=40.0, out="my runs", allow_writes=True, sandbox="copy")
+    asked = BenchRequest(what="data", words=("train.py",), budget_s=40.0, out="my runs", allow_writes=True, sandbox="copy")
     place = "--out 'my runs' --allow-writes --sandbox copy"
 
     measured = after_bench(asked, ["train.py"], point=a_point(1, 100.0), whole=wholes[1], wholes=wholes)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from made_measured_traces import made_measured
-from slowstep.analyses.trace.parts import LAUNCH
+from slowstep.analyses.events.parts import LAUNCH
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN, diagnose_trace
 from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from slowstep.experiments.known_levers import known_levers
-from slowstep.experiments.plan import parse_spec
-from slowstep.workflow.lead_in import Limits
-from slowstep.workflow.prove import Asked, _announced
+from slowstep.prove.known_levers import known_levers
+from slowstep.prove.lead_in import LeadLimits
+from slowstep.prove.stats.plan import parse_spec
+from slowstep.workflow.prove import ProveRequest, _announced
 
 PLACE: Any = SimpleNamespace(announced="in an overlay", sandbox=SimpleNamespace(warnings=("the network is not held back",)))
 
@@ -26,9 +26,9 @@ PLACE: Any = SimpleNamespace(announced="in an overlay", sandbox=SimpleNamespace(
     ],
 )
 def test_the_time_for_comparing_losses_is_said_where_levers_change_numbers_alone(levers: Any, everything: bool, named: str | None) -> None:
-    asked = Asked(words=("train.py",), levers=tuple(map(parse_spec, levers)), everything=everything, budget_s=35.0)
+    asked = ProveRequest(words=("train.py",), levers=tuple(map(parse_spec, levers)), everything=everything, budget_s=35.0)
 
-    lines = _announced(asked, known_levers(), PLACE, Limits(), 400.0)
+    lines = _announced(asked, known_levers(), PLACE, LeadLimits(), 400.0)
 
     said = [line for line in lines if line.startswith("Then compares the losses")]
     assert said == (

@@ -14,7 +14,7 @@ from slowstep.report.terminal import render
 from slowstep.sources._source import PLAIN
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.export import export, exporters
-from slowstep.workflow.traces import Asked
+from slowstep.workflow.traces.traces import TraceRequest
 
 MATMUL = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
 EXPORT = Path(__file__).parents[2] / "data/nsys/h100_two_processes/trace.sqlite"
@@ -142,7 +142,7 @@ def test_ranks_traced_in_different_steps_are_not_held_against_each_other(tmp_pat
 
 
 def test_of_one_chosen_step_nothing_is_said_of_the_steps_that_the_traces_hold(tmp_path: Path) -> None:
-    report = analyze([traces(tmp_path, 36.5, 58.1)], asked=Asked(step="slowest"))
+    report = analyze([traces(tmp_path, 36.5, 58.1)], asked=TraceRequest(step="slowest"))
 
     assert not any("whether a rank is late" in note for note in report["run"]["notes"])
 
@@ -166,7 +166,7 @@ def test_one_export_of_two_processes_is_a_job_of_two_ranks() -> None:
 def test_the_tables_of_the_chosen_process_are_exported(tmp_path: Path) -> None:
     for rank, device in ((0, 0), (1, 1)):
         report = analyze([EXPORT], rank=rank)
-        place = export(exporters()["parquet"], [EXPORT], report, tmp_path / str(rank), asked=Asked(), how=PLAIN)
+        place = export(exporters()["parquet"], [EXPORT], report, tmp_path / str(rank), asked=TraceRequest(), how=PLAIN)
 
         assert pl.read_parquet(place / "trace_devices.parquet")["device"].to_list() == [device]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from made_recordings import Training, make_recording
-from slowstep.diagnosis.input_side import RELIEF_EXPECTED
+from slowstep.diagnosis.evidence.input_side import RELIEF_EXPECTED
 from slowstep.document.report import Report, validate
 from slowstep.workflow.diagnose import diagnose_recording
 

@@ -21,11 +21,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.scenarios import NO_ALLOCATOR_CALLS
-from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import (
+from slowstep.analyses.replay.scenarios import NO_ALLOCATOR_CALLS
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.trace_side import (
     by_step,
     claims_of,
     for_framework,
@@ -38,6 +36,8 @@ from slowstep.diagnosis.trace_side import (
     steps_seen,
     with_stacks,
 )
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_share
 

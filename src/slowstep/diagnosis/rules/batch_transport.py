@@ -8,8 +8,8 @@ Why it costs:
     after the other, on the training thread. Measured on two busy cores with batches of 1 to 200 tensors and of 1 KB to 64 MB: 0.35 to
     0.45 ms per tensor, and 0.4 to 1.5 ns per byte for pages that are mapped and given back.
 How the gain is predicted:
-    r is the time of receiving beyond a millisecond per batch, not more than what the measured costs per tensor and byte explain; at worse
-    half of it, at better all but 0.3 ms. B is what producers need.
+    r is the time of receiving beyond a millisecond per batch, not more than what the measured costs per tensor and byte explain;
+    pessimistically half of it, optimistically all but 0.3 ms. B is what producers need.
 When it is wrong:
     A training thread that waits for a core while it receives. A pinning thread (pin_memory) receives in the background.
 What to try:
@@ -21,13 +21,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from slowstep.analyses.calls import DOMINANT_SHARE
-from slowstep.analyses.delivery import BYTE_NS, RECEIVE_NS, TENSOR_NS
-from slowstep.analyses.input_facts import Forms
+from slowstep.analyses.batches.transfer import BYTE_NS, RECEIVE_NS, TENSOR_NS
+from slowstep.analyses.input.input_facts import Forms
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps import Floats
+from slowstep.analyses.python.calls import DOMINANT_SHARE
+from slowstep.analyses.steps.steps import Floats
+from slowstep.diagnosis.evidence.input_side import RECEIVE_LOW_NS, WAIT_SHARE, concurrent_ns, find_side
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_side import RECEIVE_LOW_NS, WAIT_SHARE, beside_ns, find_side
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.parts import Part, PartKind
@@ -57,7 +57,7 @@ def judge(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=FORM_NOT_RECORDED())
     if share < WAIT_SHARE or (forms.tensors < TENSORS and forms.size_bytes < SIZE_BYTES):
         return None
-    counterfactual = _counterfactual(received, forms, beside_ns(side, m.loader.num_workers))
+    counterfactual = _counterfactual(received, forms, concurrent_ns(side, m.loader.num_workers))
     removed = counterfactual.expected.removed_ns
     share, low, high = share_interval(m, removed)
     many = forms.tensors >= TENSORS
@@ -98,9 +98,9 @@ def _counterfactual(received: Floats, forms: Forms, beside: float) -> Counterfac
     removed = np.minimum(np.maximum(received - RECEIVE_NS, 0.0), explained)
     return Counterfactual(
         assumes="a batch were one or two tensors of moderate size, received in 1 ms",
-        expected=Case(removed_ns=removed, beside_ns=beside),
-        worse=Case(removed_ns=removed / 2, beside_ns=beside),
-        better=Case(removed_ns=np.minimum(np.maximum(received - RECEIVE_LOW_NS, 0.0), explained), beside_ns=beside),
+        expected=Case(removed_ns=removed, concurrent_ns=beside),
+        pessimistic=Case(removed_ns=removed / 2, concurrent_ns=beside),
+        optimistic=Case(removed_ns=np.minimum(np.maximum(received - RECEIVE_LOW_NS, 0.0), explained), concurrent_ns=beside),
     )
 
 

@@ -10,8 +10,9 @@ What it sees:
 Why it costs:
     The training thread does it in every step, while the loader's workers, if there are any, may have nothing to do.
 How the gain is predicted:
-    Of a hook: it does nothing (a fifth of its time is left at worse). B is what the loader's workers need per step. Of anything else it
-    is not: whether it can be done beside the training, and as fast there, is not known, nor how often what a few traced steps show comes.
+    Of a hook: it does nothing (a fifth of its time is left pessimistically). B is what the loader's workers need per step. Of anything else
+    it is not: whether it can be done beside the training, and as fast there, is not known, nor how often what a few traced steps show
+    comes.
 When it is wrong:
     Whether the training needs it in every step only its author knows. Functions that are called inside of others are told by their own
     time and that of the libraries they call. Of a loop without a DataLoader, what runs above its forward is input and not looked at here,
@@ -25,19 +26,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from slowstep.analyses.beside import Beside
-from slowstep.analyses.functions import shown
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps import Floats
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.typed import TOP_LEVEL
-from slowstep.diagnosis.after_update import named_by
+from slowstep.analyses.python.functions import shown
+from slowstep.analyses.python.outside_model import OutsideModel
+from slowstep.analyses.steps.cell_code import TOP_LEVEL
+from slowstep.analyses.steps.steps import Floats
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.after_update import named_by
+from slowstep.diagnosis.evidence.named_ranges import judge_device_work
+from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, body_rest, concurrent_producers_ns, delay_share
+from slowstep.diagnosis.evidence.untimed import unseen_python
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
-from slowstep.diagnosis.named_ranges import judge_device_work
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, body_rest, delay_share, producers_beside_ns
-from slowstep.diagnosis.untimed import unseen_python
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.part_words import part_name, part_name_and_place, part_place
 from slowstep.parts import BODY, PartKind
@@ -123,24 +124,24 @@ def _judge_function(m: Measurements) -> Judged | None:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _is_top(beside: Beside) -> bool:
+def _is_top(beside: OutsideModel) -> bool:
     """Whether it is a comprehension in no function: the script's own, or a cell's."""
     return TOP_LEVEL.fullmatch(beside.name) is not None
 
 
-def _name(beside: Beside) -> str:
+def _name(beside: OutsideModel) -> str:
     return f"line {beside.first_line}" if _is_top(beside) else beside.name
 
 
-def _shown(beside: Beside, where: str) -> str:
+def _shown(beside: OutsideModel, where: str) -> str:
     return f"line {where}" if _is_top(beside) else f"{beside.name} ({where})"
 
 
-def _what(beside: Beside) -> str:
+def _what(beside: OutsideModel) -> str:
     return "is a hook that only looks at the model" if beside.is_hook else "runs in every step, is no part of the model"
 
 
-def _fixes(m: Measurements, beside: Beside) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, beside: OutsideModel) -> tuple[Fix, ...]:
     lever = stub(m, beside.name, beside.file)
     if beside.is_hook:
         return (Fix(text=f"call {_name(beside)} every k steps, or have it read no values back (.item()) in each", lever=lever),)
@@ -156,15 +157,15 @@ def _in_workers(m: Measurements) -> str:
     return "do it in the data set, so that the loader's workers do it"
 
 
-def _counterfactual(m: Measurements, beside: Beside, body: Floats) -> Counterfactual:
+def _counterfactual(m: Measurements, beside: OutsideModel, body: Floats) -> Counterfactual:
     removed = body * beside.share
-    blocked = producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
-    expected = Case(removed_ns=removed, beside_ns=blocked, delay_share=delay_share(m, BODY))
+    blocked = concurrent_producers_ns(m, spared_cpu_ns=float(removed.mean()))
+    expected = Case(removed_ns=removed, concurrent_ns=blocked, delay_share=delay_share(m, BODY))
     return Counterfactual(
         assumes=f"{_name(beside)} did nothing",
         expected=expected,
-        worse=replace(expected, removed_ns=body * beside.low * (1 - LEFT_AT_WORSE), beside_ns=WORSE_BESIDE * blocked),
-        better=replace(expected, removed_ns=body * beside.high),
+        pessimistic=replace(expected, removed_ns=body * beside.low * (1 - LEFT_AT_WORSE), concurrent_ns=WORSE_BESIDE * blocked),
+        optimistic=replace(expected, removed_ns=body * beside.high),
     )
 
 

@@ -9,8 +9,9 @@ Why it costs:
     Serialising and writing a model on the training thread is time in which nothing is trained, and it grows with the model.
 How the gain is predicted:
     r is the time of the writes, spread over the steps between them. B is what the loader's workers need per step, not below the CPU time of
-    what is left divided by the cores. At better the rest of the step is also an eighth faster: what a write leaves in memory the kernel
-    brings to the disk beside the training. In a trace the step is shorter by r; with a device the steps are replayed without the writes.
+    what is left divided by the cores. Optimistically the rest of the step is also an eighth faster: what a write leaves in memory the
+    kernel brings to the disk beside the training. In a trace the step is shorter by r; with a device the steps are replayed without the
+    writes.
 When it is wrong:
     With fewer than two writes in the window the share depends on how long was recorded: the interval says so; in a trace of few steps
     it begins at nothing. A write that returns before the disk has the data may slow later ones.
@@ -22,18 +23,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from slowstep.analyses.ledger.saves import is_saving
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.saves import is_saving
-from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.input_side import SIDE_BY_SIDE
+from slowstep.diagnosis.evidence.named_ranges import WRITES, judge_ranges
+from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_side import SIDE_BY_SIDE
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
-from slowstep.diagnosis.named_ranges import WRITES, judge_ranges
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._known import plain
-from slowstep.frameworks._words import Change, Words
+from slowstep.frameworks._words import Remedy, Words
 from slowstep.parts import PartKind
 from slowstep.units import format_share
 
@@ -50,15 +51,17 @@ def judge(m: Measurements) -> Answer:
     if share < CLAIM:
         return None
     case = Case(
-        removed_ns=removed, beside_ns=producers_beside_ns(m, spared_cpu_ns=float(removed.mean())), delay_share=delay_share(m, *parts)
+        removed_ns=removed,
+        concurrent_ns=concurrent_producers_ns(m, spared_cpu_ns=float(removed.mean())),
+        delay_share=delay_share(m, *parts),
     )
-    # At worse a write leaves a tenth of its time on the training thread: copying the state to memory.
-    worse = replace(case, removed_ns=0.9 * removed, beside_ns=WORSE_BESIDE * case.beside_ns)
+    # Pessimistically a write leaves a tenth of its time on the training thread: copying the state to memory.
+    pessimistic = replace(case, removed_ns=0.9 * removed, concurrent_ns=WORSE_BESIDE * case.concurrent_ns)
     # At best the training no longer shares cores and memory with the kernel, which writes to disk what the call has left in memory.
     relief = SIDE_BY_SIDE * (m.step_ns - removed).clip(min=0.0)
-    better = replace(case, removed_ns=removed + relief)
+    optimistic = replace(case, removed_ns=removed + relief)
     counterfactual = Counterfactual(
-        assumes="writing checkpoints took no time on the training thread", expected=case, worse=worse, better=better
+        assumes="writing checkpoints took no time on the training thread", expected=case, pessimistic=pessimistic, optimistic=optimistic
     )
     each = float(removed.sum()) / max(m.saves.count, 1)
     evidence = (
@@ -89,10 +92,10 @@ def judge(m: Measurements) -> Answer:
 def _fixes(words: Words) -> tuple[Fix, ...]:
     """In the words of the framework whose trainer writes them."""
     seldom, aside = (
-        words.write({Change.CHECKPOINT_BY_STEPS: True, Change.CHECKPOINT_STEPS: ...}),
-        words.write({Change.CHECKPOINT_ASIDE: True}),
+        words.write({Remedy.CHECKPOINT_BY_STEPS: True, Remedy.CHECKPOINT_STEPS: ...}),
+        words.write({Remedy.CHECKPOINT_ASIDE: True}),
     )
-    weights = words.write({Change.CHECKPOINT_WEIGHTS: True})
+    weights = words.write({Remedy.CHECKPOINT_WEIGHTS: True})
     often = f"write checkpoints less often{seldom and f', {seldom}'}"
     only = weights and f": {weights} keeps the weights alone, from which no optimizer goes on"
     return (

@@ -19,9 +19,9 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep.analyses.after_update.timed_gaps import MOSTLY
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.timed_gaps import MOSTLY
-from slowstep.diagnosis.after_update import EVERY, call_seldom, costliest, lever_of
+from slowstep.diagnosis.evidence.after_update import EVERY, call_seldom, costliest, lever_of
 from slowstep.diagnosis.lever_specs import LOGGING_OFF
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, Fix

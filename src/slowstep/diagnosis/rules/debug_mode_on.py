@@ -22,7 +22,7 @@ from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._known import plain
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 
 NAME = "debug-mode-on"
 # Often on purpose, and free where an operation has one algorithm only.
@@ -65,9 +65,9 @@ def _fix(m: Measurements, mode: str) -> str:
     """What turns a mode off: who trains may have set it."""
     if mode == ANOMALY:
         # Around every fit Lightning sets it to what its argument says, whatever the script has set before.
-        return f"turn anomaly detection off once the NaN is found: {m.words.write({Change.ANOMALY: False})}"
+        return f"turn anomaly detection off once the NaN is found: {m.words.write({Remedy.ANOMALY: False})}"
     if mode == HARMLESS:
-        own, torch = (words.write({Change.DETERMINISM: False}) for words in (m.words, plain()))
+        own, torch = (words.write({Remedy.DETERMINISM: False}) for words in (m.words, plain()))
         asked = f"{own}, or {torch} where the script asks for it" if own != torch else own
         return f"{asked}, unless runs must be repeated bit by bit"
     if mode == PROFILER:

@@ -19,7 +19,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.units import format_share
 
 NAME = "device-not-used"
@@ -36,7 +36,7 @@ def judge(m: Measurements) -> Answer:
     names = ", ".join(f"{count} by {make.upper()}" for make, count in found.items())
     built = m.work.accelerator_built
     install = "install a torch that is built for it (https://pytorch.org/get-started): this one has no support for accelerators"
-    move = f"move the training to it: {m.words.write({Change.DEVICE: True})}"
+    move = f"move the training to it: {m.words.write({Remedy.DEVICE: True})}"
     finding = Finding(
         rule=NAME,
         stage="compute",

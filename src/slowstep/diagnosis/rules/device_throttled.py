@@ -17,7 +17,7 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.devices import LOWERED_BY, DeviceUse
+from slowstep.analyses.machine.devices import LOWERED_BY, DeviceUse
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule

@@ -21,13 +21,13 @@ from typing import Any
 
 import polars as pl
 
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import DEVICE_COPIES
-from slowstep.analyses.trace.scenarios import NO_DEVICE_COPIES
-from slowstep.diagnosis.copy_sites import traffic
+from slowstep.analyses.events.parts import DEVICE_COPIES
+from slowstep.analyses.replay.scenarios import NO_DEVICE_COPIES
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.copy_sites import traffic
+from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, per_step, place, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import for_framework, no_device, per_step, place, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_count, format_share
 

@@ -20,7 +20,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.units import format_share
 
 NAME = "dominant-module"
@@ -43,7 +43,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="stack samples in the forward", value=line.stacks, unit="samples"),
     )
     title = f"{what} in {line.function} holds {format_share(line.share)} of the forward"
-    fix = f"look at {what} first: a cheaper layer, a smaller input to it, channels_last, or {m.words.write({Change.COMPILE: True})}"
+    fix = f"look at {what} first: a cheaper layer, a smaller input to it, channels_last, or {m.words.write({Remedy.COMPILE: True})}"
     return advice(NAME, "compute", title, evidence, "that line took less time", (fix,), share=share)
 
 

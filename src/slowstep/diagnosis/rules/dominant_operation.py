@@ -20,11 +20,11 @@ from typing import Any
 
 import polars as pl
 
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.user_places import is_function
-from slowstep.diagnosis.kernel_side import compute_kernels, first_shapes, whose, within
+from slowstep.analyses.python.user_places import is_function
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.kernel_side import compute_kernels, first_shapes, whose, within
+from slowstep.diagnosis.evidence.trace_side import for_framework, has_stacks, no_device, steps_seen, with_stacks
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_side import for_framework, has_stacks, no_device, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.reasons import Wording
 from slowstep.units import format_share

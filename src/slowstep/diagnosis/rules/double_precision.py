@@ -24,18 +24,18 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.events.parts import FORWARD, piece
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps import Floats
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import FORWARD, piece
-from slowstep.analyses.trace.scenarios import SINGLE_PRECISION
+from slowstep.analyses.replay.scenarios import SINGLE_PRECISION
+from slowstep.analyses.steps.steps import Floats
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside
+from slowstep.diagnosis.evidence.trace_side import no_device, per_step, steps_seen
+from slowstep.diagnosis.evidence.trace_side import share_interval as trace_share_interval
+from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
-from slowstep.diagnosis.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import no_device, per_step, steps_seen
-from slowstep.diagnosis.trace_side import share_interval as trace_share_interval
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.parts import BACKWARD, OPTIMIZER, PartKind
 from slowstep.reasons import Wording
@@ -43,7 +43,7 @@ from slowstep.units import format_share
 
 NAME = "double-precision"
 MOSTLY = 0.5
-# float64 time / float32 time by benchmarks/double_precision.py: expected (the middle of what it was), at worse, at better.
+# float64 time / float32 time by benchmarks/double_precision.py: expected (the middle of what it was), pessimistic, optimistic.
 CONVOLUTIONS = (3.4, 1.7, 4.5)
 OTHERS = (1.8, 1.1, 2.4)
 FIXES = (
@@ -105,15 +105,15 @@ def _counterfactual(m: Measurements) -> Counterfactual:
         taken = compute if factor == 1.0 else working
         return Case(
             removed_ns=taken * (1 - left),
-            beside_ns=factor * producers_beside_ns(m, spared_cpu_ns=float(working.mean()) * (1 - left)),
+            concurrent_ns=factor * concurrent_producers_ns(m, spared_cpu_ns=float(working.mean()) * (1 - left)),
             delay_share=share_queued(taken - working, taken),
         )
 
     return Counterfactual(
         assumes="float32 were as much faster than float64 as in slowstep's benchmark",
         expected=case(0, 1.0),
-        worse=case(1, WORSE_BESIDE),
-        better=case(2, 1.0),
+        pessimistic=case(1, WORSE_BESIDE),
+        optimistic=case(2, 1.0),
     )
 
 

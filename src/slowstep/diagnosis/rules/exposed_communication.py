@@ -21,15 +21,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import COLLECTIVES
-from slowstep.analyses.trace.scenarios import COMMUNICATION_OVERLAPPED
-from slowstep.diagnosis.kernel_side import unless_beside
+from slowstep.analyses.events.parts import COLLECTIVES
+from slowstep.analyses.replay.scenarios import COMMUNICATION_OVERLAPPED
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.kernel_side import unless_beside
+from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, per_step, share_interval, steps_seen
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import for_framework, no_device, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.units import format_share
 
 NAME = "exposed-communication"
@@ -119,7 +119,7 @@ def _fixes(m: TraceMeasurements, operation: str | None) -> tuple[Fix, ...]:
     )
     fewer = for_framework(
         m,
-        torch=f"exchange every k micro-batches: {m.words.write({Change.ACCUMULATE: ...})}",
+        torch=f"exchange every k micro-batches: {m.words.write({Remedy.ACCUMULATE: ...})}",
         tensorflow="exchange every k micro-batches: accumulate gradients before apply_gradients",
         jax="exchange every k micro-batches: optax.MultiSteps",
     )

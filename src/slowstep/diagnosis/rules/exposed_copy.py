@@ -21,15 +21,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import KERNELS
-from slowstep.analyses.trace.scenarios import COPIES_OVERLAPPED
-from slowstep.diagnosis.copy_sites import Held, brings_parameters, held, site_name, site_rows, traffic
+from slowstep.analyses.events.parts import KERNELS
+from slowstep.analyses.replay.scenarios import COPIES_OVERLAPPED
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.copy_sites import CopyTime, brings_parameters, held, site_name, site_rows, traffic
+from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.units import format_share
 
 NAME = "exposed-copy"
@@ -70,23 +70,23 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-def _blocking(found: Held) -> float:
+def _blocking(found: CopyTime) -> float:
     return float(found.copies.filter(pl.col("blocking"))["count"].sum()) / max(int(found.copies["count"].sum()), 1)
 
 
-def _times_kernels(m: TraceMeasurements, found: Held) -> float | None:
+def _times_kernels(m: TraceMeasurements, found: CopyTime) -> float | None:
     """From 1 on the link takes longer than the kernels: then no overlap can hide all of it."""
     kernels_ns = m.share_of(KERNELS) * m.window_ns
     return float(found.copies["total_ns"].sum()) / kernels_ns if kernels_ns else None
 
 
-def _fixes(m: TraceMeasurements, found: Held) -> tuple[Fix, ...]:
+def _fixes(m: TraceMeasurements, found: CopyTime) -> tuple[Fix, ...]:
     if brings_parameters(found):
         return (Fix(text=_parameters_ahead(m)), Fix(text=PARAMETERS_STAY))
     ahead = for_framework(
         m,
         torch="copy the next batch on a stream of its own while this step runs: "
-        + m.words.write({Change.PIN_MEMORY: True, Change.COPY_AHEAD: True}),
+        + m.words.write({Remedy.PIN_MEMORY: True, Remedy.COPY_AHEAD: True}),
         tensorflow="end the input with tf.data.experimental.prefetch_to_device('/gpu:0')",
         jax="call jax.device_put for the next batch before this step's result is waited for",
     )

@@ -17,7 +17,7 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.load import BUSY_FROM, others_use
+from slowstep.analyses.machine.load import BUSY_FROM, others_use
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule

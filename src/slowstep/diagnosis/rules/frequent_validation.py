@@ -28,16 +28,16 @@ import math
 from dataclasses import replace
 from enum import Enum
 
-from slowstep.analyses.calls import DOMINANT_SHARE
+from slowstep.analyses.input.validation_batches import ValidationBatches
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.over_time import Event
-from slowstep.analyses.validation_batches import ValidationBatches
+from slowstep.analyses.over_time.over_time import OccasionalEvent
+from slowstep.analyses.python.calls import DOMINANT_SHARE
+from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import VALIDATION_OFF, seldom
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Change, Words
+from slowstep.frameworks._words import Remedy, Words
 from slowstep.parts import VALIDATION
 from slowstep.reasons import Wording
 from slowstep.units import format_count, format_share
@@ -78,12 +78,12 @@ def judge(m: Measurements) -> Answer:
     if share < threshold:
         return _not_judged(share) if frequency is Frequency.UNKNOWN and share >= SHARE_AT_LEAST else None
     removed = event.ns / 2
-    beside = producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
-    case = Case(removed_ns=removed, beside_ns=beside, delay_share=delay_share(m, event.part))
-    worse = replace(case, beside_ns=WORSE_BESIDE * beside)
+    beside = concurrent_producers_ns(m, spared_cpu_ns=float(removed.mean()))
+    case = Case(removed_ns=removed, concurrent_ns=beside, delay_share=delay_share(m, event.part))
+    pessimistic = replace(case, concurrent_ns=WORSE_BESIDE * beside)
     every = round(event.every_steps)
     words = f"there were a validation every {2 * every} steps, each as long as now"
-    counterfactual = Counterfactual(assumes=words, expected=case, worse=worse, better=case)
+    counterfactual = Counterfactual(assumes=words, expected=case, pessimistic=pessimistic, optimistic=case)
     finding = Finding(
         rule=NAME,
         stage="output",
@@ -112,7 +112,7 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _frequency(m: Measurements, event: Event) -> Frequency:
+def _frequency(m: Measurements, event: OccasionalEvent) -> Frequency:
     if m.loader is not None:
         # The window's ends cut off one of either: two more validations than epochs are more than one for each.
         is_once = event.count <= m.over_time.restarts.count + 1
@@ -125,28 +125,28 @@ def _frequency(m: Measurements, event: Event) -> Frequency:
     return Frequency.HIGH if (known.samples_ratio or 0.0) > MOST_SAMPLES else Frequency.UNKNOWN
 
 
-def _seldom(m: Measurements, event: Event, frequency: Frequency) -> str:
+def _seldom(m: Measurements, event: OccasionalEvent, frequency: Frequency) -> str:
     """How the framework's trainer is asked for half as many; nothing where the loop is the script's."""
     words, restarts = m.words, m.over_time.restarts
-    if frequency is Frequency.ONCE_A_PASS and words.has(Change.VALIDATION_EPOCHS):
+    if frequency is Frequency.ONCE_A_PASS and words.has(Remedy.VALIDATION_EPOCHS):
         epochs = max(round(restarts.count / event.count), 1)
-        return f": {words.write({Change.VALIDATION_EPOCHS: 2 * epochs})}"
+        return f": {words.write({Remedy.VALIDATION_EPOCHS: 2 * epochs})}"
     every = 2 * (event.every_steps or 1)
-    if words.has(Change.VALIDATION_STEPS):
-        return f": {words.write({Change.VALIDATION_BY_STEPS: True, Change.VALIDATION_STEPS: round(every)})}"
-    if not words.has(Change.VALIDATION_BATCHES):
+    if words.has(Remedy.VALIDATION_STEPS):
+        return f": {words.write({Remedy.VALIDATION_BY_STEPS: True, Remedy.VALIDATION_STEPS: round(every)})}"
+    if not words.has(Remedy.VALIDATION_BATCHES):
         return ""
     batches = round(every * (m.steps.batches_per_step or 1))
     # More than an epoch has are counted over several, where they are not to be counted by epochs.
-    changes: dict[Change, object] = {Change.VALIDATION_BATCHES: batches}
+    changes: dict[Remedy, object] = {Remedy.VALIDATION_BATCHES: batches}
     if batches > (restarts.batches_each or math.inf):
-        changes[Change.VALIDATION_EPOCHS] = None
+        changes[Remedy.VALIDATION_EPOCHS] = None
     return f": {words.write(changes)}"
 
 
 def _less_data(words: Words) -> str:
-    part = f", {words.write({Change.VALIDATION_LENGTH: ...})}" if words.has(Change.VALIDATION_LENGTH) else ""
-    batch = words.write({Change.VALIDATION_BATCH_SIZE: ...}) or "a larger batch"
+    part = f", {words.write({Remedy.VALIDATION_LENGTH: ...})}" if words.has(Remedy.VALIDATION_LENGTH) else ""
+    batch = words.write({Remedy.VALIDATION_BATCH_SIZE: ...}) or "a larger batch"
     without_gradients = "" if words.has_loop else " and torch.inference_mode()"
     return f"validate on a fixed part of the data{part}, with workers{' and' if words.has_loop else ','} {batch}{without_gradients}"
 

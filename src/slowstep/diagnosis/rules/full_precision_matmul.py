@@ -21,14 +21,22 @@ from __future__ import annotations
 
 import polars as pl
 
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.scenarios import HALF_PRECISION
-from slowstep.diagnosis.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, sixteen_bit_share, unless_beside, whose
+from slowstep.analyses.replay.scenarios import HALF_PRECISION
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.kernel_side import (
+    compute_kernels,
+    kernel_claims,
+    kernel_rows,
+    kernels_ns,
+    sixteen_bit_share,
+    unless_beside,
+    whose,
+)
+from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -114,7 +122,7 @@ def _fixes(m: TraceMeasurements, fell_back: str | None) -> tuple[Fix, ...]:
     kind = "float16" if old else "bfloat16"
     first = for_framework(
         m,
-        torch=m.words.write({Change.FLOAT16 if old else Change.BFLOAT16: True}),
+        torch=m.words.write({Remedy.FLOAT16 if old else Remedy.BFLOAT16: True}),
         tensorflow=f"tf.keras.mixed_precision.set_global_policy('mixed_{kind}')",
         jax=f"keep parameters in float32 and compute in jnp.{kind} (flax: dtype=jnp.{kind})",
     )
@@ -124,7 +132,7 @@ def _fixes(m: TraceMeasurements, fell_back: str | None) -> tuple[Fix, ...]:
     if not old and m.facts.vendor != "amd":
         easy = for_framework(
             m,
-            torch=f"{m.words.write({Change.TF32: True})}: TF32, float32 stays in memory",
+            torch=f"{m.words.write({Remedy.TF32: True})}: TF32, float32 stays in memory",
             tensorflow="tf.config.experimental.enable_tensor_float_32_execution(True): TF32, float32 stays in memory",
             jax="jax.config.update('jax_default_matmul_precision', 'tensorfloat32')",
         )

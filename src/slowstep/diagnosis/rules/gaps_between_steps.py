@@ -27,13 +27,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import COLUMNS, LAUNCH, is_part, part_of
-from slowstep.analyses.trace.scenarios import NO_WORK_BETWEEN_STEPS
-from slowstep.analyses.trace.user_places import without_folders
-from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import (
+from slowstep.analyses.events.parts import COLUMNS, LAUNCH, is_part, part_of
+from slowstep.analyses.python.user_places import without_folders
+from slowstep.analyses.replay.scenarios import NO_WORK_BETWEEN_STEPS
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.trace_side import (
     HOST_SHARE,
     by_step,
     claim_of,
@@ -46,6 +44,8 @@ from slowstep.diagnosis.trace_side import (
     share_interval,
     steps_seen,
 )
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.part_words import part_in_words, place_in_words
 from slowstep.parts import Part

@@ -8,9 +8,9 @@ Why it costs:
     To find what nothing can reach, the collector walks through every list, dict and object of the generations that it collects, and through
     what they hold: a list of 80,000 numbers is 80,000 visits, each time. The more a script keeps, the longer each collection takes.
 How the gain is predicted:
-    r is the time of the collections, less one full collection in 500 steps (in 250 at worse, none at better), which finds what stands in
-    circles. Of a script that asks for most of it, r is what those calls take but for one in 500 steps. B is what the loader's workers need
-    per step.
+    r is the time of the collections, less one full collection in 500 steps (in 250 pessimistically, none optimistically), which finds what
+    stands in circles. Of a script that asks for most of it, r is what those calls take but for one in 500 steps. B is what the loader's
+    workers need per step.
 When it is wrong:
     Shorter collections are charged to what they interrupt, and those on other threads, which hold the GIL meanwhile, to
     what waits for it. With the collector off, objects that refer to each other in a circle stay until gc.collect() is called: watch the
@@ -22,11 +22,11 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.garbage import OLDEST, Collected, Garbage
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.python.garbage import OLDEST, Collected, Garbage
+from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.parts import COLLECTION
 from slowstep.reasons import Wording
@@ -82,14 +82,14 @@ def _counterfactual(m: Measurements, garbage: Garbage, *, asked: bool) -> Counte
     def case(every: int | None, factor: float = 1.0) -> Case:
         left = 0.0 if every is None else min(_full(garbage, asked=asked).each_ns / every, mean)
         removed = taken * (1 - left / mean)
-        beside = factor * producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
-        return Case(removed_ns=removed, beside_ns=beside, delay_share=delay_share(m, COLLECTION))
+        beside = factor * concurrent_producers_ns(m, spared_cpu_ns=float(removed.mean()))
+        return Case(removed_ns=removed, concurrent_ns=beside, delay_share=delay_share(m, COLLECTION))
 
     return Counterfactual(
         assumes=f"there were one full collection in {EVERY} steps" + (" on request" if asked else ", and no other"),
         expected=case(EVERY),
-        worse=case(EVERY_AT_WORSE, WORSE_BESIDE),
-        better=case(None),
+        pessimistic=case(EVERY_AT_WORSE, WORSE_BESIDE),
+        optimistic=case(None),
     )
 
 

@@ -20,14 +20,14 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.functions import shown
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.threads_beside import BUSY_FROM, ThreadBeside
+from slowstep.analyses.python.concurrent_threads import BUSY_FROM, ConcurrentThread
+from slowstep.analyses.python.functions import shown
 from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Wording
 from slowstep.units import format_share
@@ -44,7 +44,7 @@ WAITS_FOR_EITHER = Wording("waits-for-either", "whether steps wait for {others} 
 
 def judge(m: Measurements) -> Answer:
     """Whether such threads may hold up the training."""
-    beside = m.threads_beside
+    beside = m.concurrent_threads
     if not beside.looked_at:
         return NotJudged(rule=NAME, reason=THREADS_NOT_RECORDED(), advisory=True)
     if not beside.cores:
@@ -75,32 +75,32 @@ def judge(m: Measurements) -> Answer:
         ),
         gain=unknown_gain(UNKNOWN),
         fixes=(
-            Fix(text=f"if {_name(busiest)} makes input: {m.words.write({Change.WORKERS: ...})}, which are processes"),
+            Fix(text=f"if {_name(busiest)} makes input: {m.words.write({Remedy.WORKERS: ...})}, which are processes"),
             Fix(text="else run it in a process of its own (multiprocessing), or less often", lever=_lever(m, busiest)),
         ),
     )
     return Judged(finding=finding, counterfactual=None)
 
 
-def _name(thread: ThreadBeside) -> str:
+def _name(thread: ConcurrentThread) -> str:
     return thread.name if thread.function is None else thread.function.function
 
 
-def _work(m: Measurements, thread: ThreadBeside) -> str:
+def _work(m: Measurements, thread: ConcurrentThread) -> str:
     if thread.function is None:
         return f"the Python thread {thread.name}"
     where = f"{shown(thread.function.file, m.trainer.facts.script)}:{thread.function.first_line}"
     return f"{thread.function.function} ({where}), in a Python thread,"
 
 
-def _others(threads: tuple[ThreadBeside, ...]) -> str:
+def _others(threads: tuple[ConcurrentThread, ...]) -> str:
     """What the threads but the first one use."""
     if len(threads) == 1:
         return ""
     return f", {len(threads) - 1} other thread{'s' * (len(threads) > 2)} {sum(thread.cores for thread in threads[1:]):.2g}"
 
 
-def _lever(m: Measurements, thread: ThreadBeside) -> str | None:
+def _lever(m: Measurements, thread: ConcurrentThread) -> str | None:
     return None if thread.function is None else stub(m, thread.function.function, thread.function.file)
 
 

@@ -13,8 +13,8 @@ Why it costs:
 How the gain is predicted:
     r is what the writing takes more than appending would: a line through its time and the bytes that steps write is drawn to the bytes that
     each step adds, so that the opening of the file stays. Where these bytes are not known, it is what the writing takes more than at the
-    first update, to which its line over time is drawn back; at worse always. At better all of it goes. B is what the loader's workers need
-    per step. Over a longer run the gain is larger.
+    first update, to which its line over time is drawn back; pessimistically always. Optimistically all of it goes. B is what the loader's
+    workers need per step. Over a longer run the gain is larger.
 When it is wrong:
     The same function may do other things that grow. Under 96 steps in the window nothing is said of functions.
 What to try:
@@ -26,11 +26,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.growing import find_appending, growing, growth_counterfactual, growth_evidence, is_file
+from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.growing import find_appending, growing, growth_counterfactual, growth_evidence, is_file
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.part_words import is_plural, part_in_words, part_without_place
 from slowstep.units import format_bytes
@@ -87,10 +87,12 @@ def _checkpoints(m: Measurements) -> Judged | None:
     share, low, high = share_interval(m, above)
     if share < CLAIM:
         return None
-    beside = producers_beside_ns(m, spared_cpu_ns=float(above.mean()))
-    case = Case(removed_ns=above, beside_ns=beside, delay_share=delay_share(m, *saves.parts))
-    worse = replace(case, beside_ns=WORSE_BESIDE * beside)
-    counterfactual = Counterfactual(assumes="checkpoints stayed as small as the first", expected=case, worse=worse, better=case)
+    beside = concurrent_producers_ns(m, spared_cpu_ns=float(above.mean()))
+    case = Case(removed_ns=above, concurrent_ns=beside, delay_share=delay_share(m, *saves.parts))
+    pessimistic = replace(case, concurrent_ns=WORSE_BESIDE * beside)
+    counterfactual = Counterfactual(
+        assumes="checkpoints stayed as small as the first", expected=case, pessimistic=pessimistic, optimistic=case
+    )
     sizes = f"{saves.first_bytes / 1e6:.1f} to {saves.last_bytes / 1e6:.1f} MB"
     finding = Finding(
         rule=NAME,

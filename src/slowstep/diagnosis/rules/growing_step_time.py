@@ -27,13 +27,13 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.growth import Growth
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.over_time import WORK
+from slowstep.analyses.over_time.growth import PartGrowth
+from slowstep.analyses.over_time.over_time import WORK
+from slowstep.diagnosis.evidence.growing import growing, grown, growth_counterfactual, growth_evidence, is_file, stacks_too_few
+from slowstep.diagnosis.evidence.growing_model import does_more, keeps_graph
+from slowstep.diagnosis.evidence.optimizer_side import flush_denormals
 from slowstep.diagnosis.gain import predict, share_interval
-from slowstep.diagnosis.growing import growing, grown, growth_counterfactual, growth_evidence, is_file, stacks_too_few
-from slowstep.diagnosis.growing_model import does_more, keeps_graph
-from slowstep.diagnosis.optimizer_side import flush_denormals
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.part_words import is_plural
@@ -81,7 +81,7 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _graph_evidence(m: Measurements, growth: Growth) -> tuple[Evidence, ...]:
+def _graph_evidence(m: Measurements, growth: PartGrowth) -> tuple[Evidence, ...]:
     graph = m.over_time.graph
     if graph is None or growth.part not in WORK:
         return ()
@@ -93,12 +93,12 @@ def _graph_evidence(m: Measurements, growth: Growth) -> tuple[Evidence, ...]:
     )
 
 
-def _fixes(m: Measurements, growth: Growth) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, growth: PartGrowth) -> tuple[Fix, ...]:
     walked, flushed = _fix(m, growth), flush_denormals(m)
     return (walked,) if flushed is None else (flushed, walked)
 
 
-def _fix(m: Measurements, growth: Growth) -> Fix:
+def _fix(m: Measurements, growth: PartGrowth) -> Fix:
     name = grown(m, growth)
     if keeps_graph(growth, m.over_time.graph):
         return Fix(

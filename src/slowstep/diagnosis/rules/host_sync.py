@@ -20,12 +20,12 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.scenarios import NO_SYNCHRONIZATION
+from slowstep.analyses.replay.scenarios import NO_SYNCHRONIZATION
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.run_dry import RunDry, in_every_step, run_dries, together_ns
+from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.run_dry import RunDry, in_every_step, run_dries, together_ns
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_count, format_share
 

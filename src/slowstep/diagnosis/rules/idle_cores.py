@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
+from slowstep.diagnosis.evidence.trainer_side import blocked_inside
 from slowstep.diagnosis.lever_specs import threads as threads_lever
 from slowstep.diagnosis.rule import Answer, Rule
-from slowstep.diagnosis.trainer_side import blocked_inside
 from slowstep.findings import Evidence, Fix
 from slowstep.parts import PartKind
 from slowstep.units import format_count

@@ -25,14 +25,14 @@ import re
 
 import polars as pl
 
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import INPUT_WAIT
-from slowstep.analyses.trace.scenarios import NO_INPUT_WAIT
+from slowstep.analyses.events.parts import INPUT_WAIT
+from slowstep.analyses.replay.scenarios import NO_INPUT_WAIT
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.trace_side import for_framework, no_launches, per_step, share_interval, steps_seen
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import for_framework, no_launches, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -109,8 +109,8 @@ def _longest_ms(requests: pl.DataFrame) -> float | None:
 
 
 def _fixes(m: TraceMeasurements, makes_them: bool) -> tuple[Fix, ...]:
-    workers = f"give the loader four workers or more: {m.words.write({Change.WORKERS: 4, Change.PERSISTENT_WORKERS: True})}"
-    deeper = f"raise the loader's {m.words.name_of(Change.WORKERS)}, then its {m.words.name_of(Change.PREFETCH)}"
+    workers = f"give the loader four workers or more: {m.words.write({Remedy.WORKERS: 4, Remedy.PERSISTENT_WORKERS: True})}"
+    deeper = f"raise the loader's {m.words.name_of(Remedy.WORKERS)}, then its {m.words.name_of(Remedy.PREFETCH)}"
     text = for_framework(
         m,
         torch=workers if makes_them else deeper,

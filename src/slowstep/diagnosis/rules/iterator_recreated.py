@@ -9,10 +9,10 @@ Why it costs:
     garbage collector walks through while they are young, and which are freed one by one when the iterator is dropped.
 How the gain is predicted:
     r is the loader's start-up, its workers' end and the freeing of what iterators hold, the waits for first batches, garbage collections of
-    young objects meanwhile (none at worse, all collections at better), and what the training's own work takes longer where workers
-    are forked anew (twice, see `trainer_side.AFTER_FORK`; nothing at worse, 3.5 times at better, or what lists of all indices take out of
-    the caches, 6 ns an index). B is the producers' time divided by the workers, not below the CPU time of all divided by the cores;
-    without workers, the making of a batch stays.
+    young objects meanwhile (none pessimistically, all collections optimistically), and what the training's own work takes longer where
+    workers are forked anew (twice, see `trainer_side.AFTER_FORK`; nothing pessimistically, 3.5 times optimistically, or what lists of all
+    indices take out of the caches, 6 ns an index). B is the producers' time divided by the workers, not below the CPU time of all divided
+    by the cores; without workers, the making of a batch stays.
 When it is wrong:
     Where one batch of each iterator is all that is wanted (a new task at each step), the loader is the wrong tool rather than wrongly used.
 What to try:
@@ -25,12 +25,18 @@ from __future__ import annotations
 import numpy as np
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.input_side import claims
+from slowstep.diagnosis.evidence.trainer_side import (
+    AFTER_FORK_HIGH,
+    WORSE_BESIDE,
+    concurrent_producers_ns,
+    copying_after_forks,
+    with_core_delay,
+)
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
-from slowstep.diagnosis.input_side import claims
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copying_after_forks, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.frameworks._words import Change, Words
+from slowstep.frameworks._words import Remedy, Words
 from slowstep.parts import COLLECTION, Part, PartKind
 from slowstep.units import format_share
 
@@ -61,23 +67,25 @@ def judge(m: Measurements) -> Answer:
         return None
     wall = m.demand.wall_ns or 0.0
     # What is made and never read must not be made any more: the workers' need per batch that is used stays.
-    beside = 0.0 if serial else min(wall / max(m.loader.num_workers, 1), producers_beside_ns(m))
+    beside = 0.0 if serial else min(wall / max(m.loader.num_workers, 1), concurrent_producers_ns(m))
     own = m.step_ns - removed
-    case = Case(removed_ns=removed + copying_after_forks(m, own), beside_ns=beside)
-    worse = Case(removed_ns=0.9 * (removed - collected), beside_ns=WORSE_BESIDE * beside)
+    case = Case(removed_ns=removed + copying_after_forks(m, own), concurrent_ns=beside)
+    pessimistic = Case(removed_ns=0.9 * (removed - collected), concurrent_ns=WORSE_BESIDE * beside)
     all_collected = np.maximum(with_core_delay(m, COLLECTION), collected)
     quicker = copying_after_forks(m, own, AFTER_FORK_HIGH)
     listed = LISTED_AT_BETTER_NS * (m.input.dataset_length or 0) * restarts.count / m.steps.count
     quicker = np.maximum(quicker, np.minimum(listed, MOST_BY_LISTS * own))
-    at_better = removed - collected + all_collected + quicker
-    better = Case(
-        removed_ns=at_better, beside_ns=beside, delay_share=share_queued(all_collected - m.ledger.of_parts(COLLECTION), at_better)
+    optimistic_ns = removed - collected + all_collected + quicker
+    optimistic = Case(
+        removed_ns=optimistic_ns,
+        concurrent_ns=beside,
+        delay_share=share_queued(all_collected - m.ledger.of_parts(COLLECTION), optimistic_ns),
     )
     # Such a trainer makes the iterators of its loaders itself.
-    in_lightning = m.words.has(Change.KEEP_LOADER)
+    in_lightning = m.words.has(Remedy.KEEP_LOADER)
     who = m.words.title if in_lightning else "the loop"
     assumes = _assumes(in_lightning=in_lightning, serial=serial, used_up=used_up)
-    counterfactual = Counterfactual(assumes=assumes, expected=case, worse=worse, better=better)
+    counterfactual = Counterfactual(assumes=assumes, expected=case, pessimistic=pessimistic, optimistic=optimistic)
     ends = m.ledger.parts_of("preprocess", PartKind.LOADER_START, PartKind.LOADER_END)
     finding = Finding(
         rule=NAME,
@@ -125,8 +133,8 @@ def _fixes(words: Words, *, in_lightning: bool, serial: bool, used_up: bool) -> 
     longer = Fix(text="longer epochs: a sampler that passes over the data set several times")
     if serial:
         return (longer,)
-    made_once = f": {words.write({Change.KEEP_LOADER: 0})}" if in_lightning else ""
-    return (Fix(text=f"{words.write({Change.PERSISTENT_WORKERS: True})}, made once{made_once}"), longer)
+    made_once = f": {words.write({Remedy.KEEP_LOADER: 0})}" if in_lightning else ""
+    return (Fix(text=f"{words.write({Remedy.PERSISTENT_WORKERS: True})}, made once{made_once}"), longer)
 
 
 RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from slowstep.analyses.trace.copies import LARGE_BYTES
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.scenarios import NO_READBACKS
-from slowstep.diagnosis.copy_sites import Held, held, site_name, site_rows, traffic
+from slowstep.analyses.device.copies import LARGE_BYTES
+from slowstep.analyses.replay.scenarios import NO_READBACKS
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.copy_sites import CopyTime, held, site_name, site_rows, traffic
+from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.reasons import Wording
 from slowstep.units import format_share
@@ -80,12 +80,12 @@ def _unknown(m: TraceMeasurements, copies: pl.DataFrame) -> Answer:
     return NotJudged(rule=NAME, reason=SIZES_NOT_TRACED())
 
 
-def _each_mb(found: Held) -> float:
+def _each_mb(found: CopyTime) -> float:
     row = found.sites.row(0, named=True)
     return float(row["bytes"]) / float(row["count"]) / 1e6
 
 
-def _pageable(found: Held) -> float | None:
+def _pageable(found: CopyTime) -> float | None:
     known = found.copies.filter(pl.col("pageable").is_not_null())
     return float(known.filter(pl.col("pageable"))["count"].sum()) / int(known["count"].sum()) if known.height else None
 

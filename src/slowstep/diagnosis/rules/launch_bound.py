@@ -25,14 +25,11 @@ from collections import Counter
 
 import polars as pl
 
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import LAUNCH
-from slowstep.analyses.trace.scenarios import LAUNCHES_FREE
-from slowstep.diagnosis.gain import unknown_gain
-from slowstep.diagnosis.launch_gaps import launch_gaps, readbacks_a_step
-from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import (
+from slowstep.analyses.events.parts import LAUNCH
+from slowstep.analyses.replay.scenarios import LAUNCHES_FREE
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.launch_gaps import launch_gaps, readbacks_a_step
+from slowstep.diagnosis.evidence.trace_side import (
     HOST_SHARE,
     by_step,
     claim_of,
@@ -45,8 +42,11 @@ from slowstep.diagnosis.trace_side import (
     steps_seen,
     to_mark_steps,
 )
+from slowstep.diagnosis.gain import unknown_gain
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -175,8 +175,8 @@ def _fixes(m: TraceMeasurements, own_work: bool, worst: str | None) -> tuple[Fix
     )
     fuse = for_framework(
         m,
-        torch=f"{m.words.write({Change.GRAPHS: True})} fuses kernels and launches the rest as a graph; "
-        f"{m.words.write({Change.FUSED_ADAMW: True}) or 'an optimizer with fused=True'}",
+        torch=f"{m.words.write({Remedy.GRAPHS: True})} fuses kernels and launches the rest as a graph; "
+        f"{m.words.write({Remedy.FUSED_ADAMW: True}) or 'an optimizer with fused=True'}",
         tensorflow="tf.function(jit_compile=True) fuses kernels",
         jax="put the whole step, optimizer included, into one jax.jit, so that its kernels are fused",
     )

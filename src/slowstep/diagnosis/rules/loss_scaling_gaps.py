@@ -20,15 +20,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from slowstep.analyses.trace.charged import CHARGED
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.scenarios import NO_LOSS_SCALING
-from slowstep.diagnosis.kernel_side import compute_kernels, gaps_share
+from slowstep.analyses.device.charged import CHARGED
+from slowstep.analyses.replay.scenarios import NO_LOSS_SCALING
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.kernel_side import compute_kernels, gaps_share
+from slowstep.diagnosis.evidence.trace_side import by_step, claims_of, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import by_step, claims_of, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.parts import Part
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
@@ -110,11 +110,11 @@ def _wait_ms(m: TraceMeasurements, reads: pl.DataFrame) -> float:
 
 
 def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
-    optimizer = m.words.write({Change.FUSED_ADAMW: True}) or "AdamW(fused=True) or SGD(fused=True)"
+    optimizer = m.words.write({Remedy.FUSED_ADAMW: True}) or "AdamW(fused=True) or SGD(fused=True)"
     fused = Fix(text=f"{optimizer}: the optimizer skips its update on the device, nothing is read back{unknown}")
     if m.compute_capability is not None and m.compute_capability < FIRST_BFLOAT16:
         return (fused,)
-    bfloat16 = m.words.write({Change.BFLOAT16: True}) + ("" if m.words.has_loop else ", and no loss scaling (GradScaler)")
+    bfloat16 = m.words.write({Remedy.BFLOAT16: True}) + ("" if m.words.has_loop else ", and no loss scaling (GradScaler)")
     return Fix(text=f"{bfloat16}: bfloat16 needs none", changes_numerics=True), fused
 
 

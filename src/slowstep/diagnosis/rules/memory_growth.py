@@ -21,8 +21,8 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep.analyses.machine.memory import QUARTERS, Limit, MemoryGrowth
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.memory import QUARTERS, Growth, Limit
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, NotJudged
@@ -66,7 +66,7 @@ def judge(m: Measurements) -> Answer:
     return _told(m, growth, limit, left_s, surely=True)
 
 
-def _judge_early(m: Measurements, early: Growth | None, limit: Limit | None) -> Answer:
+def _judge_early(m: Measurements, early: MemoryGrowth | None, limit: Limit | None) -> Answer:
     """What a window says that is too short: what grows so fast that it would end a longer recording is told at once."""
     if early is None or limit is None or not _steady(early) or (left_s := limit.left_bytes / early.per_s) >= URGENT_S:
         return NotJudged(rule=NAME, reason=GROWTH_OR_SETTLING())
@@ -76,7 +76,7 @@ def _judge_early(m: Measurements, early: Growth | None, limit: Limit | None) -> 
     return _told(m, early, limit, left_s, surely=False)
 
 
-def _told(m: Measurements, growth: Growth, limit: Limit | None, left_s: float | None, *, surely: bool) -> Judged:
+def _told(m: Measurements, growth: MemoryGrowth, limit: Limit | None, left_s: float | None, *, surely: bool) -> Judged:
     step_s = float(m.step_ns.mean()) / 1e9
     per_step = growth.per_s * step_s
     where = {True: "most in the training process", False: "most in another process of the training", None: None}[growth.in_trainer]
@@ -102,7 +102,7 @@ def _told(m: Measurements, growth: Growth, limit: Limit | None, left_s: float | 
     return advice(NAME, "compute", title, evidence, "the training goes on as recorded", fixes, urgent=urgent)
 
 
-def _steady(growth: Growth) -> bool:
+def _steady(growth: MemoryGrowth) -> bool:
     grown = growth.last_bytes - growth.first_bytes
     enough = grown >= max(GREW_BYTES, GREW_SHARE * growth.first_bytes)
     return enough and growth.low_per_s >= STEADY * growth.per_s > 0

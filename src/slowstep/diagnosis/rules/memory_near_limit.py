@@ -19,12 +19,12 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep.analyses.machine.memory import Limit
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.memory import Limit
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, NotJudged
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import GIB, MIB
 
@@ -61,7 +61,7 @@ def judge(m: Measurements) -> Answer:
         if swaps
         else f"memory is nearly used up: {limit.left_bytes / GIB:.1f} of {limit.limit_bytes / GIB:.1f} GiB of {limit.of} were left"
     )
-    fewer_batches = f"fewer loader workers or a smaller {m.words.name_of(Change.PREFETCH)}"
+    fewer_batches = f"fewer loader workers or a smaller {m.words.name_of(Remedy.PREFETCH)}"
     fixes = (
         f"{fewer_batches}; keep the dataset in arrays or mapped files, not in Python lists",
         "a smaller batch, or a larger limit",

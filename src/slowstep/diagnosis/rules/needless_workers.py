@@ -8,14 +8,15 @@ Why it costs:
     millisecond to two, however little is in it. Data that is in memory already is put together in less.
 How the gain is predicted:
     r is all waits for input, the start of workers included, less the time that workers need for a batch, which the training thread then
-    needs: of torch's own collating, which in a worker puts its tensors into shared memory, a quarter (all at worse, an eighth at better).
-    Where workers are forked anew in every step, its own work takes half as long without (as long at worse, a 3.5th of it at better).
-    What workers and training wait for a core beside each other goes with the workers (at worse half of the training's, and none of theirs).
-    The training's own work is taken to be 0.2 ms shorter (not at all at worse, 0.4 ms at better), since it meets no memory that was just
-    mapped, and an eighth longer (a quarter at worse, not at all at better), since batches pass through its caches. B is 0: nothing runs
-    beside it. Measured of samples in memory, 4 to 128 a batch, one and two workers on two cores: collating took 0.23 to 0.72 ms in a worker
-    and 0.03 to 0.17 ms without; steps of 0.5 to 1 ms of work had 0.1 to 0.4 ms less of it without workers, steps of 5 to 8 ms up to a fifth
-    more. Batches of more than two tensors take it 19 us longer for each (0 to 30): from 1 to 300 tensors of 80 bytes 0.06 to 6 ms.
+    needs: of torch's own collating, which in a worker puts its tensors into shared memory, a quarter (all pessimistically, an eighth
+    optimistically). Where workers are forked anew in every step, its own work takes half as long without (as long pessimistically, a 3.5th
+    of it optimistically). What workers and training wait for a core beside each other goes with the workers (pessimistically half of the
+    training's, and none of theirs). The training's own work is taken to be 0.2 ms shorter (not at all pessimistically, 0.4 ms
+    optimistically), since it meets no memory that was just mapped, and an eighth longer (a quarter pessimistically, not at all
+    optimistically), since batches pass through its caches. B is 0: nothing runs beside it. Measured of samples in memory, 4 to 128 a batch,
+    one and two workers on two cores: collating took 0.23 to 0.72 ms in a worker and 0.03 to 0.17 ms without; steps of 0.5 to 1 ms of work
+    had 0.1 to 0.4 ms less of it without workers, steps of 5 to 8 ms up to a fifth more. Batches of more than two tensors take it 19 us
+    longer for each (0 to 30): from 1 to 300 tensors of 80 bytes 0.06 to 6 ms.
 When it is wrong:
     A worker may make the batch of an idle machine sooner than the training thread does beside its own memory. Where making takes longer in
     a full data set than in what was recorded, workers earn their keep again. Where only the better reading of all this would gain a tenth,
@@ -32,16 +33,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps import Floats
+from slowstep.analyses.steps.steps import Floats
+from slowstep.diagnosis.evidence.input_side import QUEUED_AT_WORSE, WAIT_SHARE, InputSide, find_side
+from slowstep.diagnosis.evidence.trainer_side import AFTER_FORK, AFTER_FORK_HIGH, copying_after_forks
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
-from slowstep.diagnosis.input_side import QUEUED_AT_WORSE, WAIT_SHARE, Side, find_side
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
 from slowstep.diagnosis.lever_specs import fix_of_its_loader, of_its_loader
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import AFTER_FORK, AFTER_FORK_HIGH, copying_after_forks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_duration
 
@@ -97,8 +98,8 @@ def judge(m: Measurements) -> Answer:
     counterfactual = Counterfactual(
         assumes="the training thread made a batch as fast as a worker, and torch's own collating were four times as fast",
         expected=_case(m, side, waits, EXPECTED),
-        worse=_case(m, side, waits, WORSE),
-        better=_case(m, side, waits, BETTER),
+        pessimistic=_case(m, side, waits, WORSE),
+        optimistic=_case(m, side, waits, BETTER),
     )
     waited_ns, made_ns = float(waits.mean()), _made_here_ns(m, side, EXPECTED)
     evidence = (
@@ -120,7 +121,7 @@ def judge(m: Measurements) -> Answer:
         evidence=evidence,
         gain=predict(m, counterfactual),
         fixes=(
-            fix_of_its_loader(m, m.words.write({Change.WORKERS: 0}), workers_lever(0)),
+            fix_of_its_loader(m, m.words.write({Remedy.WORKERS: 0}), workers_lever(0)),
             Fix(text="of data that is in memory, index the tensors by whole batches, without a DataLoader"),
         ),
         names_cause=True,
@@ -128,16 +129,18 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _may_gain(m: Measurements, side: Side, waits: Floats) -> NotJudged | None:
+def _may_gain(m: Measurements, side: InputSide, waits: Floats) -> NotJudged | None:
     """That taking the workers away may matter where it is not expected to; None where it cannot, or others make all waits longer."""
-    better, worse = (_case(m, side, waits, assumed).removed_ns.sum() / m.step_ns.sum() for assumed in (ALONE_AT_BETTER, ALONE_AT_WORSE))
-    if better < MAY_MATTER or m.load.busy:
+    optimistic, pessimistic = (
+        _case(m, side, waits, assumed).removed_ns.sum() / m.step_ns.sum() for assumed in (ALONE_AT_BETTER, ALONE_AT_WORSE)
+    )
+    if optimistic < MAY_MATTER or m.load.busy:
         return None
-    reason = WITHOUT_WORKERS_MAY_GAIN(workers=m.words.name_of(Change.WORKERS), shorter=better, longer=max(-worse, 0.0))
+    reason = WITHOUT_WORKERS_MAY_GAIN(workers=m.words.name_of(Remedy.WORKERS), shorter=optimistic, longer=max(-pessimistic, 0.0))
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, workers_lever(0)))
 
 
-def _case(m: Measurements, side: Side, waits: Floats, assumed: _Assumed) -> Case:
+def _case(m: Measurements, side: InputSide, waits: Floats, assumed: _Assumed) -> Case:
     freed = assumed.queued * side.queued_ns
     own = m.step_ns - waits - freed
     copying = copying_after_forks(m, own, assumed.after_fork)
@@ -148,14 +151,14 @@ def _case(m: Measurements, side: Side, waits: Floats, assumed: _Assumed) -> Case
     return Case(removed_ns=removed, delay_share=share_queued(freed, removed))
 
 
-def _made_here_ns(m: Measurements, side: Side, assumed: _Assumed) -> float:
+def _made_here_ns(m: Measurements, side: InputSide, assumed: _Assumed) -> float:
     """What the training thread would need for a batch, ns per step."""
     by_torch = m.loader is not None and bool(m.loader.collate_is_default)
     making = _working(m, side) if assumed.makes_at_once else 1.0
     return making * (side.wall_ns - (1 - assumed.collated) * (m.demand.collate_ns or 0.0) * by_torch)
 
 
-def _working(m: Measurements, side: Side) -> float:
+def _working(m: Measurements, side: InputSide) -> float:
     """The part of the workers' time in which they do not wait for a core: they compute or are blocked."""
     return min(side.cpu_ns / max(side.wall_ns, 1.0) + (m.demand.blocked_share or 0.0), 1.0)
 

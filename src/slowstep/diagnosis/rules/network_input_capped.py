@@ -13,7 +13,7 @@ Why it costs:
     at once each get less. A server that paces each connection delivers more to more workers.
 How the gain is predicted:
     r is the wait for batches; B is what producers need without receiving: their time less what they spend in receives, divided by the
-    workers, not below the CPU time of training and producers divided by the cores. At worse a fifth of the receiving remains.
+    workers, not below the CPU time of training and producers divided by the cores. Pessimistically a fifth of the receiving remains.
 When it is wrong:
     Where it is not known which of both limits binds, more workers may gain as much for less: slowstep prove --levers workers=N tells.
     Receives inside libraries of C++ (some clients of object stores) and other protocols than HTTP cannot be seen: then the answer is
@@ -25,15 +25,15 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.made_at_once import SHARED_FROM
+from slowstep.analyses.batches.fetch_concurrency import SHARED_FROM
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.input_causes import CAUSE_SHARE, Spared, place, receive_share, sparing
+from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, find_side, removable_waits, workers_needed, workers_save
 from slowstep.diagnosis.gain import predict, share_interval
-from slowstep.diagnosis.input_causes import CAUSE_SHARE, Spared, place, receive_share, sparing
-from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side, removable_waits, workers_needed, workers_save
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, fix_of_its_loader, of_its_loader, workers
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.parts import PartKind
 from slowstep.reasons import Reason
 from slowstep.units import format_share
@@ -67,7 +67,7 @@ def judge(m: Measurements) -> Answer:
     if blocked < WAIT_SHARE or (together is False and workers_save(m, side, number)):
         return None
     assumes = "the data were on this machine, and nothing else about making batches changed"
-    spared = Spared(expected=received, worse=(1 - LEFT_AT_WORSE) * received, better=received)
+    spared = Spared(expected=received, pessimistic=(1 - LEFT_AT_WORSE) * received, optimistic=received)
     counterfactual = sparing(m, side, spared, assumes, is_cpu=False)
     around = m.input.around(received)
     where = None if around is None else place(m, around)
@@ -103,11 +103,11 @@ def judge(m: Measurements) -> Answer:
 
 def _shares_a_limit(m: Measurements) -> bool | None:
     """Whether all connections share one limit; False where each has its own, None where that is not known."""
-    return None if m.input.made_at_once is None else m.input.made_at_once.share_a_limit
+    return None if m.input.fetch_concurrency is None else m.input.fetch_concurrency.share_a_limit
 
 
 def _together(m: Measurements) -> tuple[Evidence, ...]:
-    found = m.input.made_at_once
+    found = m.input.fetch_concurrency
     if found is None:
         return ()
     unit = "(1: by one limit for all, 0: each is by itself)"
@@ -117,7 +117,7 @@ def _together(m: Measurements) -> tuple[Evidence, ...]:
 def _more_workers(m: Measurements, number: int, *, known: bool) -> Fix:
     """What gains where each connection is slow by itself, and tells whether it is where that is not `known`."""
     lever = workers(number)
-    tried = m.words.write({Change.WORKERS: number}) + ("" if known else ", if each connection is slow by itself")
+    tried = m.words.write({Remedy.WORKERS: number}) + ("" if known else ", if each connection is slow by itself")
     told = "" if of_its_loader(m, lever) is None else f": slowstep prove --levers {lever} tells"
     return fix_of_its_loader(m, tried + told, lever)
 

@@ -22,13 +22,11 @@ from typing import Any
 
 import polars as pl
 
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.operators import mostly_on_host
-from slowstep.analyses.trace.scenarios import HOST_OPERATIONS_ON_DEVICE
-from slowstep.diagnosis.kernel_side import gaps_share
-from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import (
+from slowstep.analyses.device.operators import mostly_on_host
+from slowstep.analyses.replay.scenarios import HOST_OPERATIONS_ON_DEVICE
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.kernel_side import gaps_share
+from slowstep.diagnosis.evidence.trace_side import (
     HOST_SHARE,
     by_step,
     claims_of,
@@ -41,6 +39,8 @@ from slowstep.diagnosis.trace_side import (
     steps_seen,
     with_stacks,
 )
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share

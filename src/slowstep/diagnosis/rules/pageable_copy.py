@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import polars as pl
 
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.scenarios import COPIES_PINNED
-from slowstep.diagnosis.copy_sites import held, site_name, site_rows, traffic
+from slowstep.analyses.replay.scenarios import COPIES_PINNED
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.copy_sites import held, site_name, site_rows, traffic
+from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -82,7 +82,7 @@ def _unknown(m: TraceMeasurements, copies: pl.DataFrame) -> Answer:
 def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
     first = for_framework(
         m,
-        torch=f"{m.words.write({Change.PIN_MEMORY: True, Change.COPY_AHEAD: True})}{', both' * m.words.has(Change.COPY_AHEAD)}{unknown}",
+        torch=f"{m.words.write({Remedy.PIN_MEMORY: True, Remedy.COPY_AHEAD: True})}{', both' * m.words.has(Remedy.COPY_AHEAD)}{unknown}",
         tensorflow="feed the model by tf.data with prefetch, not by NumPy arrays in feed_dict or train_on_batch: its buffers are pinned",
         jax="jax.device_put the next batch while this step runs: it stages copies without keeping the step",
     )

@@ -20,13 +20,13 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep.analyses.after_update.timed_gaps import MOSTLY
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.timed_gaps import MOSTLY
-from slowstep.diagnosis.after_update import EVERY, call_seldom, costliest, lever_of, named_by, shortened
+from slowstep.diagnosis.evidence.after_update import EVERY, call_seldom, costliest, lever_of, named_by, shortened
+from slowstep.diagnosis.evidence.spread import EXACT
+from slowstep.diagnosis.evidence.trainer_side import delay_share
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.spread import EXACT
-from slowstep.diagnosis.trainer_side import delay_share
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.part_words import part_name, part_name_and_place, part_noun, part_place
 from slowstep.parts import PartKind

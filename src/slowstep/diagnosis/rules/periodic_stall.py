@@ -21,12 +21,12 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep.analyses.batches.producers import PART_STAGE
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.over_time import Event
-from slowstep.analyses.producers import PART_STAGE
+from slowstep.analyses.over_time.over_time import OccasionalEvent
+from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.part_words import part_in_words
 from slowstep.parts import MODELS, Part, PartKind
@@ -54,10 +54,12 @@ def judge(m: Measurements) -> Answer:
     every = round(event.every_steps or 0)
     if event.maybe_larger:
         return NotJudged(rule=NAME, reason=MAYBE_LARGER_INPUT(every=every, ms=event.each_ns / 1e6))
-    beside = producers_beside_ns(m, spared_cpu_ns=float(event.ns.mean()))
-    case = Case(removed_ns=event.ns, beside_ns=beside)
-    worse = Case(removed_ns=event.ns, beside_ns=WORSE_BESIDE * beside)
-    counterfactual = Counterfactual(assumes="those steps were as long as the others", expected=case, worse=worse, better=case)
+    beside = concurrent_producers_ns(m, spared_cpu_ns=float(event.ns.mean()))
+    case = Case(removed_ns=event.ns, concurrent_ns=beside)
+    pessimistic = Case(removed_ns=event.ns, concurrent_ns=WORSE_BESIDE * beside)
+    counterfactual = Counterfactual(
+        assumes="those steps were as long as the others", expected=case, pessimistic=pessimistic, optimistic=case
+    )
     finding = Finding(
         rule=NAME,
         stage=event.part.stage,
@@ -85,7 +87,7 @@ def _is_own(part: Part) -> bool:
     return part.stage in STAGES and PART_STAGE.get(part.kind) != part.stage and part.kind is not PartKind.ROLL_OUT
 
 
-def _is_beside_workers(m: Measurements, event: Event) -> bool:
+def _is_beside_workers(m: Measurements, event: OccasionalEvent) -> bool:
     """Whether it is the model's own work that takes longer whenever all workers have made a batch, begin the next ones, or are forked."""
     workers, restarts = 0 if m.loader is None else m.loader.num_workers, m.over_time.restarts
     # After a fork the model's memory is copied page by page: `worker-restart` counts that.

@@ -9,8 +9,8 @@ Why it costs:
     A core does one thing at a time. Once all are busy, another worker only takes time from the others and from the training itself.
 How the gain is predicted:
     r is the wait for batches and the workers' part of the training thread's wait for a core. B is the CPU time of training and workers
-    divided by the cores when preprocessing takes half of it; three quarters at worse, nothing at better. Where the training thread makes
-    the batches itself, r is that share of making them.
+    divided by the cores when preprocessing takes half of it; three quarters pessimistically, nothing optimistically. Where the training
+    thread makes the batches itself, r is that share of making them.
 When it is wrong:
     Work of other processes on these cores is no fault of the preprocessing: what they take is left out of r in proportion, but only on
     average. Hyper-threads count as cores, and give less.
@@ -21,10 +21,10 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.core_demand import BINDS, CoreDemand, core_bound_case, core_demand
+from slowstep.diagnosis.evidence.core_demand import BINDS, CoreDemand, core_bound_case, core_demand
+from slowstep.diagnosis.evidence.input_causes import Spared, more_workers_help, place, sparing
+from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, InputSide, claims, find_side
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_causes import Spared, more_workers_help, place, sparing
-from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -89,15 +89,15 @@ def _full(cores: float) -> str:
     return f"{cores:.0f} cores are full" if round(cores) > 1 else "the only core is full"
 
 
-def _counterfactual(m: Measurements, side: Side, cores: CoreDemand, workers: int) -> Counterfactual:
+def _counterfactual(m: Measurements, side: InputSide, cores: CoreDemand, workers: int) -> Counterfactual:
     words = "preprocessing took half of its CPU time"
     if not workers:
-        return sparing(m, side, Spared(expected=1 - LEFT, worse=1 - LEFT_AT_WORSE, better=1.0), words)
+        return sparing(m, side, Spared(expected=1 - LEFT, pessimistic=1 - LEFT_AT_WORSE, optimistic=1.0), words)
 
     def case(left: float) -> Case:
         return core_bound_case(side, cores, left * side.cpu_ns, workers)
 
-    return Counterfactual(assumes=words, expected=case(LEFT), worse=case(LEFT_AT_WORSE), better=case(0.0))
+    return Counterfactual(assumes=words, expected=case(LEFT), pessimistic=case(LEFT_AT_WORSE), optimistic=case(0.0))
 
 
 def _heaviest(m: Measurements) -> tuple[Evidence, ...]:

@@ -8,18 +8,18 @@ Why it costs:
     Each line of Python takes 0.05 to 0.3 us and each small operation some 3 to 20 us to dispatch, whatever it computes; one operation
     on the whole tensor pays for that once.
 How the gain is predicted:
-    r is 95 % of the function's time (vectorised code is rarely better than ten times as fast on a first try; 80 % at worse, all of it at
-    better), and of what it adds to backward: what this takes beyond twice the rest of the forward, as much as the backward of other layers
-    takes (matrix products and convolutions: one for the input, one for the weights), but no less than loops of small operations take:
-    twice the function's own time, times the share of autograd's nodes that it made, and 14 us for each of these at most; at better by that
-    share, at worse nothing. B is what the loader's workers need per step.
+    r is 95 % of the function's time (vectorised code is rarely better than ten times as fast on a first try; 80 % pessimistically, all of
+    it at better), and of what it adds to backward: what this takes beyond twice the rest of the forward, as much as the backward of other
+    layers takes (matrix products and convolutions: one for the input, one for the weights), but no less than loops of small operations
+    take: twice the function's own time, times the share of autograd's nodes that it made, and 14 us for each of these at most;
+    optimistically by that share, pessimistically nothing. B is what the loader's workers need per step.
 When it is wrong:
     Timing calls slows Python code on Python 3.11, one loop more than another: what it added to the timed steps is measured against the
     others, at the pace of their backward, and is taken to be the loop's. A loop whose iterations depend on each other cannot be vectorised,
     only compiled. In steps of compiled code none are timed: then stacks in the script's own code say how much may be unseen, but not with
     an accelerator, for which such a line may only wait. Of a loop without a DataLoader, what runs above its forward is input and not
     looked at here. What the line of a comprehension in the training loop itself does beside it is taken to be all that no timed call holds,
-    in proportion to the loop's lines that were seen; at worse it is nothing. Steps with several optimizers' updates are timed
+    in proportion to the loop's lines that were seen; pessimistically it is nothing. Steps with several optimizers' updates are timed
     where they have a DataLoader and each as many updates.
 What to try:
     Whole-tensor operations (masks, shifts, scatter, einsum), torch.vmap or torch.compile, or do it in the loader's workers.
@@ -31,17 +31,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from slowstep.analyses.fixed_cost import USUAL_DISPATCH_NS
-from slowstep.analyses.functions import shown
-from slowstep.analyses.hot_loop import LONGEST_NS, OFTEN, HotLoop
+from slowstep.analyses.compute.fixed_cost import USUAL_DISPATCH_NS
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps import Floats
-from slowstep.analyses.typed import TOP_LEVEL
+from slowstep.analyses.python.functions import shown
+from slowstep.analyses.python.hot_loop import LONGEST_NS, OFTEN, HotLoop
+from slowstep.analyses.steps.cell_code import TOP_LEVEL
+from slowstep.analyses.steps.steps import Floats
+from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, body_rest, concurrent_producers_ns, delay_share, with_core_delay
+from slowstep.diagnosis.evidence.untimed import unseen_python
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, body_rest, delay_share, producers_beside_ns, with_core_delay
-from slowstep.diagnosis.untimed import unseen_python
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.parts import BACKWARD, BODY
 from slowstep.reasons import Wording
@@ -155,13 +155,13 @@ def _of_backward(m: Measurements, loop: HotLoop, body: Floats) -> tuple[Floats, 
 
 
 def _counterfactual(m: Measurements, loop: HotLoop, *, low_ns: Floats, removed_ns: Floats, high_ns: Floats) -> Counterfactual:
-    beside = producers_beside_ns(m, spared_cpu_ns=float(removed_ns.mean()))
-    expected = Case(removed_ns=removed_ns, beside_ns=beside, delay_share=delay_share(m, BODY))
+    beside = concurrent_producers_ns(m, spared_cpu_ns=float(removed_ns.mean()))
+    expected = Case(removed_ns=removed_ns, concurrent_ns=beside, delay_share=delay_share(m, BODY))
     return Counterfactual(
         assumes=f"{_name(loop)} took a twentieth of its time",
         expected=expected,
-        worse=replace(expected, removed_ns=low_ns, beside_ns=WORSE_BESIDE * beside),
-        better=replace(expected, removed_ns=high_ns),
+        pessimistic=replace(expected, removed_ns=low_ns, concurrent_ns=WORSE_BESIDE * beside),
+        optimistic=replace(expected, removed_ns=high_ns),
     )
 
 

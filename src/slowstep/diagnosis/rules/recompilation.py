@@ -22,14 +22,12 @@ from typing import Any
 
 import polars as pl
 
-from slowstep.analyses.trace.charged import CHARGED
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import FORWARD, piece
-from slowstep.analyses.trace.scenarios import NO_COMPILATION
-from slowstep.diagnosis.kernel_side import gaps_share
-from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import (
+from slowstep.analyses.device.charged import CHARGED
+from slowstep.analyses.events.parts import FORWARD, piece
+from slowstep.analyses.replay.scenarios import NO_COMPILATION
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.kernel_side import gaps_share
+from slowstep.diagnosis.evidence.trace_side import (
     by_step,
     claims_of,
     for_framework,
@@ -40,6 +38,8 @@ from slowstep.diagnosis.trace_side import (
     steps_seen,
     with_stacks,
 )
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.parts import Part
 from slowstep.reasons import Reason, Wording

@@ -9,8 +9,8 @@ Why it costs:
     everything is cached, milliseconds on a network file system. A container's table of contents is read and parsed again each time; a
     tar file has none: asked for a member by its name, all its headers are walked.
 How the gain is predicted:
-    r is the wait for batches; B is what producers need without all opens of a sample but one. At worse only the built-in calls on files are
-    spared, at better all of the function around them, expected the middle. A container's opening is spared wholly.
+    r is the wait for batches; B is what producers need without all opens of a sample but one. Pessimistically only the built-in calls on
+    files are spared, optimistically all of the function around them, expected the middle. A container's opening is spared wholly.
 When it is wrong:
     Files that are read in parts on purpose. One container per sample is opened for each and cannot stay open: pack several into one then.
     A container is known by the library that opens it: whether it is the same file each time was not recorded.
@@ -21,9 +21,18 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.input_causes import (
+    CAUSE_SHARE,
+    EVERY_SAMPLE,
+    FILES_PER_SAMPLE,
+    FileCost,
+    Spared,
+    file_cost,
+    place,
+    sparing,
+)
+from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, InputSide, claims, find_side, wait_stage
 from slowstep.diagnosis.gain import Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_causes import CAUSE_SHARE, EVERY_SAMPLE, FILES_PER_SAMPLE, FileCost, Spared, file_cost, place, sparing
-from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side, wait_stage
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -31,7 +40,7 @@ from slowstep.reasons import Reason
 from slowstep.units import format_share
 
 NAME = "reopened-files"
-# Of a container's opening, at worse: the first use of what was read at opening is paid for later.
+# Of a container's opening, pessimistically: the first use of what was read at opening is paid for later.
 CONTAINER_WORSE = 0.8
 
 
@@ -91,14 +100,14 @@ def _fixes(cost: FileCost) -> tuple[Fix, ...]:
     return tuple(Fix(text=text, bounded_by=MOCK_LOADER) for text in texts)
 
 
-def _counterfactual(m: Measurements, side: Side, cost: FileCost) -> Counterfactual:
+def _counterfactual(m: Measurements, side: InputSide, cost: FileCost) -> Counterfactual:
     around = m.input.around(cost.share)
     whole = max(cost.share, around.share if around is not None else 0.0)
     if cost.container is not None:
-        spared = Spared(expected=cost.share, worse=CONTAINER_WORSE * cost.share, better=(cost.share + whole) / 2)
+        spared = Spared(expected=cost.share, pessimistic=CONTAINER_WORSE * cost.share, optimistic=(cost.share + whole) / 2)
         return sparing(m, side, spared, f"{cost.container.name} ran once per worker, not once per sample")
     left = 1 / max(cost.opens_per_sample, 1.0)
-    spared = Spared(expected=(cost.share + whole) / 2 * (1 - left), worse=cost.share * (1 - left), better=whole * (1 - left))
+    spared = Spared(expected=(cost.share + whole) / 2 * (1 - left), pessimistic=cost.share * (1 - left), optimistic=whole * (1 - left))
     return sparing(m, side, spared, "each sample were read from one file")
 
 

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.scenarios import NO_REPEATED_COPIES
-from slowstep.diagnosis.copy_sites import held, site_name, site_rows, traffic
+from slowstep.analyses.replay.scenarios import NO_REPEATED_COPIES
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.copy_sites import held, site_name, site_rows, traffic
+from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, one_step_only, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import for_framework, no_device, one_step_only, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_share
 

@@ -9,7 +9,8 @@ Why it costs:
     What is the same every epoch needs to be computed once. Decoding a JPEG takes several times as long as reading its pixels from memory.
 How the gain is predicted:
     r is the wait for batches and cores; B is what producers need when that function takes a tenth of its time, which reading its stored
-    result takes; three tenths at worse, nothing at better. Only the decoder: random augmentation must run in every pass, and is left alone.
+    result takes; three tenths pessimistically, nothing optimistically. Only the decoder: random augmentation must run in every pass, and is
+    left alone.
 When it is wrong:
     The result may not fit: its size is known only as it stands in a batch, after cropping. A decoder that shrinks while it decodes by a
     random factor gives other results each time. Only functions of the libraries above are known to give the same result each time: a
@@ -24,12 +25,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from slowstep.analyses.input_facts import InputFunction
+from slowstep.analyses.input.input_facts import InputFunction
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.core_demand import core_demand
+from slowstep.diagnosis.evidence.core_demand import core_demand
+from slowstep.diagnosis.evidence.input_causes import Spared, hidden_by_workers, sparing
+from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, find_side
 from slowstep.diagnosis.gain import predict, share_interval
-from slowstep.diagnosis.input_causes import Spared, hidden_by_workers, sparing
-from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -72,7 +73,7 @@ def judge(m: Measurements) -> Answer:
     if share < WAIT_SHARE or hidden_by_workers(replace(side, rest_ns=cores.alone_ns)):
         return None
     held = decoder.share
-    spared = Spared(expected=(1 - LEFT) * held, worse=(1 - LEFT_AT_WORSE) * held, better=held)
+    spared = Spared(expected=(1 - LEFT) * held, pessimistic=(1 - LEFT_AT_WORSE) * held, optimistic=held)
     counterfactual = sparing(
         m,
         side,

@@ -6,14 +6,13 @@ What it sees:
 Why it costs:
     While a batch is made the model waits, and while the model computes no batch is made. A worker process makes the next batch meanwhile.
 How the gain is predicted:
-    r is the time in which the training thread makes batches, less the receipt of each batch from a worker (1 ms assumed, 0.3 to
-    2 ms). Of several loaders only those get workers whose batches take longer than that to make.
-    B is the producers' time divided by the workers proposed, not below the CPU time of training, producers and receipt divided by the
-    cores that the process may use. At worse the worker slows the training by an eighth (they share caches, memory, and often a physical
-    core), and workers that bind take a tenth longer beside each other.
-    Not at all where the training computes with several threads that leave less than half of the cores that workers would need: its
-    operations then wait for the thread whose core was taken. Measured on two cores: 0.65 to 0.94 times as fast with a worker, and half as
-    fast in steps of 3 ms. Nothing is found there where workers would save less than 3 % even on cores of their own.
+    r is the time in which the training thread makes batches, less the receipt of each batch from a worker (1 ms assumed, 0.3 to 2 ms). Of
+    several loaders only those get workers whose batches take longer than that to make. B is the producers' time divided by the workers
+    proposed, not below the CPU time of training, producers and receipt divided by the cores that the process may use. Pessimistically the
+    worker slows the training by an eighth (they share caches, memory, and often a physical core), and workers that bind take a tenth longer
+    beside each other. Not at all where the training computes with several threads that leave less than half of the cores that workers would
+    need: its operations then wait for the thread whose core was taken. Measured on two cores: 0.65 to 0.94 times as fast with a worker, and
+    half as fast in steps of 3 ms. Nothing is found there where workers would save less than 3 % even on cores of their own.
 When it is wrong:
     Very large batches cost more to receive than assumed. A dataset that cannot be pickled or forked needs work first, and workers
     do not see what the training changes after they started: a replay memory is better made faster where it is. In a loop without a
@@ -24,13 +23,12 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.calls import DOMINANT_SHARE
-from slowstep.analyses.functions import shown
-from slowstep.analyses.loop_input import LoopInput
+from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.by_workers import fix_by_workers, gain_by_workers, handed_over, made_by_workers
-from slowstep.diagnosis.gain import share_interval
-from slowstep.diagnosis.input_side import (
+from slowstep.analyses.python.calls import DOMINANT_SHARE
+from slowstep.analyses.python.functions import shown
+from slowstep.diagnosis.evidence.by_workers import fix_by_workers, gain_by_workers, handed_over, made_by_workers
+from slowstep.diagnosis.evidence.input_side import (
     WAIT_SHARE,
     claims,
     crowded,
@@ -39,10 +37,11 @@ from slowstep.diagnosis.input_side import (
     wait_stage,
     workers_needed,
 )
-from slowstep.diagnosis.loop_side import known_by, made_in_loop, spread_of_loop_input, workers_unknown
+from slowstep.diagnosis.evidence.loop_side import known_by, made_in_loop, spread_of_loop_input, workers_unknown
+from slowstep.diagnosis.gain import share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.part_words import part_in_words, part_place, part_without_place
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason
@@ -75,7 +74,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         *_most_of_it(m),
         Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
-        Evidence(name="limit after the fix", value=counterfactual.expected.beside_ns / 1e6, unit="ms per step"),
+        Evidence(name="limit after the fix", value=counterfactual.expected.concurrent_ns / 1e6, unit="ms per step"),
     )
     finding = Finding(
         rule=NAME,
@@ -138,7 +137,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         gain=gain,
         fixes=(
             Fix(
-                text=f"put {name} into a Dataset's __getitem__ and read it by {m.words.write({Change.WORKERS: workers})}, "
+                text=f"put {name} into a Dataset's __getitem__ and read it by {m.words.write({Remedy.WORKERS: workers})}, "
                 "if it needs nothing that the training changes meanwhile (as a replay memory)"
             ),
             *(() if _is_python(made) else (BACKGROUND_THREAD,)),

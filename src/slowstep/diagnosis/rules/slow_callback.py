@@ -32,34 +32,34 @@ from __future__ import annotations
 
 import re
 
-from slowstep.analyses.doings import Doing, Kind
-from slowstep.analyses.functions import shown
+from slowstep.analyses.after_update.activities import Activity, ActivityKind
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.diagnosis.after_update import (
-    Told,
+from slowstep.analyses.python.functions import shown
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.after_update import (
+    TimedFunctions,
+    activity_of,
     apart_from_update,
     better_named,
-    doing_of,
     holds_update,
     made_for,
     named_as,
     shortened,
+    timed_functions,
     timed_spread,
-    told,
     within,
 )
+from slowstep.diagnosis.evidence.growing import growing, is_blamed
+from slowstep.diagnosis.evidence.in_both import InBoth, in_both, of_both
+from slowstep.diagnosis.evidence.named_ranges import CALLBACKS, judge_ranges
+from slowstep.diagnosis.evidence.spread import TimeSpread, stack_spread
+from slowstep.diagnosis.evidence.trainer_side import delay_share, with_core_delay
+from slowstep.diagnosis.evidence.unnamed import how_to_name
 from slowstep.diagnosis.gain import predict, share_interval
-from slowstep.diagnosis.growing import growing, is_blamed
-from slowstep.diagnosis.in_both import InBoth, in_both, of_both
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
-from slowstep.diagnosis.named_ranges import CALLBACKS, judge_ranges
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.spread import Spread, stack_spread
-from slowstep.diagnosis.trainer_side import delay_share, with_core_delay
-from slowstep.diagnosis.unnamed import how_to_name
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.part_words import is_plural, part_name, part_name_and_place, part_place
 from slowstep.parts import BODY, Part, PartKind
 from slowstep.reasons import Wording
@@ -80,14 +80,14 @@ IF_NOT_NEEDED = "where nothing needs it after every step"
 # From so much on that goes into printing and logging, the rest puts together what is printed: lines that format it count to neither.
 TELLS = 0.25
 # A thread gains nothing of what keeps the GIL.
-LOCKED = (Kind.LOOP, Kind.INTERPRETER)
+LOCKED = (ActivityKind.LOOP, ActivityKind.INTERPRETER)
 # Less of what a function is busy with.
 LESS = {
-    Kind.INTERPRETER: ": less data, or operations on whole tensors or arrays",
-    Kind.OWN_LINES: ": where it is a loop in Python, operations on whole tensors or arrays",
-    Kind.ARRAYS: ": fewer operations, on smaller tensors or arrays",
-    Kind.PICTURES: ": fewer images, or smaller ones",
-    Kind.COMPRESSING: ": less to compress, or a lower level",
+    ActivityKind.INTERPRETER: ": less data, or operations on whole tensors or arrays",
+    ActivityKind.OWN_LINES: ": where it is a loop in Python, operations on whole tensors or arrays",
+    ActivityKind.ARRAYS: ": fewer operations, on smaller tensors or arrays",
+    ActivityKind.PICTURES: ": fewer images, or smaller ones",
+    ActivityKind.COMPRESSING: ": less to compress, or a lower level",
 }
 
 NO_STACKS_AFTER_UPDATE = Wording("no-stacks-after-update", "no stack samples were taken after the updates; {remedy}")
@@ -135,7 +135,7 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
         return None
     where = _where(m, held) if stacks or timed else ""
     ran = f"on the training thread {where}".rstrip()
-    entry = next((entry for entry in told(m) if part in entry.parts), None)
+    entry = next((entry for entry in timed_functions(m) if part in entry.parts), None)
     evidence = (
         named_as(part),
         Evidence(name=where if where == AFTER else "time in it" if where else ran, value=share, unit="share of window", threshold=CLAIM),
@@ -177,7 +177,7 @@ def _share(m: Measurements, part: Part) -> float:
     return share_interval(m, with_core_delay(m, part))[0]
 
 
-def _spread(m: Measurements, part: Part, named: dict[Part, int]) -> Spread:
+def _spread(m: Measurements, part: Part, named: dict[Part, int]) -> TimeSpread:
     return timed_spread(m, part) if m.ledger.timed.get(part) else stack_spread(named.get(part, 0), sum(named.values()))
 
 
@@ -189,13 +189,13 @@ def _where(m: Measurements, held: InBoth | None) -> str:
     return "between batches or after the update" if held is None else "between batches and before the update"
 
 
-def _most_of_it(m: Measurements, part: Part, entry: Told | None) -> tuple[Evidence, ...]:
+def _most_of_it(m: Measurements, part: Part, entry: TimedFunctions | None) -> tuple[Evidence, ...]:
     """What holds most of it: the innermost function of the user's, else one of a library."""
-    doing = doing_of(m, part)
-    if doing is None or doing.inner is None:
+    activity = activity_of(m, part)
+    if activity is None or activity.inner is None:
         return within(entry) if entry is not None else ()
-    file, name, line = doing.inner
-    where = f"{format_share(doing.inner_share)}, {shown(file, m.trainer.facts.script)}:{line}"
+    file, name, line = activity.inner
+    where = f"{format_share(activity.inner_share)}, {shown(file, m.trainer.facts.script)}:{line}"
     return (Evidence(name="most of it in", value=name, unit="", where=where),)
 
 
@@ -207,15 +207,15 @@ def _takes(part: Part) -> str:
     return "take" if is_plural(part) else "takes"
 
 
-def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, part: Part, entry: TimedFunctions | None) -> tuple[Fix, ...]:
     """What is advised depends on what kind of callback it is, on how often it is called already, and on what it does."""
-    name, lever, doing = part_name(part), _lever(m, part), doing_of(m, part)
+    name, lever, activity = part_name(part), _lever(m, part), activity_of(m, part)
     if part.kind is PartKind.LOGGING:
-        how = m.words.write({Change.LOGGING_STEPS: ...}) or "an if around the call"
-        interval = f"log every k steps ({how}), or {_aside(doing)}"
-        return Fix(text=interval, lever=lever), Fix(text=_log_less(name, doing))
-    if part.kind is PartKind.PROGRESS_BAR and m.words.has(Change.PROGRESS_BAR):
-        bar = f"leave out the progress bar: {m.words.write({Change.PROGRESS_BAR: False})}"
+        how = m.words.write({Remedy.LOGGING_STEPS: ...}) or "an if around the call"
+        interval = f"log every k steps ({how}), or {_aside(activity)}"
+        return Fix(text=interval, lever=lever), Fix(text=_log_less(name, activity))
+    if part.kind is PartKind.PROGRESS_BAR and m.words.has(Remedy.PROGRESS_BAR):
+        bar = f"leave out the progress bar: {m.words.write({Remedy.PROGRESS_BAR: False})}"
         return Fix(text=bar, lever=lever), Fix(text=f"call {name} every k steps")
     every = next((event.every_steps for event in m.over_time.events if event.part == part), None)
     often = f"less often than every {round(every)} steps" if every is not None and round(every) > 1 else "every k steps"
@@ -225,15 +225,15 @@ def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
         return _fixes_on_weights(part, often, lever)
     if entry is not None and entry.prints and part.kind is PartKind.LIBRARY_CALL:
         return (Fix(text=f"print or log less, or call {name} {often}", lever=lever),)
-    seldom = Fix(text=f"call {name} {often}, or {_aside(doing)}, {IF_NOT_NEEDED}", lever=lever)
+    seldom = Fix(text=f"call {name} {often}, or {_aside(activity)}, {IF_NOT_NEEDED}", lever=lever)
     if (printed := _print_less(name, entry, "its")) is not None:
         return seldom, Fix(text=printed)
-    if doing is not None and doing.kind is Kind.LOOP:
-        return _as_operations(_inner_name(doing) or name, lever), seldom
-    return seldom, Fix(text=_less(name, doing))
+    if activity is not None and activity.kind is ActivityKind.LOOP:
+        return _as_operations(_inner_name(activity) or name, lever), seldom
+    return seldom, Fix(text=_less(name, activity))
 
 
-def _fixes_of_lines(part: Part, entry: Told | None, often: str, *, holds_update: bool) -> tuple[Fix, ...]:
+def _fixes_of_lines(part: Part, entry: TimedFunctions | None, often: str, *, holds_update: bool) -> tuple[Fix, ...]:
     """Of the loop's own lines: what is printed in a loop is no work for operations on tensors."""
     name, are_lines = part_name(part), is_plural(part)
     printed = _print_less(name, entry, "their" if are_lines else "its")
@@ -244,17 +244,17 @@ def _fixes_of_lines(part: Part, entry: Told | None, often: str, *, holds_update:
     return (*first, Fix(text=f"{run} {often}, or {_aside(None, 'their' if are_lines else 'its')}, {IF_NOT_NEEDED}"))
 
 
-def _print_less(name: str, entry: Told | None, whose: str) -> str | None:
+def _print_less(name: str, entry: TimedFunctions | None, whose: str) -> str | None:
     """The advice for what prints or logs much; None where it does not, or that is not known."""
     if entry is None or entry.logging < TELLS:
         return None
     return f"print or log less in {name} ({format_share(entry.logging)} of {whose} time)"
 
 
-def _aside(doing: Doing | None, whose: str = "its") -> str:
-    if doing is not None and doing.kind in LOCKED:
+def _aside(activity: Activity | None, whose: str = "its") -> str:
+    if activity is not None and activity.kind in LOCKED:
         return f"hand {whose} work to a background process (a thread would hold the GIL)"
-    if doing is not None and doing.kind is Kind.OWN_LINES:
+    if activity is not None and activity.kind is ActivityKind.OWN_LINES:
         return f"hand {whose} work to a background process (a thread would hold the GIL if it is a loop in Python)"
     return f"hand {whose} work to a background thread or process"
 
@@ -263,11 +263,11 @@ def _as_operations(name: str, lever: str | None) -> Fix:
     return Fix(text=f"write the loop in {name} as operations on whole tensors or arrays", lever=lever)
 
 
-def _inner_name(doing: Doing) -> str | None:
-    return None if doing.inner is None else doing.inner[1]
+def _inner_name(activity: Activity) -> str | None:
+    return None if activity.inner is None else activity.inner[1]
 
 
-def _is_on_weights(m: Measurements, part: Part, entry: Told | None) -> bool:
+def _is_on_weights(m: Measurements, part: Part, entry: TimedFunctions | None) -> bool:
     """Whether it works on the model's weights: then a background thread would do so while the next step uses them."""
     if entry is not None:
         return entry.on_weights
@@ -290,39 +290,39 @@ def _fixes_on_weights(part: Part, often: str, lever: str | None) -> tuple[Fix, .
     return (Fix(text=f"do less in {name}: {all_at_once}", lever=lever), Fix(text=f"call {name} {often}", lever=lever))
 
 
-def _log_less(name: str, doing: Doing | None) -> str:
+def _log_less(name: str, activity: Activity | None) -> str:
     """The advice for a logger, besides to be called more seldom: only one that is not known may flush."""
-    if doing is None:
+    if activity is None:
         return f"hand {name} fewer values, and ask it to flush less often"
-    if doing.kind is Kind.LOOP:
-        return _as_operations(_inner_name(doing) or name, None).text
-    if doing.kind is None and doing.inner is None and not _writes(doing):
-        return f"hand {name} fewer values{_held(doing)}"
-    return _less(name, doing)
+    if activity.kind is ActivityKind.LOOP:
+        return _as_operations(_inner_name(activity) or name, None).text
+    if activity.kind is None and activity.inner is None and not _writes(activity):
+        return f"hand {name} fewer values{_held(activity)}"
+    return _less(name, activity)
 
 
-def _held(doing: Doing) -> str:
-    return "" if doing.within is None else f" ({doing.within.name} holds {format_share(doing.within.share)} of it)"
+def _held(activity: Activity) -> str:
+    return "" if activity.within is None else f" ({activity.within.name} holds {format_share(activity.within.share)} of it)"
 
 
-def _writes(doing: Doing) -> bool:
-    return doing.within is not None and bool(WRITING.search(doing.within.name))
+def _writes(activity: Activity) -> bool:
+    return activity.within is not None and bool(WRITING.search(activity.within.name))
 
 
-def _less(name: str, doing: Doing | None) -> str:
+def _less(name: str, activity: Activity | None) -> str:
     """The advice for what must be called after every update: by what most of it is done."""
-    if doing is None:
+    if activity is None:
         return f"do less in {name}"
-    held = _held(doing)
-    if _writes(doing):
+    held = _held(activity)
+    if _writes(activity):
         return f"let {name} gather what it writes, and write it every k steps; no flush or fsync in between{held}"
-    return f"do less in {_inner_name(doing) or name}{_of_what(doing)}{held}"
+    return f"do less in {_inner_name(activity) or name}{_of_what(activity)}{held}"
 
 
-def _of_what(doing: Doing) -> str:
-    if doing.kind is Kind.INTERPRETER and doing.within is not None and TEXT.search(doing.within.name):
+def _of_what(activity: Activity) -> str:
+    if activity.kind is ActivityKind.INTERPRETER and activity.within is not None and TEXT.search(activity.within.name):
         return ": less text"
-    return "" if doing.kind is None else LESS.get(doing.kind, "")
+    return "" if activity.kind is None else LESS.get(activity.kind, "")
 
 
 def _known_by(timed: int | None, stacks: int | None, of: int) -> tuple[Evidence, ...]:

@@ -8,10 +8,10 @@ Why it costs:
 How the gain is predicted:
     r is the wait for batches; B is what producers need when collating costs no more than copying the batch at 1 GB/s, divided by the
     workers, not below the CPU time of training and producers divided by the cores. A worker that is always busy slows the training beside
-    it; relieved, it lets the training run a sixteenth faster (not at all at worse, an eighth at better). What the training waited for a
-    core goes with what computes beside it: as much of it as the spared CPU time is of the producers' and of other processes' (half of that
-    at worse). Without workers the training's own work is shorter by a twentieth of what is spared (not at all at worse, a tenth at
-    better), by a quarter at most: its caches stay warm, and its operations' threads awake.
+    it; relieved, it lets the training run a sixteenth faster (not at all pessimistically, an eighth optimistically). What the training
+    waited for a core goes with what computes beside it: as much of it as the spared CPU time is of the producers' and of other processes'
+    (half of that pessimistically). Without workers the training's own work is shorter by a twentieth of what is spared (not at all
+    pessimistically, a tenth at better), by a quarter at most: its caches stay warm, and its operations' threads awake.
 When it is wrong:
     torch's own collate function is not blamed for less than 1 ms a batch, what receiving one takes anyway. A collate function that does
     work which other code would have to do instead (tokenizing whole batches, for instance).
@@ -22,12 +22,11 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.calls import Function
-from slowstep.analyses.delivery import RECEIVE_NS
-from slowstep.analyses.functions import shown
+from slowstep.analyses.batches.transfer import RECEIVE_NS
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
-from slowstep.diagnosis.input_side import (
+from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.functions import shown
+from slowstep.diagnosis.evidence.input_side import (
     NOT_WARMED,
     QUEUED_AT_WORSE,
     RELIEF_EXPECTED,
@@ -35,16 +34,17 @@ from slowstep.diagnosis.input_side import (
     WAIT_SHARE,
     WARMED_AT_BETTER,
     WARMED_EXPECTED,
-    Side,
+    InputSide,
     Warmed,
-    beside_ns,
     claims,
+    concurrent_ns,
     find_side,
     relieved_ns,
     relieved_queue_ns,
     removable_waits,
     warmed_ns,
 )
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub, stub_of_collate
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -131,7 +131,7 @@ def _faster(inner: Function) -> str:
     return f"do less in {inner.name}, or use faster libraries there"
 
 
-def _counterfactual(m: Measurements, side: Side) -> Counterfactual:
+def _counterfactual(m: Measurements, side: InputSide) -> Counterfactual:
     collate = m.demand.collate_ns or 0.0
     floor = min((m.demand.batch_bytes or 0.0) / COPY_BYTES_PER_NS, collate)
     workers = m.loader.num_workers if m.loader is not None else 0
@@ -144,15 +144,15 @@ def _counterfactual(m: Measurements, side: Side) -> Counterfactual:
         spared_cpu = spared * min(side.cpu_ns / max(side.wall_ns, 1.0), 1.0)
         relieved, freed = (take(side, spared_cpu, slowed=slowed, queued=queued) for take in (relieved_ns, relieved_queue_ns))
         removed = side.removable_ns + side.filling_ns * spared / max(side.wall_ns, 1.0) + relieved
-        beside = beside_ns(side, workers, spared_wall_ns=spared, spared_cpu_ns=spared_cpu)
-        return Case(removed_ns=removed, beside_ns=beside, delay_share=share_queued(freed, removed))
+        beside = concurrent_ns(side, workers, spared_wall_ns=spared, spared_cpu_ns=spared_cpu)
+        return Case(removed_ns=removed, concurrent_ns=beside, delay_share=share_queued(freed, removed))
 
     words = "collating took no longer than copying the batch" + (", and left more of the cores to the training" if workers else "")
     return Counterfactual(
         assumes=words,
         expected=case(floor, WARMED_EXPECTED, RELIEF_EXPECTED),
-        worse=case(min(3 * floor, collate), NOT_WARMED, queued=QUEUED_AT_WORSE),
-        better=case(0.0, WARMED_AT_BETTER, SIDE_BY_SIDE),
+        pessimistic=case(min(3 * floor, collate), NOT_WARMED, queued=QUEUED_AT_WORSE),
+        optimistic=case(0.0, WARMED_AT_BETTER, SIDE_BY_SIDE),
     )
 
 

@@ -8,10 +8,10 @@ Why it costs:
     Threads of one process share the GIL: what they do in Python is done one after the other, and takes its turns with the
     training. One thread makes one batch at a time.
 How the gain is predicted:
-    r is the wait for the threads, less the receipt of a batch from a worker (1 ms assumed, 0.3 to 2 ms). B is the time in which the
-    threads make batches, divided by the workers proposed, not below the CPU time of training, threads and receipt divided by the cores
-    that the process may use. At worse a worker slows the training by an eighth, and workers that bind take a tenth longer beside each
-    other. What the training gains by threads that no longer take the lock from it is left out.
+    r is the wait for the threads, less the receipt of a batch from a worker (1 ms assumed, 0.3 to 2 ms). B is the time in which the threads
+    make batches, divided by the workers proposed, not below the CPU time of training, threads and receipt divided by the cores that the
+    process may use. Pessimistically a worker slows the training by an eighth, and workers that bind take a tenth longer beside each other.
+    What the training gains by threads that no longer take the lock from it is left out.
 When it is wrong:
     A thread that hands over something else, and computes all the time, beside one that makes batches and mostly waits. Threads that live
     less than a second, or use less than a tenth of a core, are not seen. What cannot be pickled or forked needs work first. Threads that
@@ -22,17 +22,17 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep.analyses.input.prefetch_threads import PrefetchThreads
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.prefetch_threads import PrefetchThreads
-from slowstep.analyses.steps import Floats
-from slowstep.diagnosis.by_workers import made_by_workers
+from slowstep.analyses.steps.steps import Floats
+from slowstep.diagnosis.evidence.by_workers import made_by_workers
+from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, InputSide, crowded, side_of_threads, workers_needed
+from slowstep.diagnosis.evidence.loop_side import workers_unknown
+from slowstep.diagnosis.evidence.spread import stack_spread
 from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
-from slowstep.diagnosis.input_side import WAIT_SHARE, Side, crowded, side_of_threads, workers_needed
-from slowstep.diagnosis.loop_side import workers_unknown
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.spread import stack_spread
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.part_words import part_in_words, part_name, part_place
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason, Wording
@@ -71,7 +71,7 @@ def judge(m: Measurements) -> Answer:
 
 
 def _judged(
-    m: Measurements, threads: PrefetchThreads, side: Side, parts: tuple[Part, ...], waited: Floats, share: tuple[float, float, float]
+    m: Measurements, threads: PrefetchThreads, side: InputSide, parts: tuple[Part, ...], waited: Floats, share: tuple[float, float, float]
 ) -> Judged:
     stacks = sum(m.ledger.gap_stacks.get(part, 0) for part in parts)
     of_stacks = max(sum(m.ledger.gap_stacks.values()), 1)
@@ -100,7 +100,7 @@ def _judged(
         gain=predict(m, counterfactual) if taken is None else unknown_gain(taken),
         fixes=(
             Fix(
-                text=f"put what {function} does for a sample into a Dataset, read by processes: {m.words.write({Change.WORKERS: workers})}"
+                text=f"put what {function} does for a sample into a Dataset, read by processes: {m.words.write({Remedy.WORKERS: workers})}"
             ),
             *((Fix(text=f"do less in {threads.inner[0]}, or use a faster library for it"),) if threads.inner else ()),
         ),

@@ -7,8 +7,8 @@ What it sees:
 Why it costs:
     Workers make samples, but the indices are drawn by the training thread, whenever it receives a batch: it waits for its own sampler.
 How the gain is predicted:
-    r is 95 % of that time (80 % at worse, all of it at better, each by the interval of a share of stacks where it is known by those).
-    B is what the workers need per step.
+    r is 95 % of that time (80 % pessimistically, all of it optimistically, each by the interval of a share of stacks where it is known by
+    those). B is what the workers need per step.
 When it is wrong:
     With workers only stacks tell what of the time in requests is the sampler's: what holds the GIL is seen where it ends. A
     sampler that must look at the model's last results cannot draw ahead.
@@ -18,15 +18,15 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.drawing import Drawing
-from slowstep.analyses.functions import shown
+from slowstep.analyses.input.sampler import SamplerTime
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps import Floats
+from slowstep.analyses.python.functions import shown
+from slowstep.analyses.steps.steps import Floats
+from slowstep.diagnosis.evidence.input_side import WAIT_SHARE
+from slowstep.diagnosis.evidence.spread import EXACT, TimeSpread, stack_spread
+from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_side import WAIT_SHARE
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.spread import EXACT, Spread, stack_spread
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.parts import Part, PartKind
 from slowstep.units import format_share
@@ -39,14 +39,17 @@ LEFT, LEFT_AT_WORSE = 0.05, 0.20
 
 def judge(m: Measurements) -> Answer:
     """Whether drawing indices holds the training thread."""
-    drawing = m.drawing
-    drawn = m.ledger.of_parts(DRAWING) * (drawing.held if drawing is not None else 1.0)
+    sampler_time = m.sampler_time
+    drawn = m.ledger.of_parts(DRAWING) * (sampler_time.held if sampler_time is not None else 1.0)
     share, low, high = share_interval(m, drawn)
-    if drawing is None or share < WAIT_SHARE:
+    if sampler_time is None or share < WAIT_SHARE:
         return None
-    spread = EXACT if drawing.gaps else stack_spread(drawing.stacks, drawing.of_stacks)
+    spread = EXACT if sampler_time.gaps else stack_spread(sampler_time.stacks, sampler_time.of_stacks)
     counterfactual = _counterfactual(m, drawn, spread)
-    name, where = drawing.function.function, f"{shown(drawing.function.file, m.trainer.facts.script)}:{drawing.function.first_line}"
+    name, where = (
+        sampler_time.function.function,
+        f"{shown(sampler_time.function.file, m.trainer.facts.script)}:{sampler_time.function.first_line}",
+    )
     finding = Finding(
         rule=NAME,
         stage="preprocess",
@@ -58,7 +61,7 @@ def judge(m: Measurements) -> Answer:
         evidence=(
             Evidence(name="function", value=name, unit="", where=where),
             Evidence(name="drawing indices", value=share, unit="share of window", threshold=WAIT_SHARE),
-            _known_by(drawing),
+            _known_by(sampler_time),
             Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
@@ -71,19 +74,21 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _known_by(drawing: Drawing) -> Evidence:
-    if drawing.gaps:
-        return Evidence(name="timed in", value=drawing.gaps, unit="gaps between steps")
-    return Evidence(name="stack samples in it", value=drawing.stacks, unit="samples", where=f"of {drawing.of_stacks} in requests for input")
+def _known_by(sampler_time: SamplerTime) -> Evidence:
+    if sampler_time.gaps:
+        return Evidence(name="timed in", value=sampler_time.gaps, unit="gaps between steps")
+    return Evidence(
+        name="stack samples in it", value=sampler_time.stacks, unit="samples", where=f"of {sampler_time.of_stacks} in requests for input"
+    )
 
 
-def _counterfactual(m: Measurements, drawn: Floats, spread: Spread) -> Counterfactual:
-    beside = producers_beside_ns(m, spared_cpu_ns=float(drawn.mean()))
+def _counterfactual(m: Measurements, drawn: Floats, spread: TimeSpread) -> Counterfactual:
+    beside = concurrent_producers_ns(m, spared_cpu_ns=float(drawn.mean()))
     return Counterfactual(
         assumes="drawing took a twentieth of its time",
-        expected=Case(removed_ns=drawn * (1 - LEFT), beside_ns=beside),
-        worse=Case(removed_ns=drawn * (1 - LEFT_AT_WORSE) * spread.low, beside_ns=WORSE_BESIDE * beside),
-        better=Case(removed_ns=drawn * spread.high, beside_ns=beside),
+        expected=Case(removed_ns=drawn * (1 - LEFT), concurrent_ns=beside),
+        pessimistic=Case(removed_ns=drawn * (1 - LEFT_AT_WORSE) * spread.low, concurrent_ns=WORSE_BESIDE * beside),
+        optimistic=Case(removed_ns=drawn * spread.high, concurrent_ns=beside),
     )
 
 

@@ -18,8 +18,8 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.startup import FIRST_STEP, StartupPart
-from slowstep.analyses.startup_functions import OTHER_IMPORTS
+from slowstep.analyses.over_time.startup import FIRST_STEP, StartupPart
+from slowstep.analyses.over_time.startup_functions import OTHER_IMPORTS
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence

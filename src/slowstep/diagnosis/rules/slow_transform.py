@@ -15,14 +15,15 @@ Why it costs:
     Work that is done for every sample is paid on every core, and a Python loop over pixels or tokens takes many times what vectorised
     code takes.
 How the gain is predicted:
-    r is the wait for batches; B is what producers need when that function takes a twentieth of its time (a fifth at worse, and not less
-    than the 15 us a sample that a few operations on small tensors take; nothing at better), divided by the workers, not below the CPU time
-    of training and producers divided by the cores. A worker that is always busy slows the training beside it; relieved, it lets the
-    training run a sixteenth faster (not at all at worse, an eighth at better). What the training waited for a core goes with what computes
-    beside it: as much of it as the spared CPU time is of the producers' and of other processes' (half of that at worse). Where busy workers
-    hand over late, all that receiving takes beyond 1 ms a batch goes, too, at better. Without workers the training thread makes batches
-    itself, and nothing binds beside it; its own work is shorter by a twentieth of what it computes less for them (not at all at worse, a
-    tenth at better), by a quarter at most: its caches stay warm, and its operations' threads awake.
+    r is the wait for batches; B is what producers need when that function takes a twentieth of its time (a fifth pessimistically, and not
+    less than the 15 us a sample that a few operations on small tensors take; nothing optimistically), divided by the workers, not below the
+    CPU time of training and producers divided by the cores. A worker that is always busy slows the training beside it; relieved, it lets
+    the training run a sixteenth faster (not at all pessimistically, an eighth optimistically). What the training waited for a core goes
+    with what computes beside it: as much of it as the spared CPU time is of the producers' and of other processes' (half of that
+    pessimistically). Where busy workers hand over late, all that receiving takes beyond 1 ms a batch goes, too, optimistically. Without
+    workers the training thread makes batches itself, and nothing binds beside it; its own work is shorter by a twentieth of what it
+    computes less for them (not at all pessimistically, a tenth optimistically), by a quarter at most: its caches stay warm, and its
+    operations' threads awake.
 When it is wrong:
     The function may do work that must be done, and be as fast as it can be. Timing calls makes many short ones look longer than they are.
     A data set's own loop is not seen where no sample ends while lines are counted, as in batches of one or two long ones.
@@ -38,15 +39,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from slowstep.analyses.calls import DOMINANT_SHARE, Function
-from slowstep.analyses.delivery import RECEIVE_NS
-from slowstep.analyses.functions import shown
-from slowstep.analyses.loop_input import LoopInput
+from slowstep.analyses.batches.transfer import RECEIVE_NS
+from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps import Floats
-from slowstep.diagnosis.by_workers import fix_by_workers, handed_over, leave_most
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
-from slowstep.diagnosis.input_causes import (
+from slowstep.analyses.python.calls import DOMINANT_SHARE, Function
+from slowstep.analyses.python.functions import shown
+from slowstep.analyses.steps.steps import Floats
+from slowstep.diagnosis.evidence.by_workers import fix_by_workers, handed_over, leave_most
+from slowstep.diagnosis.evidence.input_causes import (
     CAUSE_SHARE,
     cores_leave_most,
     hidden_by_workers,
@@ -55,7 +55,7 @@ from slowstep.diagnosis.input_causes import (
     nearer_cause,
     workers_take_most,
 )
-from slowstep.diagnosis.input_side import (
+from slowstep.diagnosis.evidence.input_side import (
     ATTAINED,
     NOT_WARMED,
     QUEUED_AT_WORSE,
@@ -64,10 +64,10 @@ from slowstep.diagnosis.input_side import (
     WAIT_SHARE,
     WARMED_AT_BETTER,
     WARMED_EXPECTED,
-    Side,
+    InputSide,
     Warmed,
-    beside_ns,
     claims,
+    concurrent_ns,
     core_bound_ns,
     crowded,
     find_side,
@@ -77,10 +77,11 @@ from slowstep.diagnosis.input_side import (
     warmed_ns,
     workers_needed,
 )
+from slowstep.diagnosis.evidence.loop_side import known_by, made_in_loop, spread_of_loop_input
+from slowstep.diagnosis.evidence.worker_threads import take_most
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub
-from slowstep.diagnosis.loop_side import known_by, made_in_loop, spread_of_loop_input
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.worker_threads import take_most
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.part_words import part_in_words, part_place, part_without_place
 from slowstep.parts import Part, PartKind
@@ -94,7 +95,7 @@ HAND_OVER = Fix(text="torch.multiprocessing.set_sharing_strategy('file_system') 
 # `np.load(path)["x"][index]` reads all of the array for one row of it.
 LOAD_ONCE = Fix(text="where np.load opens the same archive for every sample, load its arrays once (an .npy file with mmap_mode='r')")
 LEFT_AT_WORSE = 0.20
-# What it takes a sample at worse: four operations on a tensor of 128 values took 14 us (two shared cores, torch 2.13).
+# What it takes a sample pessimistically: four operations on a tensor of 128 values took 14 us (two shared cores, torch 2.13).
 SAMPLE_AT_WORSE_NS = 15_000.0
 BY_CORES, BY_RECEIPT = "the cores are used up", "batches take about as long to receive from workers"
 BY_THREADS = "the training's own threads use the cores"
@@ -155,7 +156,7 @@ def judge(m: Measurements) -> Answer:
             *((LOAD_ONCE,) if loads_archives(m) else ()),
             *workers,
             Fix(text=f"do {function.name} once before training and store its result", bounded_by=bound),
-            *((HAND_OVER,) if m.held_delivery_share >= CAUSE_SHARE else ()),
+            *((HAND_OVER,) if m.held_transfer_share >= CAUSE_SHARE else ()),
         ),
         names=f"{function.name} ({where})",
         # Where it is known why the function takes its time, that is the cause, and this finding a part of it.
@@ -164,7 +165,7 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _workers(m: Measurements, side: Side) -> tuple[Fix, ...]:
+def _workers(m: Measurements, side: InputSide) -> tuple[Fix, ...]:
     """Workers for a loader without them, where they find cores and would save a part of the step that counts."""
     if m.loader is None or m.loader.num_workers > 0 or crowded(m, side) is not None or not more_workers_help(m, side):
         return ()
@@ -209,12 +210,12 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     inner, spread = maker.inner, spread_of_loop_input(m, made)
     name, named = part_without_place(made.largest), part_in_words(made.largest)
     slow = name if inner is None else inner.name
-    spared, at_better = held * (1 - LEFT), np.minimum(held * spread.high, np.maximum(side.removable_ns, held))
+    spared, optimistic_ns = held * (1 - LEFT), np.minimum(held * spread.high, np.maximum(side.removable_ns, held))
     counterfactual = Counterfactual(
         assumes=f"{name} took a twentieth of its time",
         expected=Case(removed_ns=spared + warmed_ns(side, spared, WARMED_EXPECTED)),
-        worse=Case(removed_ns=held * maker.python_share * (1 - LEFT_AT_WORSE) * spread.low),
-        better=Case(removed_ns=at_better + warmed_ns(side, at_better, WARMED_AT_BETTER)),
+        pessimistic=Case(removed_ns=held * maker.python_share * (1 - LEFT_AT_WORSE) * spread.low),
+        optimistic=Case(removed_ns=optimistic_ns + warmed_ns(side, optimistic_ns, WARMED_AT_BETTER)),
     )
     finding = Finding(
         rule=NAME,
@@ -248,7 +249,7 @@ def _loop_in_python(share: float) -> Evidence:
     return Evidence(name="a loop in Python", value=share, unit="share of it", threshold=DOMINANT_SHARE)
 
 
-def _evidence(m: Measurements, side: Side, function: Function, where: str, share: float, *, received: bool) -> tuple[Evidence, ...]:
+def _evidence(m: Measurements, side: InputSide, function: Function, where: str, share: float, *, received: bool) -> tuple[Evidence, ...]:
     return (
         Evidence(name="function", value=function.name, unit="", where=where),
         Evidence(
@@ -266,26 +267,28 @@ def _evidence(m: Measurements, side: Side, function: Function, where: str, share
     )
 
 
-def _by_cores(m: Measurements, side: Side) -> str:
+def _by_cores(m: Measurements, side: InputSide) -> str:
     """Whose work leaves workers no cores."""
     alone = m.loader is not None and m.loader.num_workers == 0
     return BY_THREADS if alone and crowded(m, side, by_others=False) is not None else BY_CORES
 
 
-def _not_hidden(m: Measurements, side: Side, *, received: bool) -> Evidence:
+def _not_hidden(m: Measurements, side: InputSide, *, received: bool) -> Evidence:
     """Why workers do not hide it."""
     if received:
         return Evidence(name="receiving a batch instead", value=RECEIVE_NS / 1e6, unit="ms")
     rest_ms = side.rest_ns / 1e6
     if not hidden_by_workers(side):
-        return Evidence(name="CPU time needed", value=beside_ns(side, 1_000_000) / 1e6, unit="ms per step on all cores", threshold=rest_ms)
+        return Evidence(
+            name="CPU time needed", value=concurrent_ns(side, 1_000_000) / 1e6, unit="ms per step on all cores", threshold=rest_ms
+        )
     if crowded(m, side, by_others=False) is not None:
         return Evidence(name="cores used", value=m.machine.tree_cores, unit="cores", threshold=side.cores)
     bound = core_bound_ns(m, side, ATTAINED, by_others=False)
     return Evidence(name="shortest step on these cores", value=bound / 1e6, unit="ms", threshold=rest_ms)
 
 
-def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterfactual:
+def _counterfactual(m: Measurements, side: InputSide, function: Function) -> Counterfactual:
     collate = m.demand.collate_ns or 0.0
     held = function.share * (side.wall_ns - collate)
     cpu = held * side.cpu_ns / max(side.wall_ns, 1.0)
@@ -298,18 +301,18 @@ def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterf
             return Case(removed_ns=made * spared_wall / side.wall_ns + warmed_ns(side, made * spared_cpu / side.wall_ns, warmed))
         relieved, freed = (take(side, spared_cpu, slowed=slowed, queued=queued) for take in (relieved_ns, relieved_queue_ns))
         removed = side.removable_ns + side.filling_ns * spared_wall / side.wall_ns + relieved + handed * _late(m)
-        beside = beside_ns(side, workers, spared_wall_ns=spared_wall, spared_cpu_ns=spared_cpu)
-        return Case(removed_ns=removed, beside_ns=beside, delay_share=share_queued(freed, removed))
+        beside = concurrent_ns(side, workers, spared_wall_ns=spared_wall, spared_cpu_ns=spared_cpu)
+        return Case(removed_ns=removed, concurrent_ns=beside, delay_share=share_queued(freed, removed))
 
     words = f"{function.name} took a twentieth of its time" + (", and left more of the cores to the training" if workers else "")
     known = m.steps.samples[np.isfinite(m.steps.samples)]
     samples = float(known.mean()) if known.size else 0.0
-    at_worse = max(LEFT_AT_WORSE, min(SAMPLE_AT_WORSE_NS * samples / max(held, 1.0), 1.0))
+    pessimistic_ns = max(LEFT_AT_WORSE, min(SAMPLE_AT_WORSE_NS * samples / max(held, 1.0), 1.0))
     return Counterfactual(
         assumes=words,
         expected=case(LEFT, WARMED_EXPECTED, RELIEF_EXPECTED),
-        worse=case(at_worse, NOT_WARMED, queued=QUEUED_AT_WORSE),
-        better=case(0.0, WARMED_AT_BETTER, SIDE_BY_SIDE, handed=1.0),
+        pessimistic=case(pessimistic_ns, NOT_WARMED, queued=QUEUED_AT_WORSE),
+        optimistic=case(0.0, WARMED_AT_BETTER, SIDE_BY_SIDE, handed=1.0),
     )
 
 
@@ -318,7 +321,7 @@ def _late(m: Measurements) -> Floats:
 
     More of it than is known may be their doing: one that waits for a core may hold the GIL.
     """
-    if m.held_delivery_share < CAUSE_SHARE:
+    if m.held_transfer_share < CAUSE_SHARE:
         return np.zeros(m.steps.count)
     usual = RECEIVE_NS * (m.steps.batches_per_step or 1.0)
     return np.maximum(m.ledger.of("preprocess", PartKind.TRANSPORT) - usual, 0.0)

@@ -29,21 +29,21 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.fixed_cost import FEWEST_SMALL, FixedCost
+from slowstep.analyses.compute.fixed_cost import FEWEST_SMALL, FixedCost
+from slowstep.analyses.events.parts import LAUNCH
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import LAUNCH
-from slowstep.analyses.trace.scenarios import LARGER_BATCH
+from slowstep.analyses.replay.scenarios import LARGER_BATCH
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.optimizer_side import LARGEST, flush_denormals, fused, optimizer_ns, unfused
+from slowstep.diagnosis.evidence.trace_side import no_device, no_launches, per_step, steps_seen
+from slowstep.diagnosis.evidence.trace_side import share_interval as trace_share_interval
+from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import batch_size
-from slowstep.diagnosis.optimizer_side import LARGEST, flush_denormals, fused, optimizer_ns, unfused
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import no_device, no_launches, per_step, steps_seen
-from slowstep.diagnosis.trace_side import share_interval as trace_share_interval
-from slowstep.diagnosis.trainer_side import producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Change, Words
+from slowstep.frameworks._words import Remedy, Words
 from slowstep.parts import PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
@@ -175,7 +175,7 @@ def _fixes(m: Measurements, cost: FixedCost, factor: int) -> tuple[Fix, ...]:
     """What the gain is of comes first."""
     kind = unfused(m)
     optimizer = "a fused or foreach optimizer" if kind is None else fused(m.words, kind)
-    last = Fix(text=f"{optimizer}, or {m.words.write({Change.COMPILE: True})}: both lower the fixed cost itself")
+    last = Fix(text=f"{optimizer}, or {m.words.write({Remedy.COMPILE: True})}: both lower the fixed cost itself")
     return tuple(fix for fix in (_larger(m, cost, factor), flush_denormals(m), last) if fix is not None)
 
 
@@ -190,8 +190,8 @@ def _larger(m: Measurements, cost: FixedCost, factor: int) -> Fix:
 
 def _by(words: Words) -> str:
     """The argument for it, where that is called otherwise."""
-    name = words.name_of(Change.BATCH_SIZE)
-    return "" if name in (None, "batch_size") else f", by {words.write({Change.BATCH_SIZE: ...})}"
+    name = words.name_of(Remedy.BATCH_SIZE)
+    return "" if name in (None, "batch_size") else f", by {words.write({Remedy.BATCH_SIZE: ...})}"
 
 
 def _factor(fixed: float, step: float) -> int:
@@ -212,13 +212,13 @@ def _counterfactual(m: Measurements, cost: FixedCost, fixed: float, factor: int,
         after = fixed_ns + factor * variable
         # The training thread's CPU time grows with its step, not with the samples.
         spared = (m.trainer_cpu_ns or 0.0) * float(1 - after.mean() / (factor * step.mean()))
-        return Case(removed_ns=step - after, beside_ns=factor * producers_beside_ns(m, spared_cpu_ns=spared))
+        return Case(removed_ns=step - after, concurrent_ns=factor * concurrent_producers_ns(m, spared_cpu_ns=spared))
 
     return Counterfactual(
         assumes=f"the batch size were {size}, with a tenth less time per sample beyond the fixed cost",
         expected=case(fixed, PER_SAMPLE_EXPECTED),
-        worse=case(min(cost.low_ns, fixed), PER_SAMPLE_WORSE),
-        better=case(max(cost.high_ns or fixed, fixed), PER_SAMPLE_BETTER),
+        pessimistic=case(min(cost.low_ns, fixed), PER_SAMPLE_WORSE),
+        optimistic=case(max(cost.high_ns or fixed, fixed), PER_SAMPLE_BETTER),
         samples_ratio=float(factor),
     )
 
@@ -274,7 +274,7 @@ def _trace_fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
     lever = None if m.batch_size is None else batch_size(2 * m.batch_size)
     return (
         Fix(text=f"{size}{_by(m.words)} (memory permitting; scale the learning rate)", lever=lever, changes_numerics=True),
-        Fix(text=f"CUDA graphs ({m.words.write({Change.GRAPHS: True})}) or a compiled step: both lower the cost of launching itself"),
+        Fix(text=f"CUDA graphs ({m.words.write({Remedy.GRAPHS: True})}) or a compiled step: both lower the cost of launching itself"),
     )
 
 

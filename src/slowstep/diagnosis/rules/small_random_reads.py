@@ -18,8 +18,8 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, removable_waits
 from slowstep.diagnosis.gain import share_interval, unknown_gain
-from slowstep.diagnosis.input_side import WAIT_SHARE, claims, removable_waits
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix

@@ -9,8 +9,8 @@ Why it costs:
     other waits for each.
 How the gain is predicted:
     r is the wait for batches; B is what producers need without being blocked on storage, divided by the workers, not below the CPU time of
-    training and producers divided by the cores. At worse a fifth of the waiting for storage remains. Where more workers would hide the
-    waiting as well, no gain is predicted: their finding leads, because they cost less to try.
+    training and producers divided by the cores. Pessimistically a fifth of the waiting for storage remains. Where more workers would hide
+    the waiting as well, no gain is predicted: their finding leads, because they cost less to try.
 When it is wrong:
     A fetch that read a few bytes from storage and was blocked on something else as well is counted wholly. Files mapped into memory are
     read by page faults, which the kernel counts here too, but some file systems (FUSE, NFS with its own cache) count nothing.
@@ -21,9 +21,9 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.input_causes import Spared, more_workers_help, sparing
+from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, find_side, removable_waits
 from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
-from slowstep.diagnosis.input_causes import Spared, more_workers_help, sparing
-from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side, removable_waits
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, WARM_CACHE, fix_of_its_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -49,7 +49,7 @@ def judge(m: Measurements) -> Answer:
         return None
     # Of the making of a batch: as much as of the waits.
     held = float(blocked.sum() / max(removable_waits(m).sum(), 1.0))
-    spared = Spared(expected=held, worse=(1 - LEFT_AT_WORSE) * held, better=held)
+    spared = Spared(expected=held, pessimistic=(1 - LEFT_AT_WORSE) * held, optimistic=held)
     counterfactual = sparing(m, side, spared, ASSUMES, is_cpu=False)
     hidden = more_workers_help(m, side)
     read_bytes = float(m.input.storage_bytes_per_step.mean())

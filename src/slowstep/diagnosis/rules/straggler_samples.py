@@ -10,8 +10,8 @@ Why it costs:
     in a library) also holds up the batches that its worker has ready: nothing of them is handed over meanwhile.
 How the gain is predicted:
     r comes from a replay: the workers make the same batches in the same order with and without the excess of the slow samples over the
-    usual, and the training asks for them as it did. Nothing else changes, so B is what the replay leaves. At worse a quarter of the excess
-    stays.
+    usual, and the training asks for them as it did. Nothing else changes, so B is what the replay leaves. Pessimistically a quarter of the
+    excess stays.
 When it is wrong:
     Times are wall times: a sample that was only held up (a busy disk, a core taken by others) is slow by accident. An index that is slow
     again in another epoch is no accident, and the evidence says how often each was.
@@ -23,16 +23,16 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.calls import DOMINANT_SHARE
+from slowstep.analyses.input.stragglers import Stragglers
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.stragglers import Stragglers
+from slowstep.analyses.python.calls import DOMINANT_SHARE
+from slowstep.diagnosis.evidence.input_causes import FEWEST_SLOW_STEPS, MOST_SLOW_SAMPLES, few_slow_samples
+from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, removable_waits, wait_stage
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_causes import FEWEST_SLOW_STEPS, MOST_SLOW_SAMPLES, few_slow_samples
-from slowstep.diagnosis.input_side import WAIT_SHARE, claims, removable_waits, wait_stage
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.units import format_duration
 
 NAME = "straggler-samples"
@@ -51,11 +51,11 @@ def judge(m: Measurements) -> Answer:
     if share < WAIT_SHARE or not parts:
         return None
     case = Case(removed_ns=found.removed_ns)
-    worse = Case(removed_ns=(1 - LEFT_AT_WORSE) * found.removed_ns)
+    pessimistic = Case(removed_ns=(1 - LEFT_AT_WORSE) * found.removed_ns)
     # Without workers nothing is made ahead, and torch takes no prefetch_factor.
     has_workers = m.loader is not None and m.loader.num_workers > 0
     words = "slow samples took as long as the others"
-    counterfactual = Counterfactual(assumes=words, expected=case, worse=worse, better=case)
+    counterfactual = Counterfactual(assumes=words, expected=case, pessimistic=pessimistic, optimistic=case)
     finding = Finding(
         rule=NAME,
         stage=wait_stage(m),
@@ -78,8 +78,8 @@ def judge(m: Measurements) -> Answer:
 
 
 def _made_ahead(m: Measurements) -> Fix:
-    hiding = m.words.write({Change.PREFETCH: AHEAD, Change.ANY_ORDER: False})
-    return Fix(text=f"{hiding} hides some of it", changes_numerics=m.words.has(Change.ANY_ORDER))
+    hiding = m.words.write({Remedy.PREFETCH: AHEAD, Remedy.ANY_ORDER: False})
+    return Fix(text=f"{hiding} hides some of it", changes_numerics=m.words.has(Remedy.ANY_ORDER))
 
 
 def _evidence(found: Stragglers, share: float) -> tuple[Evidence, ...]:

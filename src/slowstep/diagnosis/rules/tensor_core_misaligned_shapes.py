@@ -21,14 +21,22 @@ from __future__ import annotations
 
 import polars as pl
 
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.scenarios import ALIGNED_SHAPES
-from slowstep.analyses.trace.tensor_cores import MISALIGNED, MULTIPLE, UNKNOWN
+from slowstep.analyses.device.tensor_cores import MISALIGNED, MULTIPLE, UNKNOWN
+from slowstep.analyses.replay.scenarios import ALIGNED_SHAPES
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.kernel_side import (
+    SIXTEEN_BIT,
+    compute_kernels,
+    kernel_claims,
+    kernel_rows,
+    kernels_ns,
+    unless_beside,
+    whose,
+)
+from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.diagnosis.gain import unknown_gain
-from slowstep.diagnosis.kernel_side import SIXTEEN_BIT, compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside, whose
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share

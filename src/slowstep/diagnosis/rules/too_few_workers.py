@@ -7,12 +7,12 @@ What it sees:
 Why it costs:
     The training consumes batches faster than the workers together make them, so it waits at every step for the difference.
 How the gain is predicted:
-    r is the part of the waits in which the batch was still being made. B is the producers' time divided by the workers proposed, not
-    below the CPU time of all processes of the training divided by 0.85 of the cores that they may use, 0.7 of them at worse: cores never
-    compute all of the time, and slow each other when they do (see ATTAINED). At better only what makes batches needs them, and the
-    training's threads outside of its waits, in which they may have spun for nothing. Where the number of batches that are made at
-    once changes (ends of epochs, workers with nothing to do), what making one is blocked grows with the workers as it does there; where
-    all share one limit (a lock, a disk, a line), the rule does not judge. Else workers share what they wait for by a tenth at worse.
+    r is the part of the waits in which the batch was still being made. B is the producers' time divided by the workers proposed, not below
+    the CPU time of all processes of the training divided by 0.85 of the cores that they may use, 0.7 of them pessimistically: cores never
+    compute all of the time, and slow each other when they do (see ATTAINED). Optimistically only what makes batches needs them, and the
+    training's threads outside of its waits, in which they may have spun for nothing. Where the number of batches that are made at once
+    changes (ends of epochs, workers with nothing to do), what making one is blocked grows with the workers as it does there; where all
+    share one limit (a lock, a disk, a line), the rule does not judge. Else workers share what they wait for by a tenth pessimistically.
 When it is wrong:
     If what the workers wait for is itself at its limit (a saturated disk or network), and always as many batches are made at once, more
     workers wait longer than is predicted. Each worker needs memory.
@@ -24,18 +24,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from slowstep.analyses.calls import DOMINANT_SHARE
-from slowstep.analyses.loader import Loader
-from slowstep.analyses.made_at_once import MadeAtOnce
+from slowstep.analyses.batches.fetch_concurrency import FetchConcurrency
+from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_causes import few_slow_samples
-from slowstep.diagnosis.input_side import (
+from slowstep.analyses.python.calls import DOMINANT_SHARE
+from slowstep.diagnosis.evidence.input_causes import few_slow_samples
+from slowstep.diagnosis.evidence.input_side import (
     ATTAINED,
     WAIT_SHARE,
-    Side,
-    beside_ns,
+    InputSide,
     claims,
+    concurrent_ns,
     core_bound_ns,
     find_side,
     keeps_up,
@@ -46,17 +45,18 @@ from slowstep.diagnosis.input_side import (
     workers_needed,
     workers_save,
 )
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import fix_of_its_loader, of_its_loader, prefetch
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.parts import PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_count
 
 NAME = "too-few-workers"
-# One more worker may slow those that are there: at worse they share what they wait for by a tenth.
+# One more worker may slow those that are there: pessimistically they share what they wait for by a tenth.
 WORSE_SHARING = 1.10
 ATTAINED_AT_WORSE = 0.70
 # From this share of the window on, the restarts of the loader forbid a healthy verdict (design: a stage of 10 % that went unjudged).
@@ -90,8 +90,8 @@ def judge(m: Measurements) -> Answer:
     if share < WAIT_SHARE:
         return _restarts(m)
     now = m.loader.num_workers
-    if m.input.made_at_once is not None and m.input.made_at_once.share_a_limit:
-        return NotJudged(rule=NAME, reason=_shared(m.input.made_at_once, now))
+    if m.input.fetch_concurrency is not None and m.input.fetch_concurrency.share_a_limit:
+        return NotJudged(rule=NAME, reason=_shared(m.input.fetch_concurrency, now))
     workers = workers_needed(side, now)
     counterfactual = _counterfactual(m, side, workers)
     if not workers_save(m, side, workers):
@@ -129,7 +129,7 @@ def _whose(loader: Loader, workers: int) -> str:
 
 
 def _fix(m: Measurements, loader: Loader, workers: int) -> Fix:
-    return fix_of_its_loader(m, m.words.write({Change.WORKERS: workers}) + _for(loader), workers_lever(workers))
+    return fix_of_its_loader(m, m.words.write({Remedy.WORKERS: workers}) + _for(loader), workers_lever(workers))
 
 
 def _for(loader: Loader) -> str:
@@ -153,7 +153,7 @@ def _restarts(m: Measurements) -> NotJudged | None:
     return NotJudged(rule=NAME, reason=FIRST_BATCHES(share=lost))
 
 
-def _uneven(m: Measurements, side: Side) -> NotJudged | None:
+def _uneven(m: Measurements, side: InputSide) -> NotJudged | None:
     """Workers that keep up are waited for where a batch takes much longer than others; few slow samples are their own rule's affair."""
     slow = few_slow_samples(m)
     if m.loader is None or (slow is not None and slow.removed_ns.sum() >= DOMINANT_SHARE * removable_waits(m).sum()):
@@ -165,24 +165,24 @@ def _uneven(m: Measurements, side: Side) -> NotJudged | None:
         workers=workers,
         made_ms=side.wall_ns / workers / each,
         needed_ms=needed_every_ns(side) / each,
-        prefetch=m.words.name_of(Change.PREFETCH),
+        prefetch=m.words.name_of(Remedy.PREFETCH),
         ahead=ahead,
     )
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, prefetch(ahead)))
 
 
-def _shared(found: MadeAtOnce, now: int) -> Reason:
+def _shared(found: FetchConcurrency, now: int) -> Reason:
     return WORKERS_SHARE_A_LIMIT(workers=now, times=now**found.slows)
 
 
-def _counterfactual(m: Measurements, side: Side, workers: int) -> Counterfactual:
+def _counterfactual(m: Measurements, side: InputSide, workers: int) -> Counterfactual:
     longer = _longer(m, workers)
 
     def beside(times: float) -> float:
-        return beside_ns(side, workers, spared_wall_ns=(1 - times) * max(side.wall_ns - side.cpu_ns, 0.0))
+        return concurrent_ns(side, workers, spared_wall_ns=(1 - times) * max(side.wall_ns - side.cpu_ns, 0.0))
 
     def case(at_once_ns: float, cores_ns: float) -> Case:
-        return Case(removed_ns=side.removable_ns, beside_ns=max(at_once_ns, cores_ns))
+        return Case(removed_ns=side.removable_ns, concurrent_ns=max(at_once_ns, cores_ns))
 
     how = (
         "did not slow each other" if longer.expected == 1 else f"were blocked {longer.expected:.2f} times as long as now, for they share it"
@@ -190,8 +190,8 @@ def _counterfactual(m: Measurements, side: Side, workers: int) -> Counterfactual
     return Counterfactual(
         assumes=f"{workers} workers shared the work evenly and {how}",
         expected=case(beside(longer.expected), core_bound_ns(m, side, ATTAINED)),
-        worse=case(max(beside(longer.worse), side.rest_ns) * WORSE_SHARING, core_bound_ns(m, side, ATTAINED_AT_WORSE)),
-        better=case(beside(longer.better), min(core_bound_ns(m, side, 1.0), known_bound_ns(m, side))),
+        pessimistic=case(max(beside(longer.pessimistic), side.rest_ns) * WORSE_SHARING, core_bound_ns(m, side, ATTAINED_AT_WORSE)),
+        optimistic=case(beside(longer.optimistic), min(core_bound_ns(m, side, 1.0), known_bound_ns(m, side))),
     )
 
 
@@ -200,13 +200,13 @@ class _Longer:
     """How many times as long as now the making of a batch is blocked."""
 
     expected: float = 1.0
-    worse: float = 1.0
-    better: float = 1.0
+    pessimistic: float = 1.0
+    optimistic: float = 1.0
 
 
 def _longer(m: Measurements, workers: int) -> _Longer:
     """With so many workers; as now where it is not known, or may be so, whether they hold each other up."""
-    found = m.input.made_at_once
+    found = m.input.fetch_concurrency
     if found is None:
         return _Longer()
     more = workers / m.demand.workers

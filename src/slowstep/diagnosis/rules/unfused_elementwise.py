@@ -20,14 +20,14 @@ from __future__ import annotations
 
 import polars as pl
 
-from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.scenarios import FUSED_ELEMENTWISE
-from slowstep.diagnosis.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside, whose
+from slowstep.analyses.replay.scenarios import FUSED_ELEMENTWISE
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside, whose
+from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, no_marks, share_interval, steps_seen
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import for_framework, no_device, no_marks, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.units import format_share
 
 NAME = "unfused-elementwise"
@@ -80,13 +80,13 @@ def judge_trace(m: TraceMeasurements) -> Answer:
 def _fixes(m: TraceMeasurements, named: str) -> tuple[Fix, ...]:
     first = for_framework(
         m,
-        torch=f"{m.words.write({Change.COMPILE: True})}{named}",
+        torch=f"{m.words.write({Remedy.COMPILE: True})}{named}",
         tensorflow=f"tf.function(jit_compile=True), or compile(jit_compile=True) in Keras{named}",
         jax=f"put what runs step by step into one jax.jit{named}",
     )
     second = for_framework(
         m,
-        torch=f"fused variants: {m.words.write({Change.FUSED_ADAMW: True}) or 'AdamW(fused=True)'}, "
+        torch=f"fused variants: {m.words.write({Remedy.FUSED_ADAMW: True}) or 'AdamW(fused=True)'}, "
         "torch.nn.functional.scaled_dot_product_attention, gradients clipped with foreach=True",
         tensorflow="fused variants: tf.keras.layers.BatchNormalization(fused=True), an optimizer with jit_compile=True",
         jax="optax updates inside the jitted step",

@@ -8,7 +8,7 @@ Why it costs:
     more: for models of many small parameters that takes longer than their backward.
 How the gain is predicted:
     r is 72 % of the optimizer's time, with its share of what the step waits for a core: 28 % of it is left where one operation does all
-    (56 % at worse, 17 % at better). B is what the loader's workers need for a batch.
+    (56 % pessimistically, 17 % optimistically). B is what the loader's workers need for a batch.
 When it is wrong:
     How much is left goes with the sizes of the parameters and with the optimizer: it was measured of 0.1 to 30 million elements in 1 to
     1000 tensors. Of SGD it is 0.5 to 0.8 with momentum, and all without: of other optimizers nothing is claimed. An optimizer that takes
@@ -20,10 +20,17 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.optimizer_side import (
+    flush_denormals,
+    fuse,
+    fused_counterfactual,
+    optimizer_ns,
+    takes_most_of_fixed,
+    unfused,
+)
+from slowstep.diagnosis.evidence.trainer_side import with_core_delay
 from slowstep.diagnosis.gain import predict, share_interval
-from slowstep.diagnosis.optimizer_side import flush_denormals, fuse, fused_counterfactual, optimizer_ns, takes_most_of_fixed, unfused
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import with_core_delay
 from slowstep.findings import Evidence, Finding
 from slowstep.parts import OPTIMIZER
 from slowstep.units import format_share

@@ -9,8 +9,8 @@ Why it costs:
     its end; meanwhile nothing is trained. The shorter the epochs, the larger the share.
 How the gain is predicted:
     r is the loader's start-up and shut-down, less 1 ms for each start that is left, and the excess of each iterator's first batch over a
-    usual one, and what a step takes longer after a fork (`trainer_side.AFTER_FORK`). At worse the last two stay. The first batch itself is
-    not made ahead in either case. B is what the workers need per step.
+    usual one, and what a step takes longer after a fork (`trainer_side.AFTER_FORK`). Pessimistically the last two stay. The first batch
+    itself is not made ahead in either case. B is what the workers need per step.
 When it is wrong:
     Workers that stay keep what they opened and cached: their memory stays taken between epochs. A data set that is changed between epochs
     needs workers that are told.
@@ -23,13 +23,13 @@ from __future__ import annotations
 import numpy as np
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, concurrent_producers_ns, copying_after_forks
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.diagnosis.lever_specs import PERSISTENT_WORKERS, fix_of_its_loader, of_its_loader
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copying_after_forks, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Change
+from slowstep.frameworks._words import Remedy
 from slowstep.parts import PartKind
 from slowstep.reasons import Wording
 from slowstep.units import format_share
@@ -62,12 +62,14 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, removed)
     if share < CLAIM:
         return None
-    beside = max(producers_beside_ns(m) - float(removed.mean()), 0.0)
+    beside = max(concurrent_producers_ns(m) - float(removed.mean()), 0.0)
     own = m.step_ns - removed
-    case = Case(removed_ns=removed + copying_after_forks(m, own), beside_ns=beside)
-    worse = Case(removed_ns=starting, beside_ns=WORSE_BESIDE * beside)
-    better = Case(removed_ns=removed + copying_after_forks(m, own, AFTER_FORK_HIGH), beside_ns=beside)
-    counterfactual = Counterfactual(assumes="workers were kept between epochs", expected=case, worse=worse, better=better)
+    case = Case(removed_ns=removed + copying_after_forks(m, own), concurrent_ns=beside)
+    pessimistic = Case(removed_ns=starting, concurrent_ns=WORSE_BESIDE * beside)
+    optimistic = Case(removed_ns=removed + copying_after_forks(m, own, AFTER_FORK_HIGH), concurrent_ns=beside)
+    counterfactual = Counterfactual(
+        assumes="workers were kept between epochs", expected=case, pessimistic=pessimistic, optimistic=optimistic
+    )
     each = float(removed.sum()) / restarts.count
     finding = Finding(
         rule=NAME,
@@ -88,7 +90,7 @@ def judge(m: Measurements) -> Answer:
         ),
         gain=predict(m, counterfactual),
         fixes=(
-            fix_of_its_loader(m, m.words.write({Change.PERSISTENT_WORKERS: True}), PERSISTENT_WORKERS),
+            fix_of_its_loader(m, m.words.write({Remedy.PERSISTENT_WORKERS: True}), PERSISTENT_WORKERS),
             Fix(text="longer epochs: a sampler that passes over the data set several times"),
         ),
         names_cause=True,
@@ -102,7 +104,7 @@ def _too_few(m: Measurements, starts: int) -> NotJudged | None:
     share = taken_ns / float(m.step_ns.sum())
     if share < UNJUDGED or m.loader is None:
         return None
-    persistent = m.words.name_of(Change.PERSISTENT_WORKERS)
+    persistent = m.words.name_of(Remedy.PERSISTENT_WORKERS)
     reason = FEW_STARTS(workers=m.loader.num_workers, taken_ns=taken_ns, share=share, starts=starts, persistent=persistent)
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, PERSISTENT_WORKERS))
 

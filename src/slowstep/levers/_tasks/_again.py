@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from slowstep.levers._rebuilt import again
+from slowstep.levers._input.rebuilt import again
 from slowstep.levers._tasks._plain import plain
 from slowstep.record.experiment.lever import NotApplicable
 
@@ -25,7 +25,7 @@ class Noted:
             yield index
 
 
-class Again:
+class LoaderAgain:
     """A loader built again. `lengths` are the samples of the batches in the order asked for (-1 unknown); None for a stream.
 
     Its workers live as long as the loader's own do: one epoch, or, persistent, all of them. `epoch_batches` is the length of an epoch; None

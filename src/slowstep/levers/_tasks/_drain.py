@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from slowstep.levers._stream import ready_in
+from slowstep.levers._input.stream import ready_in
 from slowstep.levers._tasks._account import LOOK_NS, Account, Slice
-from slowstep.levers._tasks._again import Again
+from slowstep.levers._tasks._again import LoaderAgain
 from slowstep.levers._tasks._cells import FIELDS, Cells, Meter, Probe
 from slowstep.levers._tasks._plain import plain
-from slowstep.levers._tasks._sizes import UNKNOWN, Sizes
+from slowstep.levers._tasks._sizes import UNKNOWN, SampleSizes
 from slowstep.record.recorder import now
 
 # Batches are added up to rows of so many ns at least: a fast loader gives fifty thousand in a second.
@@ -91,7 +91,7 @@ class Drain:
         self._is_default = str(getattr(loader.collate_fn, "__module__", "")).startswith("torch.utils.data")
         self._iterator: Any = None
         self._row: list[int] = []
-        self._sizes = Sizes()
+        self._sizes = SampleSizes()
         self._began_ns, self._until_ns = now(), until_ns
         self._last_ns = self._counted_ns = self._batches = self._look_ns = 0
 
@@ -113,7 +113,7 @@ class Drain:
     def _read(self, cells: Cells) -> None:
         workers, self._began_ns = self._drained.workers, now()
         timeout_s = max(_TIMEOUT_S, 4 * self._limit_ns / 1e9, (self._until_ns - self._began_ns) / 1e9)
-        again = Again(self._loader, workers, init=Probe(cells.path, self._loader.worker_init_fn), timeout_s=timeout_s)
+        again = LoaderAgain(self._loader, workers, init=Probe(cells.path, self._loader.worker_init_fn), timeout_s=timeout_s)
         self._drained.epoch_batches = length = again.epoch_batches
         # The first batches find every worker at its beginning, and then a queue that fills.
         skip = workers * (again.loader.prefetch_factor or 0)
@@ -124,7 +124,7 @@ class Drain:
             self._read_epoch(again, cells, skip)
             skip = skip if self._batches > before else 0
 
-    def _read_epoch(self, again: Again, cells: Cells, skip: int) -> None:
+    def _read_epoch(self, again: LoaderAgain, cells: Cells, skip: int) -> None:
         """From the start of an iterator until the time is over, or the data set."""
         drained, edges = self._drained, Edges()
         is_change = self._iterator is not None or not again.is_persistent
@@ -161,7 +161,7 @@ class Drain:
                 self._end_iterator()
         self._end_epoch(edges, counted, is_change=is_change)
 
-    def _begin(self, again: Again, cells: Cells) -> Callable[[], Mapping[str, int]]:
+    def _begin(self, again: LoaderAgain, cells: Cells) -> Callable[[], Mapping[str, int]]:
         """Start an iterator, or the next epoch of persistent workers; returns what its producers count of themselves."""
         if self._iterator is not None:
             again.restart(self._iterator)
@@ -191,7 +191,7 @@ class Drain:
         fetcher.fetch = lambda index: meter.fetch(original, fetcher, index)
         return lambda: dict(zip(FIELDS, sums, strict=True))
 
-    def _receive(self, again: Again) -> tuple[int, int, int, int]:
+    def _receive(self, again: LoaderAgain) -> tuple[int, int, int, int]:
         """The next batch: ns since the one before, samples, the recorder's count, bytes. Looking into it is not in the time."""
         batch = plain(type(self._iterator).__next__)(self._iterator)
         at_ns = now()
@@ -199,7 +199,7 @@ class Drain:
         ns, self._last_ns = at_ns - self._last_ns, now()
         return ns, samples, seen, size
 
-    def _count(self, again: Again, *, is_looked_at: bool) -> None:
+    def _count(self, again: LoaderAgain, *, is_looked_at: bool) -> None:
         """The next batch into the rows."""
         drained, ready, asked_ns = self._drained, ready_in(self._iterator), now()
         before_ns = self._last_ns
@@ -214,7 +214,7 @@ class Drain:
         if self._row[0] >= _ROW_NS:
             self._end_row()
 
-    def _samples(self, again: Again) -> int | None:
+    def _samples(self, again: LoaderAgain) -> int | None:
         """The samples of the batch that was received last; None where they are to be counted in it."""
         if again.lengths is not None:
             length = again.lengths.popleft()

@@ -11,12 +11,12 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, Final
 
-from slowstep.levers._tasks._again import Again, is_stream
+from slowstep.levers._tasks._again import LoaderAgain, is_stream
 from slowstep.levers._tasks._calls import Segments
 from slowstep.levers._tasks._drain import said
 from slowstep.levers._tasks._plain import plain
 from slowstep.levers._tasks._slots import find_slots
-from slowstep.levers._tasks._watched import Bench, Step, in_place, without
+from slowstep.levers._tasks._watched import SharedTimers, Step, in_place, without
 from slowstep.record.recorder import now
 
 # So many batches are timed though the time is over, in at most so many times the time.
@@ -57,9 +57,9 @@ def time_parts(loader: Any, *, seconds: float, one_thread: bool, until_ns: int |
 
     `one_thread`: use one thread of torch, as a worker does. `until_ns`: no batch begins later than that, but for the first.
     """
-    parts, bench = Parts(), Bench()
+    parts, bench = Parts(), SharedTimers()
     try:
-        again = Again(loader, 0)
+        again = LoaderAgain(loader, 0)
         steps = [Step(slot, bench) for slot in find_slots(loader.dataset)]
         with _threads(1 if one_thread else None), in_place(steps):
             _Timing(again, bench, parts, is_stream(loader), int(seconds * 1e9), until_ns).run()
@@ -83,7 +83,7 @@ def _threads(count: int | None) -> Iterator[None]:
 class _Timing:
     """The rounds: a batch timed by parts, the same batch without the last transforms, and now and then with its built-in calls timed."""
 
-    def __init__(self, again: Again, bench: Bench, parts: Parts, is_stream: bool, limit_ns: int, until_ns: int | None) -> None:
+    def __init__(self, again: LoaderAgain, bench: SharedTimers, parts: Parts, is_stream: bool, limit_ns: int, until_ns: int | None) -> None:
         self._bench, self._parts, self._is_stream, self._limit_ns, self._until_ns = bench, parts, is_stream, limit_ns, until_ns
         self._again = again
         self._segments = Segments(bench.delay_ns)

@@ -13,7 +13,7 @@ UNKNOWN: Final = -1
 _MOST_SHARE: Final = 0.02
 
 
-class Sizes:
+class SampleSizes:
     """Looks into the first batch, and into others as far as that takes next to no time; those between are as the last one was."""
 
     def __init__(self) -> None:

@@ -18,13 +18,13 @@ COLLATE: Final = "collate"
 _LONG_NS: Final = 50_000
 
 
-class Watch:
+class CallTimer:
     """Times a callable, without the time in which the thread waits for a core.
 
     Of its `ns` the thread stood still for `still_ns`, and meanwhile other threads of the process computed for `others_ns`.
     """
 
-    def __init__(self, bench: Bench, part: Any = None) -> None:
+    def __init__(self, bench: SharedTimers, part: Any = None) -> None:
         self._bench, self._part = bench, part
         self.ns = self.still_ns = self.others_ns = self.calls = 0
 
@@ -61,13 +61,13 @@ class Watch:
 class Step:
     """A callable of the data set, timed in its place."""
 
-    def __init__(self, slot: Slot, bench: Bench) -> None:
+    def __init__(self, slot: Slot, bench: SharedTimers) -> None:
         self.slot, self._bench = slot, bench
-        self.watch: Watch | None = None
+        self.watch: CallTimer | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.watch is None:
-            self.watch = Watch(self._bench, len(self._bench.order))
+            self.watch = CallTimer(self._bench, len(self._bench.order))
             self._bench.order.append(self)
         return self.watch.time(self.slot.original, *args, **kwargs)
 
@@ -75,12 +75,12 @@ class Step:
         return getattr(object.__getattribute__(self, "slot").original, name)
 
 
-class Bench:
+class SharedTimers:
     """What the timed callables share: their order, and where their built-in calls are counted now."""
 
     def __init__(self) -> None:
         self.order: list[Step] = []
-        self.collated = Watch(self, COLLATE)
+        self.collated = CallTimer(self, COLLATE)
         self.segments: Segments | None = None
         self.delay_ns = queue_clock()
 

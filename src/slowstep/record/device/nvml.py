@@ -37,7 +37,7 @@ class Utilization(ctypes.Structure):
     _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
 
 
-class Memory(ctypes.Structure):
+class NvmlMemory(ctypes.Structure):
     """nvmlMemory_t, in bytes."""
 
     _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
@@ -114,7 +114,7 @@ class Device:
 
     def memory_bytes(self) -> tuple[int, int] | None:
         """Memory in total and used."""
-        value = Memory()
+        value = NvmlMemory()
         return (value.total, value.used) if self._ask("nvmlDeviceGetMemoryInfo", ctypes.byref(value)) else None
 
     def state(self) -> int | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.experiment.arms import Arms
 from slowstep.record.experiment.building import FIRST_SAID, AtBuilding, builders
-from slowstep.record.experiment.lever import Spec
+from slowstep.record.experiment.lever import LeverSpec
 
 if TYPE_CHECKING:
     from slowstep.record.experiment.training import Training
@@ -99,7 +99,7 @@ class _AlwaysOn:
 
 def _arms(fields: dict[str, Any]) -> list[dict[str, Any]]:
     try:
-        name = str(Spec(**fields))
+        name = str(LeverSpec(**fields))
     except TypeError:
         # A field too many or none: preparing the arm fails as well, and says why.
         name = str(fields.get("name"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.record.experiment.lever import Change, Lever, NotApplicable, NotHere, Spec
+from slowstep.record.experiment.lever import Change, Lever, LeverSpec, NotApplicable, NotHere
 from slowstep.registry import discover
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Arms:
         made: list[Change] = []
         try:
             for fields in specs:
-                spec = Spec(**fields)
+                spec = LeverSpec(**fields)
                 lever = self._levers.get(spec.name)
                 if not isinstance(lever, Lever):
                     raise NotApplicable(f"there is no lever {spec.name!r}")

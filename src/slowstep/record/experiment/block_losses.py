@@ -19,7 +19,7 @@ _CONTROL: Final = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class BadLoss:
     """Something to be done about a loss that was not finite: in which block, after so many updates, with these arms in question."""
 
     what: What
@@ -43,7 +43,7 @@ class BlockLosses:
         self._loss, self._is_on = loss, is_finite
         self._step: _Step | None = None
         self._asked: tuple[Answer, _Step, int] | None = None
-        self._blamed: Found | None = None
+        self._blamed: BadLoss | None = None
 
     def want(self, block: int, *arms: int) -> None:
         """The step that begins now is to be looked at; these arms are, or were, on."""
@@ -51,7 +51,7 @@ class BlockLosses:
             self._step = _Step(block=block, arms=frozenset(arm for arm in arms if arm > _CONTROL))
             self._loss.want()
 
-    def step_ended(self, updates: int) -> Found | None:
+    def step_ended(self, updates: int) -> BadLoss | None:
         """A step has ended, after so many updates in all. What was found by now, of it or of one before it."""
         step, self._step = self._step, None
         if step is not None and (answer := self._loss.take()) is not None:
@@ -61,22 +61,22 @@ class BlockLosses:
         (_, step, updates), self._asked = self._asked, None
         return self._heard(step, updates, finite)
 
-    def _heard(self, step: _Step, updates: int, finite: bool) -> Found | None:
+    def _heard(self, step: _Step, updates: int, finite: bool) -> BadLoss | None:
         blamed = self._blamed
         if blamed is not None:
             if step.block == blamed.block:
                 return None
             # Of a step after the lever was ended: a loss that is finite again was the lever's for as long as it was on.
             self._blamed = None
-            return None if finite else self._last(Found(what="spoilt", arms=blamed.arms, block=blamed.block, updates=updates))
+            return None if finite else self._last(BadLoss(what="spoilt", arms=blamed.arms, block=blamed.block, updates=updates))
         if finite:
             return None
-        found = Found(what="blamed" if step.arms else "own", arms=tuple(sorted(step.arms)), block=step.block, updates=updates)
+        found = BadLoss(what="blamed" if step.arms else "own", arms=tuple(sorted(step.arms)), block=step.block, updates=updates)
         if not step.arms:
             return self._last(found)
         self._blamed = found
         return found
 
-    def _last(self, found: Found) -> Found:
+    def _last(self, found: BadLoss) -> BadLoss:
         self._is_on = False
         return found

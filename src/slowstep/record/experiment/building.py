@@ -1,4 +1,4 @@
-"""Levers that act where the script builds its loader: in a run that is thrown away, since nothing of it can be undone.
+"""Levers that act where the script builds its loader: in a sandboxed run, since nothing of it can be undone.
 
 Where a loader is built is told by the lines of all calls that led there: a run of the same script builds the loader of its validation
 elsewhere, and a loader for each epoch at the same place.
@@ -13,7 +13,7 @@ import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.experiment.arms import became
-from slowstep.record.experiment.lever import Lever, Spec
+from slowstep.record.experiment.lever import Lever, LeverSpec
 from slowstep.registry import discover
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def place_of_call(above: int) -> int:
 class AtBuilding:
     """One lever in one run; `arm` and the notes are those of a lever that is on all the time."""
 
-    def __init__(self, recorder: Recorder, training: Training, spec: Spec, lever: Lever) -> None:
+    def __init__(self, recorder: Recorder, training: Training, spec: LeverSpec, lever: Lever) -> None:
         self._recorder, self._training = recorder, training
         self._spec, self._lever = spec, lever
         self._built: dict[int, tuple[weakref.ref[Any], Mapping[str, Any]]] = {}
@@ -91,5 +91,5 @@ def builders(recorder: Recorder, training: Training) -> list[AtBuilding]:
     if recorder.loader_place is None:
         return []
     levers = discover("slowstep.levers", "LEVER", Lever)
-    asked = [(Spec(**fields), levers.get(str(fields.get("name")))) for fields in recorder.levers]
+    asked = [(LeverSpec(**fields), levers.get(str(fields.get("name")))) for fields in recorder.levers]
     return [AtBuilding(recorder, training, spec, lever) for spec, lever in asked if lever is not None and lever.build is not None]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
-# A loader that was read before so many of the updates since it was first read feeds the training (shared with analyses/training_passes.py).
+# A loader that was read before so many of the updates since it was first read feeds the training (shared with
+# analyses/steps/training_passes.py).
 FEEDS_SHARE: Final = 0.5
 # One that goes on from update to update, a batch at a time, may take turns with others: of as many steps as a ring of cached batches has
 # batches (levers/mock_loader.py) it is read in one at least. More seldom, blocks of an experiment hardly meet it.

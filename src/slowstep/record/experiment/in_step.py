@@ -25,7 +25,7 @@ _YES: Final = 1 << (_UPDATE_BITS + _BLOCK_BITS + _PLAN_BITS)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LocalRank:
     """Which of the job's ranks on this machine a process is, and whether all ranks are here."""
 
     number: int
@@ -41,20 +41,20 @@ class Vote:
     gone: int
 
 
-def find_place() -> Place | None:
+def find_place() -> LocalRank | None:
     """Where this process stands in torch's process group; None where it is no rank of several. Raises what torch does."""
     module = sys.modules.get("torch.distributed")
     if module is None or not module.is_available() or not module.is_initialized() or (size := int(module.get_world_size())) < 2:
         return None
     ranks, number = _number("LOCAL_WORLD_SIZE", size), _number("LOCAL_RANK", int(module.get_rank()))
     # Those of a larger job have no room on the page: each is by itself.
-    return Place(number, ranks, is_whole=ranks == size) if ranks <= MOST_RANKS else Place(0, 1, is_whole=False)
+    return LocalRank(number, ranks, is_whole=ranks == size) if ranks <= MOST_RANKS else LocalRank(0, 1, is_whole=False)
 
 
 class Ranks:
     """The votes of one plan. `page` is the control page."""
 
-    def __init__(self, page: memoryview, place: Place, plan: int) -> None:
+    def __init__(self, page: memoryview, place: LocalRank, plan: int) -> None:
         self._words = page.cast("Q")
         self._place, self._plan = place, plan
         self.number = place.number

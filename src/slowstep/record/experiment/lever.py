@@ -1,7 +1,7 @@
 """What a lever is: one change made to a running training from outside, switched on and off at step boundaries, and undone without a trace.
 
 A file of `slowstep/levers` defines `LEVER`. Its `prepare` gets the training and the lever's specification, and returns a `Change`. Levers
-are for trainings that are thrown away; they still raise nothing into the script: what a replaced function returns must be of use to it.
+are for sandboxed trainings; they still raise nothing into the script: what a replaced function returns must be of use to it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NotHere(NotApplicable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class LeverSpec:
     """A lever as it was asked for: `workers=4`, `stub=train:plot`, `checkpoint-off:every=10`."""
 
     name: str
@@ -102,7 +102,7 @@ class Lever:
     every: bool = False
     changes: frozenset[str] = frozenset()
     long_steps: OnLongSteps = "kept"
-    prepare: Callable[[Training, Spec], Change]
-    read: Callable[[Spec], object] | None = None
-    build: Callable[[Any, Spec], Mapping[str, Any]] | None = None
+    prepare: Callable[[Training, LeverSpec], Change]
+    read: Callable[[LeverSpec], object] | None = None
+    build: Callable[[Any, LeverSpec], Mapping[str, Any]] | None = None
     harms: str | None = None

@@ -24,7 +24,7 @@ _TENSORS: Final = 4
 _DEEPEST: Final = 4
 
 
-class Losses:
+class LossSum:
     """Adds up the losses between two updates of the anchor optimizer. A pass over several scalars has their sum for its loss."""
 
     def __init__(self, recorder: Recorder) -> None:

@@ -1,6 +1,6 @@
 """Seeds of a training that is run several times: what the script sets is shifted by an offset that the environment gives.
 
-Only in trainings that are thrown away. `random`, `numpy.random` and `torch` are seeded before the script can, so that one that sets no
+Only in sandboxed trainings. `random`, `numpy.random` and `torch` are seeded before the script can, so that one that sets no
 seeds repeats itself too. What the functions return and raise stays as it was. Generators that a script makes with a seed of its own
 (`torch.Generator`, `random.Random`, `numpy.random.default_rng(1)`) keep that seed: it is the same in all runs.
 """

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from slowstep.record.experiment.always import Always
 from slowstep.record.experiment.arms import AS_IS, Arms
-from slowstep.record.experiment.block_losses import BlockLosses, Found
-from slowstep.record.experiment.in_step import MOST_RANKS, Place, Ranks, Vote, find_place
+from slowstep.record.experiment.block_losses import BadLoss, BlockLosses
+from slowstep.record.experiment.in_step import MOST_RANKS, LocalRank, Ranks, Vote, find_place
 from slowstep.record.experiment.tasks import Task
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
@@ -66,7 +66,7 @@ class Switch:
         self._is_mine = True
         # The last plan that was taken up, or was found to be another process's.
         self._number = 0
-        self._place: Place | None = None
+        self._place: LocalRank | None = None
 
     def built(self, loader: Any, place: int) -> None:
         """The script has built a loader at a place (record/experiment/building.py)."""
@@ -246,7 +246,7 @@ class Blocks:
             return self._next(at_ns)
         return True
 
-    def _goes_on_after(self, found: Found) -> bool:
+    def _goes_on_after(self, found: BadLoss) -> bool:
         """A loss was not finite: end the levers in question; where the training stays spoilt, the whole plan."""
         if found.what == "own":
             self._say_own_loss()
@@ -324,7 +324,7 @@ class InStep(Blocks):
         self._votes: list[Vote] | None = None
         self._out = 0
         # What is to be done about a loss that was not finite, once the others know.
-        self._found: list[Found] = []
+        self._found: list[BadLoss] = []
         if not is_whole:
             self._give_up(self._all_arms, ELSEWHERE)
 
@@ -352,7 +352,7 @@ class InStep(Blocks):
         # With no lever left nothing is switched, and nobody needs to agree.
         return self._agreed() or not self._all_arms & ~self._out
 
-    def _goes_on_after(self, found: Found) -> bool:
+    def _goes_on_after(self, found: BadLoss) -> bool:
         # In this rank alone no lever is switched: the others hear of it first.
         if found.what == "own":
             return super()._goes_on_after(found)

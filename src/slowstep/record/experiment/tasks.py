@@ -31,7 +31,7 @@ class Task:
                 raise ValueError(f"{self._name!r} is no task's name")
             importlib.import_module(f"slowstep.levers._tasks.{self._name}").run(self._training, self._arguments)
             self._note("done")
-        except Exception as error:  # whatever a task raises is noted; the training is thrown away, and held
+        except Exception as error:  # whatever a task raises is noted; the training is a sandboxed one, and held
             self._note("failed", reason=f"{type(error).__name__}: {error}")
         self._hold()
         return False

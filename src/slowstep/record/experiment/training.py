@@ -12,7 +12,8 @@ from slowstep.record.experiment.feeding import Feeder, Feeding
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
-# Of a run's updates so many must be followed by a request for input, for that request to be the boundary (shared with analyses/trainer.py).
+# Of a run's updates so many must be followed by a request for input, for that request to be the boundary (shared with
+# analyses/steps/trainer.py).
 BOUNDARY_SHARE: Final = 0.95
 # After so many updates it is known which of several loaders is waited for: as many batches as a lever of input looks at before it is on.
 ENOUGH_UPDATES: Final = 16
@@ -50,7 +51,7 @@ class Training:
         self._anchor: int | None = None
         self.requests = 0
         self.longest_step_ns: int | None = None
-        self._reads = Reads()
+        self._reads = LoaderReads()
 
     def built(self, loader: Any, place: int) -> None:
         """The script has built a loader at a place."""
@@ -244,7 +245,7 @@ class Training:
         return self._reads.longest
 
 
-class Reads:
+class LoaderReads:
     """Loaders beside the training's, by how they are read: several batches between two updates, or one after each."""
 
     def __init__(self) -> None:

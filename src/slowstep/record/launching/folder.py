@@ -13,7 +13,7 @@ from slowstep.errors import CommandNotStarted
 from slowstep.record.launching.leftovers import remove_leftovers_in
 
 if TYPE_CHECKING:
-    from slowstep.record.system.place import Place
+    from slowstep.record.system.place import LauncherRank
 
 DEFAULT_PARENT: Final = "slowstep_runs"
 LONGEST_STEM: Final = 64
@@ -24,7 +24,7 @@ _TRIES: Final = 5
 _ASIDE: Final = "set-aside"
 
 
-def create_folder(*, parent: str | None, stem: str, now_s: float | None = None, place: Place | None = None) -> str:
+def create_folder(*, parent: str | None, stem: str, now_s: float | None = None, place: LauncherRank | None = None) -> str:
     """Create `<parent>/<YYYYmmdd-HHMMSS>-<stem>` with mode 0700 and return its absolute path; `-2`, `-3` ... when it is taken.
 
     Several launchers of one job create `<parent>/<job>-<stem>/<host>-rank<n>-<pid>`, without a common name of the job
@@ -45,7 +45,7 @@ def create_folder(*, parent: str | None, stem: str, now_s: float | None = None, 
     raise AssertionError("the last try returns or raises")
 
 
-def _created(where: str, *, stem: str, now_s: float | None, place: Place | None) -> str:
+def _created(where: str, *, stem: str, now_s: float | None, place: LauncherRank | None) -> str:
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now_s))
     name = f"{stamp}-{_file_name(stem)}"
     ours = _create_parent(where)

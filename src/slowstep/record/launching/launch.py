@@ -22,17 +22,17 @@ from slowstep.record.launching.plain_run import IDLE_TICK_S, forward, wait_plain
 from slowstep.record.launching.signals import ASK_TO_END, Inbox
 from slowstep.record.launching.status import Status
 from slowstep.record.launching.stopping import StopLimits, Stopper
-from slowstep.record.launching.watch import Watch
-from slowstep.record.launching.witness import Seen, Witness
+from slowstep.record.launching.watch import MonitorWatch
+from slowstep.record.launching.witness import SeenProcess, Witness
 from slowstep.record.system import processes
-from slowstep.record.system.place import Place
+from slowstep.record.system.place import LauncherRank
 from slowstep.record.writing import format as contract
 from slowstep.record.writing.control import ControlPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from slowstep.record.experiment.lever import Spec
+    from slowstep.record.experiment.lever import LeverSpec
     from slowstep.record.launching.command import Command
 
 _TICK_S: Final = 0.1
@@ -55,8 +55,8 @@ class RunOptions:
     status: bool = False
     title: bool = True
     capture: tuple[int, int] | None = None
-    place: Place | None = None
-    levers: tuple[Spec, ...] = ()
+    place: LauncherRank | None = None
+    levers: tuple[LeverSpec, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,13 +70,13 @@ class RunLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class RunOutcome:
     """How a run ended: the command's exit code (128 + n for signal n), the recording, whether its report is out already, who was seen."""
 
     exit_code: int
     folder: Path
     reported: bool
-    seen: tuple[Seen, ...]
+    seen: tuple[SeenProcess, ...]
 
 
 def launch(
@@ -86,7 +86,7 @@ def launch(
     *,
     on_recorded: Callable[[Path], None],
     limits: RunLimits | None = None,
-) -> Outcome:
+) -> RunOutcome:
     """Run a command to its end with recording on.
 
     `on_recorded` is called in a thread when the recording has ended and the command goes on without it. Raises CommandNotStarted
@@ -113,7 +113,7 @@ class _Run:
         self._reporter: threading.Thread | None = None
         self._stopper: Stopper | None = None
         self._witness: Witness | None = None
-        self._watch: Watch | None = None
+        self._watch: MonitorWatch | None = None
         self._status: Status | None = None
         self._received: list[str] = []
         self._exit_code = KILLED
@@ -163,7 +163,7 @@ class _Run:
         self._guarded(lambda: self._close(ended_ns))
         self._journal.close()
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> RunOutcome:
         """How it ended, once a report that is being made is out."""
         if self._reporter is not None:
             try:
@@ -171,7 +171,7 @@ class _Run:
             except KeyboardInterrupt:
                 pass  # the user does not want to wait for it; `slowstep analyze` makes it again
         seen = self._witness.seen if self._witness else ()
-        return Outcome(exit_code=self._exit_code, folder=Path(self._folder), reported=self._reporter is not None, seen=seen)
+        return RunOutcome(exit_code=self._exit_code, folder=Path(self._folder), reported=self._reporter is not None, seen=seen)
 
     def _guarded(self, act: Callable[[], None]) -> None:
         try:
@@ -182,7 +182,7 @@ class _Run:
 
     def _watch_over(self, inbox: Inbox) -> None:
         self._witness = Witness(self._pid, self._command.argv)
-        self._watch = Watch(self._journal, self._pid, self._look)
+        self._watch = MonitorWatch(self._journal, self._pid, self._look)
         if self._options.place is None or self._options.place.speaks:
             self._status = Status(self._page, lines=self._options.status, title=self._options.title)
         while True:

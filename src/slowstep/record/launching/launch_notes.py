@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from slowstep.record.launching.command import Command
     from slowstep.record.launching.journal import Journal
-    from slowstep.record.system.place import Place
+    from slowstep.record.system.place import LauncherRank
 
 
 def note_start(
@@ -26,7 +26,7 @@ def note_start(
     level: int,
     warmup: int | None,
     stop: bool,
-    place: Place | None = None,
+    place: LauncherRank | None = None,
     levers: Sequence[str] = (),
 ) -> None:
     """Write the lines `process` and `run`, before the command is started."""

@@ -24,7 +24,7 @@ from slowstep.record.launching.environment import OwnEnvironment
 from slowstep.record.launching.folder import create_folder, remove_folder
 from slowstep.record.launching.journal import Journal
 from slowstep.record.launching.overdue import is_overdue
-from slowstep.record.launching.watch import Watch
+from slowstep.record.launching.watch import MonitorWatch
 from slowstep.record.recorder import Recorder
 from slowstep.record.system import processes
 from slowstep.record.system.facts import process_line
@@ -71,7 +71,7 @@ class OwnRecording:
         activation.attach(self._recorder)
         recorders[:] = [self._recorder]
         atexit.register(self._at_exit)
-        self._watch = Watch(self._journal, self._pid, self._look)
+        self._watch = MonitorWatch(self._journal, self._pid, self._look)
 
     @property
     def is_on(self) -> bool:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from slowstep.record.launching.command import Command
-    from slowstep.record.launching.signals import Received
+    from slowstep.record.launching.signals import ReceivedSignal
 
 # While nothing is to be decided; what happens wakes the waiting by a signal.
 IDLE_TICK_S: Final = 1.0
@@ -33,7 +33,7 @@ def wait_plainly(pid: int, inbox: Inbox) -> int:
     return child.collect(pid)
 
 
-def forward(received: Received, pid: int) -> None:
+def forward(received: ReceivedSignal, pid: int) -> None:
     """Pass a signal on to the command, unless the sender has reached it already."""
     if received.for_all or received.number not in FORWARDED:
         return

@@ -24,7 +24,7 @@ _POLL_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
+class ReceivedSignal:
     """A signal; `for_all` when it was sent to the whole group, so that the command has it already."""
 
     number: int
@@ -53,21 +53,21 @@ class Inbox:
             signal.signal(signal.SIGCHLD, self._child_before)
         signal.pthread_sigmask(signal.SIG_SETMASK, self.mask_before)
 
-    def receive(self, timeout_s: float) -> Received | None:
+    def receive(self, timeout_s: float) -> ReceivedSignal | None:
         """The next signal, waiting at most that long."""
         taken = self._take(timeout_s)
         if taken is None or taken.for_all or taken.number not in FORWARDED:
             return taken
-        return Received(number=taken.number, for_all=self._probe.has_also(taken.number))
+        return ReceivedSignal(number=taken.number, for_all=self._probe.has_also(taken.number))
 
-    def _take(self, timeout_s: float) -> Received | None:
+    def _take(self, timeout_s: float) -> ReceivedSignal | None:
         if hasattr(signal, "sigtimedwait"):
             info = signal.sigtimedwait(self._waited, timeout_s)
             # A terminal's signal comes from the kernel, and goes to the whole group.
-            return None if info is None else Received(number=info.si_signo, for_all=info.si_code > 0)
+            return None if info is None else ReceivedSignal(number=info.si_signo, for_all=info.si_code > 0)
         return self._poll(timeout_s)
 
-    def _poll(self, timeout_s: float) -> Received | None:
+    def _poll(self, timeout_s: float) -> ReceivedSignal | None:
         # macOS tells neither time nor sender: a signal that keys can send is taken for the terminal's when there is one.
         deadline = time.monotonic() + timeout_s
         while not (pending := signal.sigpending() & self._waited):
@@ -75,4 +75,4 @@ class Inbox:
                 return None
             time.sleep(_POLL_S)
         number = signal.sigwait(pending)
-        return Received(number=number, for_all=number == signal.SIGCHLD or (number in _FROM_TERMINAL and os.isatty(0)))
+        return ReceivedSignal(number=number, for_all=number == signal.SIGCHLD or (number in _FROM_TERMINAL and os.isatty(0)))

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from slowstep.errors import SlowstepError
-from slowstep.record.monitors import Absent, Monitor, Place, Reader, Reading
+from slowstep.record.monitors import Absent, Monitor, MonitoredCommand, Reader, Reading
 from slowstep.registry import discover
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class _Slot:
         self.due_s = 0.0
 
 
-class Watch:
+class MonitorWatch:
     """Reads each monitor up to ten times a second until stopped; one that fails is left out, and a health note says so.
 
     `also` is called after every round, in the thread.
@@ -51,7 +51,7 @@ class Watch:
         self._journal = journal
         self._also = also
         self._began_s = time.monotonic()
-        self._place = Place(root)
+        self._place = MonitoredCommand(root)
         self._slots = _open_all(journal, self._place)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="slowstep-monitors", daemon=True)
@@ -119,7 +119,7 @@ class Watch:
         return readings
 
 
-def _open_all(journal: Journal, place: Place) -> list[_Slot]:
+def _open_all(journal: Journal, place: MonitoredCommand) -> list[_Slot]:
     slots: list[_Slot] = []
     try:
         found = discover("slowstep.record.monitors", "MONITOR", Monitor)

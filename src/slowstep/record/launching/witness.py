@@ -21,7 +21,7 @@ _DEAF: Final = re.compile(r"-[a-zA-Z]*[IES]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SeenProcess:
     """A process of the command: its words (redacted), how deep below the command, and why it could not be reached, if it could not."""
 
     pid: int
@@ -37,10 +37,10 @@ class Witness:
         self._root = root
         self._started_s: float | None = None
         self._due_s = 0.0
-        self._seen: dict[int, Seen] = {root: _describe(root, 0, argv)}
+        self._seen: dict[int, SeenProcess] = {root: _describe(root, 0, argv)}
 
     @property
-    def seen(self) -> tuple[Seen, ...]:
+    def seen(self) -> tuple[SeenProcess, ...]:
         """All processes seen so far, in the order in which they appeared."""
         return tuple(self._seen.values())
 
@@ -60,8 +60,8 @@ class Witness:
                 self._seen[pid] = _describe(pid, depth[pid], argv)
 
 
-def _describe(pid: int, depth: int, argv: tuple[str, ...]) -> Seen:
-    return Seen(pid=pid, depth=depth, argv=tuple(redact_command(argv)), unreachable=_why_unreachable(pid, argv))
+def _describe(pid: int, depth: int, argv: tuple[str, ...]) -> SeenProcess:
+    return SeenProcess(pid=pid, depth=depth, argv=tuple(redact_command(argv)), unreachable=_why_unreachable(pid, argv))
 
 
 def _why_unreachable(pid: int, argv: tuple[str, ...]) -> str | None:

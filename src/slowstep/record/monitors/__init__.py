@@ -33,7 +33,7 @@ class Absent(Exception):
         self.usual = usual
 
 
-class Place:
+class MonitoredCommand:
     """Where the user's command runs: its first process and all below, and the folders in which the kernel shows the machine."""
 
     def __init__(self, root: int, *, proc: str = "/proc", sys: str = "/sys") -> None:
@@ -59,11 +59,11 @@ class Monitor:
     """A resource that is read: its name, how to begin, and how often at most."""
 
     name: str
-    open: Callable[[Place], Reader]
+    open: Callable[[MonitoredCommand], Reader]
     every_s: float = SLOW_S
 
 
-class Kept:
+class KernelFile:
     """A file of the kernel that stays open: reading it anew costs a third of opening it."""
 
     __slots__ = ("_bytes", "_handle")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from slowstep.record.monitors import Absent, Monitor, Place, Reader, Reading
+from slowstep.record.monitors import Absent, Monitor, MonitoredCommand, Reader, Reading
 from slowstep.record.writing import format as contract
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _MOST_THREADS: Final = 64
 class AffinityReader(Reader):
     """Cores allowed, per process, said when they change."""
 
-    def __init__(self, place: Place, cores_of: Callable[[int], set[int]]) -> None:
+    def __init__(self, place: MonitoredCommand, cores_of: Callable[[int], set[int]]) -> None:
         self._family, self._proc, self._cores_of = place.family, place.proc, cores_of
         self._said: dict[int, tuple[int, int]] = {}
 
@@ -56,7 +56,7 @@ class AffinityReader(Reader):
         return len(together), len(main)
 
 
-def open_affinity(place: Place) -> Reader:
+def open_affinity(place: MonitoredCommand) -> Reader:
     """Begin reading; raises Absent where the system binds nothing to cores."""
     if not hasattr(os, "sched_getaffinity"):
         raise Absent("this system does not say which cores a process may use")

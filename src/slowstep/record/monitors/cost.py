@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from slowstep.record.monitors import Monitor, Place, Reader, Reading
+from slowstep.record.monitors import Monitor, MonitoredCommand, Reader, Reading
 from slowstep.record.writing import format as contract
 
 
@@ -20,7 +20,7 @@ class CostReader(Reader):
         return [(contract.READING_COST, self._clock(), 0, 0, 0)]
 
 
-def open_cost(place: Place) -> Reader:
+def open_cost(place: MonitoredCommand) -> Reader:
     """Begin reading; possible everywhere."""
     return CostReader(in_training=place.root == os.getpid())
 

@@ -10,7 +10,7 @@ import os
 import time
 from typing import Final
 
-from slowstep.record.monitors import Kept, Monitor, Place, Reader, Reading, opened
+from slowstep.record.monitors import KernelFile, Monitor, MonitoredCommand, Reader, Reading, opened
 from slowstep.record.system.family import Family, Sums
 from slowstep.record.writing import format as contract
 
@@ -21,7 +21,7 @@ _HEAD_BYTES: Final = 256
 class CpuReader(Reader):
     """Cumulative CPU time of a process tree and of the machine, in ns."""
 
-    def __init__(self, family: Family, machine: Kept) -> None:
+    def __init__(self, family: Family, machine: KernelFile) -> None:
         self._family, self._machine = family, machine
         self._tree = Sums(1)
 
@@ -48,9 +48,9 @@ def machine_ticks(head: bytes) -> tuple[int, int, int, int]:
     return user + nice + system + irq + softirq, idle, waiting, stolen
 
 
-def open_cpu(place: Place) -> Reader:
+def open_cpu(place: MonitoredCommand) -> Reader:
     """Begin reading; raises Absent where there is no /proc."""
-    return opened(CpuReader(place.family, Kept(f"{place.proc}/stat", _HEAD_BYTES)), time.monotonic_ns())
+    return opened(CpuReader(place.family, KernelFile(f"{place.proc}/stat", _HEAD_BYTES)), time.monotonic_ns())
 
 
 MONITOR = Monitor(name="cpu", open=open_cpu, every_s=0.1)

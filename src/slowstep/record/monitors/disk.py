@@ -9,7 +9,7 @@ import os
 import time
 from typing import Final
 
-from slowstep.record.monitors import Absent, Kept, Monitor, Place, Reader, Reading, opened
+from slowstep.record.monitors import Absent, KernelFile, Monitor, MonitoredCommand, Reader, Reading, opened
 from slowstep.record.writing import format as contract
 
 # The kernel counts in sectors of this size, whatever the disk's own are (Documentation/admin-guide/iostats.rst).
@@ -21,7 +21,7 @@ _MOST_DISKS: Final = 32
 class DiskReader(Reader):
     """Cumulative bytes and busy time of each disk."""
 
-    def __init__(self, statistics: Kept, names: list[str]) -> None:
+    def __init__(self, statistics: KernelFile, names: list[str]) -> None:
         self._statistics = statistics
         self._index = {name.encode(): index for index, name in enumerate(names)}
         self.facts = [{"kind": "disk", "id": index, "name": name} for index, name in enumerate(names)]
@@ -42,7 +42,7 @@ class DiskReader(Reader):
         self._statistics.close()
 
 
-def open_disk(place: Place) -> Reader:
+def open_disk(place: MonitoredCommand) -> Reader:
     """Begin reading; raises Absent where no disk is shown, as in many containers."""
     try:
         shown = sorted(os.listdir(f"{place.sys}/block"))
@@ -52,7 +52,7 @@ def open_disk(place: Place) -> Reader:
     names = [name for name in shown if os.path.exists(f"{place.sys}/block/{name}/device")][:_MOST_DISKS]
     if not names:
         raise Absent("no disk is shown", usual=True)
-    return opened(DiskReader(Kept(f"{place.proc}/diskstats", 16384, usual=True), names), time.monotonic_ns(), usual=True)
+    return opened(DiskReader(KernelFile(f"{place.proc}/diskstats", 16384, usual=True), names), time.monotonic_ns(), usual=True)
 
 
 MONITOR = Monitor(name="disk", open=open_disk)

@@ -6,7 +6,7 @@ import ctypes
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.device.nvml import Device, Nvml, NvmlMissing
-from slowstep.record.monitors import Absent, Monitor, Place, Reader, Reading
+from slowstep.record.monitors import Absent, Monitor, MonitoredCommand, Reader, Reading
 from slowstep.record.writing import format as contract
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _facts(device: Device) -> dict[str, Any]:
     }
 
 
-def open_gpu(place: Place, load: Callable[[str], Any] = ctypes.CDLL) -> Reader:
+def open_gpu(place: MonitoredCommand, load: Callable[[str], Any] = ctypes.CDLL) -> Reader:
     """Begin reading; raises Absent where there is no NVIDIA driver or device."""
     try:
         library = Nvml(load)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from slowstep.record.monitors import Absent, Kept, Monitor, Place, Reader, Reading, opened
+from slowstep.record.monitors import Absent, KernelFile, Monitor, MonitoredCommand, Reader, Reading, opened
 from slowstep.record.system.cgroups import find_memory_limit
 from slowstep.record.writing import format as contract
 
@@ -12,7 +12,7 @@ from slowstep.record.writing import format as contract
 class GroupMemoryReader(Reader):
     """What the group uses now."""
 
-    def __init__(self, used: Kept, stat: Kept, limit_bytes: int | None) -> None:
+    def __init__(self, used: KernelFile, stat: KernelFile, limit_bytes: int | None) -> None:
         self._used, self._stat = used, stat
         self._limit_bytes = -1 if limit_bytes is None else limit_bytes
 
@@ -32,14 +32,14 @@ def droppable_bytes(stat: bytes) -> int:
     return int(fields.get(b"total_inactive_file", fields.get(b"inactive_file", -1)))
 
 
-def open_group_memory(place: Place) -> Reader:
+def open_group_memory(place: MonitoredCommand) -> Reader:
     """Begin reading; raises Absent where no control group counts memory."""
     found = find_memory_limit(place.root, proc=place.proc, sys=place.sys)
     if found is None:
         raise Absent("no control group counts memory", usual=True)
-    used = Kept(found.used, 64, usual=True)
+    used = KernelFile(found.used, 64, usual=True)
     try:
-        stat = Kept(f"{found.folder}/memory.stat", 8192, usual=True)
+        stat = KernelFile(f"{found.folder}/memory.stat", 8192, usual=True)
     except Absent:
         used.close()
         raise

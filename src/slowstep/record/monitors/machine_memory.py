@@ -6,7 +6,7 @@ import os
 import time
 from typing import Final
 
-from slowstep.record.monitors import Kept, Monitor, Place, Reader, Reading, opened
+from slowstep.record.monitors import KernelFile, Monitor, MonitoredCommand, Reader, Reading, opened
 from slowstep.record.writing import format as contract
 
 _KIB: Final = 1024
@@ -16,7 +16,7 @@ PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 class MachineMemoryReader(Reader):
     """Memory and swap space free now, and bytes swapped so far."""
 
-    def __init__(self, memory: Kept, counters: Kept) -> None:
+    def __init__(self, memory: KernelFile, counters: KernelFile) -> None:
         self._memory, self._counters = memory, counters
 
     def read(self, now_ns: int) -> list[Reading]:
@@ -46,10 +46,10 @@ def number(text: bytes, before: bytes) -> int:
     return int(text[at : at + 32].split(None, 1)[0])
 
 
-def open_machine_memory(place: Place) -> Reader:
+def open_machine_memory(place: MonitoredCommand) -> Reader:
     """Begin reading; raises Absent where there is no /proc."""
-    memory = Kept(f"{place.proc}/meminfo")
-    return opened(MachineMemoryReader(memory, Kept(f"{place.proc}/vmstat", 16384)), time.monotonic_ns())
+    memory = KernelFile(f"{place.proc}/meminfo")
+    return opened(MachineMemoryReader(memory, KernelFile(f"{place.proc}/vmstat", 16384)), time.monotonic_ns())
 
 
 MONITOR = Monitor(name="machine-memory", open=open_machine_memory)

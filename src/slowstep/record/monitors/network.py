@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import time
 
-from slowstep.record.monitors import Kept, Monitor, Place, Reader, Reading, opened
+from slowstep.record.monitors import KernelFile, Monitor, MonitoredCommand, Reader, Reading, opened
 from slowstep.record.writing import format as contract
 
 
 class NetworkReader(Reader):
     """Cumulative bytes of all interfaces together, and of the loopback."""
 
-    def __init__(self, statistics: Kept, hardware: frozenset[bytes]) -> None:
+    def __init__(self, statistics: KernelFile, hardware: frozenset[bytes]) -> None:
         self._statistics, self._hardware = statistics, hardware
 
     def read(self, now_ns: int) -> list[Reading]:
@@ -37,10 +37,10 @@ class NetworkReader(Reader):
         self._statistics.close()
 
 
-def open_network(place: Place) -> Reader:
+def open_network(place: MonitoredCommand) -> Reader:
     """Begin reading; raises Absent where no network is shown."""
     # Of this process's own network: a command seldom has another.
-    statistics = Kept(f"{place.proc}/net/dev", 16384)
+    statistics = KernelFile(f"{place.proc}/net/dev", 16384)
     return opened(NetworkReader(statistics, _hardware(f"{place.sys}/class/net")), time.monotonic_ns())
 
 

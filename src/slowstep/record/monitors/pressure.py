@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from slowstep.record.monitors import Absent, Kept, Monitor, Place, Reader, Reading, opened
+from slowstep.record.monitors import Absent, KernelFile, Monitor, MonitoredCommand, Reader, Reading, opened
 from slowstep.record.writing import format as contract
 
 _US: Final = 1000
@@ -14,7 +14,7 @@ _US: Final = 1000
 class PressureReader(Reader):
     """Cumulative times of standing still, of everybody on the machine, in ns."""
 
-    def __init__(self, files: dict[int, Kept]) -> None:
+    def __init__(self, files: dict[int, KernelFile]) -> None:
         self._files = files
 
     def read(self, now_ns: int) -> list[Reading]:
@@ -35,12 +35,12 @@ def parse_pressure(text: bytes) -> tuple[int, int]:
     return total[b"some"], total.get(b"full", -1)
 
 
-def open_pressure(place: Place) -> Reader:
+def open_pressure(place: MonitoredCommand) -> Reader:
     """Begin reading; raises Absent where the kernel measures no pressure."""
-    files: dict[int, Kept] = {}
+    files: dict[int, KernelFile] = {}
     for index, name in enumerate(contract.PRESSURES):
         try:
-            files[index] = Kept(f"{place.proc}/pressure/{name}", 256)
+            files[index] = KernelFile(f"{place.proc}/pressure/{name}", 256)
         except Absent:
             continue
     if not files:

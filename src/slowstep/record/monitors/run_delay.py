@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from slowstep.record.monitors import Absent, Kept, Monitor, Place, Reader, Reading
+from slowstep.record.monitors import Absent, KernelFile, Monitor, MonitoredCommand, Reader, Reading
 from slowstep.record.system.family import Member
 from slowstep.record.writing import format as contract
 
@@ -20,9 +20,9 @@ _MOST_THREADS: Final = 200
 class RunDelayReader(Reader):
     """Cumulative run-queue delay of the threads of a process tree, in ns."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: MonitoredCommand) -> None:
         self._family, self._proc = place.family, place.proc
-        self._files: dict[int, Kept] = {}
+        self._files: dict[int, KernelFile] = {}
         self._last: dict[int, int] = {}
         self._ended_ns = 0
         self._search_due_ns = 0
@@ -61,7 +61,7 @@ class RunDelayReader(Reader):
 
     def _admit(self, pid: int, thread: int) -> None:
         try:
-            self._files[thread] = Kept(f"{self._proc}/{pid}/task/{thread}/schedstat", 64)
+            self._files[thread] = KernelFile(f"{self._proc}/{pid}/task/{thread}/schedstat", 64)
         except Absent:
             return
 
@@ -75,9 +75,9 @@ def delay_ns(schedstat: bytes) -> int:
     return int(schedstat.split(None, 2)[1])
 
 
-def open_run_delay(place: Place) -> Reader:
+def open_run_delay(place: MonitoredCommand) -> Reader:
     """Begin reading; raises Absent where the kernel does not keep the delay."""
-    Kept(f"{place.proc}/{place.root}/schedstat", 64).close()
+    KernelFile(f"{place.proc}/{place.root}/schedstat", 64).close()
     return RunDelayReader(place)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from slowstep.record.monitors import Absent, Kept, Monitor, Place, Reader, Reading
+from slowstep.record.monitors import Absent, KernelFile, Monitor, MonitoredCommand, Reader, Reading
 from slowstep.record.system.cgroups import find_quota
 from slowstep.record.writing import format as contract
 
@@ -15,9 +15,9 @@ _US: Final = 1000
 class ThrottlingReader(Reader):
     """Cumulative periods and time in which the group stood still because its quota was used up; the quota, when it changes."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: MonitoredCommand) -> None:
         self._place = place
-        self._file: Kept | None = None
+        self._file: KernelFile | None = None
         self._folder: str | None = None
         self._quota_due_ns = 0
         self._said: int | None = None
@@ -51,7 +51,7 @@ class ThrottlingReader(Reader):
             return
         self.close()
         self._folder = folder
-        self._file = None if folder is None else Kept(f"{folder}/cpu.stat", usual=True)
+        self._file = None if folder is None else KernelFile(f"{folder}/cpu.stat", usual=True)
 
 
 def parse_throttling(text: bytes) -> tuple[int, int, int]:
@@ -64,11 +64,11 @@ def parse_throttling(text: bytes) -> tuple[int, int, int]:
         raise ValueError(f"no {missing}") from None
 
 
-def open_throttling(place: Place) -> Reader:
+def open_throttling(place: MonitoredCommand) -> Reader:
     """Begin reading; where no quota is set that is what is said, and nothing else. Raises Absent where throttling is not counted."""
     quota = find_quota(place.root, proc=place.proc, sys=place.sys)
     if quota is not None:
-        file = Kept(f"{quota.folder}/cpu.stat", usual=True)
+        file = KernelFile(f"{quota.folder}/cpu.stat", usual=True)
         try:
             parse_throttling(file.read())
         except (OSError, ValueError) as error:

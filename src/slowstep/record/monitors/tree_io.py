@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-from slowstep.record.monitors import Absent, Kept, Monitor, Place, Reader, Reading
+from slowstep.record.monitors import Absent, KernelFile, Monitor, MonitoredCommand, Reader, Reading
 from slowstep.record.system.family import Sums
 from slowstep.record.writing import format as contract
 
@@ -16,9 +16,9 @@ from slowstep.record.writing import format as contract
 class TreeIoReader(Reader):
     """Cumulative bytes of a process tree."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: MonitoredCommand) -> None:
         self._family, self._proc = place.family, place.proc
-        self._files: dict[int, Kept | None] = {}
+        self._files: dict[int, KernelFile | None] = {}
         self._sums = Sums(3)
 
     def read(self, now_ns: int) -> list[Reading]:
@@ -45,7 +45,7 @@ class TreeIoReader(Reader):
         # None for a process that this user may not look at, from the first time on.
         try:
             if pid not in self._files:
-                self._files[pid] = Kept(f"{self._proc}/{pid}/io", 512)
+                self._files[pid] = KernelFile(f"{self._proc}/{pid}/io", 512)
             file = self._files[pid]
             return None if file is None else parse_io(file.read())
         except (Absent, OSError, ValueError):
@@ -68,7 +68,7 @@ def parse_io(text: bytes) -> tuple[int, int, int]:
         raise ValueError(f"no {missing}") from None
 
 
-def open_tree_io(place: Place) -> Reader:
+def open_tree_io(place: MonitoredCommand) -> Reader:
     """Begin reading; raises Absent where the kernel counts no bytes per process, or this user may not see them."""
     path = f"{place.proc}/{place.root}/io"
     if not os.access(path, os.R_OK):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from slowstep.record.monitors import Absent, Kept, Monitor, Place, Reader, Reading, opened
+from slowstep.record.monitors import Absent, KernelFile, Monitor, MonitoredCommand, Reader, Reading, opened
 from slowstep.record.system.family import PAGE_BYTES, Sums
 from slowstep.record.writing import format as contract
 
@@ -16,9 +16,9 @@ from slowstep.record.writing import format as contract
 class TreeMemoryReader(Reader):
     """Resident memory now, and page faults so far, of a process tree."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: MonitoredCommand) -> None:
         self._family, self._proc = place.family, place.proc
-        self._files: dict[int, Kept] = {}
+        self._files: dict[int, KernelFile] = {}
         self._faults = Sums(2)
 
     def read(self, now_ns: int) -> list[Reading]:
@@ -46,14 +46,14 @@ class TreeMemoryReader(Reader):
         """Resident pages, and those of them that are neither a file's nor shared."""
         try:
             if pid not in self._files:
-                self._files[pid] = Kept(f"{self._proc}/{pid}/statm", 128)
+                self._files[pid] = KernelFile(f"{self._proc}/{pid}/statm", 128)
             _, resident, shared = map(int, self._files[pid].read().split()[:3])
         except (Absent, OSError, ValueError):
             return None
         return (resident, resident - shared) if resident else None
 
 
-def open_tree_memory(place: Place) -> Reader:
+def open_tree_memory(place: MonitoredCommand) -> Reader:
     """Begin reading; raises Absent where processes do not show their memory."""
     return opened(TreeMemoryReader(place), time.monotonic_ns())
 

@@ -17,7 +17,7 @@ from slowstep.record.timing.compiled import compilations
 from slowstep.record.timing.line_counts import LineCounts
 from slowstep.record.timing.line_times import LineTimes
 from slowstep.record.timing.modes import PYTHON_MODES, python_modes
-from slowstep.record.timing.turns import Place, Turns
+from slowstep.record.timing.turns import UpdateTurn, UpdateTurns
 from slowstep.record.writing.format import MODES, UNTIMED_COMPILED, UNTIMED_THREADS
 from slowstep.record.writing.threads import ThreadState
 
@@ -66,7 +66,7 @@ class StepCalls:
     def _clear(self) -> None:
         self._thread = self._look_ns = self._left = self._waits = self._batches = self._delay_ns = 0
         self._compilations: int | None = None
-        self._turns: Turns | None = None
+        self._turns: UpdateTurns | None = None
         self._is_apart = False
         self._withheld: set[str] = set()
 
@@ -78,27 +78,27 @@ class StepCalls:
         self._lines.forget()
         self._clear()
 
-    def updated(self, me: ThreadState, at_ns: int, place: Place = Place.LAST) -> bool:
+    def updated(self, me: ThreadState, at_ns: int, place: UpdateTurn = UpdateTurn.LAST) -> bool:
         """An update has ended: end the body that was timed, and see whether the next gap or body is.
 
         `place` tells where a step ends that is not fed. Returns whether something is timed: then this is to be called at the very next
         update of the same optimizer.
         """
         if me.fed:
-            place = Place.LAST
-        self._is_apart = self._is_apart or place is Place.APART
+            place = UpdateTurn.LAST
+        self._is_apart = self._is_apart or place is UpdateTurn.APART
         if self._is_apart and not me.fed:
             # Updates of each now and then are as many: that ends no step either.
             self.abandon()
             return False
-        if self._thread and not (place is Place.LAST and self._end(me, at_ns)):
+        if self._thread and not (place is UpdateTurn.LAST and self._end(me, at_ns)):
             # It goes on, where it is this thread's, to the last update for this batch.
             return self._thread == me.thread
         if not self._recorder.live[0] or not self._recorder.level:
             return False
         if at_ns >= self._look_ns:
             self._look(at_ns)
-        if place is Place.INSIDE:
+        if place is UpdateTurn.INSIDE:
             return False
         if self._turns is not None and not self._turns.updated(me):
             return self._turns.is_asking
@@ -203,7 +203,7 @@ class StepCalls:
             # Two updates for one batch: gaps hold the second optimizer's work, and bodies end with the last one's.
             self._gap.end(at_ns, keep=False)
             self._body.discard()
-            self._turns = Turns()
+            self._turns = UpdateTurns()
         elif self._gap_lines.running:
             # No forward of a module since: its lines hold the whole step.
             self._gap_lines.end(at_ns, keep=False)

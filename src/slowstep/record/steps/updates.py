@@ -16,7 +16,7 @@ from slowstep.record.system.facts import torch_facts
 from slowstep.record.timing.callers import call_path, training_frame
 from slowstep.record.timing.compiled import has_compiled
 from slowstep.record.timing.inner_loops import loops_around, loops_beside
-from slowstep.record.timing.turns import Place, place_of
+from slowstep.record.timing.turns import UpdateTurn, place_of
 from slowstep.record.writing.format import SKIPPED, UPDATE
 
 if TYPE_CHECKING:
@@ -275,9 +275,9 @@ class Updates:
         if last is state or not last.key:
             state.before = state.behind
 
-    def _place(self, state: Optimizer) -> Place:
+    def _place(self, state: Optimizer) -> UpdateTurn:
         if self._optimizers_called <= 1:
-            return Place.LAST
+            return UpdateTurn.LAST
         # A list: another thread may build an optimizer meanwhile.
         return place_of(state.count, [each.count for each in list(self._optimizers.values())])
 

@@ -25,7 +25,7 @@ _VARIABLES: Final = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class LauncherRank:
     """One launcher of several: `rank` of `size`, on a host. `job` is a name that all of them agree on, None where there is none."""
 
     rank: int
@@ -44,14 +44,14 @@ class Place:
         return f"{self.host}-rank{self.rank}-{os.getpid()}"
 
 
-def find_place(environ: Mapping[str, str]) -> Place | None:
+def find_place(environ: Mapping[str, str]) -> LauncherRank | None:
     """This launcher's place; None where it is the only one."""
     if "SLURM_STEP_NUM_TASKS" not in environ and "SLURM_NTASKS" in environ:
         environ = {**environ, "SLURM_STEP_NUM_TASKS": environ["SLURM_NTASKS"]}
     for rank_name, size_name in _VARIABLES:
         rank, size = environ.get(rank_name, ""), environ.get(size_name, "")
         if rank.isdecimal() and size.isdecimal() and int(size) > 1:
-            return Place(rank=int(rank), size=int(size), host=host_name(environ), job=_job(environ))
+            return LauncherRank(rank=int(rank), size=int(size), host=host_name(environ), job=_job(environ))
     return None
 
 

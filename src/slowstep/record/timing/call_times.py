@@ -1,6 +1,6 @@
 """Exact times of the user's calls, in a few fetches, a few gaps after updates and a few bodies of steps.
 
-Stacks cannot name a function that holds the interpreter's lock: the sampler gets the lock where that function's work is over, at the next
+Stacks cannot name a function that holds the GIL: the sampler gets the lock where that function's work is over, at the next
 call that gives it away (a read, a print). So now and then calls are timed instead, by the C profiler of the standard library: 0.2 us a
 call, in about one in a hundred of such stretches. Built-in functions are timed only where asked for, each call of them costs as much.
 """

@@ -18,7 +18,7 @@ _OPTIMIZERS: Final = "torch/optim/"
 _DEEPEST: Final = 500
 
 
-class Called:
+class CallCounter:
     """Counts calls on one thread. Each must end where it began; those that have not ended are not counted."""
 
     def __init__(self) -> None:

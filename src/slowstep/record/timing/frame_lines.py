@@ -9,7 +9,7 @@ def line_of(frame: FrameType) -> int:
     """The number of a frame's line, from 1 on.
 
     The compiler gives the jump back at the end of a loop no line where several lines lead to it, and a thread that has held the
-    interpreter's lock all through the loop often lets go of it there: that stands for the line before.
+    GIL all through the loop often lets go of it there: that stands for the line before.
     """
     return frame.f_lineno or _line_before(frame.f_code, frame.f_lasti)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from slowstep.record.timing.called import Called
+from slowstep.record.timing.called import CallCounter
 from slowstep.record.timing.tracebacks import PACKAGE
 
 # Functions of the user's with less than this share of a body (without its backward) or gap are not counted.
@@ -84,7 +84,7 @@ class _Counter:
     def __init__(self, codes: set[CodeType], frame: FrameType | None, is_making: Callable[[], bool], most: int) -> None:
         self._codes, self._frame, self._is_making = codes, frame, is_making
         self._found: dict[tuple[CodeType, int], list[int]] = {}
-        self._called = Called()
+        self._called = CallCounter()
         self._left = most
         self._global = self._build()
 

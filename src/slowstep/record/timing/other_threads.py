@@ -58,7 +58,7 @@ def running(threads: Iterable[int]) -> set[int]:
 class CoreUse:
     """Whether a thread of this process uses a core, read from a file that stays open for as long as the thread lives.
 
-    Reading lets go of the interpreter's lock: a thread that waits for it goes on, and is seen to use a core.
+    Reading lets go of the GIL: a thread that waits for it goes on, and is seen to use a core.
     """
 
     __slots__ = ("_handle",)

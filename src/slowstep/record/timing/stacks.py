@@ -15,7 +15,7 @@ from slowstep.record.timing.gradient_names import names_gradients
 from slowstep.record.timing.other_threads import CoreUse, look_at
 from slowstep.record.timing.threads_beside import hands_over
 from slowstep.record.timing.tracebacks import PACKAGE
-from slowstep.record.writing.fastpath import Event
+from slowstep.record.writing.fastpath import WriteRecord
 from slowstep.record.writing.format import BLOCKED, STACK
 
 PERIOD_NS: Final = 50_000_000
@@ -27,7 +27,7 @@ _FIRST_COST_NS: Final = 2_000_000
 _SMOOTHING: Final = 0.1
 # Whoever ends the thread waits for it a fifth of a second.
 _LONGEST_PAUSE_NS: Final = 130_000_000
-# A stack that is taken so much after its time is where the interpreter's lock was free, not where the time went.
+# A stack that is taken so much after its time is where the GIL was free, not where the time went.
 LATE_NS: Final = 25_000_000
 # Whether a thread computes is asked in one round of so many: it takes 40 to 80 us, half of what a stack costs.
 _ROUNDS_PER_LOOK: Final = 4
@@ -125,7 +125,7 @@ class Sampler:
     def __init__(
         self,
         *,
-        event: Event,
+        event: WriteRecord,
         note: Note,
         watched: dict[int, int],
         chores: Callable[[], None],

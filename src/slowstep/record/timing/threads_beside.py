@@ -1,6 +1,6 @@
 """The script's own Python threads beside the one that trains: what processor time each uses.
 
-Threads of one process share the interpreter's lock: while one computes in Python, no other does.
+Threads of one process share the GIL: while one computes in Python, no other does.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from types import CodeType
 from typing import Any, Final
 
-from slowstep.record.writing.fastpath import Event
+from slowstep.record.writing.fastpath import WriteRecord
 from slowstep.record.writing.format import CPU
 from slowstep.record.writing.threads import Schedstat
 
@@ -26,7 +26,7 @@ _OWN: Final = "slowstep-"
 _HANDING_OVER: Final = frozenset(("put", "put_nowait", "notify", "notify_all", "set"))
 
 
-class ThreadsBeside:
+class ThreadWatch:
     """Looks at them now and then, on the sampler's thread.
 
     `watched` maps idents to native ids of the threads whose stacks are taken: busy ones come in, while it has fewer than `most_watched`.
@@ -34,7 +34,13 @@ class ThreadsBeside:
     """
 
     def __init__(
-        self, event: Event, note: Callable[[dict[str, Any]], None], watched: dict[int, int], updaters: Collection[int], *, most_watched: int
+        self,
+        event: WriteRecord,
+        note: Callable[[dict[str, Any]], None],
+        watched: dict[int, int],
+        updaters: Collection[int],
+        *,
+        most_watched: int,
     ) -> None:
         self._event, self._note, self._watched, self._updaters, self._most_watched = event, note, watched, updaters, most_watched
         # By native id: when each was looked at last, and its CPU time then.

@@ -15,7 +15,7 @@ _MOST_BATCHES: Final = 50
 _MOST_LOOKS: Final = 500
 
 
-class Place(Enum):
+class UpdateTurn(Enum):
     """Where an update stands among those of the optimizers of a step."""
 
     INSIDE = "another one follows"
@@ -23,13 +23,13 @@ class Place(Enum):
     APART = "they are not called in turns"
 
 
-def place_of(count: int, counts: Iterable[int]) -> Place:
+def place_of(count: int, counts: Iterable[int]) -> UpdateTurn:
     """The place of an optimizer's update, its `count`th, by how often all were called: once each in a step, in the order of the first."""
     ahead = {count - each for each in counts}
-    return Place.LAST if ahead == {0} else Place.INSIDE if ahead == {0, 1} else Place.APART
+    return UpdateTurn.LAST if ahead == {0} else UpdateTurn.INSIDE if ahead == {0, 1} else UpdateTurn.APART
 
 
-class Turns:
+class UpdateTurns:
     """Learns it at the receipts of batches. Where their number changes, nothing is learnt: a body would not end with its own batch's."""
 
     def __init__(self) -> None:

@@ -39,7 +39,7 @@ NOT_TINY_NS: Final = 2 * TINY_NS
 ASKING: Final[State] = (itertools.repeat(_ASK).__next__, 0, bytearray())
 
 
-class Event(Protocol):
+class WriteRecord(Protocol):
     """Writes one record. `thread` is a native id, 0 for the calling thread."""
 
     def __call__(
@@ -52,7 +52,7 @@ class FastPath(NamedTuple):
     what the calling thread has held back of one that is not over. `bind` gives them a place to write to.
     """
 
-    event: Event
+    event: WriteRecord
     write_ended: Callable[[ThreadState], None]
     release: Callable[[ThreadState], None]
     bind: Callable[[State], None]

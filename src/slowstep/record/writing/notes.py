@@ -10,7 +10,7 @@ from slowstep.record.writing.storage import AppendFile
 LIMIT_BYTES: Final = 64 * 1024 * 1024
 
 
-class Notes:
+class NoteWriter:
     """The `.jsonl` of this process. `text_id` and `count` never write more than once for the same thing."""
 
     def __init__(self, path: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from slowstep.sources._kineto.columns import Columns
-from slowstep.sources._kineto.store import Part
+from slowstep.sources._kineto.store import TablePart
 
 # Column of codes -> the dictionary that they are from.
 CODES: Final = {
@@ -24,7 +24,7 @@ CODES: Final = {
 class Share:
     """One process's share: rows by table, and the values of each dictionary in the order of their codes."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[TablePart, ...]
     values: dict[str, list[Any]]
     thread_names: dict[tuple[Any, Any], str]
     collective_operators: dict[int, tuple[int, int, int]]

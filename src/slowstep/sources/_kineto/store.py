@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TablePart:
     """Rows of a table that another process has read: the files they are in, and of which turns they are, (turn, rows) in their order."""
 
     files: tuple[Path, ...]
@@ -35,7 +35,7 @@ class Grown:
         self.held_bytes = 0
         self.turn = 0
         self._turns: list[tuple[int, int]] = []
-        self._parts: list[tuple[Part, Mapping[str, Array]]] = []
+        self._parts: list[tuple[TablePart, Mapping[str, Array]]] = []
         self._name = name
         self._types = {column: np.dtype(kind) for column, kind in types.items()}
         self._chunks: dict[str, list[tuple[Any, int]]] = {column: [] for column in types}
@@ -61,12 +61,12 @@ class Grown:
         self._files.append(file)
         self.held_bytes = 0
 
-    def part(self, folder: Path) -> Part:
+    def part(self, folder: Path) -> TablePart:
         """All rows, in files in `folder`, for another process."""
         self.spill(folder)
-        return Part(tuple(self._files), tuple(self._turns))
+        return TablePart(tuple(self._files), tuple(self._turns))
 
-    def join(self, part: Part, codes: Mapping[str, Array]) -> None:
+    def join(self, part: TablePart, codes: Mapping[str, Array]) -> None:
         """Take rows of another process; `codes` gives per column of codes what each of that process is called in this one."""
         self._parts.append((part, codes))
         self.rows += sum(rows for _, rows in part.turns)

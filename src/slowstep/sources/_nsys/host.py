@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.sources._gathered import Gathered
+from slowstep.sources._gathered import GatheredTable
 from slowstep.sources._nsys.database import Database
 from slowstep.timeline.trace_tables import HOST_KIND
 
@@ -115,7 +115,7 @@ def overhead(database: Database, process: int | None, strings: pl.DataFrame) -> 
             yield from database.pieces(table, numbers, where=of_process(database, table, process), each=understood)
 
 
-def may_go(kind: pl.Series, hosts: Gathered) -> Iterator[Flags]:
+def may_go(kind: pl.Series, hosts: GatheredTable) -> Iterator[Flags]:
     """Which host events are left out, in this order, where they do not nest; `hosts` holds their column `free`."""
     free = hosts.column("free").fill_null(False)
     yield (free | (kind == "overhead")).to_numpy()

@@ -8,13 +8,13 @@ import polars as pl
 
 from slowstep.health import Health
 from slowstep.sources._filled import timed
-from slowstep.sources._gathered import Gathered, Shelf
+from slowstep.sources._gathered import GatheredTable, Shelf
 from slowstep.sources._nsys import device, host
 from slowstep.sources._nsys.database import Database
 from slowstep.sources._nsys.steps import possible_steps
 
 
-class Rows:
+class NsysRows:
     """What was gathered: host events (`thread` is the export's id, `free` says that a range need not nest), device events (`context` is
     that of their stream), what may be steps; and in `counts` what is doubtful.
     """
@@ -28,7 +28,7 @@ class Rows:
         self._first_ns: list[int] = []
         self._steps: list[pl.DataFrame] = []
 
-    def add(self, table: Gathered, frame: pl.DataFrame) -> None:
+    def add(self, table: GatheredTable, frame: pl.DataFrame) -> None:
         """Append to one of the two tables the rows whose times are sane."""
         frame, bad = timed(frame)
         self.counts["no times"] += bad
@@ -61,9 +61,9 @@ class Rows:
         return pl.concat(self._steps)
 
 
-def gather(database: Database, process: int | None, strings: pl.DataFrame, shelf: Shelf) -> Rows:
+def gather(database: Database, process: int | None, strings: pl.DataFrame, shelf: Shelf) -> NsysRows:
     """All events of a process; of every process where None is given."""
-    rows = Rows(shelf)
+    rows = NsysRows(shelf)
     for frame in device.device_events(database, process, strings, rows.counts):
         rows.add(rows.devices, frame)
     for frame in host.calls(database, process, strings):

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from slowstep.sources._recording.notes import Notes
+from slowstep.sources._recording.notes import NoteLines
 from slowstep.timeline.timeline import Place
 
 # Of all updates: fewer calls of an optimizer beside a training by hand are a calibration or a probe after it. Where there are more, they
@@ -15,12 +15,12 @@ from slowstep.timeline.timeline import Place
 TRAINING_SHARE = 0.05
 
 
-def stand_ins(notes: Notes) -> frozenset[int]:
+def stand_ins(notes: NoteLines) -> frozenset[int]:
     """The optimizers of a process that stand for updates by hand."""
     return frozenset(int(note["id"]) for note in notes.of("optimizer") if note.get("by_hand") is True and isinstance(note.get("id"), int))
 
 
-def users_of_gradients(notes: Notes) -> frozenset[Place]:
+def users_of_gradients(notes: NoteLines) -> frozenset[Place]:
     """The functions in stacks and timed calls that name gradients: file, name and first line."""
     found = {place_of(row) for row in notes.of("frame") if row.get("gradients") is True}
     for note in notes.of("calls"):

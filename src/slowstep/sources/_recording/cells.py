@@ -1,4 +1,4 @@
-"""Code that was typed and not saved: its made-up file names become what the user sees, such as `cell In[3]`."""
+"""Interactive cell code, which is not saved: its made-up file names become what the user sees, such as `cell In[3]`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from slowstep.sources._recording.notes import Notes
+from slowstep.sources._recording.notes import NoteLines
 
 # IPython in a terminal, without a note of the cell's number.
 _TYPED = re.compile(r"<ipython-input-(\d+)-\w+>")
 
 
-def name_cells(parts: list[Notes], launchers: list[Notes]) -> None:
+def name_cells(parts: list[NoteLines], launchers: list[NoteLines]) -> None:
     """Rename the files of cells in all lines that name a file; the numbers are those that IPython itself shows."""
     cells: dict[str, int] = {}
     for launcher in launchers:
@@ -30,7 +30,7 @@ def cell_name(file: str, cells: Mapping[str, int]) -> str:
     return file if number is None else f"cell In[{number}]"
 
 
-def _places(notes: Notes) -> Iterator[tuple[Any, Any]]:
+def _places(notes: NoteLines) -> Iterator[tuple[Any, Any]]:
     for kind in ("frame", "training_frame", "forward_frame"):
         for line in notes.of(kind):
             yield line, "file"

@@ -9,8 +9,8 @@ from typing import Annotated
 import msgspec
 
 from slowstep.record.writing.format import EXPERIMENT_FILE
-from slowstep.sources._recording.notes import Notes
-from slowstep.sources._recording.records import Lost, Written
+from slowstep.sources._recording.notes import NoteLines
+from slowstep.sources._recording.records import Lost, WrittenRecords
 from slowstep.sources._recording.sane import LATEST_NS
 
 # A process that takes up a plan says first which levers are ready. Of what follows, lines that others refer to or that add up are kept.
@@ -24,7 +24,7 @@ class _Said(msgspec.Struct):
     until_ns: Annotated[int, msgspec.Meta(ge=0, le=LATEST_NS)] | None = None
 
 
-def find_cut(folder: Path, launcher: Notes | None) -> int | None:
+def find_cut(folder: Path, launcher: NoteLines | None) -> int | None:
     """When it ends (CLOCK_MONOTONIC, ns): as whoever made the experiment says, else where its first plan was posted; None without one.
 
     `slowstep bench` posts several: in the first the training is held, and its loader is read by somebody else.
@@ -40,7 +40,7 @@ def find_cut(folder: Path, launcher: Notes | None) -> int | None:
     return begin_ns if isinstance(begin_ns, int) else None
 
 
-def written_before(cut_ns: int, written: Written) -> Written:
+def written_before(cut_ns: int, written: WrittenRecords) -> WrittenRecords:
     """The records that ended by then. Those that were not finished are the last ones of a killed process."""
     kept = written.records[written.records["t1"] <= cut_ns]
     # What the process had counted by then is no more than what is kept.

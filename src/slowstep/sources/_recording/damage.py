@@ -12,8 +12,8 @@ from pathlib import Path
 
 from slowstep.health import Health
 from slowstep.record.writing.storage import FLUSH_RECORDS
-from slowstep.sources._recording.notes import Notes
-from slowstep.sources._recording.records import Written
+from slowstep.sources._recording.notes import NoteLines
+from slowstep.sources._recording.records import WrittenRecords
 from slowstep.units import format_count, format_share
 
 # Why a recorder ended, as it says itself (record/recorder.py).
@@ -22,7 +22,7 @@ AGAIN = "record again, or bring back the whole folder"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kept:
+class RecordCounts:
     """How many records of one process were written at least, by its notes, and how many of those its file does not hold.
 
     `is_open_end`: whether there may have been more, since nothing says that the file is as long as it was.
@@ -38,7 +38,7 @@ class Kept:
         return 1 - self.missing / self.written if self.missing else 1.0
 
 
-def kept_of(notes: Notes, written: Written) -> Kept:
+def kept_of(notes: NoteLines, written: WrittenRecords) -> RecordCounts:
     """What one process wrote against what there is of it."""
     said = notes.last("exit" if notes.role == "launcher" else "cost").get("records")
     expected = _by_events(notes, written) if said is None else int(said)
@@ -51,10 +51,10 @@ def kept_of(notes: Notes, written: Written) -> Kept:
         # The end came while a thread had taken the last slot, and not yet filled it.
         missing = 0
     is_open_end = expected is not None and not missing and not is_whole
-    return Kept(written=max(expected or 0, written.slots), missing=missing, is_open_end=is_open_end)
+    return RecordCounts(written=max(expected or 0, written.slots), missing=missing, is_open_end=is_open_end)
 
 
-def _by_events(notes: Notes, written: Written) -> int | None:
+def _by_events(notes: NoteLines, written: WrittenRecords) -> int | None:
     """The same from a recording that counts events only; None where some were only counted, or too few is known."""
     events = notes.last("cost").get("events")
     if events is None or written.counts_only:
@@ -62,7 +62,7 @@ def _by_events(notes: Notes, written: Written) -> int | None:
     return int(events) - sum(int(row.get("count") or 1) for row in notes.of("health") if row.get("name") == "lost_events")
 
 
-def missing_records(all_kept: Sequence[Kept]) -> Iterable[Health]:
+def missing_records(all_kept: Sequence[RecordCounts]) -> Iterable[Health]:
     """What all files together lack, as health."""
     missing, written = (sum(getattr(kept, name) for kept in all_kept) for name in ("missing", "written"))
     if missing:
@@ -72,7 +72,7 @@ def missing_records(all_kept: Sequence[Kept]) -> Iterable[Health]:
         yield Health(name="missing-records", severity="data_loss", count=missing, remedy=remedy)
 
 
-def missing_notes(folder: Path, launchers: Sequence[Notes]) -> Iterable[Health]:
+def missing_notes(folder: Path, launchers: Sequence[NoteLines]) -> Iterable[Health]:
     """Files of records whose notes are gone: nothing says what they are of, or what was run."""
     if not launchers and not (folder / "launcher.rec").exists():
         remedy = f"the recording is damaged: launcher.jsonl and launcher.rec are gone; what was run, and what else ran, is unknown; {AGAIN}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from slowstep.sources._recording.by_hand import place_of, stand_ins, users_of_gradients
-from slowstep.sources._recording.damage import Kept
+from slowstep.sources._recording.damage import RecordCounts
 from slowstep.sources._recording.fit import Note
-from slowstep.sources._recording.notes import Notes
-from slowstep.sources._recording.records import Written
+from slowstep.sources._recording.notes import NoteLines
+from slowstep.sources._recording.records import WrittenRecords
 from slowstep.timeline.timeline import Frame, Loops, ProcessFacts, RunFacts, Session
 
 
-def process_facts(notes: Notes, written: Written | None = None, kept: Kept | None = None) -> ProcessFacts:
+def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept: RecordCounts | None = None) -> ProcessFacts:
     """What the notes of one process say of it, and how many events it has written. Of a part that is `kept`, what that part cost."""
     process, facts, cost = notes.process, notes.last("facts"), notes.last("cost")
     share = 1.0 if kept is None else kept.share
@@ -61,7 +61,7 @@ def process_facts(notes: Notes, written: Written | None = None, kept: Kept | Non
     )
 
 
-def _left_ns(notes: Notes) -> int | None:
+def _left_ns(notes: NoteLines) -> int | None:
     end = notes.last("end")
     return end.get("ended_ns") if end.get("reason") == "exit" else None
 
@@ -71,13 +71,13 @@ def _sampling(note: Note) -> tuple[int, int] | None:
     return None if at_ns is None or cpu_ns is None else (at_ns, max(cpu_ns - (note.get("once_cpu_ns") or 0), 0))
 
 
-def _events(counted: int | None, written: Written | None, kept_share: float) -> int | None:
+def _events(counted: int | None, written: WrittenRecords | None, kept_share: float) -> int | None:
     if counted is None or written is None:
         return counted
     return max(int(counted * kept_share) + written.uncounted, len(written.records))
 
 
-def _membership(notes: Notes) -> dict[str, int | None]:
+def _membership(notes: NoteLines) -> dict[str, int | None]:
     """Rank and size of the job: as the process group says, else as the environment of a launcher of ranks does; None outside of one."""
     said = notes.last("rank") or notes.last("facts")
     variables = notes.process.get("env")
@@ -109,12 +109,12 @@ def _loops(note: Note) -> Loops:
     return {(file, function, first): spans for file, function, first, spans in note["functions"]}
 
 
-def run_facts(folder: str, launchers: list[Notes], cut_ns: int | None = None) -> RunFacts:
+def run_facts(folder: str, launchers: list[NoteLines], cut_ns: int | None = None) -> RunFacts:
     """What the launcher said of the run; a folder without its notes gets its own name and nothing else.
 
     A recording that was cut for an experiment ends there, and what became of the command then is the experiment's.
     """
-    notes = launchers[0] if launchers else Notes(lines={}, texts={}, places={}, health=())
+    notes = launchers[0] if launchers else NoteLines(lines={}, texts={}, places={}, health=())
     run = notes.last("run")
     ending: Note = notes.last("exit") if cut_ns is None else {"ended_ns": cut_ns}
     command = run.get("command")
@@ -139,7 +139,7 @@ def run_facts(folder: str, launchers: list[Notes], cut_ns: int | None = None) ->
     )
 
 
-def _session(launcher: Notes) -> Session | None:
+def _session(launcher: NoteLines) -> Session | None:
     run = launcher.last("run")
     if None in (run.get("started_in"), run.get("recorded_from_ns"), run.get("thread")):
         return None

@@ -6,11 +6,11 @@ from typing import Any
 
 import polars as pl
 
-from slowstep.sources._recording.notes import Notes
+from slowstep.sources._recording.notes import NoteLines
 from slowstep.timeline.schema import TABLE
 
 
-def line_tables(process: int, notes: Notes) -> dict[str, pl.DataFrame]:
+def line_tables(process: int, notes: NoteLines) -> dict[str, pl.DataFrame]:
     """All of them, by name; `process` is the index of the process in `processes`."""
     return {
         "iterators": _iterators(process, notes),
@@ -26,7 +26,7 @@ def line_tables(process: int, notes: Notes) -> dict[str, pl.DataFrame]:
     }
 
 
-def _iterators(process: int, notes: Notes) -> pl.DataFrame:
+def _iterators(process: int, notes: NoteLines) -> pl.DataFrame:
     rows = notes.of("iterator")
     columns = {name: [row.get(key) for row in rows] for name, key in _ITERATOR_KEYS.items()}
     columns["workers"] = [row.get("workers") or [] for row in rows]
@@ -53,7 +53,7 @@ _ITERATOR_KEYS = {
 }
 
 
-def _frames(process: int, notes: Notes) -> pl.DataFrame:
+def _frames(process: int, notes: NoteLines) -> pl.DataFrame:
     frames = {row["id"]: row for row in notes.of("frame")}
     rows = [
         (process, stack["id"], depth, frame["file"], frame["function"], frame["first_line"], frame["line"])
@@ -63,7 +63,7 @@ def _frames(process: int, notes: Notes) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=TABLE["frames"].schema, orient="row")
 
 
-def _calls(process: int, notes: Notes) -> pl.DataFrame:
+def _calls(process: int, notes: NoteLines) -> pl.DataFrame:
     rows = [
         (
             process,
@@ -85,7 +85,7 @@ def _calls(process: int, notes: Notes) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=TABLE["calls"].schema, orient="row")
 
 
-def _call_edges(process: int, notes: Notes) -> pl.DataFrame:
+def _call_edges(process: int, notes: NoteLines) -> pl.DataFrame:
     rows = [
         (process, note["of"], number, callee, total_ns)
         for note in notes.timed_calls()
@@ -95,12 +95,12 @@ def _call_edges(process: int, notes: Notes) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=TABLE["call_edges"].schema, orient="row")
 
 
-def _timed_stretches(process: int, notes: Notes) -> pl.DataFrame:
+def _timed_stretches(process: int, notes: NoteLines) -> pl.DataFrame:
     rows = [(process, note["of"], began_ns) for note in notes.timed_calls() for began_ns in note.get("began_ns", ())]
     return pl.DataFrame(rows, schema=TABLE["timed_stretches"].schema, orient="row")
 
 
-def _builtins(process: int, notes: Notes) -> pl.DataFrame:
+def _builtins(process: int, notes: NoteLines) -> pl.DataFrame:
     note = notes.last("builtins")
     rows = [
         (process, number, *(row[key] for key in _BUILTIN_KEYS), *_caller(row), note["samples"], note["wall_ns"])
@@ -118,7 +118,7 @@ def _caller(row: dict[str, Any]) -> tuple[str | None, str | None, int | None]:
     return (None, None, None) if first is None else (first[1], first[0], first[2])
 
 
-def _batch_forms(process: int, notes: Notes) -> pl.DataFrame:
+def _batch_forms(process: int, notes: NoteLines) -> pl.DataFrame:
     rows = [
         (
             process,
@@ -133,7 +133,7 @@ def _batch_forms(process: int, notes: Notes) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=TABLE["batch_forms"].schema, orient="row")
 
 
-def _lines(process: int, notes: Notes) -> pl.DataFrame:
+def _lines(process: int, notes: NoteLines) -> pl.DataFrame:
     keys = ("file", "function", "first_line", "line", "count", "ns")
     rows = [
         (process, _kind(note), *(line[key] for key in keys), note.get("counting_ns"))
@@ -143,7 +143,7 @@ def _lines(process: int, notes: Notes) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=TABLE["lines"].schema, orient="row")
 
 
-def _called(process: int, notes: Notes) -> pl.DataFrame:
+def _called(process: int, notes: NoteLines) -> pl.DataFrame:
     keys = tuple(TABLE["called"].schema)[2:]
     rows = [(process, _kind(note), *(entry[key] for key in keys)) for note in notes.of("lines") for entry in note.get("functions", ())]
     return pl.DataFrame(rows, schema=TABLE["called"].schema, orient="row")
@@ -153,7 +153,7 @@ def _kind(note: dict[str, Any]) -> str:
     return str(note.get("of", "body"))
 
 
-def _threads(process: int, notes: Notes) -> pl.DataFrame:
+def _threads(process: int, notes: NoteLines) -> pl.DataFrame:
     names = {note["id"]: note["name"] for note in notes.of("thread")}
     rows = [(process, number, name) for number, name in names.items()]
     return pl.DataFrame(rows, schema=TABLE["threads"].schema, orient="row")

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.record.writing import format as fmt
-from slowstep.sources._recording.notes import Notes
+from slowstep.sources._recording.notes import NoteLines
 from slowstep.sources._recording.records import Records
 from slowstep.timeline.schema import TABLE
 
@@ -39,7 +39,7 @@ _OF_DEVICE: Mapping[int, Mapping[str, str]] = {
 }
 
 
-def machine_tables(notes: Notes, records: Records) -> dict[str, pl.DataFrame]:
+def machine_tables(notes: NoteLines, records: Records) -> dict[str, pl.DataFrame]:
     """All tables of the machine; empty ones for what was not read, and for recordings older than the readings."""
 
     def of(kind: int) -> Records:
@@ -80,7 +80,7 @@ def _quotas(records: Records) -> pl.DataFrame:
     return _table("quotas", records, {}, cores=_field(records, "a?") / 1000)
 
 
-def _disks(notes: Notes, records: Records) -> pl.DataFrame:
+def _disks(notes: NoteLines, records: Records) -> pl.DataFrame:
     named = {line["id"]: line["name"] for line in notes.of("disk")}
     names = pl.Series([named.get(index) for index in records["thread"].tolist()], dtype=pl.String)
     return _table("disks", records, {"read_bytes": "a", "written_bytes": "b", "busy_ns": "c"}, disk=names)
@@ -91,7 +91,7 @@ def _network(records: Records) -> pl.DataFrame:
     return _table("network", records, {"received_bytes": "a", "sent_bytes": "b"}, loopback=loopback)
 
 
-def _devices(notes: Notes) -> pl.DataFrame:
+def _devices(notes: NoteLines) -> pl.DataFrame:
     schema = TABLE["devices"].schema
     rows = {line["id"]: {column: line.get(column) for column in schema} | {"device": line["id"]} for line in notes.of("gpu")}
     return pl.DataFrame(list(rows.values()), schema=schema)

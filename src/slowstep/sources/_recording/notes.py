@@ -17,7 +17,7 @@ _DISK_FULL = ("disk_full", "launcher-records-lost")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Notes:
+class NoteLines:
     """All lines of one file, by kind."""
 
     lines: dict[str, list[Note]]
@@ -63,7 +63,7 @@ class Notes:
         return bool(self.of("end") or self.of("exit"))
 
 
-def read_notes(path: Path, *, until: tuple[str, ...] = (), kept: tuple[str, ...] = ()) -> Notes:
+def read_notes(path: Path, *, until: tuple[str, ...] = (), kept: tuple[str, ...] = ()) -> NoteLines:
     """Read a .jsonl file; lines that are torn or malformed are counted, not raised. Raises OSError where it cannot be read.
 
     From the first line of a kind in `until` on, only lines of the kinds that are `kept` are read.
@@ -88,7 +88,7 @@ def read_notes(path: Path, *, until: tuple[str, ...] = (), kept: tuple[str, ...]
     health += [_hook_off(row) for row in lines.get("hook", []) if row.get("state") == "off"]
     texts = {int(row["id"]): str(row["text"]) for row in lines.get("text", [])}
     places = {int(row["text"]): (str(row["file"]), int(row["line"])) for row in lines.get("place", [])}
-    return Notes(lines=lines, texts=texts, places=places, health=tuple(health))
+    return NoteLines(lines=lines, texts=texts, places=places, health=tuple(health))
 
 
 def _bad_lines(bad: int, *, is_torn: bool, is_full: bool) -> Iterator[Health]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from slowstep.record.writing import format as fmt
 from slowstep.sources._recording.lines import line_tables
-from slowstep.sources._recording.notes import Notes
+from slowstep.sources._recording.notes import NoteLines
 from slowstep.sources._recording.records import DTYPE, Records, flag, frame, known, mark, span
 from slowstep.stages import STAGES
 from slowstep.timeline.schema import TABLE
@@ -19,7 +19,7 @@ from slowstep.timeline.schema import TABLE
 Kinds = Callable[[int], Records]
 
 
-def process_tables(process: int, notes: Notes, records: Records) -> dict[str, pl.DataFrame]:
+def process_tables(process: int, notes: NoteLines, records: Records) -> dict[str, pl.DataFrame]:
     """All of them, by name; `process` is the index of the process in `processes`."""
     by_kind = {kind: records[records["kind"] == kind] for kind in np.unique(records["kind"]).tolist()}
 
@@ -98,7 +98,7 @@ def _fetches(process: int, of: Kinds) -> pl.DataFrame:
     )
 
 
-def _collections(process: int, notes: Notes, r: Records) -> pl.DataFrame:
+def _collections(process: int, notes: NoteLines, r: Records) -> pl.DataFrame:
     return frame(
         "collections",
         **span(process, r),
@@ -133,7 +133,7 @@ def _null(joined: tuple[Records, NDArray[np.bool_]], field: str, unknown: int | 
     return series.set(absent, None)
 
 
-def _spans(process: int, notes: Notes, of: Kinds) -> pl.DataFrame:
+def _spans(process: int, notes: NoteLines, of: Kinds) -> pl.DataFrame:
     return pl.concat(
         (
             _span_rows(process, of(fmt.BACKWARD), kind="backward"),
@@ -157,7 +157,7 @@ def _forwards(process: int, r: Records) -> pl.DataFrame:
     return _span_rows(process, r, kind="forward", samples=known(r["a"]), module=known(r["b"]), bytes=known(r["c"]), **modes)
 
 
-def _saves(process: int, notes: Notes, r: Records) -> pl.DataFrame:
+def _saves(process: int, notes: NoteLines, r: Records) -> pl.DataFrame:
     called_from = [notes.texts.get(i) if known else None for i, known in zip(r["c"].tolist(), r["extra"].tolist(), strict=True)]
     places = [place.rpartition(":") if place else None for place in called_from]
     return _span_rows(
@@ -171,7 +171,7 @@ def _saves(process: int, notes: Notes, r: Records) -> pl.DataFrame:
     )
 
 
-def _named_spans(process: int, notes: Notes, r: Records) -> pl.DataFrame:
+def _named_spans(process: int, notes: NoteLines, r: Records) -> pl.DataFrame:
     texts = r["a"].tolist()
     places = [notes.places.get(i) for i in texts]
     return _span_rows(

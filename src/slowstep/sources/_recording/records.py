@@ -49,7 +49,7 @@ class Lost:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Written:
+class WrittenRecords:
     """What a file holds: its finished records, in the order in which each thread sent them, and how many events they are more than what
     its writer has counted, who counts a whole step as one.
 
@@ -65,10 +65,10 @@ class Written:
     counts_only: bool = False
 
 
-def read_records(path: Path, *, latest_ns: int = LATEST_NS) -> Written:
+def read_records(path: Path, *, latest_ns: int = LATEST_NS) -> WrittenRecords:
     """The finished records of a file, and what of it cannot be used: what ends later than `latest_ns` is none of the recorder's."""
     if not path.exists():
-        return Written(records=np.zeros(0, DTYPE), uncounted=0, lost=Lost(torn=0, malformed=0))
+        return WrittenRecords(records=np.zeros(0, DTYPE), uncounted=0, lost=Lost(torn=0, malformed=0))
     raw = np.fromfile(path, dtype=np.uint8)
     records = raw[: len(raw) // fmt.RECORD_BYTES * fmt.RECORD_BYTES].view(DTYPE)
     finished = records["kind"] != 0
@@ -80,7 +80,7 @@ def read_records(path: Path, *, latest_ns: int = LATEST_NS) -> Written:
     usable = records[finished & sane]
     parts = taken_apart(usable)
     lost = Lost(torn=torn, malformed=int((finished & ~sane).sum()))
-    return Written(
+    return WrittenRecords(
         records=parts,
         uncounted=len(parts) - len(usable),
         lost=lost,

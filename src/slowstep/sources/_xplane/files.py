@@ -20,7 +20,7 @@ _FIRST_PLANE: Final = re.compile(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class XplaneFiles:
     """The file to read, the files of other hosts of the same run, and how many older runs lie beside it."""
 
     file: Path
@@ -35,16 +35,16 @@ def is_xplane(head: bytes, path: Path) -> bool:
     return path.name.endswith(ENDING) or _FIRST_PLANE.match(head) is not None
 
 
-def find(path: Path) -> Found | None:
+def find(path: Path) -> XplaneFiles | None:
     """What is to be read of a path; None where a folder holds no XPlane file."""
     if not path.is_dir():
-        return Found(file=path, other_hosts=(), other_runs=0)
+        return XplaneFiles(file=path, other_hosts=(), other_runs=0)
     runs = _runs(path)
     if not runs:
         return None
     newest = max(runs, key=lambda folder: (bool(_TIME.search(folder.name)), folder.name, folder.stat().st_mtime_ns))
     first, *others = sorted(runs[newest])
-    return Found(file=first, other_hosts=tuple(others), other_runs=len(runs) - 1)
+    return XplaneFiles(file=first, other_hosts=tuple(others), other_runs=len(runs) - 1)
 
 
 def _runs(path: Path) -> dict[Path, list[Path]]:

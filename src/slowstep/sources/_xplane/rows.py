@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 
 from slowstep.sources._filled import timed
-from slowstep.sources._gathered import Gathered, Shelf
+from slowstep.sources._gathered import GatheredTable, Shelf
 
 
-class Rows:
+class XplaneRows:
     """What was read so far, plane by plane. `counts` has what is doubtful."""
 
     def __init__(self, shelf: Shelf) -> None:
@@ -27,7 +27,7 @@ class Rows:
         self.words: set[str] = set()
         self.counts: Counter[str] = Counter()
 
-    def add(self, table: Gathered, frame: pl.DataFrame) -> None:
+    def add(self, table: GatheredTable, frame: pl.DataFrame) -> None:
         """Append to a table the rows whose times are sane."""
         frame, bad = timed(frame, least_ns=0)
         self.counts["no times"] += bad

@@ -11,13 +11,13 @@ import numpy as np
 
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
 from slowstep.document.next_step import NextStep
-from slowstep.experiments.figures import Figure, combined, inverse
-from slowstep.experiments.judging import WORTH
-from slowstep.experiments.loader_speed import Point
-from slowstep.experiments.overlap import Whole
 from slowstep.levers.workers import LEAST_ADDED
+from slowstep.prove.bench.loader_speed import Point
+from slowstep.prove.bench.overlap import Whole
+from slowstep.prove.stats.figures import Figure, combined, inverse
+from slowstep.prove.stats.judging import WORTH
 from slowstep.units import format_count, format_ratio, format_share
-from slowstep.workflow.bench_act import Asked, EndedBy
+from slowstep.workflow.bench_act import BenchRequest, EndedBy
 from slowstep.workflow.next_command.typed import USUAL_BUDGET_S, budget_words, filled_in, place_words, prove, run, to_paste
 
 _HALF: Final = 0.5
@@ -42,7 +42,7 @@ _TOO_SHORT: Final = (
 
 
 def after_bench(
-    asked: Asked,
+    asked: BenchRequest,
     words: Sequence[str],
     *,
     point: Point | None,
@@ -107,18 +107,18 @@ def _step(command: str, why: str) -> NextStep:
     return NextStep(command=command, why=filled_in(command, why))
 
 
-def _prove(asked: Asked, command: str, levers: str | None = None) -> str:
+def _prove(asked: BenchRequest, command: str, levers: str | None = None) -> str:
     """`slowstep prove` with these levers, in the place in which `asked` was asked to run."""
     return prove(command, *(() if levers is None else ("--levers", levers)), *_place(asked))
 
 
-def _bench(asked: Asked, what: str, command: str) -> str:
+def _bench(asked: BenchRequest, what: str, command: str) -> str:
     """`slowstep bench` in the same place, and with the same time."""
     budget = () if asked.budget_s == USUAL_BUDGET_S else budget_words(asked.budget_s)
     return f"{shlex.join(('slowstep', 'bench', what, *budget, *_place(asked)))} {command}"
 
 
-def _place(asked: Asked) -> tuple[str, ...]:
+def _place(asked: BenchRequest) -> tuple[str, ...]:
     return place_words(out=asked.out, allow_writes=asked.allow_writes, sandbox=asked.sandbox)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from slowstep.document.next_step import NextStep
 from slowstep.document.report import ExperimentRow
-from slowstep.experiments.experiment import (
+from slowstep.prove.experiment import (
     CUT_SHORT,
     INTERRUPTED,
     LEVER_ENDED,
@@ -18,11 +18,11 @@ from slowstep.experiments.experiment import (
     SCRIPT_ENDED,
     STOOD_STILL,
 )
-from slowstep.experiments.plan import parse_spec
+from slowstep.prove.lead_in import LeadLimits
+from slowstep.prove.numerics_check import NEEDED
+from slowstep.prove.stats.plan import parse_spec
 from slowstep.units import format_duration
-from slowstep.workflow.lead_in import Limits
 from slowstep.workflow.next_command.typed import USUAL_BUDGET_S, budget_words, filled_in, precision_words, prove, run, to_paste
-from slowstep.workflow.numerics_check import NEEDED
 
 Report = dict[str, Any]
 STUB = "stub="
@@ -168,7 +168,7 @@ def _before(report: Report) -> str | None:
     untried = ended_untried(report)
     if facts["ended_by"] == SCRIPT_ENDED and not facts["exit_code"] and (untried or _needs_more(report)):
         # The longest lead-in may take as long again as the experiment.
-        needed = format_duration((facts["budget_s"] + Limits().most_s) * 1e9)
+        needed = format_duration((facts["budget_s"] + LeadLimits().most_s) * 1e9)
         return f"let the script train longer, {needed} or more (more epochs, more steps): it ended before {_what_was_missing(report)}"
     if not untried and not _needs_more(report):
         return _WAIT if _waits_for_cores(report) else _change_to_make(report)

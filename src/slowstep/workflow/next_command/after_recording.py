@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps import ENOUGH_STEPS, WARMUP_AT_MOST_SHARE
+from slowstep.analyses.steps.steps import ENOUGH_STEPS, WARMUP_AT_MOST_SHARE
 from slowstep.diagnosis.few_steps import ENOUGH_NS, enough_ns, enough_steps
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.ending import ended_by_an_error, first_after_error

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from slowstep.analyses.steps import ENOUGH_STEPS
+from slowstep.analyses.steps.steps import ENOUGH_STEPS
 from slowstep.document.next_step import NextStep
-from slowstep.frameworks._words import Change, Words
+from slowstep.frameworks._words import Remedy, Words
 from slowstep.workflow.next_command.typed import prove
-from slowstep.workflow.place import Place
+from slowstep.workflow.sessions.place import SessionPlace
 
 if TYPE_CHECKING:
     from slowstep.diagnosis.law import Diagnosis
     from slowstep.timeline.timeline import Session
 
 # What to change for a lever with a value.
-_BY_HAND: Final = {"workers": Change.WORKERS, "prefetch": Change.PREFETCH}
+_BY_HAND: Final = {"workers": Remedy.WORKERS, "prefetch": Remedy.PREFETCH}
 _LEVER: Final = re.compile(r"(?P<name>[a-z-]+)=(?P<value>\d+)")
 
 
@@ -34,7 +34,7 @@ def after_session(
         how.append(f"{enough} steps or more")
     elif first is None:
         how.append(f"longer than these {steps:,} steps")
-    if session.kind != Place.words:
+    if session.kind != SessionPlace.words:
         how.append("in one cell or command")
     return NextStep(first=first, command=f"with slowstep.record(): ({', '.join(how)})")
 

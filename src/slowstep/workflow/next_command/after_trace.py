@@ -12,8 +12,8 @@ from slowstep.diagnosis.trace_doubts import TORCH
 from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
 from slowstep.document.next_step import NextStep
 from slowstep.timeline.trace import TraceFacts
-from slowstep.workflow.find import is_recording
 from slowstep.workflow.next_command.typed import analyze
+from slowstep.workflow.traces.find import is_recording
 
 # What a trace leaves open, a recording of the training itself answers, with a trace of a few of its steps.
 RECORD: Final = "slowstep run train.py"

@@ -9,7 +9,7 @@ import pytest
 
 from levered import TRAINING, run_planned, said, steps_of
 from recorded import Server
-from slowstep.record.experiment.block_losses import BlockLosses, Found
+from slowstep.record.experiment.block_losses import BadLoss, BlockLosses
 
 LATE = None
 BATCH, OTHER = 2, 3
@@ -28,7 +28,7 @@ class Losses:
         return lambda: self.found.pop(0)
 
 
-def followed(*steps: tuple[int, tuple[int, ...], bool | None], is_finite: bool = True) -> list[Found | None]:
+def followed(*steps: tuple[int, tuple[int, ...], bool | None], is_finite: bool = True) -> list[BadLoss | None]:
     """Follow steps that are looked at: their block, the arms in question, and whether the loss is finite."""
     loss: Any = Losses(*(finite for *_, finite in steps))
     watch = BlockLosses(loss, is_finite=is_finite)
@@ -39,14 +39,14 @@ def followed(*steps: tuple[int, tuple[int, ...], bool | None], is_finite: bool =
     return found
 
 
-def blamed(arms: tuple[int, ...], block: int, updates: int) -> Found:
-    return Found(what="blamed", arms=arms, block=block, updates=updates)
+def blamed(arms: tuple[int, ...], block: int, updates: int) -> BadLoss:
+    return BadLoss(what="blamed", arms=arms, block=block, updates=updates)
 
 
 def test_what_was_finite_in_a_blocks_first_step_and_is_not_in_its_last_was_spoilt_by_its_lever() -> None:
     found = followed((0, (0, BATCH), True), (0, (BATCH,), False), (1, (BATCH, 1), False))
 
-    assert found == [None, blamed((BATCH,), 0, 2), Found(what="spoilt", arms=(BATCH,), block=0, updates=3)]
+    assert found == [None, blamed((BATCH,), 0, 2), BadLoss(what="spoilt", arms=(BATCH,), block=0, updates=3)]
 
 
 def test_a_training_that_comes_back_goes_on_without_the_lever() -> None:
@@ -61,7 +61,7 @@ def test_of_a_block_that_begins_so_the_lever_before_it_is_in_question_too() -> N
 def test_without_a_lever_it_is_the_trainings_own_and_no_lever_is_blamed_for_it_later() -> None:
     found = followed((0, (0, 1), True), (0, (1,), False), (1, (1, BATCH), False))
 
-    assert found == [None, Found(what="own", arms=(), block=0, updates=2), None]
+    assert found == [None, BadLoss(what="own", arms=(), block=0, updates=2), None]
 
 
 def test_nothing_is_looked_at_where_the_loss_was_not_finite_before() -> None:

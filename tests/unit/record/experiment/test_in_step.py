@@ -11,7 +11,7 @@ import pytest
 from slowstep.record.device.last_loss import LastLoss
 from slowstep.record.experiment import arms as arms_module
 from slowstep.record.experiment import switch as switch_module
-from slowstep.record.experiment.in_step import Place, Ranks, Vote, find_place
+from slowstep.record.experiment.in_step import LocalRank, Ranks, Vote, find_place
 from slowstep.record.experiment.lever import ORDER, Change, Lever, NotApplicable
 from slowstep.record.experiment.switch import ELSEWHERE, ELSEWHERE_GONE, OUT_OF_STEP, InStep
 from slowstep.record.writing import format as contract
@@ -61,7 +61,7 @@ class Rank:
         recorder: Any = SimpleNamespace(note=self.notes.append, event=lambda *fields: self.events.append(fields), health=lambda *_: None)
         recorder.last_loss = LastLoss()
         monkeypatch.setattr(arms_module, "discover", lambda *_: {"lever": Lever(name="lever", prepare=prepare, changes=changes)})
-        place = Place(number, 2, is_whole=True)
+        place = LocalRank(number, 2, is_whole=True)
         facts = {"is_finite": True, "is_whole": True, "is_mine": number == 0} | more
         self._blocks = InStep(recorder, self.training, ALONE, Ranks(page, place, 1), **facts)
         self._change, self._is_over = change, False
@@ -178,7 +178,7 @@ def test_a_job_with_ranks_on_other_machines_has_none(monkeypatch: Any, page: mem
 
 
 def test_votes_of_another_update_block_or_plan_are_none(page: memoryview) -> None:
-    first, second = (Ranks(page, Place(number, 2, is_whole=True), 1) for number in range(2))
+    first, second = (Ranks(page, LocalRank(number, 2, is_whole=True), 1) for number in range(2))
     assert first.all_at(0, -1) is None
 
     first.publish(9, 4, Vote(True, 0))
@@ -188,16 +188,16 @@ def test_votes_of_another_update_block_or_plan_are_none(page: memoryview) -> Non
     assert first.all_at(9, 4) == [Vote(True, 0), Vote(False, 1 << 40)] == second.all_at(9, 4)
     assert (first.are_at(9), first.are_at(8), first.are_at(5)) == (True, False, False)
     assert first.all_at(9, 5) is None
-    assert Ranks(page, Place(0, 2, is_whole=True), 2).all_at(9, 4) is None
+    assert Ranks(page, LocalRank(0, 2, is_whole=True), 2).all_at(9, 4) is None
 
 
 @pytest.mark.parametrize(
     ("size", "environment", "place"),
     [
         (1, {}, None),
-        (2, {}, Place(1, 2, is_whole=True)),
-        (4, {"LOCAL_WORLD_SIZE": "2", "LOCAL_RANK": "0"}, Place(0, 2, is_whole=False)),
-        (1000, {}, Place(0, 1, is_whole=False)),
+        (2, {}, LocalRank(1, 2, is_whole=True)),
+        (4, {"LOCAL_WORLD_SIZE": "2", "LOCAL_RANK": "0"}, LocalRank(0, 2, is_whole=False)),
+        (1000, {}, LocalRank(0, 1, is_whole=False)),
     ],
 )
 def test_a_process_knows_its_place(monkeypatch: Any, size: int, environment: dict[str, str], place: Any) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from slowstep.record.launching import watch
 from slowstep.record.launching.journal import Journal
-from slowstep.record.launching.watch import Watch
-from slowstep.record.monitors import Absent, Monitor, Place, Reader, Reading, cpu
+from slowstep.record.launching.watch import MonitorWatch
+from slowstep.record.monitors import Absent, Monitor, MonitoredCommand, Reader, Reading, cpu
 from slowstep.record.writing import format as contract
 from slowstep.registry import discover
 
@@ -43,7 +43,7 @@ def test_the_time_of_a_child_that_has_ended_is_kept() -> None:
     with subprocess.Popen(["sh", "-c", shell], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None
         assert child.stdout is not None
-        reader = cpu.open_cpu(Place(child.pid))
+        reader = cpu.open_cpu(MonitoredCommand(child.pid))
         assert child.stdout.readline() == b"burnt\n"
 
         _, tree_ns, busy_ns, _, _ = reader.read(time.monotonic_ns())[0]
@@ -59,7 +59,7 @@ def test_readings_never_fall() -> None:
     with subprocess.Popen([sys.executable, "-c", BURN], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None
         assert child.stdout is not None
-        reader = cpu.open_cpu(Place(child.pid))
+        reader = cpu.open_cpu(MonitoredCommand(child.pid))
         child.stdout.readline()
         before = reader.read(time.monotonic_ns())[0]
         child.stdin.close()
@@ -79,7 +79,7 @@ def test_the_heading_of_the_machines_line_is_understood() -> None:
 def test_a_watch_writes_readings_and_clocks(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path))
 
-    Watch(journal, os.getpid()).stop()
+    MonitorWatch(journal, os.getpid()).stop()
 
     kinds = {record[-1] for record in records(tmp_path)}
     assert {contract.READING_CPU, contract.READING_COST} <= kinds
@@ -95,7 +95,7 @@ def test_a_watch_can_be_ended_from_within(tmp_path: Path) -> None:
         made.wait(10)
         beside.stop()
 
-    beside = Watch(journal, os.getpid(), end)
+    beside = MonitorWatch(journal, os.getpid(), end)
     made.set()
     beside._thread.join(10)
 
@@ -111,13 +111,13 @@ class Broken(Reader):
 
 
 def test_a_monitor_that_fails_is_left_out_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(place: Place) -> Reader:
+    def absent(place: MonitoredCommand) -> Reader:
         raise Absent("no such file")
 
-    def usual(place: Place) -> Reader:
+    def usual(place: MonitoredCommand) -> Reader:
         raise Absent("no device", usual=True)
 
-    def fails(place: Place) -> Reader:
+    def fails(place: MonitoredCommand) -> Reader:
         raise ZeroDivisionError("cannot begin")
 
     found = {
@@ -129,7 +129,7 @@ def test_a_monitor_that_fails_is_left_out_and_said(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(watch, "discover", lambda package, attribute, kind: found)
     journal = Journal(str(tmp_path))
 
-    Watch(journal, os.getpid()).stop()
+    MonitorWatch(journal, os.getpid()).stop()
     journal.close()
 
     assert {record[-1] for record in records(tmp_path)} <= {contract.CLOCK}

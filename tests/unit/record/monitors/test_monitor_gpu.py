@@ -13,7 +13,7 @@ import pytest
 
 from fake_machine import FakeMachine
 from slowstep.record.device import nvml
-from slowstep.record.monitors import Absent, Place, Reading, gpu
+from slowstep.record.monitors import Absent, MonitoredCommand, Reading, gpu
 from slowstep.record.writing import format as contract
 
 SOURCE = Path(__file__).parents[3] / "data" / "fake_nvml.c"
@@ -32,7 +32,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> MonitoredCommand:
     machine = FakeMachine(tmp_path)
     machine.process(10)
     return machine.place(10)
@@ -43,13 +43,13 @@ def of(kind: int, readings: list[Reading], device: int = 0) -> list[tuple[int, .
 
 
 def test_the_structures_are_those_of_the_public_header() -> None:
-    assert ctypes.sizeof(nvml.Memory) == 24
+    assert ctypes.sizeof(nvml.NvmlMemory) == 24
     assert ctypes.sizeof(nvml.Utilization) == 8
     assert ctypes.sizeof(nvml.ProcessInfo) == 24
     assert nvml.ProcessInfo.used_bytes.offset == 8
 
 
-def test_all_that_a_device_tells_is_read(driver: Any, place: Place) -> None:
+def test_all_that_a_device_tells_is_read(driver: Any, place: MonitoredCommand) -> None:
     ctypes.c_uint.in_dll(driver, "own_pid").value = 10
     reader = gpu.open_gpu(place, lambda name: driver)
 
@@ -65,7 +65,7 @@ def test_all_that_a_device_tells_is_read(driver: Any, place: Place) -> None:
     assert of(contract.READING_GPU_COPIED, second) == [(-1, 7000, 0)]
 
 
-def test_what_a_device_does_not_tell_is_unknown_and_not_zero(driver: Any, place: Place) -> None:
+def test_what_a_device_does_not_tell_is_unknown_and_not_zero(driver: Any, place: MonitoredCommand) -> None:
     reader = gpu.open_gpu(place, lambda name: driver)
 
     readings = reader.read(1)
@@ -78,7 +78,7 @@ def test_what_a_device_does_not_tell_is_unknown_and_not_zero(driver: Any, place:
     assert reader.facts[1]["memory_bytes"] is None
 
 
-def test_what_never_changes_is_noted_once(driver: Any, place: Place) -> None:
+def test_what_never_changes_is_noted_once(driver: Any, place: MonitoredCommand) -> None:
     reader = gpu.open_gpu(place, lambda name: driver)
     reader.close()
 
@@ -88,7 +88,7 @@ def test_what_never_changes_is_noted_once(driver: Any, place: Place) -> None:
     }  # fmt: skip
 
 
-def test_more_processes_than_there_was_room_for_are_asked_for_again(driver: Any, place: Place) -> None:
+def test_more_processes_than_there_was_room_for_are_asked_for_again(driver: Any, place: MonitoredCommand) -> None:
     tenants = ctypes.c_uint.in_dll(driver, "tenants")
     tenants.value = 100
     reader = gpu.open_gpu(place, lambda name: driver)
@@ -100,7 +100,7 @@ def test_more_processes_than_there_was_room_for_are_asked_for_again(driver: Any,
     assert of(contract.READING_GPU_TENANTS, readings)[0][1] >= 99
 
 
-def test_a_machine_without_a_driver_is_nothing_special(place: Place) -> None:
+def test_a_machine_without_a_driver_is_nothing_special(place: MonitoredCommand) -> None:
     def missing(name: str) -> Any:
         raise OSError(f"{name}: cannot open shared object file")
 
@@ -117,7 +117,7 @@ def test_a_machine_without_a_driver_is_nothing_special(place: Place) -> None:
 @pytest.mark.gpu
 def test_the_driver_of_this_machine_answers() -> None:
     try:
-        reader = gpu.open_gpu(Place(os.getpid()))
+        reader = gpu.open_gpu(MonitoredCommand(os.getpid()))
     except Absent as reason:
         pytest.skip(f"no accelerator here: {reason}")
     readings = reader.read(time.monotonic_ns())

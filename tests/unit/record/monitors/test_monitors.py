@@ -346,11 +346,11 @@ def test_a_group_that_vanishes_in_the_middle_of_the_run_ends_its_monitor(machine
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")
 def test_no_reader_keeps_a_file_open_after_it_was_closed(machine: FakeMachine) -> None:
-    from slowstep.record.monitors import Monitor, Place
+    from slowstep.record.monitors import Monitor, MonitoredCommand
     from slowstep.registry import discover
 
     before = set(os.listdir("/proc/self/fd"))
-    place = Place(os.getpid())
+    place = MonitoredCommand(os.getpid())
     readers = []
     for monitor in discover("slowstep.record.monitors", "MONITOR").values():
         assert isinstance(monitor, Monitor)

@@ -15,7 +15,7 @@ from slowstep.record.steps.step_calls import FIRST, StepCalls
 from slowstep.record.timing import line_counts
 from slowstep.record.timing.call_times import CallTimes, slowdown
 from slowstep.record.timing.line_counts import LineCounts
-from slowstep.record.timing.turns import Place, place_of
+from slowstep.record.timing.turns import UpdateTurn, place_of
 from slowstep.record.writing.format import MODES
 from slowstep.record.writing.threads import PerThread
 
@@ -173,7 +173,7 @@ def two_networks(loop: Loop, batches: int, updates: Callable[[int], int] = lambd
         loop.me.waits += 1
         for _ in range(updates(batch)):
             loop_over_pixels()
-            loop.calls.updated(loop.me, now(), Place.APART)
+            loop.calls.updated(loop.me, now(), UpdateTurn.APART)
         log_results()
     loop.calls.abandon()
 
@@ -206,7 +206,7 @@ def test_where_one_batch_serves_for_all_steps_it_is_not_asked_for_ever() -> None
 
     looked_at = []
     for _ in range(FIRST + 600):
-        looked_at.append(loop.calls.updated(loop.me, now(), Place.APART))
+        looked_at.append(loop.calls.updated(loop.me, now(), UpdateTurn.APART))
     loop.calls.abandon()
 
     assert True in looked_at
@@ -222,7 +222,7 @@ def test_of_two_loaders_that_are_read_together_updates_are_counted_from_the_seco
         loop.receive()
         for _ in range(2):
             loop_over_pixels()
-            loop.calls.updated(loop.me, now(), Place.APART)
+            loop.calls.updated(loop.me, now(), UpdateTurn.APART)
         log_results()
     loop.calls.abandon()
 
@@ -236,7 +236,7 @@ def test_without_a_loader_a_body_ends_with_the_last_of_its_optimizers() -> None:
     for _ in range(FIRST + 20):
         # What is asked for when the first forward begins.
         loop.receive()
-        for place in (Place.INSIDE, Place.LAST):
+        for place in (UpdateTurn.INSIDE, UpdateTurn.LAST):
             loop_over_pixels()
             loop.calls.updated(loop.me, now(), place)
         log_results()
@@ -258,7 +258,7 @@ def test_without_a_loader_nothing_is_timed_of_optimizers_that_take_no_turns() ->
     for _ in range(FIRST + 20):
         loop.receive()
         loop_over_pixels()
-        loop.calls.updated(loop.me, now(), Place.APART)
+        loop.calls.updated(loop.me, now(), UpdateTurn.APART)
         log_results()
 
     assert loop.notes == []
@@ -269,21 +269,21 @@ def test_what_is_timed_ends_where_optimizers_take_no_turns_any_more() -> None:
     loop.me.waits = 0
     for _ in range(FIRST + 30):
         loop.receive()
-        if loop.calls.updated(loop.me, now(), Place.LAST) and sys.getprofile() is None:
+        if loop.calls.updated(loop.me, now(), UpdateTurn.LAST) and sys.getprofile() is None:
             loop.receive()
             if sys.getprofile() is not None:
                 break
 
-    loop.calls.updated(loop.me, now(), Place.INSIDE)
+    loop.calls.updated(loop.me, now(), UpdateTurn.INSIDE)
     timed = sys.getprofile()
-    loop.calls.updated(loop.me, now(), Place.APART)
+    loop.calls.updated(loop.me, now(), UpdateTurn.APART)
     written = len(loop.notes)
 
     assert timed is not None
     assert sys.getprofile() is None
     # Twenty updates of the one and twenty of the other are as many, and yet no step.
     for _ in range(30):
-        assert not loop.calls.updated(loop.me, now(), Place.LAST)
+        assert not loop.calls.updated(loop.me, now(), UpdateTurn.LAST)
         loop.receive()
     assert len(loop.notes) == written
 
@@ -291,15 +291,15 @@ def test_what_is_timed_ends_where_optimizers_take_no_turns_any_more() -> None:
 @pytest.mark.parametrize(
     ("counts", "place"),
     [
-        ((4, 4), Place.LAST),
-        ((4, 3), Place.INSIDE),
-        ((4, 3, 4), Place.INSIDE),
-        ((4, 2), Place.APART),
-        ((4, 5), Place.APART),
-        ((4,), Place.LAST),
+        ((4, 4), UpdateTurn.LAST),
+        ((4, 3), UpdateTurn.INSIDE),
+        ((4, 3, 4), UpdateTurn.INSIDE),
+        ((4, 2), UpdateTurn.APART),
+        ((4, 5), UpdateTurn.APART),
+        ((4,), UpdateTurn.LAST),
     ],
 )
-def test_the_place_of_an_update_is_told_by_how_often_each_optimizer_was_called(counts: tuple[int, ...], place: Place) -> None:
+def test_the_place_of_an_update_is_told_by_how_often_each_optimizer_was_called(counts: tuple[int, ...], place: UpdateTurn) -> None:
     assert place_of(counts[0], counts) is place
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slowstep.record.launching.folder import create_folder, remove_folder
-from slowstep.record.system.place import Place, find_place
+from slowstep.record.system.place import LauncherRank, find_place
 
 SLURM = {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "1", "SLURM_PROCID": "1", "SLURM_NTASKS": "4", "SLURMD_NODENAME": "node5.cluster"}
 TORCHRUN = {"RANK": "1", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none"}
@@ -68,7 +68,7 @@ def test_ranks_of_torchrun_meet_in_a_folder_named_for_its_agent(tmp_path: Path) 
 
 
 def test_without_a_job_the_folder_itself_is_named_by_host_rank_and_process(tmp_path: Path) -> None:
-    place = Place(rank=3, size=4, host="node/../5", job=None)
+    place = LauncherRank(rank=3, size=4, host="node/../5", job=None)
     folder = Path(create_folder(parent=str(tmp_path), stem="train", now_s=0, place=place))
 
     assert folder.parent == tmp_path

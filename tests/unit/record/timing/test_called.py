@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import torch
 
-from slowstep.record.timing.called import Called
+from slowstep.record.timing.called import CallCounter
 
 
 class Watched:
     """A function whose calls are counted, as a training's would be."""
 
     def __init__(self) -> None:
-        self.called = Called()
+        self.called = CallCounter()
 
     def __call__(self) -> None:
         frame = sys._getframe()

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from slowstep.record.timing import threads_beside
-from slowstep.record.timing.threads_beside import ThreadsBeside
+from slowstep.record.timing.threads_beside import ThreadWatch
 from slowstep.record.writing.format import CPU
 
 
@@ -22,7 +22,7 @@ class Taken:
         self.notes: list[dict[str, object]] = []
         self.watched: dict[int, int] = {}
         self.updaters: set[int] = set()
-        self.threads = ThreadsBeside(self._event, self.notes.append, self.watched, self.updaters, most_watched=most_watched)
+        self.threads = ThreadWatch(self._event, self.notes.append, self.watched, self.updaters, most_watched=most_watched)
 
     def _event(self, kind: int, t0: int, t1: int, a: int, b: int, *, thread: int) -> None:
         self.marks.append((kind, t0, a, b, thread))

@@ -26,5 +26,5 @@ def test_a_file_is_known_by_its_old_and_its_new_name_wherever_slowstep_lies(file
 
 def test_files_of_the_script_and_of_slowstep_outside_the_training_are_none_of_these() -> None:
     assert not is_own("/home/me/waits.py")
-    assert not is_own("/opt/slowstep/analyses/calls.py")
+    assert not is_own("/opt/slowstep/analyses/python/calls.py")
     assert all((SOURCES / folder).is_dir() for folder in FOLDERS)

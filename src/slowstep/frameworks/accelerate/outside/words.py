@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from slowstep.frameworks._words import Argument, Change, Words
+from slowstep.frameworks._words import Argument, Remedy, Words
 from slowstep.frameworks.torch.outside.words import WORDS as TORCH
 
 
@@ -22,11 +22,11 @@ WORDS = Words(
     rests_on=TORCH,
     places={"DataLoader": ", before accelerator.prepare()"},
     arguments={
-        Change.COPY_AHEAD: "Accelerator(dataloader_config=DataLoaderConfiguration(non_blocking=True))",
-        Change.ACCUMULATE: _of_accelerator("gradient_accumulation_steps"),
-        Change.COMPILE: _of_accelerator("dynamo_backend", "inductor"),
-        Change.BFLOAT16: _of_accelerator("mixed_precision", "bf16"),
-        Change.FLOAT16: _of_accelerator("mixed_precision", "fp16"),
-        Change.DEVICE: _of_accelerator("cpu", False),
+        Remedy.COPY_AHEAD: "Accelerator(dataloader_config=DataLoaderConfiguration(non_blocking=True))",
+        Remedy.ACCUMULATE: _of_accelerator("gradient_accumulation_steps"),
+        Remedy.COMPILE: _of_accelerator("dynamo_backend", "inductor"),
+        Remedy.BFLOAT16: _of_accelerator("mixed_precision", "bf16"),
+        Remedy.FLOAT16: _of_accelerator("mixed_precision", "fp16"),
+        Remedy.DEVICE: _of_accelerator("cpu", False),
     },
 )

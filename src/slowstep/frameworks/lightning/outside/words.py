@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from slowstep.frameworks._words import Argument, Change, Words
+from slowstep.frameworks._words import Argument, Remedy, Words
 from slowstep.frameworks.torch.outside.words import WORDS as TORCH
 
 
@@ -24,23 +24,23 @@ WORDS = Words(
     marks=re.compile(r"(^|[/\\;])(pytorch_lightning|lightning[/\\]pytorch)[/\\]loops[/\\]|^\[pl\]\[(profile|module)\]"),
     rests_on=TORCH,
     # It waits for no copy from pinned memory.
-    lacks=frozenset({Change.COPY_AHEAD}),
+    lacks=frozenset({Remedy.COPY_AHEAD}),
     places={"DataLoader": " in train_dataloader(), or where it is given to fit()", "torch.optim": " in configure_optimizers()"},
     arguments={
-        Change.KEEP_LOADER: _of_trainer("reload_dataloaders_every_n_epochs", 0),
-        Change.ACCUMULATE: _of_trainer("accumulate_grad_batches"),
-        Change.BFLOAT16: _of_trainer("precision", "bf16-mixed"),
-        Change.FLOAT16: _of_trainer("precision", "16-mixed"),
-        Change.DEVICE: _of_trainer("accelerator", "auto"),
-        Change.VALIDATION_BATCHES: _of_trainer("val_check_interval"),
-        Change.VALIDATION_EPOCHS: _of_trainer("check_val_every_n_epoch"),
-        Change.VALIDATION_LENGTH: _of_trainer("limit_val_batches"),
-        Change.CHECKPOINT_STEPS: _of_checkpoint("every_n_train_steps"),
-        Change.CHECKPOINT_WEIGHTS: _of_checkpoint("save_weights_only", True),
-        Change.CHECKPOINT_ASIDE: "Trainer(plugins=[AsyncCheckpointIO()])",
-        Change.LOGGING_STEPS: _of_trainer("log_every_n_steps"),
-        Change.PROGRESS_BAR: _of_trainer("enable_progress_bar", False),
-        Change.ANOMALY: _of_trainer("detect_anomaly", False),
-        Change.DETERMINISM: _of_trainer("deterministic", False),
+        Remedy.KEEP_LOADER: _of_trainer("reload_dataloaders_every_n_epochs", 0),
+        Remedy.ACCUMULATE: _of_trainer("accumulate_grad_batches"),
+        Remedy.BFLOAT16: _of_trainer("precision", "bf16-mixed"),
+        Remedy.FLOAT16: _of_trainer("precision", "16-mixed"),
+        Remedy.DEVICE: _of_trainer("accelerator", "auto"),
+        Remedy.VALIDATION_BATCHES: _of_trainer("val_check_interval"),
+        Remedy.VALIDATION_EPOCHS: _of_trainer("check_val_every_n_epoch"),
+        Remedy.VALIDATION_LENGTH: _of_trainer("limit_val_batches"),
+        Remedy.CHECKPOINT_STEPS: _of_checkpoint("every_n_train_steps"),
+        Remedy.CHECKPOINT_WEIGHTS: _of_checkpoint("save_weights_only", True),
+        Remedy.CHECKPOINT_ASIDE: "Trainer(plugins=[AsyncCheckpointIO()])",
+        Remedy.LOGGING_STEPS: _of_trainer("log_every_n_steps"),
+        Remedy.PROGRESS_BAR: _of_trainer("enable_progress_bar", False),
+        Remedy.ANOMALY: _of_trainer("detect_anomaly", False),
+        Remedy.DETERMINISM: _of_trainer("deterministic", False),
     },
 )

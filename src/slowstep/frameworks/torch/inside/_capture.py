@@ -36,7 +36,7 @@ _SILENT: Final = "6"
 _PROFILERS: Final = ("torch.profiler", "torch.autograd.profiler", "cProfile", "profile", "line_profiler", "pyinstrument", "viztracer")
 
 
-class Capture:
+class UpdateProfiler:
     """Profiles the updates `first` to `last` (counted from 1, both included), once, in the process of rank 0."""
 
     def __init__(self, recorder: Recorder, first: int, last: int) -> None:

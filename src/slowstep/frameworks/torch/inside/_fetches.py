@@ -75,7 +75,7 @@ class _Io:
     __del__ = close
 
 
-class Fetches:
+class FetchTimer:
     """Times calls that make a batch, and the collating inside them. Used by the training process and by workers alike."""
 
     def __init__(self, recorder: Recorder) -> None:

@@ -14,7 +14,7 @@ from slowstep.record.recorder import now
 from slowstep.record.writing.format import SLOW_SAMPLE
 
 if TYPE_CHECKING:
-    from slowstep.record.writing.fastpath import Event
+    from slowstep.record.writing.fastpath import WriteRecord
     from slowstep.record.writing.threads import ThreadState
 
 # Two looks at the clock take 0.15 us: so much making is set against each timed sample, and it stays under a third of a percent. What has
@@ -79,7 +79,7 @@ def count_made(me: ThreadState, wall_ns: int) -> None:
     me.unspent_ns = min(me.unspent_ns + wall_ns, MOST_UNSPENT_NS)
 
 
-def record_slow(me: ThreadState, event: Event, indices: TimedIndices, batch: int) -> None:
+def record_slow(me: ThreadState, event: WriteRecord, indices: TimedIndices, batch: int) -> None:
     """Record the slow samples of a batch, and follow what a sample usually takes."""
     for index, t0, t1 in indices.slow:
         me.slow_samples += 1

@@ -57,7 +57,7 @@ class Numbering:
             leave(iterator)
 
 
-class Waits:
+class IteratorWaits:
     """The requests of all iterators of one class whose `__next__` is `original`."""
 
     def __init__(self, recorder: Recorder, original: Any, numbering: Numbering) -> None:

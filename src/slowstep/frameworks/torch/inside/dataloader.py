@@ -6,7 +6,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from slowstep.frameworks.torch.inside._waits import Numbering, Waits
+from slowstep.frameworks.torch.inside._waits import IteratorWaits, Numbering
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, all_of, find, replace
 from slowstep.record.recorder import now
@@ -26,7 +26,7 @@ def install(recorder: Recorder) -> Undo:
     return all_of(
         [
             numbering.leave,
-            replace(iterator_class, "__next__", Waits(recorder, next_batch, numbering).build_hook()),
+            replace(iterator_class, "__next__", IteratorWaits(recorder, next_batch, numbering).build_hook()),
             replace(loader_class, "__iter__", _timed_start(recorder, start, numbering)),
         ]
     )

@@ -9,7 +9,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from slowstep.frameworks.torch.inside._fetches import MEASURED_EVERY_NS, Fetches
+from slowstep.frameworks.torch.inside._fetches import MEASURED_EVERY_NS, FetchTimer
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
@@ -26,7 +26,7 @@ def install(recorder: Recorder) -> Undo:
     module = sys.modules.get("torch.utils.data._utils.fetch")
     if module is None:
         raise Unfit("torch.utils.data._utils.fetch is not imported with torch")
-    fetches = Fetches(recorder)
+    fetches = FetchTimer(recorder)
     undos = []
     for name in ("_MapDatasetFetcher", "_IterableDatasetFetcher"):
         fetcher = find(module, name)
@@ -39,7 +39,7 @@ def is_passed_over(me: ThreadState) -> bool:
     return 0 < me.fetch_ns < TINY_NS and me.unmeasured_ns < MEASURED_EVERY_NS
 
 
-def _timed(recorder: Recorder, fetches: Fetches, original: Any) -> Any:
+def _timed(recorder: Recorder, fetches: FetchTimer, original: Any) -> Any:
     """`fetch`, recorded."""
     local, live, record_tiny, timed = recorder.local, recorder.live, fetches.record_tiny, fetches.timed
 

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from slowstep.record.experiment.losses import Losses
+from slowstep.record.experiment.losses import LossSum
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, all_of, find, replace
 from slowstep.record.steps.scaling import when_scaling
@@ -43,7 +43,7 @@ class _Told:
     """Passes on what happens; a fault of ours is counted and costs one loss."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._losses, self._fault = Losses(recorder), recorder.fault
+        self._losses, self._fault = LossSum(recorder), recorder.fault
         self._updates = 0
 
     def updated(self, optimizer: Any, args: Any, kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""Where levers are switched. Installed only in trainings that are thrown away or were asked for with a lever, and outermost, so that a
+"""Where levers are switched. Installed only in sandboxed trainings or were asked for with a lever, and outermost, so that a
 lever's own time is in no wait (hooks are installed in the order of their names: after `torch_dataloader`)."""
 
 from __future__ import annotations

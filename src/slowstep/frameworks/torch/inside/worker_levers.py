@@ -37,7 +37,7 @@ def install(recorder: Recorder) -> Undo:
         try:
             bound = signature.bind(*args, **kwargs)
             # Levers are above the recorder, and are not imported where nobody asked for them.
-            follower = import_module("slowstep.levers._workers").Follower(recorder.folder)
+            follower = import_module("slowstep.levers._calls.worker_ends").Follower(recorder.folder)
             bound.arguments["index_queue"] = FollowingQueue(follower, bound.arguments["index_queue"], recorder.fault)
             args, kwargs = bound.args, bound.kwargs
         except Exception as error:  # the border: counted, and never raised into the training

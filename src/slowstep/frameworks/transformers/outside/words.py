@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from slowstep.frameworks._words import Argument, Change, Words
+from slowstep.frameworks._words import Argument, Remedy, Words
 from slowstep.frameworks.torch.outside.words import WORDS as TORCH
 
 
@@ -18,30 +18,30 @@ WORDS = Words(
     loop=re.compile(r"[/\\]transformers[/\\]trainer\.py$"),
     marks=re.compile(r"(^|[/\\;])transformers[/\\]trainer\.py\b"),
     rests_on=TORCH,
-    lacks=frozenset({Change.ANY_ORDER}),
+    lacks=frozenset({Remedy.ANY_ORDER}),
     arguments={
-        Change.WORKERS: _of_arguments("dataloader_num_workers"),
-        Change.PERSISTENT_WORKERS: _of_arguments("dataloader_persistent_workers"),
-        Change.PREFETCH: _of_arguments("dataloader_prefetch_factor"),
-        Change.PIN_MEMORY: _of_arguments("dataloader_pin_memory"),
-        Change.COPY_AHEAD: _of_arguments("accelerator_config", {"non_blocking": True}),
-        Change.BATCH_SIZE: _of_arguments("per_device_train_batch_size"),
-        Change.ACCUMULATE: _of_arguments("gradient_accumulation_steps"),
-        Change.FUSED_ADAMW: _of_arguments("optim", "adamw_torch_fused"),
-        Change.COMPILE: _of_arguments("torch_compile", True),
-        Change.GRAPHS: _of_arguments("torch_compile_mode", "reduce-overhead"),
-        Change.BFLOAT16: _of_arguments("bf16", True),
-        Change.FLOAT16: _of_arguments("fp16", True),
-        Change.TF32: _of_arguments("tf32", True),
-        Change.DEVICE: _of_arguments("use_cpu", False),
-        Change.VALIDATION_BY_STEPS: _of_arguments("eval_strategy", "steps"),
-        Change.VALIDATION_STEPS: _of_arguments("eval_steps"),
-        Change.VALIDATION_BATCH_SIZE: _of_arguments("per_device_eval_batch_size"),
-        Change.CHECKPOINT_BY_STEPS: _of_arguments("save_strategy", "steps"),
-        Change.CHECKPOINT_STEPS: _of_arguments("save_steps"),
-        Change.CHECKPOINT_WEIGHTS: _of_arguments("save_only_model", True),
-        Change.LOGGING_STEPS: _of_arguments("logging_steps"),
-        Change.PROGRESS_BAR: _of_arguments("disable_tqdm", True),
-        Change.DETERMINISM: _of_arguments("full_determinism", False),
+        Remedy.WORKERS: _of_arguments("dataloader_num_workers"),
+        Remedy.PERSISTENT_WORKERS: _of_arguments("dataloader_persistent_workers"),
+        Remedy.PREFETCH: _of_arguments("dataloader_prefetch_factor"),
+        Remedy.PIN_MEMORY: _of_arguments("dataloader_pin_memory"),
+        Remedy.COPY_AHEAD: _of_arguments("accelerator_config", {"non_blocking": True}),
+        Remedy.BATCH_SIZE: _of_arguments("per_device_train_batch_size"),
+        Remedy.ACCUMULATE: _of_arguments("gradient_accumulation_steps"),
+        Remedy.FUSED_ADAMW: _of_arguments("optim", "adamw_torch_fused"),
+        Remedy.COMPILE: _of_arguments("torch_compile", True),
+        Remedy.GRAPHS: _of_arguments("torch_compile_mode", "reduce-overhead"),
+        Remedy.BFLOAT16: _of_arguments("bf16", True),
+        Remedy.FLOAT16: _of_arguments("fp16", True),
+        Remedy.TF32: _of_arguments("tf32", True),
+        Remedy.DEVICE: _of_arguments("use_cpu", False),
+        Remedy.VALIDATION_BY_STEPS: _of_arguments("eval_strategy", "steps"),
+        Remedy.VALIDATION_STEPS: _of_arguments("eval_steps"),
+        Remedy.VALIDATION_BATCH_SIZE: _of_arguments("per_device_eval_batch_size"),
+        Remedy.CHECKPOINT_BY_STEPS: _of_arguments("save_strategy", "steps"),
+        Remedy.CHECKPOINT_STEPS: _of_arguments("save_steps"),
+        Remedy.CHECKPOINT_WEIGHTS: _of_arguments("save_only_model", True),
+        Remedy.LOGGING_STEPS: _of_arguments("logging_steps"),
+        Remedy.PROGRESS_BAR: _of_arguments("disable_tqdm", True),
+        Remedy.DETERMINISM: _of_arguments("full_determinism", False),
     },
 )

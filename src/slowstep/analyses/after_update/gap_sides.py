@@ -1,0 +1,89 @@
+"""On which side of a gap a stack stands: before the next forward, where a loop that is not fed makes its input, or after the last update.
+
+Lines tell: of one loop, those above the update are before it and those below come after. Between the updates of two optimizers in one
+pass through the loop they do not, and what is before a backward is input only where the forward is known to follow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slowstep.analyses.python.functions import Path
+from slowstep.analyses.python.loop import NOWHERE, are_lines_comparable, is_before, meeting
+from slowstep.analyses.steps.forwards import Forwards
+from slowstep.analyses.steps.trainer import Trainer
+from slowstep.timeline.intervals import Ints
+
+_NEVER = np.iinfo(np.int64).max
+
+
+class GapSide(Enum):
+    """Of a stack in a gap."""
+
+    INPUT = "before the forward"
+    UNSEEN = "before a backward whose forward was not seen"
+    AFTER = "after the update"
+    UNKNOWN = "lines do not tell"
+
+
+@dataclass(frozen=True, slots=True)
+class GapBounds:
+    """The optimizers whose updates a gap lies between, and whether the forward of the next is known to follow."""
+
+    done: int
+    following: int
+    sees_forward: bool
+
+
+def between_updates(trainer: Trainer, forwards: Forwards, start_ns: Ints) -> list[GapBounds]:
+    """What each of some gaps lies between."""
+    updates = trainer.outer_updates
+    number = np.append(updates["optimizer"].to_numpy(), trainer.optimizer)
+    first = np.searchsorted(updates["start_ns"].to_numpy(), start_ns)
+    last = np.searchsorted(updates["end_ns"].to_numpy(), start_ns, side="right") - 1
+    begins: Ints = np.append(updates["start_ns"].to_numpy(), _NEVER)[first]
+    forward = np.append(forwards.bodies_ns, _NEVER)[np.searchsorted(forwards.bodies_ns, start_ns)]
+    sees: NDArray[np.bool_] = forward < begins
+    return [GapBounds(*row) for row in zip(number[last].tolist(), number[first].tolist(), sees.tolist(), strict=True)]
+
+
+def side_of(path: Path, trainer: Trainer, between: GapBounds) -> GapSide:
+    """The side of a stack. What is done for a loop that is fed comes after the update."""
+    if trainer.is_fed or (trainer.by_hand and not trainer.way_to_forward):
+        return GapSide.AFTER
+    tells = trainer.takes_turns and trainer.way_to_forward
+    side = _beside_forward(path, trainer) if tells else _beside_updates(path, trainer, between)
+    return GapSide.UNSEEN if side is GapSide.INPUT and not between.sees_forward and not trainer.by_hand else side
+
+
+def nearest_optimizer(path: Path, trainer: Trainer, between: GapBounds) -> int:
+    """The optimizer of the two, the way to whose update has more in common with a stack; the anchor where they take turns."""
+    if trainer.is_fed or trainer.takes_turns:
+        return trainer.optimizer
+    done, following = (meeting(path, trainer.way_to(optimizer)) for optimizer in (between.done, between.following))
+    return between.done if done >= following else between.following
+
+
+def _beside_forward(path: Path, trainer: Trainer) -> GapSide:
+    if not are_lines_comparable(path, trainer.way_to_forward, trainer.way_to_update, trainer.other_cells):
+        return GapSide.UNKNOWN
+    return GapSide.INPUT if is_before(path, trainer.way_to_forward) else GapSide.AFTER
+
+
+def _beside_updates(path: Path, trainer: Trainer, between: GapBounds) -> GapSide:
+    done, following = trainer.way_to(between.done), trainer.way_to(between.following)
+    if not all(are_lines_comparable(path, way, way, trainer.other_cells) for way in (done, following)):
+        return GapSide.UNKNOWN
+    below, above = meeting(path, done), meeting(path, following)
+    depth = max(below, above)
+    if depth == NOWHERE:
+        return GapSide.UNKNOWN
+    line = path[depth].line
+    is_after = below == depth and line > done[depth].line
+    is_input = above == depth and line < following[depth].line
+    # Both, where the one follows the other without a turn of the loop between.
+    return GapSide.UNKNOWN if is_after == is_input else GapSide.AFTER if is_after else GapSide.INPUT

@@ -1,0 +1,175 @@
+"""Gaps of the training thread: time that no span covers, named by the stacks that were taken in it.
+
+How long a gap lasted is exact; what ran in it is an estimate from stacks. A gap with two stacks or more of its own is divided by them; the
+others share the mix of the stacks that fell into any of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from slowstep.analyses.after_update.gap_sides import GapBounds, GapSide, between_updates, nearest_optimizer, side_of
+from slowstep.analyses.python.functions import (
+    TORCH,
+    TRAINING,
+    Path,
+    Stacks,
+    calls_module,
+    in_module,
+    inside,
+    is_evaluating,
+    is_forward,
+    is_waiting,
+    reports,
+    wraps_update,
+    writes,
+)
+from slowstep.analyses.python.loop import LoopCall, called_framework, called_from_loop, is_below, meeting
+from slowstep.analyses.steps.forwards import Forwards
+from slowstep.analyses.steps.steps import Floats
+from slowstep.analyses.steps.trainer import Trainer
+from slowstep.parts import NOT_ATTRIBUTED, VALIDATION, Part, PartKind
+from slowstep.timeline.intervals import Ints
+
+OWN_STACKS = 2
+# Fewer stacks than this in all gaps name nothing: the share of one among 5 has a 90 % interval of 1 % to 66 % (Clopper-Pearson).
+FEWEST_STACKS = 5
+# What torch does at the end of an update, beyond the hooks that time it, takes some tens of microseconds: in a gap that is longer it is not
+# what takes the time.
+LONGEST_WRAPPER_NS = 200_000
+# What runs in a model just before a backward, with no receipt of input before it (several updates on one batch), is that step's forward.
+FORWARD = Part("compute", PartKind.FORWARD_BY_STACKS)
+BY_HAND = Part("compute", PartKind.UPDATE_BY_HAND)
+
+
+def name_gaps(
+    trainer: Trainer, forwards: Forwards, stacks: Stacks, start_ns: Ints, end_ns: Ints, step: Ints, count: int
+) -> tuple[dict[Part, Floats], dict[Part, int]]:
+    """Divide the gaps per step among named parts. Returns ns per step for each part, and the stacks behind each."""
+    length = np.bincount(step, weights=(end_ns - start_ns).astype(np.float64), minlength=count).astype(np.float64)
+    taken = _beside_wrappers(stacks, inside(stacks, start_ns, end_ns), start_ns, end_ns)
+    if len(taken) < FEWEST_STACKS:
+        return {NOT_ATTRIBUTED: length}, {}
+    gap = np.searchsorted(start_ns, stacks.time_ns[taken], side="right") - 1
+    backward = np.isin(end_ns, trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy())[gap]
+    apart = np.isin(taken, inside(stacks, forwards.apart_start_ns, forwards.apart_end_ns))
+    played = forwards.apart_plays
+    plays = np.isin(taken, inside(stacks, forwards.apart_start_ns[played], forwards.apart_end_ns[played]))
+    between = between_updates(trainer, forwards, start_ns[gap])
+    rows = zip(backward.tolist(), between, apart.tolist(), plays.tolist(), stacks.paths(taken.tolist()), strict=True)
+    parts = [
+        FORWARD if before and in_module(path) else part_of(path, trainer, at, repeated, of_play)
+        for before, at, repeated, of_play, (_, path) in rows
+    ]
+    parts = _as_played(parts)
+    weight = stacks.weight_ns[taken]
+    by_step = step[gap]
+    own = np.bincount(by_step, minlength=count) >= OWN_STACKS
+    pooled = ~own[by_step]
+    named: dict[Part, Floats] = defaultdict(lambda: np.zeros(count))
+    _divide(named, parts, weight, by_step, np.where(own, length, 0), ~pooled)
+    rest = np.where(own, 0, length)
+    total = weight[pooled].sum()
+    if total > 0:
+        shared: dict[Part, float] = defaultdict(float)
+        for i in np.flatnonzero(pooled).tolist():
+            shared[parts[i]] += float(weight[i] / total)
+        for part, share in shared.items():
+            named[part] += rest * share
+    else:
+        named[NOT_ATTRIBUTED] += rest
+    counts: dict[Part, int] = defaultdict(int)
+    for part in parts:
+        counts[part] += 1
+    return dict(named), dict(counts)
+
+
+def _beside_wrappers(stacks: Stacks, taken: Ints, start_ns: Ints, end_ns: Ints) -> Ints:
+    """The stacks without those that long gaps have in the last of an update, beyond its span: there the GIL changes hands
+    before Python code that keeps it. They stand for that code, whichever it is.
+    """
+    wrapping = [number for number, path in stacks.frames.items() if wraps_update(path)]
+    gap = np.searchsorted(start_ns, stacks.time_ns[taken], side="right") - 1
+    is_long = (end_ns - start_ns)[gap] > LONGEST_WRAPPER_NS
+    return np.asarray(taken[~(is_long & np.isin(stacks.stack[taken], wrapping))])
+
+
+def _as_played(parts: list[Part]) -> list[Part]:
+    """What mostly runs in roll-outs is one also where a short gap holds a single call of the agent's model, or none."""
+    stacks = Counter(parts)
+    played = {_plain(part): part for part in stacks if part.kind is PartKind.ROLL_OUT}
+    return [played[part] if part in played and stacks[played[part]] > stacks[part] else part for part in parts]
+
+
+def _plain(part: Part) -> Part:
+    """The function or lines of a part, without what kind of work they are seen to do."""
+    return replace(part, kind=PartKind.LINES if part.name is None else PartKind.FUNCTION)
+
+
+def _divide(named: dict[Part, Floats], parts: list[Part], weight: Floats, step: Ints, length: Floats, mine: NDArray[np.bool_]) -> None:
+    """Divide each step's gap among its own stacks."""
+    total = np.bincount(step[mine], weights=weight[mine], minlength=len(length))
+    for i in np.flatnonzero(mine).tolist():
+        k = step[i]
+        if total[k] > 0:
+            named[parts[i]][k] += length[k] * weight[i] / total[k]
+
+
+def part_of(path: Path, trainer: Trainer, between: GapBounds, apart: bool = False, plays: bool = False) -> Part:
+    """Stage and name of what a stack in a gap between two updates was doing. `apart`: among forwards without gradients, of a roll-out or a
+    validation that leaves the model in its training mode; `plays`: it is known to be a roll-out.
+    """
+    optimizer = nearest_optimizer(path, trainer, between)
+    way = trainer.way_to(optimizer)
+    called = called_from_loop(path, way, trainer.facts.inner_loops.get(optimizer)) if way else None
+    side = side_of(path, trainer, between)
+    if called is None or side is GapSide.UNKNOWN:
+        return NOT_ATTRIBUTED
+    script = trainer.facts.script
+    if side is GapSide.UNSEEN and is_forward(path):
+        return FORWARD
+    if side is GapSide.UNSEEN and not is_waiting(path):
+        return called.part("compute", script, None if called_framework(path, way, TRAINING) else PartKind.BEFORE_BACKWARD)
+    before = side in (GapSide.INPUT, GapSide.UNSEEN)
+    if apart and not plays and (not before or is_evaluating(path)):
+        return VALIDATION
+    if trainer.by_hand and not writes(path) and (part := _by_hand(path, trainer, before or called_framework(path, way), called)):
+        return part
+    if before or plays:
+        kind = PartKind.ROLL_OUT if apart else PartKind.THREAD_WAIT if is_waiting(path) else None
+        # Gradients set to zero above the forward, and a model's part of a roll-out, are no making of input.
+        return called.part("compute" if called_framework(path, way, TRAINING) else "preprocess", script, kind)
+    # The framework's own code called by the loop itself (an average of weights, a scheduler, a read-back) is part of training.
+    is_own = called_framework(path, way) and not reports(path) and (called.is_function or not _calls_below(path, trainer, way))
+    return called.part("store" if writes(path) else "compute" if is_own else "output", script)
+
+
+def _calls_below(path: Path, trainer: Trainer, way: Path) -> bool:
+    """Whether a loop that is fed calls a model once more below its update: for features, a score, a preview. The next batch has yet to be
+    asked for, so that is no step's forward, and is judged as a function of the user's that calls it is. One above the update may be the
+    next step's.
+    """
+    return trainer.is_fed and calls_module(path) and is_below(path, way, trainer.other_cells)
+
+
+def _by_hand(path: Path, trainer: Trainer, is_other: bool, called: LoopCall) -> Part | None:
+    """The part of a stack that stands in an update by hand, or may; else None. `is_other`: before the forward, or a framework's."""
+    if _uses_gradients(path, trainer):
+        return BY_HAND
+    # Without a model's forward nothing tells it from the update.
+    is_unknown = trainer.waits.is_empty() and not trainer.way_to_forward
+    if not is_unknown and (is_other or called.is_function):
+        return None
+    return called.part("compute", trainer.facts.script, PartKind.BESIDE_BACKWARD)
+
+
+def _uses_gradients(path: Path, trainer: Trainer) -> bool:
+    """Whether a stack stands in a function, called by the loop, that names gradients; torch's own set them to zero, or copy them."""
+    below = path[meeting(path, trainer.way_to_update) + 1 :]
+    places = {(frame.file, frame.function, frame.first_line) for frame in below if not TORCH.search(frame.file)}
+    return not places.isdisjoint(trainer.facts.uses_gradients)

@@ -1,0 +1,59 @@
+"""What runs between a step's backward and its update: clipping, as a rule, or metrics of gradients that nobody asked for at every step.
+
+It belongs to `compute`. Whether the training needs it there only its author knows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.after_update.gaps import FEWEST_STACKS
+from slowstep.analyses.python.functions import Stacks, inside, is_library
+from slowstep.analyses.python.loop import NOWHERE, LoopCall, called_from_loop, meeting
+from slowstep.analyses.steps.steps import Steps
+from slowstep.analyses.steps.trainer import Trainer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BeforeUpdate:
+    """The function of the user's that most stacks between backward and update stand in, and the share of the window that is its."""
+
+    name: str
+    share: float
+    stacks: int
+
+
+def find_before_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> BeforeUpdate | None:
+    """The user's function with most stacks there; None without backwards, with too few stacks, or where none stands in such a one."""
+    backward = np.sort(trainer.spans.filter(pl.col("kind") == "backward")["end_ns"].to_numpy())
+    if not len(backward):
+        return None
+    at = np.searchsorted(backward, trainer.update_start_ns, side="right") - 1
+    known = at >= 0
+    start, end = backward[np.maximum(at, 0)][known], trainer.update_start_ns[known]
+    # Only a backward since the update before: an older one was for that update, and this one's own runs inside it, in a closure.
+    own = start > np.append(-1, trainer.update_end_ns[:-1])[known]
+    step = np.searchsorted(steps.edges_ns, start, side="right") - 1
+    usable = own & (step >= 0) & (step < steps.stretches) & (end > start)
+    usable &= ~steps.excluded[np.clip(step, 0, steps.stretches - 1)]
+    start, end = start[usable], end[usable]
+    taken = inside(stacks, start, end)
+    counts: Counter[LoopCall] = Counter()
+    weights: Counter[LoopCall] = Counter()
+    for weight, path in stacks.paths(taken.tolist()):
+        depth = meeting(path, trainer.way_to_update)
+        called = called_from_loop(path, trainer.way_to_update)
+        # What the loop's own lines call of torch is clipping; a comprehension is such a line, and the user's Python all the same.
+        if depth != NOWHERE and called is not None and (called.is_function or not all(map(is_library, path[depth + 1 :]))):
+            counts[called] += 1
+            weights[called] += round(weight)
+    if len(taken) < FEWEST_STACKS or not counts:
+        return None
+    most, held = weights.most_common(1)[0]
+    whole = float(stacks.weight_ns[taken].sum())
+    share = held / max(whole, 1.0) * float((end - start).sum()) / steps.length_ns
+    return BeforeUpdate(name=most.label(trainer.facts.script), share=share, stacks=counts[most])

@@ -1,0 +1,165 @@
+"""The step's fixed cost: what a step takes however few samples it holds.
+
+Two sources. Where steps of different sizes were seen (the last batch of an epoch is usually smaller), a line is laid through each smaller
+one and the usual ones beside it, through all but the optimizer's time, which is known to be fixed. Else bounds: the optimizer's time does
+not depend on the batch, and the operations of forward and backward cost at least nothing and at most DISPATCH_NS each and WEIGHT_NS per
+weight. Where the optimizer calls a closure its time may be the script's own, and is not known to be fixed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from slowstep.analyses.ledger.closures import has_closures
+from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.steps.chance import SEED
+from slowstep.analyses.steps.steps import Floats, Steps
+from slowstep.analyses.steps.trainer import Trainer
+from slowstep.parts import OPTIMIZER, PartKind
+
+# A smaller batch tells something when it is at most 3/4 of the usual one, and seen at least this often.
+SMALL_SHARE = 0.75
+FEWEST_SMALL = 5
+# Where more steps than this are larger than the usual one, it is no remainder of an epoch that makes the others smaller.
+LARGER_SHARE = 0.05
+# A smaller step is compared with the median of so many usual ones right before it: few enough for the same speed of the machine.
+BESIDE = 10
+# Upper bounds of the fixed cost of forward and backward together, per autograd node and per weight (laid out anew, and its gradient
+# written, once per step). Measured by benchmarks/dispatch.py on one core: 7 to 28 us a node, up to 3.9 ns a weight; a third more here.
+DISPATCH_NS = 37_000.0
+WEIGHT_NS = 5.2
+# Between these bounds the geometric mean of what was measured a node, and half of the most a weight.
+USUAL_DISPATCH_NS = 14_000.0
+USUAL_WEIGHT_NS = 2.0
+RESAMPLES = 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FixedCost:
+    """Fixed cost per step in ns: `value` (None where only bounds are known), and its 90 % interval or bounds.
+
+    `likely_ns` is the value, or between bounds what the step's operations usually cost; None where they were not counted.
+    """
+
+    value_ns: float | None
+    likely_ns: float | None
+    low_ns: float
+    high_ns: float | None
+    step_ns: float  # the usual step, of which this is a part
+    samples: float | None  # in the usual step
+    source: str
+    smaller: int = 0  # steps of a smaller size that were seen
+    varied: tuple[int, int] | None = None  # samples of the smallest and the largest steps, where their sizes were chosen
+
+
+def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: bool) -> FixedCost:
+    """Estimate the fixed cost of the usual step, over what the training thread does itself (waits left out, also those for a core).
+
+    On a `busy` machine every operation takes longer than what the upper bounds were measured for: there they bound nothing.
+    """
+    work = ledger.of("compute") - ledger.of("compute", PartKind.CORE_WAIT) + ledger.of("preprocess", PartKind.TRANSPORT)
+    # Inside a closure's call the script's own code may run.
+    optimizer = np.zeros(steps.count) if has_closures(trainer) else ledger.of_parts(OPTIMIZER)
+    usual, small, varied = _groups(steps)
+    typical = float(np.median(work[usual])) if usual.any() else float(np.median(work))
+    bounds = _bounds(trainer, steps, ledger, optimizer, typical)
+    bounds = replace(bounds, high_ns=None) if busy else bounds
+    if not usual.any() or small.sum() < FEWEST_SMALL:
+        return replace(bounds, smaller=int(small.sum()), varied=varied)
+    line = _by_line(work, optimizer, steps.samples, usual, small)
+    if bounds.high_ns is None or line.high_ns is None:
+        return line
+    high = max(min(line.high_ns, bounds.high_ns), line.low_ns)
+    value = None if line.value_ns is None else min(line.value_ns, high)
+    return replace(line, value_ns=value, likely_ns=value, high_ns=high)
+
+
+def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, optimizer: Floats, typical: float) -> FixedCost:
+    """At least the optimizer's time; at most all that is no forward or backward, and the dispatch of those."""
+    passes = ledger.of("compute", PartKind.FORWARD_AND_REST, PartKind.FORWARD, PartKind.BACKWARD)
+    around = ledger.of("compute") - ledger.of("compute", PartKind.CORE_WAIT) + ledger.of("preprocess", PartKind.TRANSPORT)
+    rest = float(np.median(around - passes))
+    nodes, weights = trainer.facts.graph_nodes, trainer.facts.graph_elements or 0
+    times = _backwards_per_step(trainer)
+
+    def with_dispatch(node_ns: float, weight_ns: float) -> float | None:
+        return None if nodes is None else min(rest + (nodes * node_ns + weights * weight_ns) * times, typical)
+
+    return FixedCost(
+        value_ns=None,
+        likely_ns=with_dispatch(USUAL_DISPATCH_NS, USUAL_WEIGHT_NS),
+        low_ns=float(np.median(optimizer)),
+        high_ns=with_dispatch(DISPATCH_NS, WEIGHT_NS),
+        step_ns=typical,
+        samples=_usual_size(steps),
+        source="bounds from the optimizer's time and the number of operations",
+    )
+
+
+def _usual_size(steps: Steps) -> float | None:
+    """The median size: that of a step, and of two in the middle the larger."""
+    known = steps.samples[np.isfinite(steps.samples) & (steps.samples > 0)]
+    return float(np.percentile(known, 50, method="higher")) if len(known) else None
+
+
+def _groups(steps: Steps) -> tuple[NDArray[np.bool_], NDArray[np.bool_], tuple[int, int] | None]:
+    """Steps of the usual size, and smaller ones that tell something; else the samples of the smallest and the largest steps."""
+    nothing, size = np.zeros(steps.count, dtype=bool), _usual_size(steps)
+    if size is None:
+        return nothing, nothing, None
+    usual = steps.samples == size
+    small = (steps.samples > 0) & (steps.samples <= SMALL_SHARE * size)
+    # The rest of an epoch follows a usual step. Many smaller ones in a row are of a part of the run in which the batch size was another
+    # one: no usual ones are beside those.
+    rests = small & np.append(False, usual[:-1])
+    known = steps.samples[steps.samples > 0]
+    if (known > size).mean() > LARGER_SHARE or 2 * rests.sum() < small.sum():
+        # Sizes that vary both ways are chosen by the length of the samples: small batches then hold long ones.
+        return usual, nothing, (int(known.min()), int(known.max()))
+    return usual, small, None
+
+
+def _by_line(work: Floats, optimizer: Floats, samples: Floats, usual: NDArray[np.bool_], small: NDArray[np.bool_]) -> FixedCost:
+    """The optimizer's time, and what the line leaves of the rest: what is known to be fixed adds no noise to the line."""
+    rest, update = work - optimizer, float(np.median(optimizer[usual]))
+    typical = float(np.median(rest[usual]))
+    shares = _shares(rest, samples, np.flatnonzero(usual), np.flatnonzero(small))
+    draws = np.random.default_rng(SEED).choice(shares, (RESAMPLES, len(shares)))
+    low, high = np.percentile(np.median(draws, axis=1), [5, 95])
+
+    def with_update(share: float) -> float:
+        return update + float(min(max(share, 0.0), 1.0)) * typical
+
+    value = with_update(float(np.median(shares)))
+    return FixedCost(
+        value_ns=value,
+        likely_ns=value,
+        low_ns=with_update(float(low)),
+        high_ns=with_update(float(high)),
+        step_ns=float(np.median(work[usual])),
+        samples=float(samples[usual][0]),
+        source=f"from {len(shares)} smaller batches",
+        smaller=len(shares),
+    )
+
+
+def _shares(work: Floats, samples: Floats, usual: NDArray[np.intp], small: NDArray[np.intp]) -> Floats:
+    """For each smaller step the share of a usual one that the line through it and the usual steps beside it leaves at size 0.
+
+    Against those beside it, because a machine's speed drifts: within one run the same steps took 18 ms at first and 23 ms later.
+    """
+    # Those before it: the steps after it meet the loader's start into the next epoch.
+    places = np.searchsorted(usual, small)
+    beside = np.array([np.median(work[usual[max(k - BESIDE, 0) : k] if k else usual[:BESIDE]]) for k in places])
+    n, m = samples[usual[0]], samples[small]
+    shares: Floats = 1 - (1 - work[small] / np.maximum(beside, 1.0)) * n / (n - m)
+    return shares
+
+
+def _backwards_per_step(trainer: Trainer) -> float:
+    backwards = trainer.spans.filter(pl.col("kind") == "backward").height
+    return max(backwards / max(len(trainer.update_end_ns), 1), 1.0)

@@ -1,0 +1,115 @@
+"""Whether the clocks of host and device differ in a trace, as far as its order of events tells.
+
+Nothing runs before it is launched, and a call that waits returns after what it waits for (`awaited_work.py`). A device whose clock is
+behind breaks the first law, one whose clock is ahead the second. A clock that is ahead also delays every launch by the same: of kernels
+that find the device idle none then begins soon, and most begin just as late as the quickest. What is behind by less than launches take, or
+ahead in a trace whose device is never idle and in which nothing waits for it, shows nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from slowstep.analyses.device.awaited_work import begins_after_waits
+from slowstep.analyses.events.device_work import busiest_device
+from slowstep.analyses.python.callers import Callers
+from slowstep.timeline.intervals import Ints
+from slowstep.timeline.timeline import Timeline
+from slowstep.units import format_share
+
+# Profilers lay the device's clock over the host's with some microseconds' error; what is this little early is taken to be in time.
+CLOCKS_NS: Final = 5_000
+# What a trace does not show of its launches, as of its kernels, must be less than what a verdict is about: a tenth.
+EARLY_FROM: Final = 0.10
+# Usual launches reach an idle device sooner than this, under a profiler in up to some 20 us: in eleven traces of V100 to B200 and MI300 the
+# quickest takes 5 to 13 us.
+LAUNCH_AT_MOST_NS: Final = 30_000
+# Assumed: through Windows' driver model, or to a device of another machine, the quickest launch may take 0.1 ms. What is less is no sign.
+AHEAD_FROM_NS: Final = 200_000
+# So many launches must have found the device idle, and this part of all: else what begins late may wait for another stream or process.
+IDLE_AT_LEAST: Final = 20
+IDLE_SHARE: Final = 0.10
+SAME_DELAY: Final = 0.5
+WAITS_AT_LEAST: Final = 2
+REMEDY: Final = "trace again with newer releases of profiler and driver, or record the training: slowstep run"
+
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clocks:
+    """How a device's clock stands to the host's: `early` events begin before their launch; `differ` says it in words where it matters."""
+
+    early: int
+    differ: str | None
+
+
+def find_clocks(timeline: Timeline, callers: Callers) -> Clocks:
+    """The clocks of the host and of the device that is judged."""
+    device = busiest_device(timeline)
+    if device is None:
+        return Clocks(early=0, differ=None)
+    work = timeline.rows("device_events", "device", "start_ns", "end_ns")
+    launches = callers.launch_calls.select(launch_start_ns="call_start_ns")
+    work = pl.concat([work, launches], how="horizontal").filter(pl.col("device") == device)
+    return compare_clocks(timeline, device, work)
+
+
+def compare_clocks(timeline: Timeline, device: int, work: pl.DataFrame) -> Clocks:
+    """The clocks of the host and of one device, whose `work` has `start_ns`, `end_ns` and `launch_start_ns` (null if unknown)."""
+    work = work.select("start_ns", "end_ns", "launch_start_ns").sort("start_ns")
+    reach = work["end_ns"].cum_max().shift(1)
+    work = work.with_columns(idle=(pl.col("start_ns") - reach > 2 * CLOCKS_NS).fill_null(value=False))
+    known = work.filter(pl.col("launch_start_ns").is_not_null())
+    start, sent = known["start_ns"].to_numpy(), known["launch_start_ns"].to_numpy()
+    early = int(np.count_nonzero(start < sent))
+    differ = _behind(sent - start) or _launched(start - sent, known["idle"].to_numpy())
+    differ = differ or _awaited(begins_after_waits(timeline, device, start, sent))
+    return Clocks(early=early, differ=differ)
+
+
+def _behind(before_launch: Ints) -> str | None:
+    """Says it where too much work begins before its launch."""
+    early = before_launch[before_launch > CLOCKS_NS]
+    if not len(early) or len(early) < EARLY_FROM * len(before_launch):
+        return None
+    # The quickest launches show most of the difference; one in a hundred may be led back to a wrong call.
+    by = _ms(float(np.percentile(early, 99)))
+    share = len(early) / len(before_launch)
+    return (
+        f"{format_share(share)} of the device's work begins before its launch: the device's clock is behind the host's by {by} ms or more"
+    )
+
+
+def _ahead(by_ns: float, what: str) -> str:
+    return f"{what}: the device's clock is ahead of the host's by {_ms(by_ns)} ms or more"
+
+
+def _awaited(late: Ints) -> str | None:
+    """Says it where work begins after most calls that waited for it had returned; one event's wrong times say nothing."""
+    broken = late[late > LAUNCH_AT_MOST_NS]
+    if len(broken) < WAITS_AT_LEAST or 2 * len(broken) <= len(late):
+        return None
+    return _ahead(float(np.median(broken)), "work begins after the calls that waited for it have returned")
+
+
+def _launched(delay: Ints, idle: Flags) -> str | None:
+    """Says it where all launches to an idle device take longer than a launch does, and most take the same."""
+    own = delay[idle]
+    if len(own) < max(IDLE_AT_LEAST, IDLE_SHARE * len(delay)):
+        return None
+    least = int(own.min())
+    same = np.count_nonzero(own - least <= LAUNCH_AT_MOST_NS) >= SAME_DELAY * len(own)
+    if least <= AHEAD_FROM_NS or not same:
+        return None
+    return _ahead(least - LAUNCH_AT_MOST_NS, f"nothing reaches the idle device sooner than {_ms(least)} ms after its launch")
+
+
+def _ms(ns: float) -> str:
+    return f"{ns / 1e6:.2g}" if ns < 1e7 else f"{ns / 1e6:,.0f}"

@@ -1,0 +1,70 @@
+"""What a host thread did for most of a stretch of time."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.events.names import as_text
+from slowstep.timeline.intervals import Ints, flattened, pieces
+
+# Stretches that are looked at together: as many as a steady amount of memory allows, whatever the length of the trace.
+TOGETHER: Final = 1 << 18
+
+
+def held_longest(host: pl.DataFrame, rows: pl.DataFrame) -> tuple[pl.Series, Ints]:
+    """Of each stretch the call or range that held longest in it (null: an operator, or nothing), and an instant at which it did.
+
+    `rows`: `thread` (-1: none), `start_ns`, `end_ns`, `launched_ns`, in order of time. What follows the launch was delayed by no host:
+    such a stretch has no call, and its instant is that of the launch.
+    """
+    calls, instants = [], []
+    for first in range(0, len(rows), TOGETHER):
+        call, at = _held(host, rows[first : first + TOGETHER])
+        calls.append(call)
+        instants.append(at)
+    if not calls:
+        return pl.Series("call", [], dtype=pl.String), np.zeros(0, dtype=np.int64)
+    return pl.concat(calls), np.concatenate(instants)
+
+
+def _held(host: pl.DataFrame, rows: pl.DataFrame) -> tuple[pl.Series, Ints]:
+    calls = pl.Series("call", [None] * len(rows), dtype=pl.String)
+    at, launched = rows["start_ns"].to_numpy().copy(), rows["launched_ns"].to_numpy()
+    until = np.minimum(rows["end_ns"].to_numpy(), launched)
+    late = until <= at
+    at[late] = launched[late] - 1
+    for thread in rows["thread"].unique().to_list():
+        mine = np.flatnonzero(~late & (rows["thread"] == thread).to_numpy())
+        if len(mine):
+            near = (pl.col("start_ns") < until[mine[-1]]) & (pl.col("end_ns") > at[mine[0]])
+            events = host.filter((pl.col("thread") == thread) & (pl.col("kind") != "python") & near)
+            row, instant, event = _longest(events, at[mine], until[mine])
+            at[mine[row]] = instant
+            found = events.select(pl.col("kind", "name").gather(pl.Series(event).set(pl.Series(event < 0), None)))
+            names = found.with_columns(as_text(found["name"])).select(pl.when(pl.col("kind") != "operator").then("name"))["name"]
+            calls = calls.scatter(mine[row], names)
+    return calls, at
+
+
+def _longest(events: pl.DataFrame, starts_ns: Ints, ends_ns: Ints) -> tuple[Ints, Ints, Ints]:
+    """Of each interval its index, the middle of its longest piece in which one event was the innermost, and that event (-1: none)."""
+    begin_ns, end_ns = events["start_ns"].to_numpy(), events["end_ns"].to_numpy()
+    index = np.flatnonzero(_meets(begin_ns, end_ns, starts_ns, ends_ns))
+    begin, finish, owner = flattened(begin_ns[index], end_ns[index])
+    of, first, last = pieces(starts_ns, ends_ns, np.concatenate((begin, finish)))
+    order = np.lexsort((first, first - last, of))
+    longest = order[np.append(True, np.diff(of[order]) > 0)]
+    row, first, last = of[longest], first[longest], last[longest]
+    held = np.searchsorted(begin, first, side="right") - 1
+    inside = (held >= 0) & (first < np.append(finish, 0)[held])
+    event = np.where(inside, np.append(index[owner], -1)[held], -1)
+    return row, first + (last - first) // 2, event
+
+
+def _meets(begin_ns: Ints, end_ns: Ints, starts_ns: Ints, ends_ns: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether each event shares time with one of the intervals, which are in order and do not overlap."""
+    after = np.searchsorted(ends_ns, begin_ns, side="right")
+    return np.asarray(np.append(starts_ns, np.iinfo(np.int64).max)[after] < end_ns)

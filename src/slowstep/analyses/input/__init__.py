@@ -1,0 +1,1 @@
+"""What makes the input slow: the sampler, samples, restarts, threads, and validations' input."""

@@ -1,0 +1,33 @@
+"""The ledger of a trace instant by instant: which stretch of the window was charged to which stage and part."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from slowstep.analyses.events.device_work import busiest_device, device_work
+from slowstep.analyses.events.parts import COLUMNS
+from slowstep.analyses.ledger.device_ledger import busy_stretches
+from slowstep.analyses.ledger.host_ledger import host_stretches
+from slowstep.timeline.timeline import Timeline
+
+TIMES = ("start_ns", "end_ns")
+
+
+def find_stretches(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
+    """The window's stretches in order of time: `start_ns`, `end_ns` and the part. None overlaps, and neighbours differ."""
+    if steps.is_empty():
+        return gaps.select(*TIMES, *COLUMNS).clear()
+    device = busiest_device(timeline)
+    if device is None:
+        return _joined(host_stretches(timeline, steps).select(*TIMES, *COLUMNS))
+    return _joined(pl.concat([busy_stretches(device_work(timeline, device), steps), gaps.select(*TIMES, *COLUMNS)]))
+
+
+def _joined(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows in order, those that touch and are charged alike made one: edges of other events cut them."""
+    rows = rows.sort("start_ns")
+    begins = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in COLUMNS)
+    apart = begins | (pl.col("start_ns") != pl.col("end_ns").shift(1))
+    runs = rows.with_columns(apart.fill_null(value=True).cum_sum().alias("run"))
+    joined = runs.group_by("run", maintain_order=True).agg(pl.col("start_ns").first(), pl.col("end_ns").last(), pl.col(COLUMNS).first())
+    return joined.select(*TIMES, *COLUMNS)

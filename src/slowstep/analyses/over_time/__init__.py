@@ -1,0 +1,1 @@
+"""What is not the same in every step: growth, periods, the machine's pace, the start."""

@@ -1,0 +1,59 @@
+"""How evenly the machine worked: what the training's own work took, from one eighth of the window to the next."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.steps.steps import Floats
+from slowstep.parts import PartKind
+
+# The training's own work must hold this share of the window for the machine's pace to be seen in it.
+SMALLEST_PACE = 0.05
+BLOCKS = 8
+# The steps of a block differ among themselves: fewer than these would be no mean.
+STEPS_PER_BLOCK = 5
+# Of so many steps the inputs' size must be known; the others (of the recording's edges) are taken to be of the median size.
+KNOWN_AT_LEAST = 0.9
+
+
+def own_work(ledger: Ledger) -> Floats | None:
+    """Ns per step of the training's own work, without waiting for a core; None where it is too little to tell the pace by."""
+    work = ledger.of_parts(*(part for part in ledger.parts if part.stage == "compute" and part.kind is not PartKind.CORE_WAIT))
+    return None if work.sum() < SMALLEST_PACE * ledger.ns.sum() else work
+
+
+def find_pace_spread(ledger: Ledger, step_bytes: Floats | None = None) -> float:
+    """Standard deviation of that work's logarithm between eighths of the window, about a line: what grows steadily is no change of pace.
+
+    Nor is what the sizes of the steps' inputs explain. 0 where there are too few steps, or too little such work.
+    """
+    work = own_work(ledger)
+    if work is None or len(work) < BLOCKS * STEPS_PER_BLOCK:
+        return 0.0
+    expected = _by_size(work, step_bytes)
+    levels = np.array([block.sum() for block in np.array_split(work, BLOCKS)])
+    usual = np.array([block.sum() for block in np.array_split(expected, BLOCKS)])
+    if levels.min() <= 0 or usual.min() <= 0:
+        return 0.0
+    levels = np.log(levels / usual)
+    at = np.arange(BLOCKS)
+    residual = levels - np.polynomial.Polynomial.fit(at, levels, 1)(at)
+    return float(np.sqrt((residual**2).sum() / (BLOCKS - 2)))
+
+
+def _by_size(work: Floats, step_bytes: Floats | None) -> Floats:
+    """What each step usually takes by the size of its inputs: a fixed cost, and what grows as they do, or as their square (attention).
+
+    The same for all steps where sizes are not known, or are the same.
+    """
+    known = np.isfinite(step_bytes) & (work > 0) if step_bytes is not None else np.zeros(len(work), dtype=bool)
+    if step_bytes is None or known.mean() < KNOWN_AT_LEAST or np.ptp(step_bytes[known]) == 0:
+        return np.ones_like(work)
+    size = step_bytes / step_bytes[known].max()
+    # Relative errors count: the long steps would decide alone otherwise.
+    terms = np.vander(size[known], 3) / work[known][:, None]
+    factors = np.linalg.lstsq(terms, np.ones(int(known.sum())), rcond=None)[0]
+    expected = np.vander(np.where(known, size, np.median(size[known])), 3) @ factors
+    # A curve that comes to nothing within the sizes that were seen is none.
+    return np.asarray(expected) if expected.min() > 0 else np.ones_like(work)

@@ -1,0 +1,123 @@
+"""Start-up: the time between the start of the command and the end of the first update, divided by what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.over_time.startup_functions import divide_startup
+from slowstep.analyses.python.functions import read_stacks
+from slowstep.analyses.steps.trainer import Trainer
+from slowstep.stages import COMPILING
+from slowstep.timeline.intervals import Ints
+from slowstep.timeline.timeline import Timeline
+
+BEFORE = "before the import of torch"
+IMPORT = "import of torch"
+SCRIPT = "other imports, data and model"
+# Of these what has no name.
+OTHERS = "other work before training"
+LOADER = "loader start-up"
+FIRST_BATCH = "first batches"
+VALIDATION = "validation before training"
+FIRST_STEP = "first step"
+COMPILE = "torch.compile"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StartupPart:
+    """A named stretch of the start-up."""
+
+    name: str
+    ns: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Startup:
+    """The parts of the start-up in the order in which they come; they sum to it."""
+
+    parts: tuple[StartupPart, ...]
+    excess_ns: int | None  # of the first step over the median of all; None where the run holds none
+
+    @property
+    def ns(self) -> int:
+        """The whole start-up."""
+        return sum(part.ns for part in self.parts)
+
+    @property
+    def beyond_a_step(self) -> tuple[StartupPart, ...]:
+        """The same, of the first step only what it takes longer than others: the rest is training."""
+        excess = self.excess_ns
+        return tuple(replace(part, ns=excess) if part.name == FIRST_STEP and excess is not None else part for part in self.parts)
+
+
+def find_startup(timeline: Timeline, trainer: Trainer, usual_step_ns: float) -> Startup | None:
+    """The start-up of a run; None where the launcher's start is not known, or another training came before this one."""
+    began = timeline.run.started_ns
+    first_update = int(trainer.update_end_ns[0])
+    if not began or began >= first_update or (trainer.elsewhere is not None and trainer.elsewhere.before):
+        return None
+    note = trainer.facts.notes.get("startup") or {}
+    activated = _between(note.get("activated_ns"), began, first_update)
+    importing = _between(note.get("import_began_ns"), began, activated or first_update)
+    first_event = min(max(_first_event(trainer), activated or began), first_update)
+    marks = [(began, importing, BEFORE), (importing or began, activated, IMPORT)]
+    parts = [StartupPart(name=name, ns=end - start) for start, end, name in marks if end is not None and end > start]
+    parts += _of_script(timeline, trainer, activated or importing or began, first_event)
+    parts = _merged([*parts, *_of_training(trainer, first_event, first_update)])
+    first_step = next((part.ns for part in parts if part.name == FIRST_STEP), None)
+    excess = None if first_step is None else max(first_step - round(usual_step_ns), 0)
+    return Startup(parts=tuple(parts), excess_ns=excess)
+
+
+def _merged(parts: Iterable[StartupPart]) -> list[StartupPart]:
+    """One part for each name: the script's first use of torch imports more of it."""
+    ns: dict[str, int] = {}
+    for part in parts:
+        ns[part.name] = ns.get(part.name, 0) + part.ns
+    return [StartupPart(name=name, ns=each) for name, each in ns.items()]
+
+
+def _of_script(timeline: Timeline, trainer: Trainer, begin: int, end: int) -> list[StartupPart]:
+    """What the script does until it asks for its first batch: divided by stacks, where there are some."""
+    if end <= begin:
+        return []
+    shares = divide_startup(read_stacks(timeline, trainer.process), trainer.facts.script, begin, end) or {"": 1.0}
+    others = OTHERS if len(shares) > 1 else SCRIPT
+    return [StartupPart(name=name or others, ns=round(share * (end - begin))) for name, share in shares.items()]
+
+
+def _between(value: int | None, low: int, high: int) -> int | None:
+    return value if value is not None and low <= value <= high else None
+
+
+def _first_event(trainer: Trainer) -> int:
+    tables = (trainer.starts, trainer.other_starts, trainer.waits, trainer.other_waits, trainer.spans, trainer.all_updates)
+    return min(int(table["start_ns"].min()) for table in tables if table.height)  # type: ignore[arg-type]
+
+
+def _of_training(trainer: Trainer, begin: int, end: int) -> list[StartupPart]:
+    """The stretch from the first thing recorded to the first update's end: loaders, batches, a first validation, and the step itself."""
+    validation = _validating(trainer, begin, end)
+    loader, batches = _covered(trainer.starts, begin, end), _covered(trainer.waits, begin, end)
+    compiling = _covered(trainer.spans.filter(pl.col("name") == COMPILING), begin, end)
+    rest = max(end - begin - validation - loader - batches - compiling, 0)
+    named = ((LOADER, loader), (VALIDATION, validation), (FIRST_BATCH, batches), (COMPILE, compiling), (FIRST_STEP, rest))
+    return [StartupPart(name=name, ns=ns) for name, ns in named if ns > 0]
+
+
+def _validating(trainer: Trainer, begin: int, end: int) -> int:
+    """From the first request to another loader to the last: what is done with its batches included."""
+    starts = np.concatenate((trainer.other_waits["start_ns"].to_numpy(), trainer.other_starts["start_ns"].to_numpy()))
+    ends = np.concatenate((trainer.other_waits["end_ns"].to_numpy(), trainer.other_starts["end_ns"].to_numpy()))
+    inside = (starts >= begin) & (ends <= end)
+    return int(ends[inside].max() - starts[inside].min()) if inside.any() else 0
+
+
+def _covered(spans: pl.DataFrame, begin: int, end: int) -> int:
+    start: Ints = np.clip(spans["start_ns"].to_numpy(), begin, end)
+    stop: Ints = np.clip(spans["end_ns"].to_numpy(), begin, end)
+    return int((stop - start).sum())

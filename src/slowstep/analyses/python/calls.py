@@ -1,0 +1,156 @@
+"""Timed calls: which function of the user's holds most of the time in which batches are made."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+import polars as pl
+
+from slowstep.analyses.python.functions import is_library
+from slowstep.record.writing.own_frames import COLLATE, is_one_of
+from slowstep.timeline.timeline import Frame
+
+# A function is named as the one that matters when it holds at least half of the time of what it is a part of.
+DOMINANT_SHARE = 0.5
+# What a function calls is named beside it from so much of the same on.
+PART_SHARE = 0.1
+
+FETCH_FILE = "torch/utils/data/_utils/fetch.py"
+PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)[/\\]")
+
+Key = tuple[str, str, int]  # file, function, first line
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Function:
+    """A function of the user's, or of a library's data set, that holds a share of some time, and the path of such that leads to it.
+
+    `python_share` is the share of it that is a loop in Python; None where that is not known. `parts`: what it calls itself, each with its
+    share of the same time.
+    """
+
+    name: str
+    file: str
+    line: int
+    share: float
+    path: tuple[str, ...]
+    python_share: float | None = None
+    parts: tuple[tuple[str, float], ...] = ()
+    of_library: bool = False
+
+    @property
+    def is_python(self) -> bool:
+        """Whether most of it is known to be a loop in Python."""
+        return (self.python_share or 0.0) >= DOMINANT_SHARE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallTree:
+    """Functions with their total ns, and the ns that each spent in those that it called; of all processes together."""
+
+    total_ns: dict[Key, float]
+    callees: dict[Key, dict[Key, float]]
+    stretches: int
+
+
+def read_calls(calls: pl.DataFrame, edges: pl.DataFrame, kind: str, processes: list[int]) -> CallTree:
+    """The timed calls of one kind of stretch in some processes."""
+    mine = calls.filter(pl.col("kind") == kind, pl.col("process").is_in(processes))
+    total: dict[Key, float] = defaultdict(float)
+    callees: dict[Key, dict[Key, float]] = defaultdict(lambda: defaultdict(float))
+    names: dict[tuple[int, int], Key] = {}
+    for row in mine.iter_rows(named=True):
+        key = (row["file"], row["function"], row["first_line"])
+        names[row["process"], row["number"]] = key
+        total[key] += row["total_ns"]
+    for row in edges.filter(pl.col("kind") == kind, pl.col("process").is_in(processes)).iter_rows(named=True):
+        caller, callee = names.get((row["process"], row["caller"])), names.get((row["process"], row["callee"]))
+        if caller is not None and callee is not None:
+            callees[caller][callee] += row["total_ns"]
+    stretches = mine.group_by("process").agg(pl.col("stretches").max())["stretches"].sum()
+    return CallTree(total_ns=dict(total), callees={k: dict(v) for k, v in callees.items()}, stretches=int(stretches))
+
+
+def dominant_of_fetch(tree: CallTree, share: float) -> Function | None:
+    """The deepest function of the user's that holds at least `share` of making samples (collate left out); None where none does.
+
+    Of a library's data set, as torchvision's, that calls nothing of the user's, the deepest function of the same library.
+    """
+    roots = [key for key in tree.total_ns if is_one_of(key[0], (FETCH_FILE,)) and key[1].endswith("fetch")]
+    whole = sum(tree.total_ns[root] - _collating(tree, root) for root in roots)
+    if not roots or whole <= 0:
+        return None
+    root = max(roots, key=lambda key: tree.total_ns[key])
+    return _deepest(tree, root, whole, share) or _deepest_of_library(tree, root, whole, share)
+
+
+def dominant_within(tree: CallTree, root: Key, share: float) -> Function | None:
+    """The deepest function of the user's, called by `root`, that holds at least `share` of that one's time; None where none does."""
+    return _deepest(tree, root, max(tree.total_ns[root], 1.0), share)
+
+
+def dominant_from(tree: CallTree, root: Key, whole: float, share: float) -> Function | None:
+    """The deepest function of the user's, from `root` itself on, that holds at least `share` of `whole` ns; None where none does."""
+    path = [(root, tree.total_ns[root]), *_descent(tree, root, share * whole)]
+    return _last([(key, ns) for key, ns in path if _is_users(key) and ns >= share * whole], tree, whole, _is_users)
+
+
+def _deepest(tree: CallTree, root: Key, whole: float, share: float) -> Function | None:
+    """The last function of the user's on the way down from `root` that holds at least `share` of `whole` ns."""
+    return _last([(k, held) for k, held in _descent(tree, root, share * whole) if _is_users(k)], tree, whole, _is_users)
+
+
+def _deepest_of_library(tree: CallTree, root: Key, whole: float, share: float) -> Function | None:
+    descent = [(k, held) for k, held in _descent(tree, root, share * whole) if _package(k) is not None]
+    packages = [_package(k) for k, _ in descent]
+    # Beyond the first package is what that one uses: a decoder, an array library.
+    own = list(takewhile(lambda row: _package(row[0]) == packages[0], descent))
+    found = _last(own, tree, whole, lambda key: _package(key) == packages[0])
+    return None if found is None else replace(found, of_library=True)
+
+
+def _last(path: list[tuple[Key, float]], tree: CallTree, whole: float, is_own: Callable[[Key], bool]) -> Function | None:
+    """The last function of a path, with what it calls that `is_own`; None where there is none."""
+    if not path:
+        return None
+    key, held = path[-1]
+    called = sorted(tree.callees.get(key, {}).items(), key=lambda row: -row[1])
+    parts = tuple((callee[1], ns / whole) for callee, ns in called if callee != key and ns >= PART_SHARE * whole and is_own(callee))
+    file, name, line = key
+    return Function(name=name, file=file, line=line, share=min(held / whole, 1.0), path=tuple(key[1] for key, _ in path), parts=parts)
+
+
+def _is_users(key: Key) -> bool:
+    # A comprehension is a function of its own up to Python 3.11, and a part of the one around it to everybody.
+    return not is_library(_frame(key)) and not key[1].endswith(("comp>", "genexpr>"))
+
+
+def _package(key: Key) -> str | None:
+    """The installed package that a function is of; None of PyTorch's own, and of what is in none."""
+    found = PACKAGE.search(key[0])
+    return found[1] if found is not None and found[1] != "torch" and not key[1].endswith(("comp>", "genexpr>")) else None
+
+
+def _descent(tree: CallTree, root: Key, least_ns: float) -> list[tuple[Key, float]]:
+    """From the root always into the callee with most time, for as long as that has `least_ns`."""
+    path: list[tuple[Key, float]] = []
+    seen, here = {root}, root
+    while True:
+        following = {k: ns for k, ns in tree.callees.get(here, {}).items() if k not in seen and not is_one_of(k[0], COLLATE)}
+        here = max(following, key=lambda key: following[key], default=root)
+        if here == root or following[here] < least_ns:
+            return path
+        seen.add(here)
+        path.append((here, following[here]))
+
+
+def _collating(tree: CallTree, root: Key) -> float:
+    return sum(ns for key, ns in tree.callees.get(root, {}).items() if is_one_of(key[0], COLLATE))
+
+
+def _frame(key: Key) -> Frame:
+    return Frame(file=key[0], function=key[1], first_line=key[2], line=key[2])

@@ -1,0 +1,100 @@
+"""The function of the user's own code among the Python frames that a trace names.
+
+Profilers of Python are told when a function is called, and write the line at which it begins, in stacks of operators too (PyTorch's tracer
+takes the frame's line at its call event; JAX's and TensorFlow's the code's first line). Where in the function it stood is not known.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from typing import Final
+
+import polars as pl
+
+from slowstep.analyses.python.functions import LIBRARY
+from slowstep.part_words import place_in_words
+from slowstep.parts import PartKind, read_place
+
+# As profilers write them: `train.py(184): main`, in a stack one after the other, the innermost first.
+FRAME: Final = re.compile(
+    r"^\s*(?P<file>[^\n()]+\.(?:py|pyx|ipynb)|<(?:stdin|ipython)[^>]*>)\((?P<line>\d+)\)(?:: (?P<function>[^\n]*\S))?"
+)
+MODULE: Final = "<module>"
+_LINE: Final = re.compile(r":\d+\)?$")
+_SEPARATOR: Final = r"[/\\]"
+# PyTorch's tracer cuts the folders of `sys.path` off, site-packages among them: what is left then begins with the package's name.
+PACKAGES: Final = re.compile(
+    r"(accelerate|apex|colossalai|composer|datasets|deepspeed|diffusers|fairscale|fbgemm_gpu|fire|flash_attn|"
+    r"flashinfer|flax|fsspec|hydra|ignite|IPython|ipykernel|jax|jaxlib|keras|lightning|lightning_fabric|"
+    r"lightning_utilities|numba|numpy|omegaconf|optax|optree|pandas|peft|PIL|pytorch_lightning|safetensors|scipy|"
+    r"sklearn|tensorboard|tensorboardX|tensorflow|timm|tokenizers|torch|torchaudio|torchdata|torchmetrics|torchrec|"
+    r"torchtext|torchvision|tqdm|transformer_engine|transformers|triton|trl|vllm|wandb|xformers)"
+)
+
+
+def user_place(frame: str) -> str | None:
+    """`function (file:line)` of a frame as a profiler writes it, the line being the function's first; the file alone for a module's own
+    lines; None for one of a library or of no file.
+    """
+    found = FRAME.match(frame)
+    if found is None or LIBRARY.search(found["file"]):
+        return None
+    top = re.split(_SEPARATOR, found["file"], maxsplit=1)[0].removesuffix(".py")
+    if PACKAGES.fullmatch(top) or top in sys.stdlib_module_names:
+        return None
+    # A module runs all along: its line is where it stood when the profiler was started.
+    if found["function"] == MODULE:
+        return found["file"]
+    line = f"{found['file']}:{found['line']}"
+    return f"{found['function']} ({line})" if found["function"] else line
+
+
+def user_function(frame: str) -> str | None:
+    """A function of the user's own code without its folders, `save_images (train.py:30)`; None for a module, and as in `user_place`."""
+    place = user_place(frame)
+    return without_folders(place) if place is not None and is_function(place) else None
+
+
+def own_function(frame: str) -> tuple[str, str, str | None] | None:
+    """Kind, name and place of the part that a function of the user's own code is; None for what is none, as in `user_function`."""
+    found = user_function(frame)
+    if found is None:
+        return None
+    place = read_place(found)
+    if place.function is None:
+        return PartKind.SPAN.value, found, None
+    return PartKind.FUNCTION.value, place.function, place_in_words(place._replace(function=None))
+
+
+def is_function(place: str) -> bool:
+    """Whether a place is that of a function, and not of a module's own lines."""
+    return _LINE.search(place) is not None
+
+
+def without_folders(place: str) -> str:
+    """A place with the file without its folders."""
+    function, bracket, line = place.rpartition("(")
+    return f"{function}{bracket}{re.split(_SEPARATOR, line)[-1]}"
+
+
+def place_in_stack(stack: str) -> str | None:
+    """The place of the innermost frame of the user's own code in a stack: frames apart by ';', the innermost first."""
+    return next((place for frame in stack.split(";") if (place := user_place(frame))), None)
+
+
+def user_places(names: pl.Series, stacks: pl.Series) -> pl.Series:
+    """The user's function of each host event by its stack or, for a Python function, its name; categorical, null where there is none.
+
+    `names`: of Python functions, null for other events; `stacks`: shape (n,) each. Each different name and stack is looked at once.
+    """
+    by_stack, by_name = _each(stacks, place_in_stack), _each(names, user_place)
+    return by_stack.zip_with(by_stack.is_not_null(), by_name).rename("where")
+
+
+def _each(texts: pl.Series, read: Callable[[str], str | None]) -> pl.Series:
+    known = texts.drop_nulls().unique()
+    lines = pl.Series("line", [read(text) for text in known.cast(pl.String).to_list()], dtype=pl.String).cast(pl.Categorical)
+    rows = texts.to_frame("text").join(pl.DataFrame({"text": known, "line": lines}), on="text", how="left", maintain_order="left")
+    return rows["line"]

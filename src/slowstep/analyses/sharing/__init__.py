@@ -1,0 +1,1 @@
+"""Gradient sharing: collectives and what is waited for in them."""

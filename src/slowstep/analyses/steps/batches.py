@@ -1,0 +1,155 @@
+"""Batches: which there are between updates, how many samples each holds, and where their size changes for good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from slowstep.analyses.steps.trainer import Trainer
+from slowstep.timeline.intervals import Ints
+
+# So many batches in a row, one loader's last ones aside, are of a size that was chosen; a warm-up's medians are of as many steps.
+LEVEL_BATCHES = 10
+# Nearly all batches are of such sizes where sizes are changed now and then; else they vary from batch to batch.
+LEVELS_HOLD = 0.9
+# A single size is the usual one where nearly all batches have it; else the sizes of nine in ten are given.
+USUAL_SHARE = 0.95
+MOST_PERCENT = (5, 95)
+# What is seen in fewer steps is an exception: a step that was recorded from its middle on.
+SOMETIMES = 0.05
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SizeChange:
+    """The batch size changed for good at this step, counted from the training's first."""
+
+    step: int
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batches:
+    """The batches of the stretches between boundaries."""
+
+    samples: Floats  # of each stretch, NaN where unknown
+    sizes: Ints | None  # of each batch, by iterator and time; None where one of them is unknown
+    stretch: Ints  # in which each of those lies; -1 before the first
+    size_from: str
+    per_step: float | None  # batches of the usual step; None where no batch was seen
+    changes: tuple[SizeChange, ...]
+
+    def usual(self, first: int, last: int) -> int | None:
+        """The size that most batches of these stretches have; of several the largest."""
+        sizes = self._of(first, last)
+        if not len(sizes):
+            return None
+        known, times = np.unique(sizes, return_counts=True)
+        return int(known[times == times.max()][-1])
+
+    def sizes_within(self, first: int, last: int) -> tuple[int, int] | None:
+        """The smallest and the largest usual size of these stretches' batches; None where there is one size. An epoch's rest is none."""
+        every = self._of(first, last)
+        sizes = every[_no_rests(every)]
+        if not len(sizes) or np.unique(sizes, return_counts=True)[1].max() >= USUAL_SHARE * len(sizes):
+            return None
+        # Of sizes that vary from batch to batch many a smaller one only looks like a rest.
+        sizes = sizes if len(_levels(sizes)) else every
+        low, high = (np.percentile(sizes, percent, method="nearest") for percent in MOST_PERCENT)
+        return (int(low), int(high)) if low < high else None
+
+    def _of(self, first: int, last: int) -> Ints:
+        """Those of these stretches that hold a sample: no training is one of empty batches."""
+        if self.sizes is None:
+            return np.zeros(0, dtype=np.int64)
+        return self.sizes[(self.stretch >= first) & (self.stretch < last) & (self.sizes > 0)]
+
+
+def find_batches(trainer: Trainer, edges: Ints, totals: pl.DataFrame) -> Batches:
+    """The batches between boundaries; `totals` are of steps that were only counted."""
+    got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
+    origin, order = trainer.samples_from, ["iterator", "start_ns"]
+    if got.is_empty():
+        got = _forwards_of_batches(trainer, edges)
+        origin, order = "leading dimension of the forward's input (assumed)", ["start_ns"]
+    count = len(edges) - 1
+    step = _stretch(edges, got)
+    inside = (step >= 0) & (step < count)
+    per_step = float(np.median(np.bincount(step[inside], minlength=count))) if inside.any() else None
+    if got.is_empty() or got["samples"].has_nulls():
+        nothing = np.zeros(0, dtype=np.int64)
+        unknown = np.full(count, np.nan)
+        return Batches(samples=unknown, sizes=None, stretch=nothing, size_from=origin, per_step=per_step, changes=())
+    per_batch = got["samples"].to_numpy().astype(np.float64)
+    samples = np.bincount(step[inside], weights=per_batch[inside], minlength=count).astype(np.float64)
+    ordered = got.sort(order)
+    return Batches(
+        samples=samples,
+        sizes=ordered["samples"].to_numpy(),
+        stretch=_stretch(edges, ordered),
+        size_from=origin,
+        per_step=per_step,
+        changes=_changes(got.sort("start_ns"), edges, totals),
+    )
+
+
+def _stretch(edges: Ints, got: pl.DataFrame) -> Ints:
+    return np.searchsorted(edges, got["start_ns"].to_numpy(), side="right") - 1
+
+
+def _no_rests(sizes: Ints) -> NDArray[np.bool_]:
+    """Which are no single batches that are smaller than the one before: what was left of an epoch."""
+    rest = (np.diff(sizes, prepend=sizes[:1]) < 0) & (np.append(sizes[1:], -1) != sizes)
+    return np.asarray(~rest)
+
+
+def _levels(sizes: Ints) -> Ints:
+    """Where long rows of batches of one size begin; empty where those are not nearly all."""
+    begins = np.flatnonzero(np.diff(sizes, prepend=-1) != 0)
+    lengths = np.diff(np.append(begins, len(sizes)))
+    long = lengths >= LEVEL_BATCHES
+    return begins[long] if lengths[long].sum() >= LEVELS_HOLD * len(sizes) else begins[:0]
+
+
+def _changes(got: pl.DataFrame, edges: Ints, totals: pl.DataFrame) -> tuple[SizeChange, ...]:
+    """Where the size changes for good: from many batches of one size to many of another."""
+    kept = np.flatnonzero(_no_rests(got["samples"].to_numpy()))
+    sizes = got["samples"].to_numpy()[kept]
+    found = []
+    for before, here in pairwise(_levels(sizes).tolist()):
+        if sizes[before] != sizes[here]:
+            time = int(got["start_ns"][int(kept[here])])
+            counted = int(totals.filter(pl.col("end_ns") <= time)["steps"].sum())
+            # The first boundary ends the first step.
+            step = int(np.searchsorted(edges, time, side="right")) + 1 + counted
+            found.append(SizeChange(step=step, before=int(sizes[before]), after=int(sizes[here])))
+    return tuple(found)
+
+
+def _forwards_of_batches(trainer: Trainer, edges: Ints) -> pl.DataFrame:
+    """The forwards that show a batch where there is no loader: the first of each step, and those of its further micro-batches.
+
+    Teachers and discriminators that follow see the same samples. So of several modules, and before the first's backward, none is counted.
+    A closure, inside an update, evaluates one batch again and again. Where backward passes come before it too, that batch may be another
+    one (of accumulated gradients the last) or the same (of two steps that look ahead): how many there are is unknown then.
+    """
+    got = trainer.training_forwards
+    got = trainer.spans.filter(pl.col("kind") == "forward") if got.is_empty() else got
+    start = got["start_ns"].to_numpy()
+    shows = np.diff(np.searchsorted(edges, start, side="right"), prepend=-1) != 0
+    if got["module"].n_unique() != 1:
+        return got.filter(pl.Series(shows, dtype=pl.Boolean))
+    backward = np.sort(trainer.spans.filter(pl.col("kind") == "backward")["end_ns"].to_numpy())
+    further = ~shows & (np.diff(np.searchsorted(backward, start), prepend=-1) != 0)
+    update = np.searchsorted(trainer.update_start_ns, start, side="right") - 1
+    inside = (update >= 0) & (start < trainer.update_end_ns[np.maximum(update, 0)])
+    first_inside = inside & (np.diff(np.where(inside, update, -1), prepend=-1) != 0)
+    if (further & first_inside).sum() >= SOMETIMES * len(trainer.update_end_ns):
+        return got.clear()
+    return got.filter(pl.Series(shows | (further & ~inside), dtype=pl.Boolean))

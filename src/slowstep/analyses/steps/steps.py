@@ -1,0 +1,227 @@
+"""Steps: where each begins and ends, which belong to the warm-up, and the window that the ledger divides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from slowstep.analyses.steps.batches import SizeChange, find_batches
+from slowstep.analyses.steps.captures import Capture
+from slowstep.analyses.steps.suspensions import Suspensions
+from slowstep.analyses.steps.trainer import Trainer
+from slowstep.errors import NothingRecorded
+from slowstep.timeline.intervals import Ints
+from slowstep.units import format_count
+
+# The design's definition of warm-up.
+WARMUP_MEDIAN_OF = 10
+WARMUP_WITHIN = 0.10
+WARMUP_AT_LEAST = 3
+WARMUP_AT_MOST_SHARE = 0.20
+# Of fewer nothing is judged.
+STEPS_AT_LEAST = 30
+# What a report asks for where it had too few: epochs, callbacks and validations then recur in most trainings.
+ENOUGH_STEPS = 200
+# A median of 100,000 steps takes a millisecond: in long recordings not every step is tried as the first.
+WARMUP_TRIES = 500
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Steps:
+    """The steps of the window, those of which only the number was kept (thinning) left out of all counts and figures per step.
+
+    `edges_ns` bounds the stretches between boundaries, n + 1 instants for n of them. A stretch is a step, or one of `excluded`: steps that
+    the recorder only counted, in which the process was stopped, or that a profiler captured. `samples` and `eventful` are per step,
+    samples NaN where unknown.
+    """
+
+    boundary: str  # "request for input", "end of the optimizer call" or, of updates by hand, "end of backward"
+    edges_ns: Ints
+    excluded: NDArray[np.bool_]
+    samples: Floats
+    batch_size: int | None  # of most batches in the window
+    batch_size_from: str | None
+    batch_sizes: tuple[int, int] | None  # the smallest and the largest usual one in the window, where it changes
+    size_changes: tuple[SizeChange, ...]  # in the whole recording
+    batches_per_step: float | None  # of the usual step; None where no batch was seen
+    warmup: int
+    asked_warmup: int | None  # what was asked to be left out instead of what would have been found
+    includes_warmup: bool  # the window does: so few steps were recorded that none is left out
+    total: int  # in the whole recording, those only counted included
+    only_counted: int
+    eventful: NDArray[np.bool_]  # steps with a periodic event: epoch change, validation, checkpoint
+    period: int  # steps in the longest period seen, 1 where none is
+    whole_periods: bool  # the window was cut to whole periods (two or more were seen)
+
+    @property
+    def duration_ns(self) -> Ints:
+        """Length of each step."""
+        return np.diff(self.edges_ns)[~self.excluded]
+
+    @property
+    def count(self) -> int:
+        """Steps in the window."""
+        return int((~self.excluded).sum())
+
+    @property
+    def asked_too_many(self) -> bool:
+        """Whether there would be enough steps, had not so many been asked to be left out."""
+        found_at_most = WARMUP_AT_MOST_SHARE * self.total
+        is_more = self.asked_warmup is not None and self.asked_warmup > found_at_most
+        return is_more and self.count < STEPS_AT_LEAST <= self.total - found_at_most
+
+    @property
+    def stretches(self) -> int:
+        """Stretches between boundaries, the excluded ones included."""
+        return len(self.excluded)
+
+    @property
+    def bounds_ns(self) -> tuple[int, int]:
+        """Begin and end of the window."""
+        return int(self.edges_ns[0]), int(self.edges_ns[-1])
+
+    @property
+    def length_ns(self) -> int:
+        """Length of all steps together."""
+        return int(self.duration_ns.sum())
+
+
+def find_steps(
+    trainer: Trainer, totals: pl.DataFrame, suspensions: Suspensions, warmup: int | None = None, *, capture: Capture | None = None
+) -> Steps:
+    """Cut the training into steps. Raises NothingRecorded where not one has both a beginning and an end."""
+    kind, edges = _boundaries(trainer)
+    if len(edges) <= WARMUP_AT_LEAST:
+        edges = _with_ends(trainer, edges)
+    if len(edges) < 2:
+        there = format_count(len(trainer.update_end_ns), "update")
+        raise NothingRecorded(f"only {there} recorded, and not where its step begins: let the training run longer.")
+    totals = totals.filter(pl.col("process") == trainer.process)
+    left_out = _thinned(edges, totals) | suspensions.holds(edges)
+    if capture is not None:
+        left_out |= capture.holds(edges)
+    batches = find_batches(trainer, edges, totals)
+    skip = find_warmup(np.diff(edges)[~left_out]) if warmup is None else min(warmup, len(edges) - 2)
+    skip = _index_of_kept(skip, left_out)
+    events = _events(trainer, edges)
+    first, last, period, whole = _whole_periods(events, skip, len(edges) - 1)
+    excluded = left_out[first:last]
+    if excluded.all():
+        raise NothingRecorded(f"of {len(edges) - 1} steps only those are left that were captured or just counted: record more.")
+    if edges[first] == edges[last]:
+        # By a clock that stood still, or in a damaged recording: of no time there are no shares.
+        raise NothingRecorded(f"all {last - first} steps after the warm-up took no time: the recording is damaged, record again.")
+    size = batches.usual(first, last)
+    eventful = np.zeros(len(edges) - 1, dtype=bool)
+    for steps in events:
+        eventful[steps] = True
+    return Steps(
+        boundary=kind,
+        edges_ns=edges[first : last + 1],
+        excluded=excluded,
+        samples=batches.samples[first:last][~excluded],
+        batch_size=size,
+        batch_size_from=None if size is None else batches.size_from,
+        batch_sizes=batches.sizes_within(first, last),
+        size_changes=batches.changes,
+        batches_per_step=batches.per_step,
+        warmup=skip,
+        asked_warmup=warmup,
+        includes_warmup=warmup is None and first < WARMUP_AT_LEAST,
+        total=len(trainer.update_end_ns) + int(totals["steps"].sum()),
+        only_counted=int(totals["steps"].sum()),
+        eventful=eventful[first:last][~excluded],
+        period=period,
+        whole_periods=whole,
+    )
+
+
+def _boundaries(trainer: Trainer) -> tuple[str, Ints]:
+    """The kind of boundary that holds for the run, and the boundaries."""
+    ends = trainer.update_end_ns
+    if trainer.is_fed:
+        following = trainer.next_request_ns()
+        has = following < np.iinfo(np.int64).max
+        return "request for input", np.where(has, following, ends)[: len(ends) if has[-1] else -1]
+    return "end of backward" if trainer.by_hand else "end of the optimizer call", ends
+
+
+def _with_ends(trainer: Trainer, edges: Ints) -> Ints:
+    """Of very few steps the first one too, where it is known from its request for input on.
+
+    Of a single update also what is known of its step: from the forward on, or to the optimizer's end.
+    """
+    first, last = int(trainer.update_start_ns[0]), int(trainer.update_end_ns[-1])
+    asked, forwards = (np.asarray(table["start_ns"].to_numpy()) for table in (trainer.waits, trainer.training_forwards))
+    begins = asked if trainer.is_fed else forwards if len(edges) < 2 else asked[:0]
+    before = begins[begins < first][:1].tolist()
+    after = [] if len(edges) else [last]
+    return np.array([*before, *edges.tolist(), *after], dtype=np.int64)
+
+
+def _thinned(edges: Ints, totals: pl.DataFrame) -> NDArray[np.bool_]:
+    """Which stretches between boundaries hold steps that the recorder only counted."""
+    thinned = np.zeros(len(edges) - 1, dtype=bool)
+    for start, end in totals.select("start_ns", "end_ns").iter_rows():
+        first = int(np.searchsorted(edges, start, side="right")) - 1
+        last = int(np.searchsorted(edges, end, side="left"))
+        thinned[max(first, 0) : last] = True
+    return thinned
+
+
+def _index_of_kept(skip: int, left_out: NDArray[np.bool_]) -> int:
+    kept = np.flatnonzero(~left_out)
+    return int(kept[min(skip, len(kept) - 1)]) if len(kept) else skip
+
+
+def find_warmup(duration_ns: Ints) -> int:
+    """Steps to leave out at the start: until the median of 10 is within 10 % of the median of the rest; 3 at least, 20 % at most.
+
+    None of so few that three are more than that.
+    """
+    n = len(duration_ns)
+    most = int(n * WARMUP_AT_MOST_SHARE)
+    if most <= WARMUP_AT_LEAST:
+        return WARMUP_AT_LEAST if most == WARMUP_AT_LEAST else 0
+    for first in range(WARMUP_AT_LEAST, most, max((most - WARMUP_AT_LEAST) // WARMUP_TRIES, 1)):
+        rest = float(np.median(duration_ns[first:]))
+        here = float(np.median(duration_ns[first : first + WARMUP_MEDIAN_OF]))
+        if abs(here - rest) <= WARMUP_WITHIN * rest:
+            return first
+    return most
+
+
+def _events(trainer: Trainer, edges: Ints) -> list[Ints]:
+    """For each kind of event that is not in every step: the steps in which it happens."""
+    kinds = [
+        trainer.starts["start_ns"],
+        trainer.other_starts["start_ns"],
+        trainer.spans.filter(pl.col("kind") == "save")["start_ns"],
+    ]
+    found = []
+    for times in kinds:
+        step = np.unique(np.searchsorted(edges, times.to_numpy(), side="right") - 1)
+        step = step[(step >= 0) & (step < len(edges) - 1)]
+        if 0 < len(step) < 0.9 * (len(edges) - 1):
+            found.append(step)
+    return found
+
+
+def _whole_periods(events: list[Ints], first: int, last: int) -> tuple[int, int, int, bool]:
+    """First and last step of the window, the longest period in steps, and whether the window holds whole ones."""
+    period, whole, window = 1, True, (first, last)
+    for steps in events:
+        inside = steps[steps >= first]
+        if len(inside) == 0:
+            continue
+        usual = int(np.median(np.diff(inside))) if len(inside) > 1 else last - first
+        if usual <= period:
+            continue
+        period, whole = usual, len(inside) >= 3
+        window = (int(inside[0]), int(inside[-1])) if whole else (first, last)
+    return *window, period, whole

@@ -1,0 +1,142 @@
+"""What is said of a recording in which no update was seen: what was seen instead, how the command ended, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import polars as pl
+
+from slowstep.health import DAMAGE
+from slowstep.timeline.timeline import RunFacts, Timeline
+from slowstep.units import format_count
+
+_AUTO = "If the command does train, put `import slowstep.auto` as the first line of the training script and run it the same way."
+_NOT_YET = "It may not have come to its first update yet (a validation before it, for instance): let it run longer."
+_AROUND = "Record around the training itself: `with slowstep.record():`, or slowstep.start() before it and slowstep.stop() after it."
+_LONGER = "Let it run until it trains (with --stop, give --for more)."
+_LONGER_INSIDE = "Record on until it trains."
+_BY_HAND = (
+    "Updates without a torch.optim optimizer are recorded from the fourth backward pass on. Or profile a few steps with torch.profiler, "
+    "prof.step() after each, and give the trace to slowstep analyze."
+)
+
+_STEP: Final = "A step is one update of a PyTorch model: a loop without PyTorch has none, and no report can be made of it."
+_RECORDS: Final = "slowstep run records PyTorch trainings, on Linux, in Python 3.11 or later."
+
+
+@dataclass(frozen=True, slots=True)
+class _Framework:
+    """Another framework's name, and how a few steps are profiled in it."""
+
+    name: str
+    profile: str
+
+
+_OTHERS: Final = {
+    "tensorflow": _Framework("TensorFlow", 'tf.profiler.experimental.start("logs") before them, .stop() after them'),
+    "jax": _Framework("JAX", 'inside `with jax.profiler.trace("logs"):`'),
+}
+
+# A command that fails sooner has hardly imported what it needs, let alone trained.
+AT_ONCE_NS: Final = 10_000_000_000
+# Of fewer backward passes updates by hand cannot be told.
+_BACKWARDS_BY_HAND: Final = 4
+# What is missing of a recording may be all of the training.
+LOSSES: Final = ("data_loss", "error")
+
+
+def describe_untrained(timeline: Timeline) -> str:
+    """Why there is nothing to diagnose."""
+    run = timeline.run
+    seen = sum(1 for facts in timeline.processes if facts.role == "trainer")
+    ending = _ending(run)
+    if lost := sorted((row for row in timeline.health if row.severity in LOSSES), key=lambda row: row.name not in DAMAGE):
+        # What was not called cannot be told from what was not kept, nor whether the command ended before or after it.
+        what = "no training step could be read" + ("" if lost[0].name in DAMAGE else _duration(run))
+        return " ".join(filter(None, (f"{what}: {lost[0].remedy.rstrip('.')}.", _failure(run, ""))))
+    if not seen and _failed_at_once(run):
+        # It did not come to any training, seen or not.
+        return f"no training step was recorded{_duration(run)}. {ending}"
+    if not seen and run.session:
+        return f"no training step was recorded{_duration(run)}: nothing called a loader, backward or an optimizer. {_AROUND}"
+    not_yet = _NOT_YET if run.killer is not None or run.stop_signals else ""
+    if not seen and (elsewhere := _trains_elsewhere(run)):
+        why, remedy = elsewhere
+        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {why}", ending, not_yet, remedy)))
+    if not seen:
+        called = "no process that PyTorch was imported in called a loader, backward or an optimizer."
+        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {called}", ending, not_yet, _AUTO)))
+    batches = timeline.table("waits").height
+    backwards = timeline.table("spans").filter(pl.col("kind") == "backward").height
+    requested = f"{format_count(batches, 'batch', 'batches')} requested"
+    if not backwards and all(facts.torch is None for facts in timeline.processes if facts.role == "trainer"):
+        asked = f"{requested} through slowstep.steps(), and PyTorch was not imported"
+        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {asked}. {_STEP}", ending)))
+    who, made = format_count(seen, "process", "processes"), format_count(backwards, "backward pass", "backward passes")
+    used = f"{who} used PyTorch ({requested}, {made})"
+    what = f"no training step was recorded{_duration(run)}: {used}, but no step() of a torch.optim optimizer was called."
+    if _failed(run) and backwards < _BACKWARDS_BY_HAND:
+        # It did not come to training: that is why.
+        return f"{what} {ending}"
+    longer = _LONGER_INSIDE if run.session else _LONGER
+    return " ".join(filter(None, (what, ending, "" if backwards else longer, _BY_HAND)))
+
+
+def _trains_elsewhere(run: RunFacts) -> tuple[str, str] | None:
+    """Why nothing can have been recorded, and what to do: PyTorch was never imported. None where it was, or may have been."""
+    told = run.told
+    if told is None or "torch" in told:
+        return None
+    if others := [name for name in _OTHERS if name in told]:
+        names = " and ".join(_OTHERS[name].name for name in others)
+        how = "; ".join(_OTHERS[name].profile for name in others)
+        remedy = f"Profile a few steps of it ({how}), and diagnose the trace: slowstep analyze logs"
+        return f"the command imported {names} and never PyTorch. {_RECORDS}", remedy
+    if "old_python" in told:
+        return f"the command runs a Python older than 3.11. {_RECORDS}", "Train with Python 3.11 or later."
+    if "python" in told:
+        return f"PyTorch was never imported by this command. {_RECORDS}", ""
+    return f"the command started no Python process that slowstep could record. {_RECORDS}", _AUTO
+
+
+def with_failure(run: RunFacts, text: str) -> str:
+    """What is said of too few updates, and how the command ended, where that is why there are no more."""
+    failure = "" if run.was_sandboxed or run.stop_signals else _failure(run, "after that")
+    return " ".join(filter(None, (text, failure)))
+
+
+def _failed(run: RunFacts) -> bool:
+    return bool(run.exit_code) and not run.stop_signals
+
+
+def _failed_at_once(run: RunFacts) -> bool:
+    return _failed(run) and run.started_ns is not None and run.ended_ns is not None and run.ended_ns - run.started_ns < AT_ONCE_NS
+
+
+def _duration(run: RunFacts) -> str:
+    began_ns = run.session.from_ns if run.session else run.started_ns
+    if began_ns is None or run.ended_ns is None or run.ended_ns <= began_ns:
+        return ""
+    seconds = (run.ended_ns - began_ns) / 1e9
+    # In less, nobody expects one.
+    return f" in {seconds:.0f} s" if seconds >= 1 else ""
+
+
+def _ending(run: RunFacts) -> str:
+    """How the command ended, where that says more than that it is over."""
+    if run.was_sandboxed:
+        return "The experiment ended before it trained, and its command was killed."
+    if run.stop_signals:
+        return "The command was ended by --stop, after the time given with --for."
+    return _failure(run, "before any update")
+
+
+def _failure(run: RunFacts, when: str) -> str:
+    if not run.exit_code:
+        return ""
+    if run.killer is not None:
+        return f"The command was ended by {run.killer} (exit code {run.exit_code}) {when}".rstrip() + "."
+    if not when:
+        return f"The command failed (exit code {run.exit_code})."
+    return f"The command failed {when} (exit code {run.exit_code}): its own error message (above, where it ran) says why."

@@ -1,0 +1,1 @@
+"""What rules on one subject have in common: their evidence, thresholds and what may be claimed."""

@@ -1,0 +1,205 @@
+"""What the rules on causes of slow input have in common: where the making of batches spends its time, and what less of it would gain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slowstep.analyses.batches.transfer import RECEIVE_NS
+from slowstep.analyses.input.input_facts import InputFunction
+from slowstep.analyses.input.stragglers import Stragglers
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.python.calls import DOMINANT_SHARE
+from slowstep.analyses.python.functions import shown
+from slowstep.analyses.steps.steps import Floats
+from slowstep.diagnosis.evidence.input_side import (
+    ATTAINED,
+    COMFORTABLE,
+    QUEUED_AT_WORSE,
+    RELIEF_EXPECTED,
+    SAVES_AT_LEAST,
+    SIDE_BY_SIDE,
+    InputSide,
+    concurrent_ns,
+    core_bound_ns,
+    crowded,
+    keeps_up,
+    relieved_ns,
+    relieved_queue_ns,
+    workers_needed,
+    workers_save,
+)
+from slowstep.diagnosis.gain import Case, Counterfactual, share_queued
+
+# A cause must hold this share of making batches: below it the making's other work is what matters.
+CAUSE_SHARE = 0.20
+# One slow sample is an accident, two a coincidence.
+FEWEST_SLOW_STEPS = 3
+# What one sample in twenty does is how a data set is, not an exception in it.
+MOST_SLOW_SAMPLES = 0.05
+# More files than this per sample are no picture with its label and mask any more.
+FILES_PER_SAMPLE = 8
+# A container that nearly every sample opens; not each, because a sample may be left out or be seen twice in the timed batches.
+EVERY_SAMPLE = 0.9
+
+OPENS = ("method io.open", "method _io.open", "method posix.open", "built-in function open")
+FILE_CALLS = (
+    *OPENS,
+    "of '_io.BufferedReader'",
+    "of '_io.FileIO'",
+    "of '_io._IOBase'",
+    "of '_io.TextIOWrapper'",
+    "method posix.stat",
+    "method posix.fstat",
+    "method posix.lstat",
+    "method posix.close",
+    "method posix.scandir",
+    "method posix.listdir",
+)
+# Formats that hold many samples, and are made to be opened once: file and function that opens one.
+CONTAINERS = (
+    ("zipfile", "ZipFile.__init__"),
+    ("tarfile", "TarFile.__init__"),
+    # A tar file has no table of contents: who asks for a member by its name has all headers walked, once for each opening.
+    ("tarfile", "TarFile._load"),
+    ("h5py/_hl/files", "File.__init__"),
+    ("netCDF4", "Dataset.__init__"),
+    ("pyarrow/parquet", "ParquetFile.__init__"),
+    (None, "sqlite3.connect"),
+    (None, "lmdb.open"),
+)
+# numpy's own file of arrays is a zip file, one per sample by habit.
+NUMPY_ARCHIVE, NUMPY_READS = "NpzFile.__init__", "NpzFile.__getitem__"
+RECEIVES = ("'recv_into' of '_socket.socket'", "'recv' of '_socket.socket'", "'read' of '_ssl._SSLSocket'")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileCost:
+    """Opening and reading files, as shares of making batches; `container` where it is one that is made to be opened once."""
+
+    opens_per_sample: float
+    share: float
+    container: InputFunction | None
+
+
+def file_cost(m: Measurements) -> FileCost | None:
+    """What opening files costs where there are many per sample, or a container is opened for each; None otherwise."""
+    opens = sum(f.calls_per_sample for f in m.input.named(*OPENS) if f.file is None)
+    container = _container(m)
+    if container is not None and container.share >= CAUSE_SHARE:
+        return FileCost(opens_per_sample=max(opens, container.calls_per_sample), share=container.share, container=container)
+    # A socket is read through the same buffers as a file.
+    share = sum(f.share for f in m.input.named(*FILE_CALLS) if f.file is None) - receive_share(m)
+    if opens < FILES_PER_SAMPLE or share < CAUSE_SHARE:
+        return None
+    return FileCost(opens_per_sample=opens, share=share, container=None)
+
+
+def _container(m: Measurements) -> InputFunction | None:
+    """The container that is opened for every sample and costs most."""
+    archives = {f.calls_per_sample for f in m.input.named(NUMPY_ARCHIVE)}
+    found = [
+        f
+        for f in m.input.functions
+        if f.calls_per_sample >= EVERY_SAMPLE
+        and any(name in f.name and (file is None) == (f.file is None) and (file or "") in (f.file or "") for file, name in CONTAINERS)
+        and not (archives and "ZipFile" in f.name)
+    ]
+    return max(found, key=lambda f: f.share, default=None)
+
+
+def loads_archives(m: Measurements) -> bool:
+    """Whether nearly every sample opens an archive of numpy's, and reading whole arrays of it counts. The same one or its own: unknown."""
+    opened = any(f.calls_per_sample >= EVERY_SAMPLE for f in m.input.named(NUMPY_ARCHIVE))
+    return opened and bool(m.input.named(NUMPY_READS, at_least=CAUSE_SHARE))
+
+
+def receive_share(m: Measurements) -> float:
+    """Share of making batches spent in receiving from sockets."""
+    return sum(f.share for f in m.input.named(*RECEIVES) if f.file is None)
+
+
+def nearer_cause(m: Measurements) -> bool:
+    """Whether a rule knows why the dominant function takes its time: that one then leads."""
+    return file_cost(m) is not None or receive_share(m) >= CAUSE_SHARE
+
+
+def few_slow_samples(m: Measurements) -> Stragglers | None:
+    """The slow samples, where they are too many for a coincidence and few enough to be exceptions."""
+    found = m.over_time.stragglers
+    if found is None or found.steps < FEWEST_SLOW_STEPS or (found.of_samples and found.count > MOST_SLOW_SAMPLES * found.of_samples):
+        return None
+    return found
+
+
+def hidden_by_workers(side: InputSide) -> bool:
+    """Whether enough workers would hide the producers behind the training: then their number is the cause."""
+    return concurrent_ns(side, 1_000_000) <= side.rest_ns / COMFORTABLE
+
+
+def cores_leave_most(m: Measurements, side: InputSide) -> bool:
+    """Whether workers that cannot keep up use so much of the cores already that any number of them would leave most of the waits.
+
+    Other processes' use of the cores does not count: it is nothing that the making does.
+    """
+    if not m.demand.workers or keeps_up(side, m.demand.workers):
+        return False
+    left = core_bound_ns(m, side, ATTAINED, by_others=False) - side.rest_ns
+    return left > (1 - DOMINANT_SHARE) * float(side.removable_ns.mean())
+
+
+def more_workers_help(m: Measurements, side: InputSide) -> bool:
+    """Whether more workers would save a part of the step that counts: then too-few-workers or serial-loader says so."""
+    workers = workers_needed(side, m.demand.workers)
+    if m.demand.workers:
+        return workers_save(m, side, workers)
+    return max(side.rest_ns, concurrent_ns(side, workers)) <= (1 - SAVES_AT_LEAST) * float(m.step_ns.mean())
+
+
+def workers_take_most(m: Measurements, side: InputSide) -> bool:
+    """Whether workers would take most of making its batches off a loop without a loader."""
+    after = max(side.rest_ns + RECEIVE_NS, concurrent_ns(side, workers_needed(side, 0)))
+    left = after - side.rest_ns
+    return crowded(m, side) is None and left <= (1 - DOMINANT_SHARE) * float(side.removable_ns.mean())
+
+
+def place(m: Measurements, function: InputFunction) -> str | None:
+    """Where a function is, as reports show it; None for a built-in one."""
+    return None if function.file is None else f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spared:
+    """Shares of making batches that a fix spares: as expected, pessimistic and optimistic."""
+
+    expected: float
+    pessimistic: float
+    optimistic: float
+
+
+def sparing(
+    m: Measurements, side: InputSide, spared: Spared, assumes: str, *, is_cpu: bool = True, lost_ns: Floats | float = 0.0
+) -> Counterfactual:
+    """What sparing a share of making batches does to the waits for them, and to what is lost to workers that take the cores (ns per step);
+    `is_cpu` where it spares CPU time in proportion.
+    """
+    workers = m.loader.num_workers if m.loader is not None else 0
+    waits, queue = side.removable_ns + lost_ns, side.own_queued_ns + lost_ns
+
+    def case(share: float, slowed: float = 0.0, queued: float = 1.0) -> Case:
+        share = min(max(share, 0.0), 1.0)
+        if workers == 0:
+            removed = (waits + side.filling_ns) * share
+            return Case(removed_ns=removed, delay_share=share_queued(queue * share, removed))
+        cpu_ns = share * side.cpu_ns if is_cpu else 0.0
+        slowed = slowed if is_cpu else 0.0
+        relieved, freed = (take(side, cpu_ns, slowed=slowed, queued=queued) for take in (relieved_ns, relieved_queue_ns))
+        removed = waits + side.filling_ns * share + relieved
+        beside = concurrent_ns(side, workers, spared_wall_ns=share * side.wall_ns, spared_cpu_ns=cpu_ns)
+        return Case(removed_ns=removed, concurrent_ns=beside, delay_share=share_queued(queue + freed, removed))
+
+    return Counterfactual(
+        assumes=assumes,
+        expected=case(spared.expected, RELIEF_EXPECTED),
+        pessimistic=case(spared.pessimistic, queued=QUEUED_AT_WORSE),
+        optimistic=case(spared.optimistic, SIDE_BY_SIDE),
+    )

@@ -1,0 +1,215 @@
+"""What somebody has named in a trace, beside the model: callbacks and writes, each judged as it is in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.events.parts import COLUMNS, KERNELS, is_part, part_of, parts_of, piece
+from slowstep.analyses.replay.scenarios import NO_CALLBACKS, NO_WRITES
+from slowstep.analyses.steps.steps import Floats
+from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.trace_side import HOST_SHARE, by_step, no_device, per_step, share_interval, steps_seen
+from slowstep.diagnosis.gain import NOTHING_NS, RUN_TO_RUN, unknown_gain
+from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.part_words import part_in_words
+from slowstep.parts import Part, PartKind
+from slowstep.units import format_share
+
+
+def shortened(m: TraceMeasurements, removed_ns: Floats, assumes: str) -> Gain:
+    """The gain of taking so much from each step, shape (steps,), that the training thread does alone.
+
+    Low and high are those of the steps with least and most of it, and what two runs of one training differ by. Nothing is known of a step
+    that nothing would be left of: then there is no high.
+    """
+    before = np.asarray(m.step_ns, dtype=np.float64)
+    after = np.maximum(before - removed_ns, NOTHING_NS)
+    if not before.sum() or not (after > NOTHING_NS).any():
+        return Gain(predicted=None, low=None, high=None, assumes=assumes)
+    predicted, each = float(before.sum() / after.sum()), before / after
+    low, high = float(each.min()) * (1 - RUN_TO_RUN), float(each.max()) * (1 + RUN_TO_RUN)
+    is_open = not (after > NOTHING_NS).all()
+    return Gain(predicted=predicted, low=min(low, predicted), high=None if is_open else max(high, predicted), assumes=assumes)
+
+
+MOST = 0.5
+# What the replay takes away besides is under a tenth of it.
+NEARLY_ALL = 0.9
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NamedStage:
+    """A stage that only names tell, and what a rule says of a range of it: `alone` without a device, `waited` where one waits for it.
+
+    `between_steps`: whether gaps between steps are its, too; of other ranges `gaps-between-steps` says what those cost.
+    """
+
+    stage: str
+    scenario: str
+    between_steps: bool
+    alone: str
+    waited: str
+    assumes: str
+    fixes: Callable[[str], tuple[Fix, ...]]
+
+
+def _do_less(name: str) -> tuple[Fix, ...]:
+    return (
+        Fix(text=f"call {name} every k steps, or hand its work to a background thread or process"),
+        Fix(text=f"do less in {name}: fewer images, smaller arrays, no read-back"),
+    )
+
+
+def _write_less(name: str) -> tuple[Fix, ...]:
+    return (
+        Fix(text=f"do {name} less often, or from a background thread on a copy of the state", lever=CHECKPOINT_OFF),
+        Fix(text="leave out of the checkpoint what can be made again"),
+    )
+
+
+CALLBACKS: Final = NamedStage(
+    stage="output",
+    scenario=NO_CALLBACKS,
+    between_steps=False,
+    alone="runs on the training thread beside the model and takes",
+    waited="holds the training thread inside the steps, and the device is idle:",
+    assumes="what somebody has named beside the model took no time on the training thread",
+    fixes=_do_less,
+)
+WRITES: Final = NamedStage(
+    stage="store",
+    scenario=NO_WRITES,
+    between_steps=True,
+    alone="writes on the training thread, which is blocked for",
+    waited="writes on the training thread, and the device is idle:",
+    assumes="writing checkpoints took no time on the training thread",
+    fixes=_write_less,
+)
+
+
+def judge_ranges(m: TraceMeasurements, name: str, of: NamedStage) -> Answer:
+    """Whether named ranges beside the model hold the training thread, and with a device keep it idle; `name` is the rule's."""
+    return _beside_a_device(m, name, of) if m.has_device else _without_device(m, name, of)
+
+
+def judge_device_work(m: TraceMeasurements, name: str) -> Answer:
+    """Whether the device computes for such a range: the ledger has it as the model's own work. `name` is the rule's."""
+    rows = m.table("named_work")
+    if rows.is_empty():
+        return None
+    part = _largest(rows)
+    named, own = part_in_words(part), rows.filter(is_part(part))
+    held = by_step(m, own["step"], own["ns"])
+    share = share_interval(m, held)
+    if share[0] < CLAIM:
+        return None
+    finding = Finding(
+        rule=name,
+        stage="compute",
+        title=f"the device computes for {named} {format_share(share[0])} of the time",
+        share=share[0],
+        share_low=share[1],
+        share_high=share[2],
+        claims=(piece(KERNELS, named),),
+        evidence=(
+            Evidence(name="range", value=named, unit=""),
+            Evidence(name="its kernels run", value=share[0], unit="share of window", threshold=CLAIM),
+            Evidence(name="its kernels", value=int(own["kernels"].sum()), unit="kernels"),
+            _steps_with(held),
+            steps_seen(m),
+        ),
+        gain=unknown_gain(f"{named} ran less often"),
+        fixes=(Fix(text=f"do {named} less often, or on fewer batches: slowstep run sees how often it comes, and what that costs"),),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _without_device(m: TraceMeasurements, name: str, of: NamedStage) -> Answer:
+    rows = m.table("ledger").filter((pl.col("stage") == of.stage) & (pl.col("kind") != PartKind.VALIDATION.value))
+    if rows.is_empty():
+        return None
+    part = _largest(rows)
+    removed, named = per_step(m, part), part_in_words(part)
+    share = share_interval(m, removed)
+    if share[0] < CLAIM:
+        return None
+    unseen = no_device(m)
+    if unseen is not None:
+        # The device may compute meanwhile, or the range wait for it.
+        return NotJudged(rule=name, reason=unseen)
+    title = f"{named} {of.alone} {format_share(share[0])} of the time"
+    gain = shortened(m, removed, f"{named} took no time on the training thread")
+    evidence = (*_held(named, share[0], CLAIM, float(removed.mean()) / 1e6), _steps_with(removed), steps_seen(m))
+    return _judged(name, of, named, (part,), share, evidence, title, gain)
+
+
+def _beside_a_device(m: TraceMeasurements, name: str, of: NamedStage) -> Answer:
+    """Ranges are claimed that lie inside steps for the most part, and others where they are the rule's own. The replay takes all of the
+    stage away: where that is more, the gain of these alone is not known.
+    """
+    rows = m.table("gaps").filter(pl.col("stage") == of.stage).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    within = pl.when(pl.col("between_steps")).then(0).otherwise(pl.col("ns")).sum().over(COLUMNS)
+    gaps = rows if of.between_steps else rows.filter(within >= MOST * pl.col("ns").sum().over(COLUMNS))
+    held = by_step(m, gaps["step"], gaps["ns"])
+    share = share_interval(m, held)
+    if share[0] < HOST_SHARE:
+        return None
+    named = part_in_words(_largest(gaps))
+    parts = tuple(part_of(row) for row in gaps.select(COLUMNS).unique(maintain_order=True).iter_rows())
+    title = f"{named} {of.waited} {format_share(share[0])} of the time"
+    is_all = float(gaps["ns"].sum()) >= NEARLY_ALL * float(rows["ns"].sum())
+    gain = replayed_gain(m, of.scenario, of.assumes) if is_all else unknown_gain(of.assumes)
+    evidence = (*_held(named, share[0], HOST_SHARE, removed_ms(m, of.scenario)), _steps_with(held), steps_seen(m))
+    return _judged(name, of, named, parts, share, evidence, title, gain)
+
+
+def _held(named: str, share: float, threshold: float, removed: float | None) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="range", value=named, unit=""),
+        Evidence(name="beside the model", value=share, unit="share of window", threshold=threshold),
+        Evidence(name="fix saves per step", value=removed, unit="ms"),
+    )
+
+
+def _steps_with(held: Floats) -> Evidence:
+    return Evidence(name="steps with it", value=int((held > 0).sum()), unit="steps")
+
+
+def _largest(rows: pl.DataFrame) -> Part:
+    held = {part: int(rows.filter(is_part(part))["ns"].sum()) for part in parts_of(rows)}
+    return max(held, key=lambda part: held[part])
+
+
+def _judged(
+    name: str,
+    of: NamedStage,
+    named: str,
+    claims: tuple[Part, ...],
+    share: tuple[float, float, float],
+    evidence: tuple[Evidence, ...],
+    title: str,
+    gain: Gain,
+) -> Judged:
+    finding = Finding(
+        rule=name,
+        stage=of.stage,
+        title=title,
+        share=share[0],
+        share_low=share[1],
+        share_high=share[2],
+        claims=claims,
+        evidence=evidence,
+        gain=gain,
+        fixes=of.fixes(named),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=None)

@@ -1,0 +1,100 @@
+"""What an optimizer's own time on a processor can be: many passes where one would do, or arithmetic on numbers that became nearly zero."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from slowstep.analyses.ledger.closures import has_closures
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.growing import growing
+from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
+from slowstep.diagnosis.gain import Case, Counterfactual
+from slowstep.findings import Fix
+from slowstep.frameworks._words import Remedy, Words
+from slowstep.parts import OPTIMIZER
+from slowstep.units import format_share
+
+# Of an optimizer's time what is left with fused=True. Measured on one and two shared cores (torch 2.13), of parameters of 0.1 to 30 million
+# elements in 1 to 60 tensors: 0.17 to 0.40 of Adam's and AdamW's, 0.21 to 0.56 of Adagrad's (median of all 0.28); in 20 to 1000 tensors of
+# 256 to 10,000 elements 0.17 to 0.29 and 0.22 to 0.45. Of SGD's it was 0.5 to 0.8 with momentum, and nothing gained without: not advised.
+FUSED_LEFT, FUSED_LEFT_AT_WORSE, FUSED_LEFT_AT_BETTER = 0.28, 0.56, 0.17
+# Of the fixed cost: from half of it on the optimizer is the largest part, and making it faster comes before anything else.
+LARGEST = 0.5
+GAINS_BY_FUSING = ("Adam", "AdamW", "Adagrad")
+
+
+def unfused(m: Measurements) -> str | None:
+    """The type of the training's optimizer where a fused one would do on this processor; None where not, or where that is not known.
+
+    Of several optimizers, whose time is one part of the ledger, all have to be such.
+    """
+    if m.device != "cpu" or has_closures(m.trainer):
+        return None
+    notes = {note.get("id"): note for note in m.trainer.facts.notes["optimizers"]}
+    own, *others = (_gains_by_fusing(notes.get(ident)) for ident in (m.trainer.optimizer, *m.trainer.outer_updates["optimizer"].unique()))
+    return own if all(others) else None
+
+
+def _gains_by_fusing(note: Mapping[str, Any] | None) -> str | None:
+    kind = note.get("type") if note is not None and note.get("fused") is False else None
+    return kind if kind in GAINS_BY_FUSING else None
+
+
+def optimizer_ns(m: Measurements) -> float:
+    """What the optimizer takes of the usual step, ns."""
+    return float(np.median(m.ledger.of_parts(OPTIMIZER)))
+
+
+def takes_most_of_fixed(m: Measurements) -> bool:
+    """Whether the optimizer is the largest part of what a step takes however few samples it holds; bounds are taken at what is usual."""
+    cost = m.fixed_cost
+    return optimizer_ns(m) >= LARGEST * max(cost.likely_ns or 0.0, cost.value_ns or 0.0, cost.low_ns)
+
+
+def fuse(words: Words, kind: str, share: float) -> Fix:
+    """The fix of an unfused optimizer that takes the share of the step."""
+    how = fused(words, kind)
+    return Fix(text=f"{how}: one pass over parameters, of an optimizer that takes {format_share(share)} of the step")
+
+
+def fused(words: Words, kind: str) -> str:
+    """How a script asks for a fused optimizer: of a trainer, where that makes it by itself."""
+    own = words.write({Remedy.FUSED: True}, kind=kind)
+    by_trainer = words.write({Remedy.FUSED_ADAMW: True}) if kind == "AdamW" else ""
+    return f"{by_trainer}, or {own} where the script makes it" if by_trainer else own
+
+
+def fused_counterfactual(m: Measurements, kind: str) -> Counterfactual:
+    """The optimizer's time with one pass over its parameters."""
+    taken = with_core_delay(m, OPTIMIZER)
+
+    def case(left: float, factor: float = 1.0) -> Case:
+        removed = (1 - left) * taken
+        beside = factor * concurrent_producers_ns(m, spared_cpu_ns=float(removed.mean()))
+        return Case(removed_ns=removed, concurrent_ns=beside, delay_share=delay_share(m, OPTIMIZER))
+
+    return Counterfactual(
+        assumes=f"{kind} with fused=True took {format_share(FUSED_LEFT)} of its time",
+        expected=case(FUSED_LEFT),
+        pessimistic=case(FUSED_LEFT_AT_WORSE, WORSE_BESIDE),
+        optimistic=case(FUSED_LEFT_AT_BETTER),
+    )
+
+
+def flush_denormals(m: Measurements) -> Fix | None:
+    """What to try where the optimizer alone takes ever longer on a processor; None where it does not.
+
+    Where a model has learned what it can, averages of its gradients fall below what floats hold in full (1.2e-38), and arithmetic on such
+    numbers is done by microcode. Measured: 21 % of Adam's averages made steps of 5.2 and 5.8 ms 8.7 and 7.1 ms long.
+    """
+    growth = growing(m)
+    if growth is None or growth.part != OPTIMIZER or m.device != "cpu":
+        return None
+    return Fix(
+        text="torch.set_flush_denormal(True) before training: averages of gradients that became nearly zero (denormal) may be why the "
+        "optimizer takes longer and longer on a processor",
+        changes_numerics=True,
+    )

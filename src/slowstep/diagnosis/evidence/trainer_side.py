@@ -1,0 +1,70 @@
+"""What the rules about the training thread's own work have in common."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slowstep.analyses.compute.blocked import Blocked
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps.steps import Floats
+from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
+from slowstep.parts import BODY, Part, PartKind
+
+# Producers that nearly bind stall the training now and then (queues smooth, but not wholly): pessimistically B is a tenth larger.
+WORSE_BESIDE = 1.10
+# After a fork each page of the training's memory is copied when it is next written to. The step after one took 1.3 to 5 times as long as
+# others, 1.9 and 2.2 in the medians of two sittings with six models of 0.01 to 17 million parameters (benchmarks/after_fork.py, two cores
+# of a virtual machine).
+AFTER_FORK, AFTER_FORK_HIGH = 2.0, 3.5
+
+
+def blocked_inside(m: Measurements) -> Blocked | None:
+    """Where the training thread is blocked inside its steps for more than may be unknown in a healthy training; None where it is not.
+
+    On an accelerator it waits for that, and for other ranks it waits in its backward: neither is looked at here.
+    """
+    if m.device != "cpu" or m.sharing.ranks > 1 or m.blocked is None or m.blocked.share < HEALTHY_UNATTRIBUTED:
+        return None
+    return m.blocked
+
+
+def with_core_delay(m: Measurements, part: Part) -> Floats:
+    """Time per step of a part, with its share of what its stage waited for a core: that delay goes with it."""
+    own = m.ledger.of_parts(part)
+    delay = m.ledger.of(part.stage, PartKind.CORE_WAIT)
+    others = float(m.ledger.of(part.stage).sum() - delay.sum())
+    return own + delay * (float(own.sum()) / others if others > 0 else 0.0)
+
+
+def body_rest(m: Measurements) -> Floats:
+    """Time per step of bodies without backward and optimizer, with what the ledger calls otherwise because a framework or the script has
+    named it, or because it lies between two batches of a step: calls that were timed in a few bodies are known as shares of that.
+    """
+    named, between = m.ledger.in_bodies_ns, m.ledger.between
+    body = with_core_delay(m, BODY) + (0.0 if named is None else named)
+    return body if between is None else np.asarray(body + between.gaps_ns + between.waits_ns)
+
+
+def copying_after_forks(m: Measurements, own: Floats, times: float = AFTER_FORK) -> Floats:
+    """Time per step that the training's own work loses to forks for new workers, where the step after one takes `times` as long.
+
+    Nothing of what an accelerator computes.
+    """
+    return own * (m.over_time.restarts.forks_per_step if m.device == "cpu" else 0.0) * (1 - 1 / times)
+
+
+def delay_share(m: Measurements, *parts: Part) -> float:
+    """How much of the parts' time with their share of such delay is delay."""
+    whole = sum(float(with_core_delay(m, part).sum()) for part in parts)
+    return 1 - sum(m.ledger.total_of(part) for part in parts) / whole if whole > 0 else 0.0
+
+
+def concurrent_producers_ns(m: Measurements, *, spared_cpu_ns: float = 0.0) -> float:
+    """B where the training thread gets faster: what the loader's workers need per step, and what all need of the cores."""
+    if m.loader is None or m.loader.num_workers == 0 or m.demand.wall_ns is None or m.demand.cpu_ns is None:
+        return 0.0
+    trainer = max((m.trainer_cpu_ns or 0.0) - spared_cpu_ns, 0.0)
+    cores = (trainer + m.demand.cpu_ns) / m.cores if m.cores else 0.0
+    starting = float((m.filling_ns + m.ledger.of("preprocess", PartKind.LOADER_START)).mean())
+    # They kept up with the step as it is: doing less on the training thread cannot make it longer.
+    return min(max(m.demand.wall_ns / m.loader.num_workers + starting, m.demand.others_ns, cores), float(m.step_ns.mean()))

@@ -1,0 +1,55 @@
+"""What would tell what the time is that no span covers and no stack names."""
+
+from __future__ import annotations
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.python.functions import is_library, shown
+from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
+from slowstep.parts import PartKind
+from slowstep.reasons import Reason, Wording
+from slowstep.stages import STAGES, UNATTRIBUTED
+
+NAME_IT = "wrap the loop's input in slowstep.steps(), or name parts of it by slowstep.span()"
+WRAP_IT = 'wrap what runs there: with slowstep.span("name")'
+BETWEEN = "between optimizer.step() and the next batch"
+MORE_CORES = "record with more cores, or with fewer other processes"
+# Of several trainings in one script.
+RECORD_ALONE = "record each alone, inside `with slowstep.record():`"
+NAME_PARTS = Wording("name-parts", NAME_IT)
+NAME_WHAT_IS_BETWEEN = Wording("name-what-is-between", f"it is {BETWEEN}: {WRAP_IT}")
+TOO_FEW_CORES_BETWEEN = Wording(
+    "too-few-cores-between", f"it is {BETWEEN}, and the training thread waited for a core for {{queued:share}} of the time: {MORE_CORES}"
+)
+
+
+def how_to_name(m: Measurements) -> Reason:
+    """What to do about unattributed time, and why.
+
+    Where steps have their input of a loader, or of slowstep.steps(), it lies outside of both input and body: there is nothing to wrap. On
+    cores that are not enough short stretches of the loop's own become long, and the stack sampler does not get to run in them either.
+    """
+    if not m.trainer.is_fed:
+        return NAME_PARTS()
+    queued = _queued(m)
+    return TOO_FEW_CORES_BETWEEN(queued=queued) if queued >= HEALTHY_UNATTRIBUTED else NAME_WHAT_IS_BETWEEN()
+
+
+def name_by_hand(m: Measurements) -> str:
+    """The same as something to do first, without why."""
+    if not m.trainer.is_fed:
+        return NAME_IT
+    return MORE_CORES if _queued(m) >= HEALTHY_UNATTRIBUTED else f"{WRAP_IT}, {BETWEEN}"
+
+
+def _queued(m: Measurements) -> float:
+    return sum(m.ledger.share(stage, PartKind.CORE_WAIT) for stage in (*STAGES, UNATTRIBUTED))
+
+
+def where_unnamed(m: Measurements) -> str:
+    """What runs in unattributed time, as far as that is known: when it does, and after which line of the script."""
+    if not m.trainer.is_fed:
+        return "what runs beside forward, backward and update and could not be named"
+    way = m.trainer.way_to_update
+    # A framework's own loop calls its update where no line of the script says when.
+    after = f" in {shown(way[-1].file, m.trainer.facts.script)}:{way[-1].line}" if way and not is_library(way[-1]) else ""
+    return f"what runs between the update{after} and the request for the next batch"

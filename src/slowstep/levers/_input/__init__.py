@@ -1,0 +1,1 @@
+"""What levers that change the training's batches are made of."""

@@ -1,0 +1,98 @@
+"""An experiment as it was asked for and as it ended: what neither the recording's steps nor its plan tell.
+
+Kept as `experiment.json` in the recording's folder. Steps, plan and notes of levers stand there already, and what was measured is computed
+from them again for every report; which finding a lever was tried for, where it ran and why it ended can be computed from nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from slowstep.errors import UnreadableInput
+from slowstep.prove.choose import Choice, Untried
+from slowstep.prove.lever_faults import LeverFault
+from slowstep.prove.stats.repeated import AllRepeated
+from slowstep.record.writing.format import EXPERIMENT_FILE
+
+# Version 1: the first.
+VERSION: Final = 1
+
+# `Outcome.ended_by`, or why there is none: RUNNING stands there for as long as nobody knows.
+RUNNING: Final = "killed"
+NARROW_ENOUGH: Final = "precision"
+NOTHING_TO_TRY: Final = "nothing to try"
+SCRIPT_ENDED: Final = "script ended"
+INTERRUPTED: Final = "interrupted"
+NEVER_TRAINED: Final = "never trained"
+# The script could not go on with one of them.
+LEVER_ENDED: Final = "a lever"
+# It came to no boundary after the plan was posted; it made no more steps; it had to be ended (`Experiment.problem` says why).
+NOT_TAKEN_UP: Final = "not taken up"
+STOOD_STILL: Final = "stood still"
+CUT_SHORT: Final = "cut short"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SandboxPlace:
+    """Where the training ran: in which sandbox, what may be said of it, and its writing speed there by that outside (None: unknown)."""
+
+    kind: str
+    claims: str
+    warnings: tuple[str, ...] = ()
+    write_ratio: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Experiment:
+    """`choices` are those of the plan's arms, after the two without levers. `precision` is the width that an interval should have.
+
+    `until_ns` (CLOCK_MONOTONIC) is where the recording for the diagnosis ends, None where all of it is for that. `floor_ns` is what
+    receiving batches costs a step. `repeated` are levers that whole runs were made with, `faults` those that the script could not go on
+    with: it may have been started again without them. `problem` is why the training had to be ended before its time. `options` are the
+    words that chose the levers, to be used again; `kept` are those of other options that were given, to be used whichever levers are tried.
+    """
+
+    choices: tuple[Choice, ...]
+    untried: tuple[Untried, ...]
+    precision: float
+    budget_s: float
+    place: SandboxPlace
+    until_ns: int | None = None
+    floor_ns: float = 0.0
+    ended_by: str = RUNNING
+    exit_code: int | None = None
+    problem: str | None = None
+    numerics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    repeated: AllRepeated = field(default_factory=AllRepeated)
+    faults: tuple[LeverFault, ...] = ()
+    options: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    version: int = VERSION
+
+
+def save(experiment: Experiment, folder: Path) -> None:
+    """Write it into a recording's folder, whole or not at all. Raises OSError."""
+    draft = folder / f".{EXPERIMENT_FILE}.tmp"
+    draft.write_bytes(msgspec.json.format(msgspec.json.encode(experiment), indent=1))
+    os.replace(draft, folder / EXPERIMENT_FILE)
+
+
+def load(folder: Path) -> Experiment | None:
+    """The experiment of a recording; None where it is a plain one. Raises UnreadableInput for a file that is damaged, or newer."""
+    path = folder / EXPERIMENT_FILE
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=Experiment)
+        if found.version <= VERSION:
+            return found
+        raise UnreadableInput(
+            f"{path} was written by a newer slowstep (version {found.version}, this one reads {VERSION}): upgrade slowstep."
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise UnreadableInput(f"{path} cannot be read ({error}). Remove it to see the diagnosis without the experiment.") from error

@@ -1,0 +1,92 @@
+"""Whether a script ended because of the lever that was on, and what it died of: the script as it is may be right. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from slowstep.prove.choose import Choice
+from slowstep.prove.executor import Ending
+from slowstep.prove.stats.design import CONTROL
+
+Note = Mapping[str, Any]
+
+# The state that is noted of a lever after which no loss was finite any more.
+SPOILT: Final = "spoilt"
+# Those after which its arm is not switched on again.
+GIVEN_UP: Final = ("not applicable", "failed")
+# The exit code of a command that SIGKILL ended: the kernel's way out where memory runs short.
+KILLED_BY_OTHERS: Final = 128 + 9
+# How Python, torch on a processor and on a device, the C++ library, XLA and the system say it.
+_NO_MEMORY: Final = re.compile(
+    r"MemoryError|OutOfMemory|out of memory|can't allocate memory|not enough memory|Cannot allocate memory|bad_alloc|RESOURCE_EXHAUSTED",
+    re.IGNORECASE,
+)
+# The line of a traceback that names the error.
+_ERROR: Final = re.compile(r"[A-Za-z_][\w.]*(: .*)?$")
+_TRACEBACK: Final = "Traceback (most recent call last)"
+_LONGEST: Final = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeverFault:
+    """A lever with which the training could not go on: the experiment does without it. `spoils`: its loss was not finite any more."""
+
+    choice: Choice
+    reason: str
+    spoils: bool = False
+
+
+def given_up(notes: Iterable[Note]) -> frozenset[int]:
+    """The arms whose levers refused, or failed, be it late: which of their steps these were still on in is not known."""
+    return frozenset(int(note["arm"]) for note in notes if note.get("state") in GIVEN_UP)
+
+
+def arm_at_end(switched: Iterable[Note]) -> int | None:
+    """The arm that was on last, by what the training noted at each switch; None where it was none with a lever."""
+    last = None
+    for note in switched:
+        last = note.get("arm")
+    return last if isinstance(last, int) and last > CONTROL else None
+
+
+def spoilers(notes: Iterable[Note]) -> dict[int, str]:
+    """The arms from which the training did not come back to a finite loss, each with what was said when it was ended."""
+    notes = tuple(notes)
+    spoilt = {note["arm"] for note in notes if note.get("state") == SPOILT}
+    return {
+        note["arm"]: f"{note['reason']}, and the training did not come back from it"
+        for note in notes
+        if note.get("arm") in spoilt and note.get("not_finite") is not None
+    }
+
+
+def spoilt_before_end(switched: Iterable[Note], notes: Iterable[Note]) -> dict[int, str]:
+    """The levers that were ended for their loss and were on until the last switch, with what was said: a script may raise as soon as it
+    sees such a loss, and whatever is on by then is not at fault.
+    """
+    on = [note.get("arm") for note in switched][-2:]
+    return {note["arm"]: note["reason"] for note in notes if note.get("not_finite") is not None and note.get("arm") in on[:-1]}
+
+
+def cause_of(ending: Ending) -> str | None:
+    """Why a script ended by a fault, to follow the name of the lever that was on; None where it ended well, or was ended by us."""
+    if ending.killed or ending.problem is not None or not ending.exit_code:
+        return None
+    said = error_in(ending.output)
+    if ending.exit_code == KILLED_BY_OTHERS:
+        return "probably out of memory: the script was killed (SIGKILL) while it was on"
+    if _NO_MEMORY.search(ending.output.rpartition(_TRACEBACK)[2]):
+        return f"out of memory while it was on ({said})"
+    return f"the script ended with exit code {ending.exit_code} while it was on" + (f" ({said})" if said else "")
+
+
+def error_in(output: str) -> str:
+    """The error that the end of an output tells of, in one line; its last line where there is no traceback."""
+    lines = [line.rstrip() for line in output.rpartition(_TRACEBACK)[2].splitlines() if line.strip()]
+    named = [line for line in lines if _ERROR.match(line)] if _TRACEBACK in output else lines[-1:]
+    # Of a text of several lines the one that says so, else the first: the rest of it is advice.
+    found = next((line for line in named if _NO_MEMORY.search(line)), named[0] if named else "")
+    return found if len(found) <= _LONGEST else f"{found[: _LONGEST - 3]}..."

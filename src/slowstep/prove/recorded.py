@@ -1,0 +1,83 @@
+"""What a recording holds of an experiment: its plan, its steps, what its levers noted, and what others took of the machine meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from slowstep.analyses.machine.load import Load, find_load
+from slowstep.errors import UnreadableInput
+from slowstep.prove.stats.plan import Plan
+from slowstep.prove.stats.readings import ExperimentSteps, StepReader
+from slowstep.record.writing.format import PLAN_FILE
+from slowstep.sources._recording.machine import machine_tables
+from slowstep.sources._recording.notes import read_notes
+from slowstep.sources._recording.records import read_records
+
+# Beyond any clock.
+_NEVER_NS: Final = 1 << 62
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recorded:
+    """The plan that was taken up, its steps, what the levers noted, and what others used of the cores (None where it was not read)."""
+
+    plan: Plan
+    steps: ExperimentSteps
+    notes: tuple[dict[str, Any], ...]
+    load: Load | None
+
+    @property
+    def foreign_share(self) -> float | None:
+        """The share of the cores that others used."""
+        return None if self.load is None else self.load.foreign_share
+
+    @property
+    def stolen_share(self) -> float | None:
+        """What the hypervisor took of that."""
+        return None if self.load is None else self.load.stolen_share
+
+    @property
+    def took_s(self) -> float:
+        """How long all of its steps took, those in which it settled among them."""
+        return float(self.steps.ns.sum()) / 1e9
+
+
+def read_experiment(folder: Path, *, from_ns: int, cores: float | None) -> Recorded | None:
+    """Read it; None where no plan was taken up. `from_ns` is when the experiment began. Raises UnreadableInput for a damaged plan."""
+    try:
+        plan = _plan(folder) if (folder / PLAN_FILE).exists() else None
+        files = folder.glob("*.jsonl" if plan is None or plan.process is None else f"{plan.process}-*.jsonl")
+        for path in sorted(files):
+            notes = read_notes(path).of("lever")
+            if notes:
+                steps = StepReader(path.with_suffix(".rec")).read()
+                load = load_since(folder, from_ns, cores)
+                return Recorded(plan=plan or _plan(folder), steps=steps, notes=tuple(notes), load=load)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise UnreadableInput(f"the experiment in {folder} cannot be read: {error}.") from error
+    return None
+
+
+def _plan(folder: Path) -> Plan:
+    return msgspec.json.decode((folder / PLAN_FILE).read_bytes(), type=Plan)
+
+
+def foreign_share(folder: Path, from_ns: int, cores: float | None) -> float | None:
+    """Cores that others used since a time (CLOCK_MONOTONIC, ns), by the cores allowed; None where that was not read."""
+    load = load_since(folder, from_ns, cores)
+    return None if load is None else load.foreign_share
+
+
+def load_since(folder: Path, from_ns: int, cores: float | None) -> Load | None:
+    """What others used of the allowed cores since a time (CLOCK_MONOTONIC, ns); None where that was not read."""
+    launcher = folder / "launcher.jsonl"
+    if not launcher.exists():
+        return None
+    written = read_records(launcher.with_suffix(".rec"))
+    readings = machine_tables(read_notes(launcher), written.records)["readings"]
+    return find_load(readings, np.array([from_ns, _NEVER_NS]), cores)

@@ -1,0 +1,1 @@
+"""Schedules, sums and intervals of experiments. Pure."""

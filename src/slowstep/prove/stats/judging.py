@@ -1,0 +1,149 @@
+"""Verdicts over several levers at once: Holm's procedure on both ends of the intervals, the control, and when to stop. Pure.
+
+Each lever is tested twice: against a gain of no worth (its low end) and against the gain that was predicted (its high end). The levers'
+chances are put in order for each kind of test, and the k-th smallest of m is held against tail / (m - k + 1), up to the first that fails;
+that one's level is also the level of all after it (S. Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal
+of Statistics 6, 1979). An end of an interval at the level that its test was held against says the same as the test. So over all levers
+of an experiment the chance that any verdict is false is at most 5 %: 2.5 % for "proved", 2.5 % for "refuted". It is not promised that all
+intervals hold at once; intervals that do are wider and say less (K. Strassburger and F. Bretz, Statistics in Medicine 27, 2008).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
+
+from slowstep.prove.stats.design import AS_IS, CONTROL, MIN_ROUNDS
+from slowstep.prove.stats.estimates import Estimate
+from slowstep.prove.stats.intervals import Interval
+
+Verdict = Literal["proved", "refuted", "cannot distinguish"]
+
+# A gain of 3 % is the least that is worth a change, and the least that the diagnosis calls one (the design's verdict).
+WORTH: Final = 1.03
+CONTROL_LEVEL: Final = 0.99
+
+
+class RatioFigures(Protocol):
+    """What a verdict needs to know of the logarithm of a ratio (`intervals.LogRatio`)."""
+
+    @property
+    def factor(self) -> float:
+        """The ratio itself."""
+
+    def low(self, tail: float) -> float:
+        """The factor that the true one is under with a chance of no more than `tail`."""
+
+    def high(self, tail: float) -> float:
+        """The factor that the true one is over with a chance of no more than `tail`."""
+
+    def chance_over(self, factor: float) -> float:
+        """The chance to measure so much, or more, if `factor` were true."""
+
+    def chance_under(self, factor: float) -> float:
+        """The chance to measure so little, or less, if `factor` were true."""
+
+
+class ArmFigures(Protocol):
+    """What a verdict needs to know of an arm."""
+
+    @property
+    def log_ratio(self) -> RatioFigures:
+        """Of its throughput by that as it is."""
+
+    @property
+    def rounds(self) -> int:
+        """From so many rounds, or pairs of runs."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judgement:
+    """What is known of one lever: its verdict, the interval that it was drawn from, and from which factor on a gain would be seen, infinity
+    where none would be: in too few rounds.
+    """
+
+    verdict: Verdict
+    interval: Interval
+    seen_from: float
+
+
+def judge_all(
+    estimates: Mapping[int, ArmFigures], predicted_lows: Mapping[int, float] | None = None, fewest: Mapping[int, int] | None = None
+) -> dict[int, Judgement]:
+    """The verdict on every arm with levers. `predicted_lows` are the low ends of predicted gains, for the arms that have one; `fewest` are
+    the rounds without which there is no verdict, where they are not MIN_ROUNDS.
+    """
+    lows, least = predicted_lows or {}, fewest or {}
+    return {
+        arm: _judged(interval, estimates[arm].rounds, lows.get(arm), least.get(arm, MIN_ROUNDS))
+        for arm, interval in holm(estimates, predicted_lows=lows).items()
+    }
+
+
+def holm(
+    estimates: Mapping[int, ArmFigures], *, predicted_lows: Mapping[int, float] | None = None, level: float = 0.95
+) -> dict[int, Interval]:
+    """The adjusted interval of every arm with levers: each end at the level that Holm's procedure holds it to. The control is no claim."""
+    ratios = {arm: e.log_ratio for arm, e in estimates.items() if arm not in (AS_IS, CONTROL)}
+    refuting = {arm: refuted_under((predicted_lows or {}).get(arm)) for arm in ratios}
+    tail = (1 - level) / 2
+    lower = _tails({arm: r.chance_over(WORTH) for arm, r in ratios.items()}, tail)
+    upper = _tails({arm: r.chance_under(refuting[arm]) for arm, r in ratios.items()}, tail)
+    return {arm: Interval(value=r.factor, low=r.low(lower[arm]), high=r.high(upper[arm])) for arm, r in ratios.items()}
+
+
+def judge(interval: Interval, *, rounds: int, predicted_low: float | None = None, fewest: int = MIN_ROUNDS) -> Verdict:
+    """The verdict that an adjusted interval gives. A gain that is proved but smaller than predicted is proved; few rounds prove nothing."""
+    if rounds < fewest:
+        return "cannot distinguish"
+    if interval.low > WORTH:
+        return "proved"
+    return "refuted" if interval.high < refuted_under(predicted_low) else "cannot distinguish"
+
+
+def refuted_under(predicted_low: float | None) -> float:
+    """The factor that a gain must be seen to be under for its prediction to be refuted."""
+    return max(WORTH, predicted_low or WORTH)
+
+
+def seen_from(interval: Interval) -> float:
+    """The smallest factor that would have been proved with an interval as wide as this: gains under it cannot be told from none."""
+    return WORTH * interval.value / interval.low if interval.low > 0 else float("inf")
+
+
+def is_trustworthy(control: Estimate) -> bool:
+    """Whether an arm without levers gained nothing: the 99 % interval of its gain holds 1."""
+    interval = control.log_ratio.interval(CONTROL_LEVEL)
+    return interval.low <= 1.0 <= interval.high
+
+
+def is_precise(estimates: Mapping[int, Estimate], precision: float, *, min_rounds: int = MIN_ROUNDS) -> bool:
+    """Whether every lever's interval is narrow enough, from enough rounds. Looks at widths only: a stop that looked at gains would choose
+    them. The control needs its rounds, but tells no gain: how well it is known is not waited for.
+    """
+    enough = all(e.rounds >= min_rounds for e in estimates.values())
+    widths = [e.gain.precision for arm, e in estimates.items() if arm != CONTROL]
+    return enough and bool(widths) and max(widths) <= precision
+
+
+def _judged(interval: Interval, rounds: int, predicted_low: float | None, fewest: int) -> Judgement:
+    return Judgement(
+        verdict=judge(interval, rounds=rounds, predicted_low=predicted_low, fewest=fewest),
+        interval=interval,
+        seen_from=seen_from(interval) if rounds >= fewest else float("inf"),
+    )
+
+
+def _tails(chances: Mapping[int, float], tail: float) -> dict[int, float]:
+    """The level that Holm's procedure holds each chance against."""
+    found: dict[int, float] = {}
+    left, held = len(chances), True
+    level = tail / max(left, 1)
+    for arm in sorted(chances, key=lambda arm: chances[arm]):
+        if held:
+            level = tail / left
+            held = chances[arm] <= level
+        found[arm] = level
+        left -= 1
+    return found

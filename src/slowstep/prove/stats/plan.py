@@ -1,0 +1,72 @@
+"""The plan of an experiment, as the training's process reads it: arms, and the order of their blocks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from slowstep.errors import BadUsage
+from slowstep.record.experiment.lever import LeverSpec
+
+_EVERY = "every="
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arm:
+    """One state of the training: as it is (no levers), or with levers on."""
+
+    name: str
+    levers: tuple[LeverSpec, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """Arms, the first of which is `as-is`; `blocks` are indices of arms in the order of their blocks, each of `steps` counted steps.
+
+    `longest_step_s` is the longest step with which an arm alone could be judged within the budget, `ready_s` for how long levers may take
+    to be made ready; None where there is no budget. `process` is the one whose steps are compared; None: whichever takes it up. The other
+    ranks of its job walk the plan in step with it.
+
+    A plan with a `task`, a module of `slowstep.levers._tasks`, has neither: the task is run with its `arguments`, and the training is held.
+    """
+
+    seed: int
+    steps: int
+    arms: tuple[Arm, ...]
+    blocks: tuple[int, ...]
+    longest_step_s: float | None = None
+    ready_s: float | None = None
+    task: str | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    process: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for blocks of no arm, or without steps: of a file that is read, by whoever decodes it."""
+        if not all(0 <= arm < len(self.arms) for arm in self.blocks):
+            raise ValueError(f"a block of the plan is of none of its {len(self.arms)} arms")
+        if self.blocks and self.steps < 1:
+            raise ValueError(f"the plan's blocks have {self.steps} steps")
+
+    def dumps(self) -> str:
+        """The plan as JSON, the file `plan.json` of a recording."""
+        return json.dumps(asdict(self))
+
+
+def parse_spec(text: str) -> LeverSpec:
+    """`NAME[=VALUE][:every=K]` as a Spec. Raises BadUsage for a K that is no whole number of at least 2."""
+    head, _, tail = text.rpartition(":")
+    every = 1
+    if head and tail.startswith(_EVERY):
+        count = tail.removeprefix(_EVERY)
+        if not count.isdecimal() or int(count) < 2:
+            raise BadUsage(f"lever {text!r}: every=K takes a whole number of at least 2, such as {head}:every=10.")
+        text, every = head, int(count)
+    name, _, value = text.partition("=")
+    return LeverSpec(name=name, value=value or None, every=every)
+
+
+def spec_text(spec: LeverSpec) -> str:
+    """A Spec as it is written on a command line."""
+    return str(spec)

@@ -1,0 +1,1 @@
+"""Recording from within: notebooks, prompts and scripts in mid-run."""

@@ -1,0 +1,1 @@
+"""From the traces of a job's ranks to their reports."""

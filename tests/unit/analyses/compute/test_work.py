@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from made_recordings import LIBRARY, LOOP, MS, SCRIPT, START_NS, TRAINER_THREAD, Training, Writer, make_recording
+from slowstep.analyses.compute import work
+from slowstep.analyses.compute.work import Work
+from slowstep.analyses.measurements import Measurements, measure
+from slowstep.record.timing.modes import DETERMINISTIC, PYTHON_MODES, TORCH_MODES, TRACED
+from slowstep.record.writing import format as fmt
+from slowstep.sources.recording import SOURCE
+
+CALL = (f"{LIBRARY}/nn/modules/module.py", "Module._call_impl", 1, 2)
+CONVOLUTION = (f"{LIBRARY}/nn/modules/conv.py", "Conv2d.forward", 1, 2)
+LINEAR = (f"{LIBRARY}/nn/modules/linear.py", "Linear.forward", 1, 2)
+
+
+def _measured(tmp_path, *own: tuple[int, tuple[str, str, int, int] | None, int]) -> Measurements:
+    """A training whose forward's stacks stand in given lines of the model: (line, what it calls, how many stacks)."""
+    folder = make_recording(tmp_path, Training(stack_period_ms=10_000))
+    writer = Writer(folder, "extra")
+    times = iter(range(1_500, 1_000_000, 10))
+    for line, called, count in own:
+        stack = writer.stack([LOOP, CALL, (SCRIPT, "Net.forward", 50, line), *([CALL, called] if called else [])])
+        for _ in range(count):
+            t = next(times) * MS
+            writer.event(fmt.STACK, t, t, 1000 + stack, 10 * MS, 0, thread=TRAINER_THREAD)
+    for line in writer.lines:
+        if line["kind"] == "stack":
+            line["id"] += 1000
+            line["frames"] = [frame + 1000 for frame in line["frames"]]
+        else:
+            line["id"] += 1000
+    path = folder / "100-1.rec"
+    path.write_bytes(b"".join(writer.records) + path.read_bytes())
+    with (folder / "100-1.jsonl").open("a") as notes:
+        notes.writelines(json.dumps(line) + "\n" for line in writer.lines)
+    return measure(SOURCE.read(folder))
+
+
+def test_the_line_of_the_model_with_most_stacks_is_named_with_the_operation_it_calls(tmp_path):
+    found = _measured(tmp_path, (52, CONVOLUTION, 40), (53, LINEAR, 20)).work
+
+    assert found.forward_line is not None
+    assert (found.forward_line.where, found.forward_line.operation, found.forward_line.lines) == ("train.py:52", "Conv2d", 2)
+    assert found.forward_line.share == pytest.approx(2 / 3, abs=0.02)
+    assert found.convolutions == pytest.approx(2 / 3, abs=0.02)
+
+
+def test_a_line_that_calls_many_operations_is_none_of_theirs(tmp_path):
+    third = (f"{LIBRARY}/nn/modules/sparse.py", "Embedding.forward", 1, 2)
+
+    found = _measured(tmp_path, (52, CONVOLUTION, 30), (52, LINEAR, 30), (52, third, 30), (53, LINEAR, 10)).work
+
+    assert found.forward_line is not None
+    assert (found.forward_line.where, found.forward_line.operation) == ("train.py:52", None)
+
+
+def test_few_stacks_name_no_line(tmp_path):
+    found = _measured(tmp_path, (52, CONVOLUTION, work.FEWEST_FORWARD_STACKS - 5)).work
+
+    assert found.forward_line is None
+    assert found.convolutions is None
+
+
+def _looked(folder: Path, *looks: tuple[int, int], **changed: dict[str, Any]) -> Work:
+    """Of a training at whose modes somebody looked each 500 ms: what was on, and what could be seen; with notes of some kinds changed."""
+    make_recording(folder, Training())
+    times = [START_NS + 500 * MS * (k + 1) for k in range(len(looks))]
+    seen = [
+        fmt.RECORD.pack(t, t, on, looked_at, 0, TRAINER_THREAD, 0, 0, fmt.MODES) for t, (on, looked_at) in zip(times, looks, strict=True)
+    ]
+    records, notes = folder / "100-1.rec", folder / "100-1.jsonl"
+    records.write_bytes(b"".join(seen) + records.read_bytes())
+    told = [json.loads(line) for line in notes.read_text().splitlines()]
+    notes.write_text("".join(json.dumps({**line, **changed.get(line["kind"], {})}) + "\n" for line in told))
+    return measure(SOURCE.read(folder)).work
+
+
+def test_modes_are_shares_of_the_looks_that_could_see_them(tmp_path):
+    found = _looked(tmp_path, *[(TRACED, PYTHON_MODES)] * 3, *[(0, TORCH_MODES)] * 2, (DETERMINISTIC, TORCH_MODES))
+
+    assert found.modes == {work.MODES[TRACED]: 1.0, work.MODES[DETERMINISTIC]: pytest.approx(1 / 3)}
+    assert found.looks == 6
+
+
+@pytest.mark.parametrize(("hidden", "env"), [(True, {"CUDA_VISIBLE_DEVICES": ""}), (False, {})])
+def test_what_the_process_could_compute_with_is_known(tmp_path, hidden, env):
+    facts = {"accelerators": {"nvidia": 2}, "accelerator_built": False}
+
+    found = _looked(tmp_path, facts=facts, process={"env": env}, optimizer={"dtypes": {"float64": 90, "float32": 10}})
+
+    assert (found.accelerators, found.accelerator_built, found.accelerators_hidden) == ({"nvidia": 2}, False, hidden)
+    assert found.dtypes == {"float64": 90, "float32": 10}

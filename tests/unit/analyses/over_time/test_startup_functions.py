@@ -1,0 +1,78 @@
+"""A start-up is divided among the functions that hold a tenth of it and more, and what is imported."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from slowstep.analyses.over_time.startup_functions import divide_startup
+from slowstep.analyses.python.functions import Path, Stacks
+from slowstep.timeline.timeline import Frame
+
+SCRIPT = "/home/user/train.py"
+MAIN = Frame(file=SCRIPT, function="<module>", first_line=1, line=40)
+IMPORTLIB = Frame(file="<frozen importlib._bootstrap>", function="_find_and_load", first_line=1, line=2)
+
+
+def own(function: str, line: int) -> Frame:
+    return Frame(file=SCRIPT, function=function, first_line=line, line=line + 1)
+
+
+def module(file: str) -> Frame:
+    return Frame(file=file, function="<module>", first_line=1, line=5)
+
+
+def divided(*taken: tuple[int, Path]) -> dict[str, float]:
+    """Of stacks at equal distances, so many of each path."""
+    paths = [path for count, path in taken for _ in range(count)]
+    count = len(paths)
+    stacks = Stacks(
+        time_ns=np.arange(count) + 10,
+        weight_ns=np.ones(count),
+        stack=np.arange(count),
+        frames=dict(enumerate(paths)),
+        blocked=np.zeros(count, dtype=bool),
+    )
+    return divide_startup(stacks, SCRIPT, 10, 10 + count)
+
+
+def test_time_goes_to_the_deepest_function_that_holds_enough_of_it():
+    load = own("load", 10)
+    found = divided(
+        (60, (MAIN, load, own("parse", 20))),
+        *((4, (MAIN, load, own(f"small{number}", 30 + number))) for number in range(5)),
+        (15, (MAIN, own("build", 50))),
+        (5, (MAIN,)),
+    )
+
+    assert found == {
+        "parse (train.py:20)": pytest.approx(0.60),
+        "load (train.py:10)": pytest.approx(0.20),
+        "build (train.py:50)": pytest.approx(0.15),
+        "top level of train.py": pytest.approx(0.05),
+    }
+
+
+def test_imports_are_named_by_their_package():
+    pandas = module("/opt/lib/python3.11/site-packages/pandas/__init__.py")
+    deeper = module("/opt/lib/python3.11/site-packages/numpy/linalg.py")
+    found = divided((50, (MAIN, IMPORTLIB, pandas, IMPORTLIB, deeper)), (30, (MAIN, IMPORTLIB)), (20, (MAIN, own("build", 50))))
+
+    assert found == pytest.approx({"import of pandas": 0.5, "other imports": 0.3, "build (train.py:50)": 0.2})
+
+
+def test_work_in_a_module_of_the_users_is_no_import():
+    data = Frame(file="/home/user/data.py", function="<module>", first_line=1, line=9)
+    library = Frame(file="/opt/lib/python3.11/site-packages/pandas/io.py", function="read_csv", first_line=3, line=4)
+
+    assert divided((10, (MAIN, IMPORTLIB, data, library))) == pytest.approx({"top level of data.py": 1.0})
+
+
+def test_what_is_many_small_things_has_no_name_of_its_own():
+    other = Frame(file="/opt/lib/python3.11/runpy.py", function="_run", first_line=1, line=2)
+
+    assert divided(*((5, (own(f"small{number}", number),)) for number in range(20)), (5, (other,))) == pytest.approx({"": 1.0})
+
+
+def test_a_few_stacks_tell_nothing():
+    assert divided((4, (MAIN,))) == {}

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from made_traces import device, host, made_trace, step
+from slowstep.analyses.measure_trace import measure_trace
+
+
+def three_steps():
+    hosts = [host("cudaLaunchKernel", at + 1, at + 2, "runtime", correlation=at) for at in (0, 100, 300)]
+    devices = [device("gemm", at + 3, at + 90, correlation=at) for at in (0, 100, 300)]
+    return made_trace(hosts=hosts, devices=devices, steps=[step(4, 0, 100), step(5, 100, 300), step(6, 300, 400)])
+
+
+@pytest.mark.parametrize(("asked", "number"), [("slowest", 5), ("median", 6), (6, 6)])
+def test_a_step_that_was_chosen_is_one_of_all_that_the_trace_has(asked, number):
+    every, m = measure_trace(three_steps()), measure_trace(three_steps(), step=asked)
+
+    assert m.table("steps")["number"].to_list() == [number]
+    assert (m.whole_steps, m.is_chosen) == (3, True)
+    assert (every.whole_steps, every.is_chosen) == (3, False)
+    assert m.coverage == every.coverage
+    note = m.notes[-1]
+    assert (note.code, note.values["steps"], note.values["number"]) == ("step-chosen", 3, number)
+
+
+def test_the_device_that_is_named_is_the_one_whose_kernels_are_judged():
+    made = made_trace(
+        hosts=[host("aten::mm", 0, 5), host("cudaLaunchKernel", 1, 2, "runtime", correlation=7)],
+        devices=[device("gemm", 3, 9, correlation=7, device=0), device("Memcpy HtoD", 0, 90, "h2d", device=1)],
+        steps=[step(1, 0, 50), step(2, 50, 100)],
+    )
+    names = made.table("trace_devices").with_columns(pl.Series("name", ["computes", "copies"]))
+    timeline = replace(made, tables={**made.tables, "trace_devices": names})
+
+    assert measure_trace(timeline).device_name == "computes"

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slowstep.prove.numerics_check import RUNS, RUNS_FOLDER, STEPS, Checked, NumericsCheck
+from slowstep.prove.sandbox.sandbox import Sandbox
+from slowstep.record.launching.command import Command
+
+COMMAND = Command(words=("train.py",), path="/usr/bin/python", argv=("python", "train.py"), stem="train")
+
+
+class Opened(Exception):
+    """A sandbox was asked for: a run would begin."""
+
+
+def report(*rows: dict[str, Any], startup_s: float | None = 2.0, steps_per_s: float = 10.0) -> dict[str, Any]:
+    return {"run": {"startup_s": startup_s}, "throughput": {"steps_per_s": steps_per_s}, "findings": [], "experiments": list(rows)}
+
+
+def row(lever: str = "autocast=bf16", changes: tuple[str, ...] = ("numerics",), **more: Any) -> dict[str, Any]:
+    return {"lever": lever, "state": "measured", "verdict": "proved", "changes": list(changes)} | more
+
+
+def checked(folder: Path, of: dict[str, Any], *, budget_s: float, opens: BaseException | None = None) -> tuple[Checked, list[str]]:
+    said: list[str] = []
+
+    def opened(place: Path) -> Sandbox:
+        raise opens or AssertionError("no run is to be made")
+
+    check = NumericsCheck(COMMAND, os.environ, folder, opened, budget_s=budget_s, say=said.append)
+    return check(of), said
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        row(changes=()),
+        row(changes=("numerics", "order")),
+        row(state="not applicable"),
+        row(state="failed"),
+        row(verdict="refuted"),
+    ],
+)
+def test_levers_that_need_no_comparison_get_none(tmp_path, of):
+    assert checked(tmp_path, report(of), budget_s=1000) == (Checked(by_lever={}), [])
+
+
+def test_a_comparison_that_takes_too_long_says_how_long_it_would(tmp_path):
+    found, said = checked(tmp_path, report(row()), budget_s=30)
+
+    needed_s = RUNS * (2.0 + STEPS / 10.0)
+    assert found.by_lever == {
+        "autocast=bf16": {
+            "says": f"losses not compared: it takes 6 runs of {STEPS} steps, 1.3 min; give --budget {needed_s / 2:.0f}s or more",
+            "needed_budget_s": round(needed_s / 2),
+        }
+    }
+    assert said == []
+
+
+def test_the_time_that_runs_take_is_said_before_they_begin(tmp_path):
+    said: list[str] = []
+
+    def opened(place: Path) -> Sandbox:
+        assert place.parent == tmp_path / RUNS_FOLDER
+        raise Opened
+
+    check = NumericsCheck(COMMAND, os.environ, tmp_path, opened, budget_s=60, say=said.append)
+    with pytest.raises(Opened):
+        check(report(row()))
+
+    assert said == [f"Compares the losses with and without autocast=bf16: 6 runs of {STEPS} steps, 1.3 min"]
+    assert not (tmp_path / RUNS_FOLDER).exists()
+
+
+def test_ctrl_c_leaves_out_the_rest_and_each_of_it_says_so(tmp_path):
+    found, _ = checked(tmp_path, report(row(), row("swap=m:f=m:g"), row(changes=())), budget_s=60, opens=KeyboardInterrupt())
+
+    assert found.interrupted
+    assert found.by_lever == {lever: {"says": "losses not compared: interrupted"} for lever in ("autocast=bf16", "swap=m:f=m:g")}
