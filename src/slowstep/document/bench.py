@@ -87,7 +87,7 @@ class SweepRow(TypedDict):
     bend: int | None
 
 
-class EvidenceRow(TypedDict):
+class BoundEvidenceRow(TypedDict):
     """A value, the threshold that it is held against, and where that comes from."""
 
     name: str
@@ -102,7 +102,7 @@ class BoundRow(TypedDict):
 
     kind: Literal["cpu", "storage", "network", "blocked", "transport", "start", "undetermined"]
     sentence: str
-    evidence: list[EvidenceRow]
+    evidence: list[BoundEvidenceRow]
 
 
 class ComputeRow(TypedDict):
