@@ -1,0 +1,48 @@
+"""What CONTRIBUTING tells a newcomer to begin with works as it stands there."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from slowstep.record.experiment.lever import LeverSpec, NotApplicable
+
+TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def skeleton(title: str) -> dict[str, Any]:
+    """The names that the code below a heading defines."""
+    block = re.search(rf"^## {title}$.*?```python\n(.*?)```", TEXT, flags=re.DOTALL | re.MULTILINE)
+    assert block is not None
+    names: dict[str, Any] = {"__name__": "skeleton"}
+    exec(compile(block[1], title, "exec"), names)
+    return names
+
+
+def test_the_lever_leaves_calls_out_and_puts_back_what_was_there(monkeypatch):
+    calls: list[int] = []
+    framework = SimpleNamespace(thing=calls.append)
+    monkeypatch.setitem(sys.modules, "framework", framework)
+    before = framework.thing
+    lever = skeleton("Add a lever")["LEVER"]
+
+    change = lever.prepare(None, LeverSpec(name=lever.name))
+    change.on()
+    framework.thing(1)
+    change.off()
+    framework.thing(2)
+
+    assert (calls, change.effect) == ([2], 1)
+    assert framework.thing == before
+
+
+def test_the_lever_has_no_meaning_without_its_framework():
+    lever = skeleton("Add a lever")["LEVER"]
+
+    with pytest.raises(NotApplicable):
+        lever.prepare(None, LeverSpec(name=lever.name))
