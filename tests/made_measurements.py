@@ -303,8 +303,8 @@ def _input(ledger: Ledger, of_steps: Steps, workers: int | None, making_ms: floa
         "fetch_function": _fetch_function() if is_fed else None,
         "collate_function": None,
         "timed_fetches": 3 if is_fed else 0,
-        "held_delivery_share": 0.0,
-        "drawing": None,
+        "held_transfer_share": 0.0,
+        "sampler_time": None,
         "input": _input_facts(steps),
     }
 

@@ -66,7 +66,7 @@ def test_summaries_are_whole_and_commands_stand_in_the_order_in_which_they_are_m
     assert obey(["--help"]) == 0
 
     listed = [line.split()[0] for line in capsys.readouterr().out.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()]
-    assert listed == ["run", "analyze", "prove", "bench", "compare", "runs", "explain"]
+    assert listed == ["run", "analyze", "prove", "bench", "compare", "demo", "runs", "explain"]
 
 
 @pytest.mark.parametrize(

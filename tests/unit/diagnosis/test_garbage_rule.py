@@ -48,8 +48,8 @@ def test_the_gain_leaves_a_full_collection_now_and_then():
     answer = judged(NAME, measurements(**collects(1, 6.0)))
 
     step_ms = 19.5 + 6.0
-    removed_ms = {name: getattr(answer.counterfactual, name).removed_ns.mean() / MS for name in ("expected", "worse", "better")}
-    assert removed_ms["worse"] < removed_ms["expected"] < removed_ms["better"] == pytest.approx(6.0)
+    removed_ms = {name: getattr(answer.counterfactual, name).removed_ns.mean() / MS for name in ("expected", "pessimistic", "optimistic")}
+    assert removed_ms["pessimistic"] < removed_ms["expected"] < removed_ms["optimistic"] == pytest.approx(6.0)
     assert answer.finding.gain.predicted == pytest.approx(step_ms / (step_ms - removed_ms["expected"]), rel=0.01)
 
 

@@ -22,7 +22,7 @@ DECODE = Frame(file=DATA, function="decode", first_line=90, line=92)
 def held_up(cores: float, ms: float) -> dict[str, Any]:
     """Bodies that are blocked for so long in each step while another thread computes."""
     thread = ConcurrentThread(name="prefetch", thread=101, cores=cores, function=DECODE)
-    return {"ledger": {HELD_UP: ms}, "threads_beside": {"threads": (thread,)}}
+    return {"ledger": {HELD_UP: ms}, "concurrent_threads": {"threads": (thread,)}}
 
 
 def test_a_thread_that_computes_while_bodies_are_blocked_is_named_and_not_healthy():
@@ -47,7 +47,7 @@ def test_a_larger_bottleneck_leads_and_neither_is_folded_into_the_other(training
 
 @pytest.mark.parametrize(
     "measured",
-    [{"threads_beside": {"looked_at": False}}, {**held_up(0.6, 8.0), "device": "cuda"}, {**held_up(0.6, 8.0), "sharing": {"ranks": 2}}],
+    [{"concurrent_threads": {"looked_at": False}}, {**held_up(0.6, 8.0), "device": "cuda"}, {**held_up(0.6, 8.0), "sharing": {"ranks": 2}}],
     ids=["nothing looked at threads", "on an accelerator", "beside other ranks"],
 )
 def test_what_cannot_be_told_is_not_judged(measured):

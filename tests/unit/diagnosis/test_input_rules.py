@@ -83,8 +83,8 @@ LATENCY = timed(("fetch_bytes", DATA, 1, 0.8), (RECV, None, 9, 0.7), ("HTTPRespo
 SOCKETS = timed(("fetch", DATA, 1, 0.9), (OPEN, None, 9, 0.05), (READ, None, 9, 0.7), (RECV, None, 9, 0.69))
 DECODES = timed(("__getitem__", DATA, 1, 0.9), (DECODE, None, 1, 0.7))
 DECODES_LITTLE = timed(("__getitem__", DATA, 1, 0.9), (DECODE, None, 1, 0.2))
-TOGETHER = {"input": {"made_at_once": FetchConcurrency(slows=1.0, low=0.9, high=1.1, fewer=20)}}
-APART = {"input": {"made_at_once": FetchConcurrency(slows=0.0, low=-0.1, high=0.1, fewer=20)}}
+TOGETHER = {"input": {"fetch_concurrency": FetchConcurrency(slows=1.0, low=0.9, high=1.1, fewer=20)}}
+APART = {"input": {"fetch_concurrency": FetchConcurrency(slows=0.0, low=-0.1, high=0.1, fewer=20)}}
 SMALL_READS = {"input": {"read_calls_per_sample": 25.0, "read_bytes_per_sample": 6250.0}}
 SEEN_AGAIN = {"input": {"dataset_length": 400}}
 
@@ -356,7 +356,7 @@ def test_more_workers_are_expected_to_hold_each_other_up_as_those_that_are_there
     slowed = None if found is None else FetchConcurrency(slows=found[0], low=found[1], high=found[2], fewer=20)
     alone = judged("too-few-workers", measurements(**LOCKED))
 
-    answer = judged("too-few-workers", measurements(**with_all(LOCKED, {"input": {"made_at_once": slowed}})))
+    answer = judged("too-few-workers", measurements(**with_all(LOCKED, {"input": {"fetch_concurrency": slowed}})))
 
     workers = int(answer.finding.fixes[0].lever.removeprefix("workers="))
     blocked = alone.counterfactual.expected.concurrent_ns * expected ** (np.log2(workers / 2))

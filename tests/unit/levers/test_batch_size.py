@@ -127,7 +127,7 @@ def test_a_peak_is_that_of_its_size(own: int, asked: int, tmp_path: Path) -> Non
 
 def test_a_size_that_needs_more_memory_than_there_is_is_a_data_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peak.Peak, "free_bytes", lambda self: 1000)
-    monkeypatch.setattr(peak._room, "resident_peak_bytes", lambda: (peak._room.resident_bytes() or 0) + (64 << 20))
+    monkeypatch.setattr(peak.room, "resident_peak_bytes", lambda: (peak.room.resident_bytes() or 0) + (64 << 20))
 
     came = walked(tmp_path, loader())
 

@@ -36,7 +36,11 @@ def is_step(event: dict[str, Any]) -> bool:
     return bool(re.match(r"ProfilerStep#\d+$", event["name"]))
 
 
-@pytest.fixture(scope="module", params=CASES, ids=NAMES)
+# The second reading knows the names of today's categories; test_kineto_schemas.py has those of 2021.
+TODAYS = [(path, name) for path, name in zip(CASES, NAMES, strict=True) if "v100_resnet50_workers" not in name]
+
+
+@pytest.fixture(scope="module", params=[path for path, _ in TODAYS], ids=[name for _, name in TODAYS])
 def both(request: pytest.FixtureRequest) -> tuple[Path, Any, list[dict[str, Any]]]:
     complete = [event for event in plain(request.param) if event["ph"] == "X"]
     return request.param, read(request.param), complete
