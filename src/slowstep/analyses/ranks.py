@@ -109,8 +109,11 @@ def first_shown(measured: Mapping[int, Measurements]) -> int:
     return min(ranks) if slower is None else slower[0]
 
 
-def compare(measured: Mapping[int, Measurements]) -> dict[int, Measurements]:
-    """The same measurements, each rank's with the rank that it clearly waits for, where own work was seen of both."""
+def compare(measured: Mapping[int, Measurements], missing: tuple[int, ...] = ()) -> dict[int, Measurements]:
+    """The same measurements, each rank's with the rank that it clearly waits for, where own work was seen of both, and with those of its
+    job that are `missing`.
+    """
+    measured = {n: m.changed(sharing=replace(m.sharing, missing=missing)) if m.sharing.ranks > 1 else m for n, m in measured.items()}
     # Of a rank with fewer steps nothing is certain, and it must not stand for the slowest.
     ranks = {n: m for n, m in measured.items() if m.sharing.ranks > 1 and m.sharing.seen and m.steps.count >= 2 * BLOCK_STEPS}
     if len(ranks) < 2:

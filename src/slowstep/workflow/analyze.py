@@ -31,6 +31,8 @@ def analyze(
         raise BadUsage(f"{len(found)} recordings or traces were given, of which {found[0].path} is a recording: give one recording alone.")
     if asked is not None and asked != TraceRequest():
         raise BadUsage("--step and --batch-size are for traces: a recording has the batch size, and its report is of all steps.")
+    if how.memory_bytes is not None:
+        raise BadUsage("--memory is for traces: recordings are small, and are read whole.")
     try:
         return diagnose_recording(found[0].path, warmup=warmup, rank=rank, beside=not_read(skipped))
     finally:

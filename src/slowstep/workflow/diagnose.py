@@ -65,7 +65,7 @@ def diagnose_all(folder: Path, *, warmup: int | None = None, beside: Sequence[He
     rank_set = collect_ranks(timeline)
     measured, unmeasured = _measure_all(timeline, rank_set, timeline.run.warmup if warmup is None else warmup)
     attempt = Attempts()
-    measured = _compared(measured)
+    measured = _compared(measured, rank_set)
     first = attempt.otherwise(min(measured), first_shown, measured)
     own = {number: Attempts() for number in measured}
     sections = {number: _sections(folder, timeline, m, own[number]) for number, m in measured.items()}
@@ -89,9 +89,9 @@ def diagnose_all(folder: Path, *, warmup: int | None = None, beside: Sequence[He
     return Diagnosed(first=first, reports={number: report(number) for number in sections})
 
 
-def _compared(measured: dict[int, Measurements]) -> dict[int, Measurements]:
+def _compared(measured: dict[int, Measurements], rank_set: RankSet) -> dict[int, Measurements]:
     """All ranks, each knowing the others; where they cannot be compared, each with that fault, so that none is called healthy."""
-    compared = Attempts().outcome(compare.__name__, compare, measured)
+    compared = Attempts().outcome(compare.__name__, compare, measured, rank_set.missing)
     if isinstance(compared, Fault):
         return {number: m.changed(faults=(*m.faults, compared)) for number, m in measured.items()}
     return compared

@@ -79,4 +79,6 @@ def _export_recording(exporter: Exporter, place: Path, found: FoundTrace, report
         raise BadUsage(f"--export {exporter.name} is for traces, and {found.path} is a recording.")
     timeline = found.source.read(found.path, how)
     process = next((number for number, facts in enumerate(timeline.processes) if facts.pid == report["run"].get("pid")), None)
-    exporter.write_recording(place, timeline, measure(timeline, process=process), report)
+    # Of the steps that the report is of.
+    m = measure(timeline, report["run"]["warmup_steps"], process=process)
+    exporter.write_recording(place, timeline, m, report)

@@ -126,6 +126,16 @@ def test_absent_ranks_are_said(tmp_path: Path) -> None:
     assert "rank 2 joined" in health["idle-ranks"]
 
 
+def test_where_the_late_rank_left_no_recording_it_is_not_said_that_nothing_is_late(tmp_path: Path) -> None:
+    make_job(tmp_path, [3.0, 3.0, 3.0, 9.0])
+    for file in tmp_path.glob("103-*"):
+        file.unlink()
+
+    verdict = diagnose_recording(tmp_path)["verdict"]
+
+    assert (verdict["state"], verdict["code"]) == ("undetermined", "late-one-not-recorded")
+
+
 def test_a_rank_with_too_few_steps_has_a_row_and_no_report(tmp_path: Path) -> None:
     make_job(tmp_path, [5.0, 5.0], size=3)
     short = Events(tmp_path, pid=300, rank=(2, 3))
