@@ -24,6 +24,7 @@ from slowstep.workflow.lead_in import Limits
 from slowstep.workflow.numerics_check import Checked
 from staged_training import Stage, StagedTraining
 
+pytestmark = pytest.mark.usefixtures("measured_once")
 SLOW_CALLBACK = Training(steps=400, workers=2, after_ms=15)
 STUB = "stub=__main__:save_mask_images"
 LEVERS = known_levers() | {
