@@ -213,7 +213,7 @@ def test_a_script_that_never_trains_is_said_to(work: Workplace) -> None:
 
     assert ended.code == 2
     assert "the script ended before its first training step" in ended.err
-    assert report_of(work)["run"]["ended_by"] == "never trained"
+    assert report_of(work)["bench"]["ended_by"] == "never trained"
     assert_untouched(ended)
 
 

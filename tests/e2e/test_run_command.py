@@ -91,9 +91,9 @@ def test_files_passed_on_by_the_caller_reach_the_command(work: Workplace) -> Non
     ("words", "code", "text"),
     [
         (("no-such-command",), 127, "no-such-command"),
-        (("no_such_script.py",), 127, "no_such_script.py"),
         (("./data.txt",), 126, "chmod"),
-        (("./broken.sh",), 127, "interpreter"),
+        pytest.param(("no_such_script.py",), 127, "no_such_script.py", marks=pytest.mark.slow),
+        pytest.param(("./broken.sh",), 127, "interpreter", marks=pytest.mark.slow),
     ],
 )
 def test_a_command_that_cannot_start_leaves_nothing_but_a_message(work: Workplace, words: tuple[str, ...], code: int, text: str) -> None:
@@ -112,9 +112,10 @@ def test_a_command_that_cannot_start_leaves_nothing_but_a_message(work: Workplac
     "options",
     [
         ("--for", "soon"),
-        ("--json", "train.py"),
         ("--no-such-option",),
-        *more_slowly(("--steps", "0"), ("--stop",), ("--level", "3"), ("--json", "."), ("--json", "no/such/folder/x.json")),
+        *more_slowly(
+            ("--json", "train.py"), ("--steps", "0"), ("--stop",), ("--level", "3"), ("--json", "."), ("--json", "no/such/folder/x.json")
+        ),
     ],
 )
 def test_a_mistake_in_our_options_ends_with_125_before_the_start(work: Workplace, options: tuple[str, ...]) -> None:
@@ -207,6 +208,7 @@ def test_a_run_in_which_nothing_was_recorded_leaves_no_folder(work: Workplace) -
     assert not (work.folder / "slowstep_runs").exists()
 
 
+@pytest.mark.slow
 def test_a_python_that_ignores_the_environment_is_named(work: Workplace) -> None:
     work.write("run.sh", f"{sys.executable} -I -c 'import time; time.sleep(1)'\n")
 
@@ -217,6 +219,7 @@ def test_a_python_that_ignores_the_environment_is_named(work: Workplace) -> None
     assert "ignore PYTHONPATH" in ended.err
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_keep_apart(work: Workplace) -> None:
     # What outlives the commands keeps the recordings.
     running = [work.start("sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!") for _ in range(2)]
@@ -269,7 +272,7 @@ def test_a_reader_that_went_away_does_not_change_the_exit_code(work: Workplace, 
     assert process.returncode == 3
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, *more_slowly(signal.SIGHUP, signal.SIGUSR1)])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *more_slowly(signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)])
 def test_a_signal_to_slowstep_reaches_the_command_once(work: Workplace, number: signal.Signals) -> None:
     work.write("wait.py", COUNTS_SIGNALS)
     process = work.start("wait.py", str(number.value), start_new_session=True)

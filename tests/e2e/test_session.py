@@ -26,7 +26,7 @@ import slowstep
 import slowstep.workflow.sessions.session_report as session_report
 from slowstep.errors import BadUsage, SlowstepError
 
-session_report.diagnose_apart = lambda folder, warmup: {}
+session_report.diagnose_in_subprocess = lambda folder, warmup: {}
 session_report.SessionReport.show = lambda self: print("shown", self.document)
 
 def loader(workers=0, **options):

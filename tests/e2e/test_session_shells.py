@@ -42,7 +42,7 @@ for inputs, targets in loader:
 # The diagnosis is left out where only the shell is looked at.
 NO_DIAGNOSIS = """
 import slowstep.workflow.sessions.session_report as session_report
-session_report.diagnose_apart = lambda folder, warmup: {}
+session_report.diagnose_in_subprocess = lambda folder, warmup: {}
 """
 
 

@@ -26,6 +26,7 @@ import slowstep.cli.{module} as module
 from slowstep.cli.main import main
 def fails(*_, **__):
     raise ZeroDivisionError("made to fail")
+assert hasattr(module, "{name}")
 module.{name} = fails
 main()
 """
@@ -124,7 +125,7 @@ def test_what_is_raised_on_purpose_passes_a_recording_unchanged(tmp_path):
 
 @pytest.mark.slow
 def test_an_export_that_fails_costs_nobody_the_report(trace, environment, tmp_path):
-    words = [sys.executable, "-c", FAILING.format(module="analyze", name="export_trace"), "analyze", str(trace), "--export", "parquet"]
+    words = [sys.executable, "-c", FAILING.format(module="analyze", name="export_by"), "analyze", str(trace), "--export", "parquet"]
 
     done = ended(words, environment, cwd=tmp_path)
 
@@ -165,7 +166,13 @@ def test_a_reader_that_goes_away_leaves_nothing_to_read(trace, environment):
     assert done.stderr == ""
 
 
-def test_ctrl_c_in_a_command_is_told_by_the_exit_code_alone(environment, tmp_path):
+def test_ctrl_c_in_a_command_is_told_by_the_exit_code_alone(capsys, environment):
+    assert ended_by(KeyboardInterrupt(), ["analyze", "trace.json"]) == 130
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.slow
+def test_so_it_is_of_a_whole_command(environment, tmp_path):
     text = FAILING.format(module="analyze", name="analyze_paths").replace('ZeroDivisionError("made to fail")', "KeyboardInterrupt")
 
     done = ended([sys.executable, "-c", text, "analyze", str(tmp_path)], environment, cwd=tmp_path)
@@ -173,11 +180,14 @@ def test_ctrl_c_in_a_command_is_told_by_the_exit_code_alone(environment, tmp_pat
     assert (done.returncode, done.stderr) == (130, "")
 
 
-def test_a_name_that_a_terminal_would_obey_is_shown_as_text(environment, tmp_path):
-    done = ended([*COMMAND, "analyze", "\x1b[31m\u202e\u2066\x07\x9b\nbreak\u200e.json"], environment, cwd=tmp_path)
-    assert done.returncode == 2
-    assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u202e\u2066]", done.stderr) is None
-    assert "\\x1b[31m\\u202e\\u2066\\x07\\x9b" in done.stderr
+def test_a_name_that_a_terminal_would_obey_is_shown_as_text(capsys, environment):
+    name = "\x1b[31m\u202e\u2066\x07\x9b\nbreak\u200e.json"
+
+    assert ended_by(UnreadableInput(f"{name} does not exist."), ["analyze", name]) == 2
+
+    said = capsys.readouterr().err
+    assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u202e\u2066]", said) is None
+    assert "\\x1b[31m\\u202e\\u2066\\x07\\x9b" in said
 
 
 @pytest.mark.slow

@@ -61,7 +61,15 @@ def trained(folder: Path, lever: str, train: Zipped, blocks: Iterable[int] = (AS
     return came
 
 
-@pytest.mark.parametrize(("lever", "workers"), [("workers=1", 0), ("workers=3", 2), ("prefetch=3", 2), ("persistent-workers", 2)])
+# Each starts workers anew a dozen times.
+BY_WORKERS = [
+    ("workers=1", 0),
+    ("workers=3", 2),
+    *(pytest.param(lever, 2, marks=pytest.mark.slow) for lever in ("prefetch=3", "persistent-workers")),
+]
+
+
+@pytest.mark.parametrize(("lever", "workers"), BY_WORKERS)
 def test_the_short_batch_ends_the_epoch_as_without_levers(lever: str, workers: int, tmp_path: Path) -> None:
     train = Zipped(workers=workers)
     trained(tmp_path, lever, train)

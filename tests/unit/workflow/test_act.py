@@ -24,6 +24,7 @@ from slowstep.workflow.act import Act, Ended, FreshStart, Wanted
 from slowstep.workflow.diagnose import diagnose_recording
 from staged_training import Stage, StagedTraining
 
+pytestmark = pytest.mark.usefixtures("measured_once")
 SLOW_CALLBACK = Training(steps=400, workers=2, after_ms=15)
 STUB = "stub=__main__:save_mask_images"
 LEVERS = known_levers() | {

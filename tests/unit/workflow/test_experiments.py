@@ -24,6 +24,7 @@ from slowstep.report.terminal import render, show
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.next_command.after_experiment import ended_untried
 
+pytestmark = pytest.mark.usefixtures("measured_once")
 SLOW_CALLBACK = Training(steps=400, workers=2, after_ms=15)
 UNTIL_NS = START_NS + 6_000_000_000
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 
 from kineto_files import event, kernel, launch, written
 from slowstep.document.report import validate
@@ -16,6 +17,7 @@ from slowstep.workflow.analyze import analyze
 from slowstep.workflow.export import export, exporters
 from slowstep.workflow.traces.traces import TraceRequest
 
+pytestmark = pytest.mark.usefixtures("traces_measured_once")
 MATMUL = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
 EXPORT = Path(__file__).parents[2] / "data/nsys/h100_two_processes/trace.sqlite"
 
@@ -61,12 +63,24 @@ def traces(
     return folder
 
 
+@pytest.fixture(scope="module")
+def late(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The traces of two ranks, the second of which is late. Nothing is written beside them."""
+    return traces(tmp_path_factory.mktemp("late"), 36.5, 58.1)
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, by clocks that differ by an hour."""
+    return traces(tmp_path_factory.mktemp("apart"), 36.5, 58.1, clocks_s=(1.7e9, 1.7e9 + 3600))
+
+
 def verdict(report: dict[str, Any]) -> tuple[str, str | None]:
     return report["verdict"]["state"], report["verdict"]["rule"]
 
 
-def test_a_job_with_a_late_rank_is_shown_by_that_rank_and_is_not_healthy(tmp_path: Path) -> None:
-    report = analyze([traces(tmp_path, 36.5, 58.1)])
+def test_a_job_with_a_late_rank_is_shown_by_that_rank_and_is_not_healthy(late: Path) -> None:
+    report = analyze([late])
 
     validate(report)
     assert report["run"]["rank"] == 1
@@ -79,36 +93,35 @@ def health(report: dict[str, Any]) -> dict[str, str]:
     return {row["name"]: row["remedy"] for row in report["health"]}
 
 
-def test_ranks_of_the_same_steps_are_one_job_though_their_clocks_differ_and_that_is_said(tmp_path: Path) -> None:
-    report = analyze([traces(tmp_path, 36.5, 58.1, clocks_s=(1.7e9, 1.7e9 + 3600))])
+def test_ranks_of_the_same_steps_are_one_job_though_their_clocks_differ_and_that_is_said(apart: Path, tmp_path: Path) -> None:
+    report = analyze([apart])
 
     validate(report)
     assert report["run"]["rank"] == 1
     assert verdict(report) == ("undetermined", None)
     assert "begin 1.0 h apart" in health(report)["clocks-of-ranks-differ"]
     assert not {"unrelated-traces", "missing-ranks"} & set(health(report))
-    together = analyze([traces(tmp_path / "together", 36.5, 58.1, clocks_s=(1.7e9, 1.7e9 + 60))])
+    together = analyze([traces(tmp_path, 36.5, 58.1, clocks_s=(1.7e9, 1.7e9 + 60))])
     assert "clocks-of-ranks-differ" not in health(together)
 
 
-def test_ranks_whose_clocks_differ_are_of_other_jobs_in_other_steps_or_with_a_rank_twice(tmp_path: Path) -> None:
+def test_ranks_whose_clocks_differ_are_of_other_jobs_in_other_steps_or_with_a_rank_twice(apart: Path, tmp_path: Path) -> None:
     other_steps = analyze([traces(tmp_path / "steps", 36.5, 58.1, clocks_s=(1.7e9, 1.7e9 + 3600), first=(5, 105))])
     assert "unrelated-traces" in health(other_steps)
 
-    traces(tmp_path / "twice", 36.5, 58.1, clocks_s=(1.7e9, 1.7e9 + 3600))
-    twice = analyze([traces(tmp_path / "twice", 36.5, 58.1, clocks_s=(1.7e9 + 7200, 1.7e9 + 10800), name="again")])
+    twice = analyze([apart, traces(tmp_path / "twice", 36.5, 58.1, clocks_s=(1.7e9 + 7200, 1.7e9 + 10800), name="again")])
     assert "unrelated-traces" in health(twice)
     assert "clocks-of-ranks-differ" not in health(twice)
 
 
-def test_a_rank_that_waits_for_a_late_one_is_not_blamed_for_its_collectives(tmp_path: Path) -> None:
-    report = analyze([traces(tmp_path, 36.5, 58.1)], rank=0)
+def test_a_rank_that_waits_for_a_late_one_is_not_blamed_for_its_collectives(late: Path) -> None:
+    report = analyze([late], rank=0)
 
     validate(report)
     assert verdict(report) == ("undetermined", None)
     assert report["verdict"]["code"] == "waits-for-rank"
     assert "exposed-communication" not in {row["rule"] for row in report["findings"]}
-    assert report["run"]["next_command"] == f"slowstep analyze {tmp_path} --rank 1"
+    assert report["run"]["next_command"] == f"slowstep analyze {late} --rank 1"
     assert [row["state"] for row in report["run"]["rank_rows"]] == ["undetermined", "undetermined"]
     assert "rank 1 sets the pace of the job" in " ".join(render(report, width=80, color=False).split())
 
@@ -141,8 +154,8 @@ def test_ranks_traced_in_different_steps_are_not_held_against_each_other(tmp_pat
     assert any("no two steps that all traces hold" in note for note in report["run"]["notes"])
 
 
-def test_of_one_chosen_step_nothing_is_said_of_the_steps_that_the_traces_hold(tmp_path: Path) -> None:
-    report = analyze([traces(tmp_path, 36.5, 58.1)], asked=TraceRequest(step="slowest"))
+def test_of_one_chosen_step_nothing_is_said_of_the_steps_that_the_traces_hold(late: Path) -> None:
+    report = analyze([late], asked=TraceRequest(step="slowest"))
 
     assert not any("whether a rank is late" in note for note in report["run"]["notes"])
 
