@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
-from types import ModuleType
+import sys as _sys
+from importlib import import_module as _import_module
+from types import ModuleType as _Module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -28,35 +28,35 @@ _HOMES: Final = {
 }
 
 
-class _Record(ModuleType):
+class _Record(_Module):
     """The package `slowstep.record`, which shares its name with what users call: `with slowstep.record():`."""
 
     def __call__(self, **options: Any) -> Any:
         """See slowstep.workflow.sessions.session.record, which nothing that runs inside a training imports by itself."""
-        return import_module(_HOMES["start"]).record(**options)
+        return _import_module(_HOMES["start"]).record(**options)
 
 
-class _Public(ModuleType):
+class _Public(_Module):
     """This package: it is told of each of its sub-packages when that has been imported, by whomever."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "record" and type(value) is ModuleType:
+        if name == "record" and type(value) is _Module:
             value.__class__ = _Record
         super().__setattr__(name, value)
 
 
-sys.modules[__name__].__class__ = _Public
+_sys.modules[__name__].__class__ = _Public
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})
 
 
 def __getattr__(name: str) -> Any:
     # Lazily: whoever imports slowstep inside a training pays for nothing that it does not use.
     home = _HOMES.get(name)
     if home is not None:
-        module = import_module(home)
+        module = _import_module(home)
         # `slowstep.record` is the package of that name, which can be called.
         found = module if name in ("record", "data") else getattr(module, name)
         # Who asks again, once a step perhaps, finds it without this function.

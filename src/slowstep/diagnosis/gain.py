@@ -63,7 +63,7 @@ class Counterfactual:
 def predict(m: Measurements, c: Counterfactual) -> Gain:
     """The gain of a counterfactual, as a factor of throughput.
 
-    None where nothing would be left of a step as expected; where that is so only optimistically, the interval has no upper end.
+    None where nothing would be left of a step as expected; where that is so only at best, the interval has no upper end.
     """
     t, r = (np.asarray([per_step.mean()]) for per_step in (m.step_ns, c.expected.removed_ns))
     expected = _factor(float(_shares_left(t, c.expected, r, c.samples_ratio)[0]))

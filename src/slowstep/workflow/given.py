@@ -17,7 +17,7 @@ from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.record.launching.folder import DEFAULT_PARENT
 from slowstep.report.json import is_report
 from slowstep.workflow.diagnose import REPORT
-from slowstep.workflow.runs import last_run
+from slowstep.workflow.runs import last_run, runs_here
 from slowstep.workflow.traces.find import is_recording
 
 LAST: Final = "last"
@@ -81,13 +81,14 @@ def _of_report(path: Path) -> Given:
 
 def _of_recording(path: Path, *, rank: int | None = None, chosen: bool = False) -> Given:
     """What lies at a path: a report is made of it again, but for one of `slowstep bench`."""
-    kept = path / REPORT
-    if is_report(kept) and is_recording(path):
+    # Of a folder of recordings the last one is meant.
+    last = path if is_recording(path) else next(reversed(runs_here(path)), path)
+    if is_report(last / REPORT) and is_recording(last):
         # One that is damaged keeps nobody from the recording.
         with suppress(UnreadableInput):
-            document = read_document(kept)
+            document = read_document(last / REPORT)
             if "bench" in document:
-                return Given(paths=(path,), document=document, is_benched=True, chosen=chosen)
+                return Given(paths=(last,), document=document, is_benched=True, chosen=chosen or last != path)
     return Given(paths=(path,), rank=rank, chosen=chosen)
 
 

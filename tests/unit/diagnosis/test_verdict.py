@@ -255,7 +255,7 @@ def test_of_float64_beside_others_no_wait_for_a_core_is_removed_twice():
 
     assert isinstance(answer, Judged)
     gain = answer.finding.gain
-    # Nearly all of the step is compute, and optimistically convolutions take 1 / 4.5.
+    # Nearly all of the step is compute, and at best convolutions take 1 / 4.5.
     assert 2.0 < gain.predicted < gain.high < 1.1 * 4.5
 
 

@@ -12,6 +12,7 @@ from made_recordings import Training, make_recording
 from slowstep.cli.commands import obey
 from slowstep.errors import BadUsage, NoRecording, UnreadableInput
 from slowstep.report.json import write
+from slowstep.workflow.compare import compare
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.given import what_is_given
 
@@ -120,6 +121,15 @@ def test_the_last_run_may_be_one_of_bench(recording, benched, capsys):
     said = capsys.readouterr()
     assert "its loader measured alone" in said.out
     assert str(recording) in said.err
+
+
+@pytest.mark.parametrize("folder", [".", "slowstep_runs"])
+def test_of_a_folder_whose_last_run_is_one_of_bench_that_is_shown_and_not_compared(recording, benched, folder):
+    given = what_is_given([Path(folder)])
+
+    assert (given.document, given.paths, given.is_benched) == (benched, (recording,), True)
+    with pytest.raises(BadUsage, match="slowstep bench, which stops the training"):
+        compare(Path(folder), recording)
 
 
 def test_an_option_asks_for_the_steps_of_a_recording_of_bench(recording, benched, capsys):

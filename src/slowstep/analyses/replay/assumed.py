@@ -60,7 +60,7 @@ COPY_AT_LEAST_NS: Final = 1_500.0
 # assumed: the geometric mean of worse and better, as shapes that fill the cores are as usual as those that do not.
 HALF_WORSE: Final = 1.5
 # 16-bit kernels that miss the cores: NVIDIA's "Matrix Multiplication Background" (section 2.2) shows up to the ratio of the rates with
-# cuBLAS 10 and little with 11, which uses the cores for any size, more slowly; how little pessimistically is assumed.
+# cuBLAS 10 and little with 11, which uses the cores for any size, more slowly; how little at worst is assumed.
 ALIGNED_WORSE: Final = 1.1
 # float64 to float32: at least the bytes are halved; the worse case, of kernels bound by latency, is assumed.
 SINGLE_EXPECTED: Final = 2.0
@@ -70,7 +70,7 @@ SINGLE_WORSE: Final = 1.1
 RECEIVE_NS: Final = Assumed(expected=300_000, optimistic=0, pessimistic=2_000_000)
 
 # Of a run of elementwise kernels fused into one, the longest pass over memory stays. Of each of the others a pass reads one tensor, or two,
-# and writes one, and the fused kernel still has to read the second operand: a third of it stays pessimistically, by counting the passes;
+# and writes one, and the fused kernel still has to read the second operand: a third of it stays at worst, by counting the passes;
 # half of that is assumed to be usual.
 FUSED_STAYS: Final = Assumed(expected=1 / 6, optimistic=0.0, pessimistic=1 / 3)
 

@@ -128,7 +128,7 @@ def copies_overlapped(scene: Scene) -> Changed | str | None:
         edit = scene.edit()
         edit.at_least = float(edit.duration[copies].sum())
         edits.append(_asynchronous(scene, edit.drop(copies), copies))
-    # Pessimistically the copies slow down what they run beside: they stay in the way of kernels for a tenth of their time.
+    # At worst the copies slow down what they run beside: they stay in the way of kernels for a tenth of their time.
     edits[2].duration[copies] = 0.1 * scene.graph.duration[copies]
     return Changed.of(edits)
 
@@ -169,7 +169,7 @@ def _without(scene: Scene, copies: Flags, kept: Flags | None = None) -> Changed 
     waits = waits if kept is None else waits & ~kept
     edit = scene.edit().drop(copies)
     edit.never_wait(waits).remove_host(_launch_time(scene, copies))
-    # Pessimistically the host still makes the calls.
+    # At worst the host still makes the calls.
     pessimistic = scene.edit().drop(copies).never_wait(waits)
     return Changed(edit.variant(), edit.variant(), pessimistic.variant())
 
@@ -236,7 +236,7 @@ def collectives_merged(scene: Scene) -> Changed | str | None:
         return None
     durations = scene.graph.duration[small]
     buckets = max(1, -(-int(size[small].sum()) // assumed.BUCKET_BYTES))
-    # The shortest is nearly all latency; pessimistically only that goes for each, at best all but one are as nothing.
+    # The shortest is nearly all latency; at worst only that goes for each, at best all but one are as nothing.
     latency = float(durations.min())
     saved = (count - buckets) * latency
     whole = float(durations.sum())

@@ -91,7 +91,7 @@ def find_appending(m: Measurements, growth: PartGrowth) -> Appending | None:
 
 
 def growth_counterfactual(m: Measurements, growth: PartGrowth, words: str, spared_ns: Floats | None = None) -> Counterfactual:
-    """The part stays as at the first step, or is spared what is said; pessimistically it only grows as much less as is sure."""
+    """The part stays as at the first step, or is spared what is said; at worst it only grows as much less as is sure."""
     sure = min(max(growth.trend.growth_low / growth.trend.growth, 0.0), 1.0)
 
     def case(removed_ns: Floats, factor: float = 1.0) -> Case:

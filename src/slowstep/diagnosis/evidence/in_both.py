@@ -39,7 +39,7 @@ def in_both(m: Measurements, part: Part, own: Floats, spread: TimeSpread) -> InB
     body = body_rest(m)
     between = np.zeros_like(own) if m.ledger.between is None else m.ledger.between.gaps_ns
     gaps = m.ledger.of("output") + m.ledger.of("store") - m.ledger.of_parts(COLLECTION)
-    # Where in its gaps a function runs is not known: pessimistically all that fits between batches, optimistically all that fits after
+    # Where in its gaps a function runs is not known: at worst all that fits between batches, at best all that fits after
     # updates.
     after, after_at_most = np.maximum(own - between, 0.0), np.minimum(own * spread.high, np.maximum(gaps - between, 0.0))
     expected = np.maximum(body * beside.share + after, own)

@@ -20,7 +20,7 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 WAIT_SHARE = 0.05
 # Producers that are busy more than this share of the training thread's time per step stall it now and then: queues smooth, but not wholly.
 COMFORTABLE = 0.90
-# Beside the usual RECEIVE_NS: what receiving takes optimistically and pessimistically.
+# Beside the usual RECEIVE_NS: what receiving takes at best and at worst.
 RECEIVE_LOW_NS = 300_000.0
 RECEIVE_HIGH_NS = 2_000_000.0
 
@@ -29,7 +29,7 @@ RECEIVE_HIGH_NS = 2_000_000.0
 # Cores that share less slow each other less: the middle is expected where a worker that was always busy is relieved.
 SIDE_BY_SIDE = 0.12
 RELIEF_EXPECTED = SIDE_BY_SIDE / 2
-# The training thread's waiting for a core goes with what computes beside it; pessimistically, as where that comes in bursts, half as much.
+# The training thread's waiting for a core goes with what computes beside it; at worst, as where that comes in bursts, half as much.
 QUEUED_AT_WORSE = 0.5
 # Workers that wait cost memory, and share what they wait for: no more than this many per core are proposed.
 WORKERS_PER_CORE = 4

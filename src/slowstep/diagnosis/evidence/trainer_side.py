@@ -10,7 +10,7 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.parts import BODY, Part, PartKind
 
-# Producers that nearly bind stall the training now and then (queues smooth, but not wholly): pessimistically B is a tenth larger.
+# Producers that nearly bind stall the training now and then (queues smooth, but not wholly): at worst B is a tenth larger.
 WORSE_BESIDE = 1.10
 # After a fork each page of the training's memory is copied when it is next written to. The step after one took 1.3 to 5 times as long as
 # others, 1.9 and 2.2 in the medians of two sittings with six models of 0.01 to 17 million parameters (benchmarks/after_fork.py, two cores

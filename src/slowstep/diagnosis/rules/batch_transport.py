@@ -9,7 +9,7 @@ Why it costs:
     0.45 ms per tensor, and 0.4 to 1.5 ns per byte for pages that are mapped and given back.
 How the gain is predicted:
     r is the time of receiving beyond a millisecond per batch, not more than what the measured costs per tensor and byte explain;
-    pessimistically half of it, optimistically all but 0.3 ms. B is what producers need.
+    at worst half of it, at best all but 0.3 ms. B is what producers need.
 When it is wrong:
     A training thread that waits for a core while it receives. A pinning thread (pin_memory) receives in the background.
 What to try:

@@ -10,7 +10,7 @@ What it sees:
 Why it costs:
     The training thread does it in every step, while the loader's workers, if there are any, may have nothing to do.
 How the gain is predicted:
-    Of a hook: it does nothing (a fifth of its time is left pessimistically). B is what the loader's workers need per step. Of anything else
+    Of a hook: it does nothing (a fifth of its time is left at worst). B is what the loader's workers need per step. Of anything else
     it is not: whether it can be done beside the training, and as fast there, is not known, nor how often what a few traced steps show
     comes.
 When it is wrong:

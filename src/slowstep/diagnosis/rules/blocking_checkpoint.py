@@ -9,7 +9,7 @@ Why it costs:
     Serialising and writing a model on the training thread is time in which nothing is trained, and it grows with the model.
 How the gain is predicted:
     r is the time of the writes, spread over the steps between them. B is what the loader's workers need per step, not below the CPU time of
-    what is left divided by the cores. Optimistically the rest of the step is also an eighth faster: what a write leaves in memory the
+    what is left divided by the cores. At best the rest of the step is also an eighth faster: what a write leaves in memory the
     kernel brings to the disk beside the training. In a trace the step is shorter by r; with a device the steps are replayed without the
     writes.
 When it is wrong:
@@ -55,7 +55,7 @@ def judge(m: Measurements) -> Answer:
         concurrent_ns=concurrent_producers_ns(m, spared_cpu_ns=float(removed.mean())),
         delay_share=delay_share(m, *parts),
     )
-    # Pessimistically a write leaves a tenth of its time on the training thread: copying the state to memory.
+    # At worst a write leaves a tenth of its time on the training thread: copying the state to memory.
     pessimistic = replace(case, removed_ns=0.9 * removed, concurrent_ns=WORSE_BESIDE * case.concurrent_ns)
     # At best the training no longer shares cores and memory with the kernel, which writes to disk what the call has left in memory.
     relief = SIDE_BY_SIDE * (m.step_ns - removed).clip(min=0.0)

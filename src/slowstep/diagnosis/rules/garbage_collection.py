@@ -8,7 +8,7 @@ Why it costs:
     To find what nothing can reach, the collector walks through every list, dict and object of the generations that it collects, and through
     what they hold: a list of 80,000 numbers is 80,000 visits, each time. The more a script keeps, the longer each collection takes.
 How the gain is predicted:
-    r is the time of the collections, less one full collection in 500 steps (in 250 pessimistically, none optimistically), which finds what
+    r is the time of the collections, less one full collection in 500 steps (in 250 at worst, none at best), which finds what
     stands in circles. Of a script that asks for most of it, r is what those calls take but for one in 500 steps. B is what the loader's
     workers need per step.
 When it is wrong:

@@ -13,7 +13,7 @@ Why it costs:
     at once each get less. A server that paces each connection delivers more to more workers.
 How the gain is predicted:
     r is the wait for batches; B is what producers need without receiving: their time less what they spend in receives, divided by the
-    workers, not below the CPU time of training and producers divided by the cores. Pessimistically a fifth of the receiving remains.
+    workers, not below the CPU time of training and producers divided by the cores. At worst a fifth of the receiving remains.
 When it is wrong:
     Where it is not known which of both limits binds, more workers may gain as much for less: slowstep prove --levers workers=N tells.
     Receives inside libraries of C++ (some clients of object stores) and other protocols than HTTP cannot be seen: then the answer is

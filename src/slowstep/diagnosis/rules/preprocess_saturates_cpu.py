@@ -9,7 +9,7 @@ Why it costs:
     A core does one thing at a time. Once all are busy, another worker only takes time from the others and from the training itself.
 How the gain is predicted:
     r is the wait for batches and the workers' part of the training thread's wait for a core. B is the CPU time of training and workers
-    divided by the cores when preprocessing takes half of it; three quarters pessimistically, nothing optimistically. Where the training
+    divided by the cores when preprocessing takes half of it; three quarters at worst, nothing at best. Where the training
     thread makes the batches itself, r is that share of making them.
 When it is wrong:
     Work of other processes on these cores is no fault of the preprocessing: what they take is left out of r in proportion, but only on

@@ -8,18 +8,18 @@ Why it costs:
     Each line of Python takes 0.05 to 0.3 us and each small operation some 3 to 20 us to dispatch, whatever it computes; one operation
     on the whole tensor pays for that once.
 How the gain is predicted:
-    r is 95 % of the function's time (vectorised code is rarely better than ten times as fast on a first try; 80 % pessimistically, all of
-    it at better), and of what it adds to backward: what this takes beyond twice the rest of the forward, as much as the backward of other
+    r is 95 % of the function's time (vectorised code is rarely better than ten times as fast on a first try; 80 % at worst, all of
+    it at best), and of what it adds to backward: what this takes beyond twice the rest of the forward, as much as the backward of other
     layers takes (matrix products and convolutions: one for the input, one for the weights), but no less than loops of small operations
     take: twice the function's own time, times the share of autograd's nodes that it made, and 14 us for each of these at most;
-    optimistically by that share, pessimistically nothing. B is what the loader's workers need per step.
+    at best by that share, at worst nothing. B is what the loader's workers need per step.
 When it is wrong:
     Timing calls slows Python code on Python 3.11, one loop more than another: what it added to the timed steps is measured against the
     others, at the pace of their backward, and is taken to be the loop's. A loop whose iterations depend on each other cannot be vectorised,
     only compiled. In steps of compiled code none are timed: then stacks in the script's own code say how much may be unseen, but not with
     an accelerator, for which such a line may only wait. Of a loop without a DataLoader, what runs above its forward is input and not
     looked at here. What the line of a comprehension in the training loop itself does beside it is taken to be all that no timed call holds,
-    in proportion to the loop's lines that were seen; pessimistically it is nothing. Steps with several optimizers' updates are timed
+    in proportion to the loop's lines that were seen; at worst it is nothing. Steps with several optimizers' updates are timed
     where they have a DataLoader and each as many updates.
 What to try:
     Whole-tensor operations (masks, shifts, scatter, einsum), torch.vmap or torch.compile, or do it in the loader's workers.

@@ -9,8 +9,8 @@ Why it costs:
     everything is cached, milliseconds on a network file system. A container's table of contents is read and parsed again each time; a
     tar file has none: asked for a member by its name, all its headers are walked.
 How the gain is predicted:
-    r is the wait for batches; B is what producers need without all opens of a sample but one. Pessimistically only the built-in calls on
-    files are spared, optimistically all of the function around them, expected the middle. A container's opening is spared wholly.
+    r is the wait for batches; B is what producers need without all opens of a sample but one. At worst only the built-in calls on
+    files are spared, at best all of the function around them, expected the middle. A container's opening is spared wholly.
 When it is wrong:
     Files that are read in parts on purpose. One container per sample is opened for each and cannot stay open: pack several into one then.
     A container is known by the library that opens it: whether it is the same file each time was not recorded.
@@ -40,7 +40,7 @@ from slowstep.reasons import Reason
 from slowstep.units import format_share
 
 NAME = "reopened-files"
-# Of a container's opening, pessimistically: the first use of what was read at opening is paid for later.
+# Of a container's opening, at worst: the first use of what was read at opening is paid for later.
 CONTAINER_WORSE = 0.8
 
 

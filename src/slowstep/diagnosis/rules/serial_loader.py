@@ -8,7 +8,7 @@ Why it costs:
 How the gain is predicted:
     r is the time in which the training thread makes batches, less the receipt of each batch from a worker (1 ms assumed, 0.3 to 2 ms). Of
     several loaders only those get workers whose batches take longer than that to make. B is the producers' time divided by the workers
-    proposed, not below the CPU time of training, producers and receipt divided by the cores that the process may use. Pessimistically the
+    proposed, not below the CPU time of training, producers and receipt divided by the cores that the process may use. At worst the
     worker slows the training by an eighth (they share caches, memory, and often a physical core), and workers that bind take a tenth longer
     beside each other. Not at all where the training computes with several threads that leave less than half of the cores that workers would
     need: its operations then wait for the thread whose core was taken. Measured on two cores: 0.65 to 0.94 times as fast with a worker, and

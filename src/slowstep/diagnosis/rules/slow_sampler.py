@@ -7,7 +7,7 @@ What it sees:
 Why it costs:
     Workers make samples, but the indices are drawn by the training thread, whenever it receives a batch: it waits for its own sampler.
 How the gain is predicted:
-    r is 95 % of that time (80 % pessimistically, all of it optimistically, each by the interval of a share of stacks where it is known by
+    r is 95 % of that time (80 % at worst, all of it at best, each by the interval of a share of stacks where it is known by
     those). B is what the workers need per step.
 When it is wrong:
     With workers only stacks tell what of the time in requests is the sampler's: what holds the GIL is seen where it ends. A

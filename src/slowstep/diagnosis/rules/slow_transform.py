@@ -15,14 +15,14 @@ Why it costs:
     Work that is done for every sample is paid on every core, and a Python loop over pixels or tokens takes many times what vectorised
     code takes.
 How the gain is predicted:
-    r is the wait for batches; B is what producers need when that function takes a twentieth of its time (a fifth pessimistically, and not
-    less than the 15 us a sample that a few operations on small tensors take; nothing optimistically), divided by the workers, not below the
+    r is the wait for batches; B is what producers need when that function takes a twentieth of its time (a fifth at worst, and not
+    less than the 15 us a sample that a few operations on small tensors take; nothing at best), divided by the workers, not below the
     CPU time of training and producers divided by the cores. A worker that is always busy slows the training beside it; relieved, it lets
-    the training run a sixteenth faster (not at all pessimistically, an eighth optimistically). What the training waited for a core goes
+    the training run a sixteenth faster (not at all at worst, an eighth at best). What the training waited for a core goes
     with what computes beside it: as much of it as the spared CPU time is of the producers' and of other processes' (half of that
-    pessimistically). Where busy workers hand over late, all that receiving takes beyond 1 ms a batch goes, too, optimistically. Without
+    at worst). Where busy workers hand over late, all that receiving takes beyond 1 ms a batch goes, too, at best. Without
     workers the training thread makes batches itself, and nothing binds beside it; its own work is shorter by a twentieth of what it
-    computes less for them (not at all pessimistically, a tenth optimistically), by a quarter at most: its caches stay warm, and its
+    computes less for them (not at all at worst, a tenth at best), by a quarter at most: its caches stay warm, and its
     operations' threads awake.
 When it is wrong:
     The function may do work that must be done, and be as fast as it can be. Timing calls makes many short ones look longer than they are.
@@ -95,7 +95,7 @@ HAND_OVER = Fix(text="torch.multiprocessing.set_sharing_strategy('file_system') 
 # `np.load(path)["x"][index]` reads all of the array for one row of it.
 LOAD_ONCE = Fix(text="where np.load opens the same archive for every sample, load its arrays once (an .npy file with mmap_mode='r')")
 LEFT_AT_WORSE = 0.20
-# What it takes a sample pessimistically: four operations on a tensor of 128 values took 14 us (two shared cores, torch 2.13).
+# What it takes a sample at worst: four operations on a tensor of 128 values took 14 us (two shared cores, torch 2.13).
 SAMPLE_AT_WORSE_NS = 15_000.0
 BY_CORES, BY_RECEIPT = "the cores are used up", "batches take about as long to receive from workers"
 BY_THREADS = "the training's own threads use the cores"

@@ -9,7 +9,7 @@ Why it costs:
     other waits for each.
 How the gain is predicted:
     r is the wait for batches; B is what producers need without being blocked on storage, divided by the workers, not below the CPU time of
-    training and producers divided by the cores. Pessimistically a fifth of the waiting for storage remains. Where more workers would hide
+    training and producers divided by the cores. At worst a fifth of the waiting for storage remains. Where more workers would hide
     the waiting as well, no gain is predicted: their finding leads, because they cost less to try.
 When it is wrong:
     A fetch that read a few bytes from storage and was blocked on something else as well is counted wholly. Files mapped into memory are

@@ -10,7 +10,7 @@ Why it costs:
     in a library) also holds up the batches that its worker has ready: nothing of them is handed over meanwhile.
 How the gain is predicted:
     r comes from a replay: the workers make the same batches in the same order with and without the excess of the slow samples over the
-    usual, and the training asks for them as it did. Nothing else changes, so B is what the replay leaves. Pessimistically a quarter of the
+    usual, and the training asks for them as it did. Nothing else changes, so B is what the replay leaves. At worst a quarter of the
     excess stays.
 When it is wrong:
     Times are wall times: a sample that was only held up (a busy disk, a core taken by others) is slow by accident. An index that is slow

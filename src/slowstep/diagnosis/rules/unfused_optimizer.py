@@ -8,7 +8,7 @@ Why it costs:
     more: for models of many small parameters that takes longer than their backward.
 How the gain is predicted:
     r is 72 % of the optimizer's time, with its share of what the step waits for a core: 28 % of it is left where one operation does all
-    (56 % pessimistically, 17 % optimistically). B is what the loader's workers need for a batch.
+    (56 % at worst, 17 % at best). B is what the loader's workers need for a batch.
 When it is wrong:
     How much is left goes with the sizes of the parameters and with the optimizer: it was measured of 0.1 to 30 million elements in 1 to
     1000 tensors. Of SGD it is 0.5 to 0.8 with momentum, and all without: of other optimizers nothing is claimed. An optimizer that takes

@@ -9,7 +9,7 @@ Why it costs:
     its end; meanwhile nothing is trained. The shorter the epochs, the larger the share.
 How the gain is predicted:
     r is the loader's start-up and shut-down, less 1 ms for each start that is left, and the excess of each iterator's first batch over a
-    usual one, and what a step takes longer after a fork (`trainer_side.AFTER_FORK`). Pessimistically the last two stay. The first batch
+    usual one, and what a step takes longer after a fork (`trainer_side.AFTER_FORK`). At worst the last two stay. The first batch
     itself is not made ahead in either case. B is what the workers need per step.
 When it is wrong:
     Workers that stay keep what they opened and cached: their memory stays taken between epochs. A data set that is changed between epochs

@@ -10,8 +10,8 @@ Why it costs:
     CPU time of the helpers is spent, and the batch is made no sooner.
 How the gain is predicted:
     r is the wait for batches and, where its workers took them, for cores; B is the CPU time of training and workers divided by the cores,
-    less what helpers waste: all of their CPU time is expected to be spinning, half of it pessimistically, and half of the producing
-    threads' time as well optimistically. Measured with two processes of two threads on two busy cores: OpenBLAS took 4 to 50 times the CPU
+    less what helpers waste: all of their CPU time is expected to be spinning, half of it at worst, and half of the producing
+    threads' time as well at best. Measured with two processes of two threads on two busy cores: OpenBLAS took 4 to 50 times the CPU
     time of one thread for the same products, PyTorch 27 to 40 times for the same operations, half of it on each thread. Where it is
     expected to remove most of what is waited, a function that takes its time in those threads (slow-transform) is a part of it.
 When it is wrong:

@@ -207,7 +207,8 @@ def _endings() -> tuple[str, ...]:
 
 
 def _formats() -> str:
-    *others, last = (source.reads for source in sources().values())
+    # What slowstep makes itself comes first.
+    *others, last = (source.reads for source in sorted(sources().values(), key=lambda source: source.name != RECORDING))
     return f" It reads {', '.join(others)}, and {last}."
 
 
