@@ -195,6 +195,7 @@ loss_of(torch.ones(4, 8)).detach().backward()
     assert ran.code == 1
     assert "does not require grad" in ran.err
     assert "slowstep/record/" not in ran.err
+    assert "slowstep/frameworks/" not in ran.err
 
 
 SCRIPT = """\
