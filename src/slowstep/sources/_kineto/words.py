@@ -49,7 +49,8 @@ GROUPS: Final = {
 }
 HOST_GROUPS: Final = ("operator", "runtime", "driver", "annotation", "python", "overhead")
 
-STEP: Final = re.compile(r"ProfilerStep[#*](\d+)\Z")
+# No more digits than 64 bits hold.
+STEP: Final = re.compile(r"ProfilerStep[#*](\d{1,18})\Z")
 MEMORY: Final = "[memory]"
 COLLECTIVE_OPERATOR: Final = "record_param_comms"
 DEVICE_TYPE_HOST: Final = 0  # c10::DeviceType::CPU
