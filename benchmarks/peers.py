@@ -22,7 +22,7 @@ import polars as pl
 from peers_page import page, unexplained
 from rivals import LIMIT_S, NotInstalled, environment_of
 
-from slowstep.analyses.device.copies import device_work
+from slowstep.analyses.events.device_work import work_kinds
 from slowstep.analyses.events.unions import Union
 from slowstep.sources.kineto import read
 
@@ -82,8 +82,8 @@ def hta(python: Path, trace: Path, extra: dict[str, str]) -> dict[str, Any] | No
 
 def our_kinds(device: pl.DataFrame) -> pl.Series:
     """What we take each event for, in HTA's words: it keeps copies and memsets together and apart from compute."""
-    words = {"compute": "COMPUTATION", "collective": "COMMUNICATION"}
-    return device_work(device).replace_strict(words, default="MEMORY", return_dtype=pl.String)
+    words = {"kernel": "COMPUTATION", "collective": "COMMUNICATION"}
+    return work_kinds(device).replace_strict(words, default="MEMORY", return_dtype=pl.String)
 
 
 def shares(device: pl.DataFrame, kinds: pl.Series) -> dict[str, float]:
