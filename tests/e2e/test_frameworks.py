@@ -335,14 +335,16 @@ os.write(2, b"trained to the end after %d steps\\n" % len(calls))
 
 
 @pytest.mark.parametrize("framework", TRAINERS)
-def test_a_callback_that_sleeps_is_the_verdict_with_its_name_and_place(work: Workplace, framework: str) -> None:
+def test_a_callback_that_sleeps_is_the_first_finding_with_its_name_and_place(work: Workplace, framework: str) -> None:
     work.write("train.py", DATA + SCRIPTS[framework] + "\ntrain(epochs=5, on_step=lambda: time.sleep(0.04))\n")
 
     report = work.report("train.py")
 
-    verdict = report["verdict"]
-    assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", "slow-callback", "output"), verdict["summary"]
-    assert "train.py:" in report["findings"][0]["title"]
+    first = report["findings"][0]
+    assert (first["rule"], first["stage"]) == ("slow-callback", "output"), report["verdict"]["summary"]
+    assert "train.py:" in first["title"]
+    # How sure its gain is hangs on who else uses the machine.
+    assert report["verdict"]["state"] in ("bottleneck", "undetermined")
 
 
 @pytest.mark.nightly
