@@ -15,13 +15,15 @@ from slowstep.errors import BadUsage
 from slowstep.record.launching.command import find_python
 
 SCRIPT: Final = "slowstep_demo.py"
+# Enough for a verdict: a few seconds. The script goes on for minutes, so that `slowstep prove` can try fixes in it.
+_RUN: Final = ("run", "--steps", "300", "--stop", SCRIPT)
 # What starts Python and looks for a package takes, on a busy machine with a cold disk.
 _ASKED_FOR_S: Final = 60.0
 _HAS_PYTORCH: Final = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
 _EXAMPLES: Final = f"""\b
 Afterwards:
   slowstep prove {SCRIPT}     measure what the fix gains
-  slowstep run {SCRIPT}       after you have mended it
+  slowstep demo                        again, after you have mended it
 """
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -40,7 +42,7 @@ def demo() -> None:
     # Imported here: whoever has no PyTorch need not wait for it.
     from slowstep.cli.commands import obey
 
-    raise typer.Exit(obey(["run", SCRIPT]))
+    raise typer.Exit(obey(list(_RUN)))
 
 
 def _has_pytorch(python: str) -> bool:
@@ -60,4 +62,4 @@ def _put_script(path: Path) -> str:
         return f"slowstep: recording {SCRIPT}, which is here already."
     except OSError as error:
         raise BadUsage(f"{SCRIPT} cannot be written here: {error.strerror or error}. Change into a folder of your own first.") from None
-    return f"slowstep: wrote {SCRIPT}, a training with one thing wrong. Recording it: slowstep run {SCRIPT}"
+    return f"slowstep: wrote {SCRIPT}, a training with one thing wrong. Recording it: slowstep {' '.join(_RUN)}"

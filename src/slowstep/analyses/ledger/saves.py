@@ -18,8 +18,6 @@ from slowstep.timeline.intervals import Ints
 FEWEST_SAVES = 5
 GROWING_SHARE = 0.8
 GROWN = 1.5
-# How the ledger's parts that hold checkpoints are called, before the function that writes.
-SAVING = "checkpoint by "
 # What tells a checkpoint's files apart: who wrote them, for whom, and which of several.
 _FILE = ("name", "file", "line", "number")
 
