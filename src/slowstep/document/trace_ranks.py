@@ -80,8 +80,10 @@ def trace_rank_sections(ranks: Mapping[int, Rank], left_out: Sequence[HealthRow]
     found = {}
     for number, rank in ranks.items():
         run: dict[str, Any] = {"ranks": size}
+        if rank.is_one_of_several or size > 1:
+            run["pid"] = rank.pid
         if size > 1:
-            run |= {"rank": number, "training": number, "trainings": len(ranks), "pid": rank.pid}
+            run |= {"rank": number, "training": number, "trainings": len(ranks)}
             run |= {"rank_rows": rows, "all_samples_per_s": None}
         found[number] = RankSection(run=run, notes=notes, health=(*_losses_of_others(losses, number), *health))
     return found

@@ -61,8 +61,7 @@ def _place(exporter: Exporter, path: Path) -> Path:
 
 
 def _is_of(run: dict[str, Any], found: FoundTrace) -> bool:
-    # Of a process without a number, as one in a damaged trace, the first that is there.
-    return str(found.path) == run.get("recording") and (run.get("pid") is None or found.pid in (None, run["pid"]))
+    return str(found.path) == run.get("recording") and found.pid in (None, run.get("pid"))
 
 
 def _export_trace(exporter: Exporter, place: Path, found: FoundTrace, report: dict[str, Any], asked: TraceRequest, how: Reading) -> None:

@@ -19,7 +19,7 @@ APART_NS: Final = 600 * 10**9
 
 
 def jobs(ranks: Sequence[Rank]) -> list[list[Rank]]:
-    """The traces of each job, those of one in the order in which they are given; that with most traces first."""
+    """The traces of each job, in the order in which they are given: first the job with most traces, and of as many one that marks steps."""
     groups: list[list[Rank]] = []
     for rank in ranks:
         own = [group for group in groups if any(_belong_together(rank, other) for other in group)]
@@ -27,7 +27,11 @@ def jobs(ranks: Sequence[Rank]) -> list[list[Rank]]:
     groups = _completed(groups)
     places = {id(rank): at for at, rank in enumerate(ranks)}
     ordered = [sorted(group, key=lambda rank: places[id(rank)]) for group in groups]
-    return sorted(ordered, key=lambda group: (-len(group), places[id(group[0])]))
+
+    def order_of(job: list[Rank]) -> tuple[int, bool, int]:
+        return -len(job), not any(rank.marked for rank in job), places[id(job[0])]
+
+    return sorted(ordered, key=order_of)
 
 
 def clocks_apart(job: Sequence[Rank]) -> list[HealthRow]:

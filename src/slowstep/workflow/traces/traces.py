@@ -141,7 +141,7 @@ def _diagnose(found: FoundTrace, asked: TraceRequest, how: Reading) -> Rank:
         sections=replace(sections, next_step=next_step),
         pace=attempt.otherwise(None, pace_of, m),
         path=found.path,
-        pid=found.pid or attempt.otherwise(0, _pid, timeline, m),
+        pid=found.pid if found.pid is not None else attempt.otherwise(0, _pid, timeline, m),
         is_one_of_several=found.pid is not None,
         marked=frozenset(timeline.table("marked_steps")["number"].drop_nulls().to_list()),
         faults=attempt.faults,

@@ -5,13 +5,17 @@ import json
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from made_exports import NAMES, call, kernel, made_export, named
 from made_recordings import Training, make_recording
 from slowstep.report.terminal import render
 from slowstep.sources._source import Reading
 from slowstep.workflow.analyze import analyze
+from slowstep.workflow.export import export, exporters
 from slowstep.workflow.traces.trace_memory import EVENT_BYTES, FLOOR_BYTES, events_within
+from slowstep.workflow.traces.traces import TraceRequest
 
 
 def trace(path, operators: int, *, begin_us: float = 0.0, **around) -> None:
@@ -200,6 +204,25 @@ def test_of_traces_that_are_all_unrelated_the_first_is_shown(tmp_path):
     assert report["run"]["ranks"] == 1
     assert "rank_rows" not in report["run"]
     assert health(report)["unrelated-traces"][0] == 2
+
+
+def test_a_process_without_steps_is_not_shown_or_exported_in_place_of_the_one_that_trained(tmp_path):
+    at = [1_000_000 * step + 1_000 for step in range(4)]
+    stray = kernel(at[0] + 700_000, at[0] + 700_100, correlationId=99, globalPid=1 << 48 | 5 << 24)
+    tables = {
+        "StringIds": NAMES,
+        "CUPTI_ACTIVITY_KIND_KERNEL": [*(kernel(t + 2_000, t + 400_000, correlationId=t) for t in at), stray],
+        "CUPTI_ACTIVITY_KIND_RUNTIME": [call(t + 300, t + 900, correlationId=t) for t in at],
+        "NVTX_EVENTS": [named(t, t + 950_000, f"step {step}") for step, t in enumerate(at)],
+    }
+    path = made_export(tmp_path / "trace.sqlite", tables)
+
+    report = analyze([path])
+    place = export(exporters()["parquet"], [path], report, tmp_path / "tables", asked=TraceRequest(), how=Reading())
+
+    assert (report["run"]["pid"], report["run"]["ranks"]) == (77, 1)
+    assert report["run"]["steps"] > 1
+    assert pl.read_parquet(place / "device_events.parquet").height == len(at)
 
 
 def test_without_a_clock_that_is_shared_other_numbers_of_steps_are_another_jobs(tmp_path):
