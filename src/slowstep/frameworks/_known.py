@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
+from functools import cache
 
-from slowstep.frameworks._words import Words
+from slowstep.frameworks._words import Code, Words
 from slowstep.registry import discover
 
 PLAIN = "torch"
@@ -18,6 +20,14 @@ def all_words() -> dict[str, Words]:
 def plain() -> Words:
     """The words of a loop of the script's own."""
     return all_words()[PLAIN]
+
+
+@cache
+def code(which: Code) -> re.Pattern[str]:
+    """What finds such code of any framework, in the path of a file."""
+    known = [words.code[which] for words in all_words().values() if which in words.code]
+    # Where none has any, nothing is found: there is no path without an end.
+    return re.compile("|".join(f"(?:{pattern})" for pattern in known) or r"$.")
 
 
 def words_of_loop(files: Iterable[str], trains: str = PLAIN) -> Words:

@@ -23,7 +23,6 @@ MAY = {
     "record/writing/format.py": "flags by which the launcher hears what a command has imported, at their places on the page",
     "record/system/place.py": "variables by which a launcher of ranks is known",
     "record/system/redact.py": "names of environment variables that are recorded",
-    "record/writing/own_frames.py": "names that files of slowstep's own have, and had",
     "record/timing/call_times.py": "how Python's profiler writes a function that is none of Python's, as an example",
 }
 # Levers that change what only one framework has, and what they are made of: they are to move to the frameworks.
