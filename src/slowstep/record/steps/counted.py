@@ -22,6 +22,7 @@ class CountedInput:
         # The thread that updates: what is counted keeps its steps waiting.
         self._thread = recorder.local.me.thread
         self._read_ns, self._sums = now(), (0, 0, 0)
+        recorder.ensure_open()
         note = {"kind": "iterator", "id": _NUMBER, "loader": _NUMBER, "num_workers": num_workers, "workers": []}
         recorder.note({**note, "dataset": dataset, "batch_size": None})
 
