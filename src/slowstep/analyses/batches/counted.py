@@ -50,7 +50,7 @@ def find_counted(timeline: Timeline, trainer: Trainer, steps: Steps) -> CountedW
         batches=float(_by_stretch(waits, "count", steps)[~steps.excluded].mean()),
         num_workers=made["num_workers"] or 0,
         dataset=made["dataset"],
-        is_asynchronous=bool(trainer.facts.notes["facts"].get("asynchronous")),
+        is_asynchronous=trainer.is_asynchronous,
     )
 
 
