@@ -89,6 +89,11 @@ class TraceMeasurements(MayLack):
         return sum(self.step_ns)
 
     @property
+    def mean_step_ns(self) -> float:
+        """Length of the mean step; 0 without steps."""
+        return self.window_ns / max(len(self.step_ns), 1)
+
+    @property
     def recording_share(self) -> tuple[float, float] | None:
         """What the profiler took of the host's time in the replayed steps: usual and highest share; None where too little, or unknown."""
         rows = (
