@@ -48,8 +48,7 @@ ONE_STEP: Final = Wording("one-step", "the window has one step only, which canno
 
 def per_step(m: TraceMeasurements, *parts: Part) -> Floats:
     """Time charged to some parts together in each step. Shape (steps,), ns."""
-    ledger = m.table("ledger").filter(is_part(*parts))
-    return by_step(m, ledger["step"], ledger["ns"])
+    return m.ledger.of_parts(*(part.whole for part in parts))
 
 
 def by_step(m: TraceMeasurements, step: pl.Series, ns: pl.Series) -> Floats:
