@@ -10,7 +10,6 @@ from slowstep.diagnosis.few_steps import is_provisional, provisional, why_provis
 from slowstep.diagnosis.healthy import Doubt, more_blocked, not_healthy
 from slowstep.diagnosis.law import (
     STAGE_LEFT,
-    WAITS_FOR_RANK,
     Answers,
     Diagnosis,
     NextLimit,
@@ -101,9 +100,6 @@ def _doubt(m: Measurements, first: Finding | None) -> Doubt | None:
     """Why nothing can be said for certain; `first` is the finding that would be the bottleneck."""
     if m.device != "cpu":
         return Doubt(DEVICE_NOT_RECORDED(device=m.device))
-    if m.sharing.slower is not None:
-        rank, own_ns = m.sharing.slower
-        return Doubt(WAITS_FOR_RANK(rank=rank, theirs_ns=own_ns, own_ns=float(m.sharing.own_ns.mean())))
     if m.steps.asked_too_many:
         return Doubt(WARMUP_TOO_LONG(warmup=m.steps.asked_warmup, left=m.steps.count, total=m.steps.total))
     if is_provisional(m):
