@@ -55,7 +55,6 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
     ledger, gaps = attempt.several(2, build_ledger, timeline, steps, callers)
     tables: dict[str, pl.DataFrame] = {
         "steps": steps,
-        "ledger": ledger,
         "gaps": gaps,
         "kernels": attempt(find_kernels, timeline, steps, callers),
         "operators": attempt(find_operators, timeline, steps, callers),
@@ -77,6 +76,7 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
     found = TraceMeasurements(
         facts=timeline.trace,
         coverage=attempt(find_coverage, timeline, whole, clocks),
+        ledger=ledger,
         tables=Results(tables),
         training=attempt(is_training, timeline),
         batch_size=size,

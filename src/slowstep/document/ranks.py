@@ -18,7 +18,7 @@ from slowstep.document.words import sentence
 from slowstep.faults import Fault
 
 STAGES_SHOWN: Final = 2
-# Smaller stages say nothing about what is different between ranks (the design's law on what may be claimed).
+# Smaller stages say nothing about what is different between ranks (docs/definitions.md: what a finding may claim).
 STAGE_FROM: Final = 0.03
 # Of other ranks, whose traces lost something.
 RANKS_SHOWN: Final = 5

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from slowstep.analyses.job.rank_steps import BLOCK_STEPS, RankSteps
 from slowstep.analyses.steps.steps import Floats
 
-# A rank is called slower than another when being as fast would gain the job what the design calls a bottleneck (predicted >= 1.10): all
+# A rank is called slower than another when being as fast would gain the job what makes a bottleneck (predicted >= 1.10): all
 # wait for the slowest.
 SLOWER_FROM: Final = 1.10
 # Of the difference, what the faster rank must be seen to wait: half leaves room for the estimate, and excludes ranks that share nothing.
@@ -66,7 +66,7 @@ class RankComparison:
 
     @property
     def is_uneven(self) -> bool:
-        """Whether evening the ranks out could gain what the design calls a bottleneck."""
+        """Whether evening the ranks out could gain what makes a bottleneck."""
         return self.gain_at_most is not None and self.gain_at_most >= SLOWER_FROM
 
     @property

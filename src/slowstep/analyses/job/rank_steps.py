@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import polars as pl
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.sharing.sharing import STAGE
@@ -17,7 +16,7 @@ from slowstep.analyses.trace_measurements import TraceMeasurements
 UNNUMBERED: Final = "inferred"
 NO_STEPS: Final = "window"
 # Neighbouring steps resemble each other (lag-1 autocorrelation 0.5 to 0.8, measured): so means of blocks are compared, as long as the
-# stretches by which the design ends the warm-up.
+# stretches by which the warm-up ends (docs/definitions.md).
 BLOCK_STEPS: Final = 10
 # Of a recorded rank with fewer steps nothing is certain, and it must not stand for the slowest.
 RECORDED_AT_LEAST: Final = 2 * BLOCK_STEPS
@@ -50,8 +49,7 @@ def traced_steps(m: TraceMeasurements) -> RankSteps | None:
     steps = m.table("steps")
     if not m.training or steps.is_empty() or steps["mark"][0] == NO_STEPS:
         return None
-    shared = m.table("ledger").filter(pl.col("stage") == STAGE)
-    shared_ns = np.bincount(shared["step"].to_numpy(), weights=shared["ns"].to_numpy(), minlength=steps.height).astype(np.float64)
+    shared_ns = m.ledger.of(STAGE)
     numbers = None if steps["mark"][0] == UNNUMBERED else tuple(steps["number"].to_list())
     return RankSteps(numbers=numbers, own_ns=np.asarray(m.step_ns, dtype=np.float64) - shared_ns, shared_ns=shared_ns)
 
