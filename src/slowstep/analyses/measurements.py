@@ -29,8 +29,8 @@ from slowstep.analyses.input.input_facts import InputFacts, find_input_facts
 from slowstep.analyses.input.loop_input import LoopInput, find_loop_input
 from slowstep.analyses.input.prefetch_threads import PrefetchThreads, find_prefetch_threads
 from slowstep.analyses.input.sampler import SamplerTime, divide_sampler_time
-from slowstep.analyses.ledger.charging import build_ledger
 from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.ledger.recording_ledger import build_ledger
 from slowstep.analyses.ledger.saves import Saves, find_saves
 from slowstep.analyses.machine.load import Load, find_load, without_strangers
 from slowstep.analyses.machine.machine import Machine, find_machine
