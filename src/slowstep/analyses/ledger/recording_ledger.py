@@ -15,9 +15,11 @@ from slowstep.analyses.after_update.gap_parts import GapParts, divide_gaps
 from slowstep.analyses.after_update.roll_outs import forwards_of
 from slowstep.analyses.after_update.timed_gaps import TimedGaps
 from slowstep.analyses.after_update.timed_lines import TimedLines
+from slowstep.analyses.batches.counted import CountedWork
 from slowstep.analyses.batches.producers import PART_STAGE, WaitParts
 from slowstep.analyses.ledger.charge import Charged, charge
 from slowstep.analyses.ledger.closures import move_closures
+from slowstep.analyses.ledger.counted_device import move_counted
 from slowstep.analyses.ledger.delays import move_delay, move_sharing
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.trainer_spans import Spans, label_spans
@@ -51,11 +53,12 @@ def build_ledger(
     *,
     device: str = "cpu",
     beside_cores: float = 0.0,
+    counted: CountedWork | None = None,
 ) -> Ledger:
     """Divide the window of `steps` among parts, per step. `gaps` names what stacks cannot.
 
     With an accelerator a blocked backward waits for that, not for other ranks; and bodies for it, not for the Python threads of the
-    process, which use `beside_cores`.
+    process, which use `beside_cores`. What a framework `counted` of its own threads takes the place of what its calls seemed to do.
     """
     forwards = forwards_of(trainer, stacks)
     spans = label_spans(trainer, waits, forwards)
@@ -83,6 +86,8 @@ def build_ledger(
         move_sharing(timeline, trainer, steps, rows)
     is_alone = device == "cpu" and (trainer.facts.world_size or 1) == 1
     move_delay(timeline, trainer, steps, rows, beside_cores=beside_cores if is_alone else 0.0)
+    if counted is not None:
+        move_counted(counted, steps, rows)
     parts = tuple(parts_in_order(rows))
     return Ledger(
         parts=parts,
