@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from slowstep.analyses.accounted import Kind
-from slowstep.analyses.events.parts import is_part
 from slowstep.analyses.events.tables import WINDOW
+from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.replay.recording_cost import LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.replay.scenarios import UNCHANGED
 from slowstep.faults import Fault, MayLack
@@ -36,7 +36,8 @@ class Coverage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceMeasurements(MayLack):
-    """One rank's trace as measured. `tables` are by the names in `tables.py`, all of them there, empty where nothing was seen.
+    """One rank's trace as measured. `tables` are by the names in `tables.py`, all of them there but
+    for `ledger`, empty where nothing was seen.
 
     `training` is False where there is no backward pass: inference, or a part of a training that shows none. `batch_size` is what the
     user said, else what the input's shapes tell, else None. `chosen_of` is the number of the trace's whole steps where the user chose one
@@ -45,6 +46,7 @@ class TraceMeasurements(MayLack):
 
     facts: TraceFacts
     coverage: Coverage
+    ledger: Ledger
     tables: Mapping[str, pl.DataFrame]
     training: bool
     batch_size: int | None
@@ -110,11 +112,8 @@ class TraceMeasurements(MayLack):
 
     def share(self, stage: str) -> float:
         """Share of the window charged to a stage."""
-        return self._charged(pl.col("stage") == stage)
+        return self.ledger.share(stage)
 
     def share_of(self, *parts: Part) -> float:
         """Share of the window charged to some parts together."""
-        return self._charged(is_part(*parts))
-
-    def _charged(self, rows: pl.Expr) -> float:
-        return float(self.tables["ledger"].filter(rows)["ns"].sum()) / max(self.window_ns, 1)
+        return self.ledger.share_of(*parts)

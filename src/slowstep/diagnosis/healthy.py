@@ -65,11 +65,6 @@ WAITING_NOT_MEASURED = Wording(
     "waiting-not-measured",
     "how long this rank waits for the others was not measured (the kernel reports no run-queue delay)",
 )
-LATE_ONE_NOT_RECORDED = Wording(
-    "late-one-not-recorded",
-    "{share:share} of the time goes into sharing gradients and waiting for other ranks, and whether this one waits for rank {missing}, "
-    "which left no recording, is not seen; {remedy}",
-)
 SHARING_WITH_OTHERS = Wording(
     "sharing-with-others",
     "{share:share} of the time goes into sharing gradients and waiting for other ranks, which are in recordings of their own: "
@@ -163,9 +158,6 @@ def _unseen(m: Measurements) -> Doubt | None:
     shared = m.ledger.share("gradient_sharing")
     if shared >= HEALTHY_SHARING and m.sharing.apart:
         return Doubt(SHARING_WITH_OTHERS(share=shared, own_ns=float(m.sharing.own_ns.mean())))
-    if shared >= HEALTHY_SHARING and m.sharing.missing:
-        absent = ", ".join(map(str, m.sharing.missing))
-        return by_hand(LATE_ONE_NOT_RECORDED, "see why it is not recorded", share=shared, missing=absent)
     if shared >= HEALTHY_SHARING:
         advice = f"try fewer, larger exchanges: accumulate gradients, {m.words.write({Remedy.ACCUMULATE: ...})}"
         return by_hand(OVERLAP_NOT_KNOWN, advice, share=shared)

@@ -8,7 +8,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.unnamed import how_to_name, name_by_hand
 from slowstep.diagnosis.few_steps import is_provisional, provisional, why_provisional
 from slowstep.diagnosis.healthy import more_blocked, not_healthy
-from slowstep.diagnosis.law import WAITS_FOR_RANK, Answers
+from slowstep.diagnosis.law import Answers
 from slowstep.diagnosis.viewpoint import Doubt, Viewpoint
 from slowstep.reasons import Reason, Wording
 
@@ -32,9 +32,6 @@ def _claimed(m: Measurements, answers: Answers) -> Answers:
 def _open_at_all(m: Measurements, _: Answers) -> Doubt | None:
     if m.device != "cpu":
         return Doubt(DEVICE_NOT_RECORDED(device=m.device))
-    if m.sharing.slower is not None:
-        rank, own_ns = m.sharing.slower
-        return Doubt(WAITS_FOR_RANK(rank=rank, theirs_ns=own_ns, own_ns=float(m.sharing.own_ns.mean())))
     if m.steps.asked_too_many:
         return Doubt(WARMUP_TOO_LONG(warmup=m.steps.asked_warmup, left=m.steps.count, total=m.steps.total))
     return Doubt(why_provisional(m)) if is_provisional(m) else None

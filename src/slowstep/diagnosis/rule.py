@@ -11,7 +11,7 @@ from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.gain import AnyCounterfactual
 from slowstep.findings import Finding, NotJudged
 
-# The least share of the window that a finding may claim (design): below it neither problem nor gain is worth a line.
+# The least share of the window that a finding may claim (docs/definitions.md): below it neither problem nor gain is worth a line.
 CLAIM = 0.03
 
 

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from slowstep.analyses.events.tables import REPLAY, STEPS
+from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.replay.scenarios import LARGER_BATCH, NO_INPUT_WAIT
 from slowstep.analyses.trace_measurements import Coverage, TraceMeasurements
@@ -32,6 +34,7 @@ def measured(lengths_ms: list[float], rows: list[dict[str, Any]]) -> TraceMeasur
     return TraceMeasurements(
         facts=facts,
         coverage=coverage,
+        ledger=Ledger(parts=(), ns=np.zeros((0, len(steps)))),
         tables=tables,
         training=True,
         batch_size=None,

@@ -61,7 +61,7 @@ def test_stretches_divide_the_window_as_the_ledger_does() -> None:
     stretches = find_stretches(timeline, m.table("steps"), m.table("gaps"))
 
     assert (stretches["start_ns"][1:] >= stretches["end_ns"][:-1]).all()
-    assert us_of(stretches.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))) == us_of(m.table("ledger"))
+    assert us_of(stretches.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))) == us_of(m.ledger)
 
 
 @pytest.mark.parametrize(

@@ -146,10 +146,10 @@ def judge_device_work(m: TraceMeasurements, name: str) -> Answer:
 
 
 def _without_device(m: TraceMeasurements, name: str, of: NamedStage) -> Answer:
-    rows = m.table("ledger").filter((pl.col("stage") == of.stage) & (pl.col("kind") != PartKind.VALIDATION.value))
-    if rows.is_empty():
+    parts = [part for part in m.ledger.parts_of(of.stage) if part.kind is not PartKind.VALIDATION]
+    if not parts:
         return None
-    part = _largest(rows)
+    part = max(parts, key=m.ledger.total_of)
     removed, named = per_step(m, part), part_in_words(part)
     share = share_interval(m, removed)
     if share[0] < CLAIM:
