@@ -31,6 +31,7 @@ from slowstep.diagnosis.trace_view import TRACE
 from slowstep.diagnosis.viewpoint import Doubt, Viewpoint
 from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, Verdict
+from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 
@@ -124,13 +125,23 @@ def _next(m: Accounted, view: Viewpoint[Any], first: Judged) -> NextLimit | None
         return None
     if after.beside_stage is not None:
         return NextLimit(stage=after.beside_stage, predicted=MAKING_BATCHES(ns=after.beside_ns))
-    stages = (*STAGES, UNATTRIBUTED)
-    held = {stage: m.share(stage) * m.mean_step_ns for stage in stages}
-    claims = [part.whole for part in first.finding.claims]
-    claimed = {stage: m.share_of(*(part for part in claims if part.stage == stage)) * m.mean_step_ns for stage in stages}
-    left = what_is_left(held, claimed, after.own_ns)
+    held = {stage: m.share(stage) * m.mean_step_ns for stage in (*STAGES, UNATTRIBUTED)}
+    left = what_is_left(held, _taken(m, first.finding), after.own_ns)
     stage = max(STAGES, key=lambda s: left[s])
     if left[UNATTRIBUTED] > left[stage] and not view.says_next_beside_unknown:
         return None
     samples = None if after.samples_ratio == 1.0 else TIMES_THE_SAMPLES(ratio=after.samples_ratio)
     return NextLimit(stage=stage, predicted=STAGE_LEFT(stage=stage, left_ns=left[stage], rest_ns=after.own_ns, samples=samples))
+
+
+def _taken(m: Accounted, finding: Finding) -> list[dict[str, float]]:
+    """What a fix shortens, by stage, ns of the mean step: first what the finding claims, then what those stages wait for a core, for who
+    does less work waits less.
+    """
+    claims = {part.whole for part in finding.claims}
+    stages = sorted({part.stage for part in claims})
+    waits = {Part(stage, PartKind.CORE_WAIT) for stage in stages} - claims
+    return [
+        {stage: m.share_of(*(part for part in parts if part.stage == stage)) * m.mean_step_ns for stage in stages}
+        for parts in (claims, waits)
+    ]

@@ -205,6 +205,28 @@ def test_what_is_left_fits_into_the_step_that_is_left(concluded, kind, kept):
     assert left["rest_ns"] == pytest.approx(trained(kind, {PLOT: 0.1}).mean_step_ns * kept)
 
 
+def test_what_a_fix_no_longer_waits_for_a_core_binds_next_no_more(concluded):
+    # Without what plots there is nobody in that stage to wait: of the step only computing is left.
+    shares = {PLOT: 0.3, Part("output", PartKind.CORE_WAIT): 0.4}
+
+    following = concluded(judged("plots", 1 / 0.3, part=PLOT), shares=shares).next
+
+    assert following is not None
+    assert following.stage == "compute"
+    assert following.predicted.values["left_ns"] == pytest.approx(following.predicted.values["rest_ns"], rel=0.05)
+
+
+def test_what_of_a_stage_is_not_claimed_waits_for_a_core_as_before(concluded, kind):
+    saving = Part("output", PartKind.SPAN, "saving")
+    shares = {PLOT: 0.1, saving: 0.22, Part("output", PartKind.CORE_WAIT): 0.32}
+
+    following = concluded(judged("plots", 1 / 0.8, part=PLOT), shares=shares).next
+
+    assert following is not None
+    assert following.stage == "output"
+    assert following.predicted.values["left_ns"] == pytest.approx(0.44 * trained(kind, shares).mean_step_ns)
+
+
 SETS: dict[str, tuple[Answer, ...]] = {
     "nothing": (None,),
     "a bottleneck": (judged("a", 1.4),),
