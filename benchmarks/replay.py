@@ -29,11 +29,11 @@ from slowstep.analyses.device.copies import find_copies
 from slowstep.analyses.device.kernels import find_kernels
 from slowstep.analyses.device.operators import find_operators
 from slowstep.analyses.input.loader_requests import find_loader
-from slowstep.analyses.ledger.device_ledger import build_ledger
+from slowstep.analyses.ledger.trace_ledger import build_ledger
 from slowstep.analyses.replay.replay import find_replay
 from slowstep.analyses.steps.trace_steps import find_steps
 from slowstep.analyses.trace_measurements import TraceMeasurements
-from slowstep.diagnosis.trace_gain import replayed_gain
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.findings import Gain
 from slowstep.sources.kineto import SOURCE
 
@@ -46,7 +46,7 @@ def predict(trace: Path, scenario: str) -> Gain:
     timeline = SOURCE.read(trace)
     steps, _ = find_steps(timeline)
     ledger, gaps = build_ledger(timeline, steps)
-    tables = {"steps": steps, "ledger": ledger, "gaps": gaps, "loader": find_loader(timeline, steps, gaps)}
+    tables = {"steps": steps, "gaps": gaps, "loader": find_loader(timeline, steps, gaps)}
     if not timeline.table("device_events").is_empty():
         tables |= {"kernels": find_kernels(timeline, steps), "copies": find_copies(timeline, steps)}
     tables |= {"operators": find_operators(timeline, steps)}
@@ -55,6 +55,7 @@ def predict(trace: Path, scenario: str) -> Gain:
     measured = TraceMeasurements(
         facts=timeline.trace,
         coverage=find_coverage(timeline, steps),
+        ledger=ledger,
         tables=tables,
         training=True,
         batch_size=None,
@@ -64,7 +65,7 @@ def predict(trace: Path, scenario: str) -> Gain:
         device_busy_share=None,
         has_device=not timeline.table("device_events").is_empty(),
     )
-    return replayed_gain(measured, scenario, scenario)
+    return Replayed(scenario, assumes=scenario).gain(measured)
 
 
 def measure(name: str, rounds: int) -> list[dict[str, Any]]:

@@ -6,14 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from slowstep.analyses.device.charged import CHARGED
 from slowstep.analyses.events.parts import COLUMNS, KERNELS, part_of, row_of
 from slowstep.analyses.events.tables import TRACE_MEASUREMENT_TABLES
+from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.replay.scenarios import UNCHANGED
 from slowstep.analyses.trace_measurements import Coverage, TraceMeasurements
+from slowstep.part_words import parts_in_order
 from slowstep.parts import Part
 from slowstep.timeline.trace import TraceFacts
 
@@ -88,9 +91,9 @@ def made_measured(
     for a trace without steps, with `steps=1`. `tables` has the rows of other tables by name; `more` are fields of TraceMeasurements.
     """
     lengths = _each(step_ms, steps)
-    filled = {name: measured_table(name, (tables or {}).get(name, ())) for name in TABLE}
+    filled = {name: measured_table(name, (tables or {}).get(name, ())) for name in TABLE if name != "ledger"}
     filled["steps"] = _steps(lengths).with_columns(pl.lit(mark).cast(TABLE["steps"].schema["mark"]).alias("mark"))
-    filled["ledger"] = _ledger(lengths, _charged(filled["gaps"], steps) | dict(ledger or {}), rest)
+    charged = _ledger(lengths, _charged(filled["gaps"], steps) | dict(ledger or {}), rest)
     filled["replay"] = pl.concat([_replay(lengths, replay or {}), *_recorded(lengths, recording)])
     given: dict[str, Any] = {"format": "made", "files": ("made.json",), "bytes": 0, "events": 0, "recorded": frozenset(recorded)}
     given |= {"vendor": "nvidia"} if has_device else {}
@@ -105,6 +108,7 @@ def made_measured(
     return TraceMeasurements(
         facts=TraceFacts(**(given | dict(facts or {}))),
         coverage=replace(COVERED, **dict(coverage or {})),
+        ledger=charged,
         tables=filled,
         has_device=has_device,
         **(fields | more),
@@ -120,18 +124,14 @@ def _steps(lengths: Sequence[float]) -> pl.DataFrame:
     return measured_table("steps", rows)
 
 
-def _ledger(lengths: Sequence[float], parts: Mapping[Part, Any], rest: Part) -> pl.DataFrame:
+def _ledger(lengths: Sequence[float], parts: Mapping[Part, Any], rest: Part) -> Ledger:
     charged = {part: _each(per_step, len(lengths)) for part, per_step in parts.items()}
     left = [length - sum(values[step] for values in charged.values()) for step, length in enumerate(lengths)]
     assert min(left, default=0.0) >= 0.0, "more was charged to a step than its length"
     charged[rest] = [left[step] + charged.get(rest, [0.0] * len(lengths))[step] for step in range(len(lengths))]
-    rows = [
-        {"step": step, "part": part, "ns": round(values[step] * 1e6)}
-        for part, values in charged.items()
-        for step in range(len(lengths))
-        if values[step]
-    ]
-    return measured_table("ledger", rows)
+    parts = tuple(part for part in parts_in_order(charged) if any(charged[part]))
+    ns = [[round(ms * 1e6) for ms in charged[part]] for part in parts]
+    return Ledger(parts=parts, ns=np.asarray(ns, dtype=np.float64).reshape(len(parts), len(lengths)))
 
 
 def _charged(gaps: pl.DataFrame, steps: int) -> dict[Part, list[float]]:

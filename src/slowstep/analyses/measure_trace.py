@@ -20,8 +20,8 @@ from slowstep.analyses.device.synchronizations import find_synchronizations
 from slowstep.analyses.events.device_work import busiest_device
 from slowstep.analyses.events.trains_with import find_words
 from slowstep.analyses.input.loader_requests import find_loader
-from slowstep.analyses.ledger.device_ledger import build_ledger
 from slowstep.analyses.ledger.named_work import find_named_work
+from slowstep.analyses.ledger.trace_ledger import build_ledger
 from slowstep.analyses.python.callers import Callers
 from slowstep.analyses.replay.replay import find_replay
 from slowstep.analyses.sharing.collectives import find_collectives
@@ -55,7 +55,6 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
     ledger, gaps = attempt.several(2, build_ledger, timeline, steps, callers)
     tables: dict[str, pl.DataFrame] = {
         "steps": steps,
-        "ledger": ledger,
         "gaps": gaps,
         "kernels": attempt(find_kernels, timeline, steps, callers),
         "operators": attempt(find_operators, timeline, steps, callers),
@@ -77,6 +76,7 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
     found = TraceMeasurements(
         facts=timeline.trace,
         coverage=attempt(find_coverage, timeline, whole, clocks),
+        ledger=ledger,
         tables=Results(tables),
         training=attempt(is_training, timeline),
         batch_size=size,

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.accounted import Kind
 from slowstep.analyses.after_update.gap_parts import timed_files
 from slowstep.analyses.batches.asked_samples import with_asked_samples
 from slowstep.analyses.batches.counted import CountedWork, find_counted
@@ -29,8 +30,8 @@ from slowstep.analyses.input.input_facts import InputFacts, find_input_facts
 from slowstep.analyses.input.loop_input import LoopInput, find_loop_input
 from slowstep.analyses.input.prefetch_threads import PrefetchThreads, find_prefetch_threads
 from slowstep.analyses.input.sampler import SamplerTime, divide_sampler_time
-from slowstep.analyses.ledger.charging import build_ledger
 from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.ledger.recording_ledger import build_ledger
 from slowstep.analyses.ledger.saves import Saves, find_saves
 from slowstep.analyses.machine.load import Load, find_load, without_strangers
 from slowstep.analyses.machine.machine import Machine, find_machine
@@ -116,9 +117,27 @@ class Measurements(MayLack):
         return words_of_loop((frame.file for frame in self.trainer.way_to_update), self.trainer.facts.framework)
 
     @property
+    def kind(self) -> Kind:
+        """A run as it was recorded."""
+        return "recording"
+
+    @property
     def step_ns(self) -> Floats:
         """Length of each step."""
         return self.steps.duration_ns.astype(np.float64)
+
+    @property
+    def mean_step_ns(self) -> float:
+        """Length of the mean step."""
+        return float(self.step_ns.mean())
+
+    def share(self, stage: str) -> float:
+        """Share of the window charged to a stage."""
+        return self.ledger.share(stage)
+
+    def share_of(self, *parts: Part) -> float:
+        """Share of the window charged to some parts together."""
+        return self.ledger.share_of(*parts)
 
 
 def measure(timeline: Timeline, warmup: int | None = None, *, process: int | None = None) -> Measurements:

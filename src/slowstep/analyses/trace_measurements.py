@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from slowstep.analyses.events.parts import is_part
+from slowstep.analyses.accounted import Kind
 from slowstep.analyses.events.tables import WINDOW
+from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.replay.recording_cost import LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.replay.scenarios import UNCHANGED
 from slowstep.faults import Fault, MayLack
@@ -35,7 +36,8 @@ class Coverage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceMeasurements(MayLack):
-    """One rank's trace as measured. `tables` are by the names in `tables.py`, all of them there, empty where nothing was seen.
+    """One rank's trace as measured. `tables` are by the names in `tables.py`, all of them there but
+    for `ledger`, empty where nothing was seen.
 
     `training` is False where there is no backward pass: inference, or a part of a training that shows none. `batch_size` is what the
     user said, else what the input's shapes tell, else None. `chosen_of` is the number of the trace's whole steps where the user chose one
@@ -44,6 +46,7 @@ class TraceMeasurements(MayLack):
 
     facts: TraceFacts
     coverage: Coverage
+    ledger: Ledger
     tables: Mapping[str, pl.DataFrame]
     training: bool
     batch_size: int | None
@@ -56,6 +59,11 @@ class TraceMeasurements(MayLack):
     words: Words = field(default_factory=plain)  # of the framework that trains
     notes: tuple[Reason, ...] = ()  # what the reader must see, e.g. how the steps were made out
     faults: tuple[Fault, ...] = ()  # errors of slowstep's own in its analyses
+
+    @property
+    def kind(self) -> Kind:
+        """A profiler's trace."""
+        return "trace"
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name. Raises KeyError for one that is not declared."""
@@ -89,6 +97,11 @@ class TraceMeasurements(MayLack):
         return sum(self.step_ns)
 
     @property
+    def mean_step_ns(self) -> float:
+        """Length of the mean step; 0 without steps."""
+        return self.window_ns / max(len(self.step_ns), 1)
+
+    @property
     def recording_share(self) -> tuple[float, float] | None:
         """What the profiler took of the host's time in the replayed steps: usual and highest share; None where too little, or unknown."""
         rows = (
@@ -99,11 +112,8 @@ class TraceMeasurements(MayLack):
 
     def share(self, stage: str) -> float:
         """Share of the window charged to a stage."""
-        return self._charged(pl.col("stage") == stage)
+        return self.ledger.share(stage)
 
     def share_of(self, *parts: Part) -> float:
         """Share of the window charged to some parts together."""
-        return self._charged(is_part(*parts))
-
-    def _charged(self, rows: pl.Expr) -> float:
-        return float(self.tables["ledger"].filter(rows)["ns"].sum()) / max(self.window_ns, 1)
+        return self.ledger.share_of(*parts)

@@ -11,7 +11,7 @@ from typing import Any, cast
 from slowstep.analyses.steps.captures import Capture
 from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.law import Diagnosis
-from slowstep.document.recording import part_row
+from slowstep.document.ledger import part_row
 from slowstep.document.report import HealthRow, LedgerRow
 from slowstep.document.sections import Sections
 from slowstep.document.words import title_of

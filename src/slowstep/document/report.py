@@ -140,6 +140,8 @@ class Run(TypedDict):
     """Samples/s of all recorded ranks of the job together; `throughput` is that of this rank alone."""
     rank_rows: NotRequired[list[RankRow]]
     """All trainings of the recording."""
+    missing_ranks: NotRequired[list[int]]
+    """Ranks of the job that left neither recording nor trace here: the first of them where they are very many."""
     experiment: NotRequired[ExperimentFacts]
     """Of a recording in which levers were tried."""
     next_command: NotRequired[str]

@@ -5,16 +5,14 @@ from __future__ import annotations
 import pytest
 
 from slowstep.analyses.events.parts import COLLECTIVES, KERNELS
-from slowstep.analyses.late_ranks import Compared, Standing
+from slowstep.analyses.job.late_rank import RankComparison, Standing
 from slowstep.diagnosis.among_ranks import (
     EVENING_OUT,
     IS_THE_LAST,
     LAST_IN_TURN,
     LAST_OFTEN,
-    LATE_ONE_MAY_BE_MISSING,
     NONE_LATER,
     OTHER_IS_LATE,
-    RANKS_HERE,
     SETS_THE_PACE,
     THIS_IS_LATE,
     UNEVEN_AND_MORE,
@@ -24,8 +22,9 @@ from slowstep.diagnosis.among_ranks import (
     pace,
 )
 from slowstep.diagnosis.law import WAITS_FOR_RANK, Diagnosis, NextLimit
+from slowstep.diagnosis.missing_ranks import LATE_ONE_MAY_BE_MISSING, RANKS_HERE
 from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NOT_SEEN, assumes
-from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
+from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
 from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict
 from slowstep.reasons import Reason, Wording
 
@@ -36,8 +35,10 @@ def standing(own: float, shared: float, waited: float = 0.0, *, waits: bool = Fa
     return Standing(own_ns=own * 1e6, shared_ns=shared * 1e6, waited_ns=waited * 1e6, waits=waits)
 
 
-def ranks(*standings: Standing, gain: float = 1.0, is_one: bool = True, size: int = 0, slowest: int = 1, last_in: int = 5) -> Compared:
-    return Compared(
+def ranks(
+    *standings: Standing, gain: float = 1.0, is_one: bool = True, size: int = 0, slowest: int = 1, last_in: int = 5
+) -> RankComparison:
+    return RankComparison(
         standings=dict(enumerate(standings)),
         size=size or len(standings),
         slowest=slowest,
@@ -83,7 +84,7 @@ def diagnosis(*findings: Finding, state: str = "bottleneck", reason: Reason = OP
     )
 
 
-def judged(before: Diagnosis, compared: Compared, rank: int) -> Diagnosis:
+def judged(before: Diagnosis, compared: RankComparison, rank: int) -> Diagnosis:
     return among_ranks(before, compared, rank, shares=SHARES)
 
 

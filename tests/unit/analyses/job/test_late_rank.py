@@ -9,18 +9,19 @@ import pytest
 
 from made_measured_traces import made_measured
 from slowstep.analyses.events.parts import COLLECTIVES
-from slowstep.analyses.late_ranks import Compared, RankSteps, compare, pace_of
+from slowstep.analyses.job.late_rank import RankComparison, compare_ranks
+from slowstep.analyses.job.rank_steps import RankSteps, traced_steps
 
 
-def job(*own_ms: Sequence[float], sent_ms: float = 2.0, numbered: bool = True, size: int = 0) -> Compared | None:
+def job(*own_ms: Sequence[float], sent_ms: float = 2.0, numbered: bool = True, size: int = 0) -> RankComparison | None:
     """Ranks in step with each other: each waits for the last one of every step, then all send for so long."""
     own = np.array(own_ms, dtype=np.float64)
     shared = own.max(axis=0) - own + sent_ms
     numbers = tuple(range(own.shape[1])) if numbered else None
-    return compare({at: RankSteps(numbers=numbers, own_ns=own[at] * 1e6, shared_ns=shared[at] * 1e6) for at in range(len(own))}, size)
+    return compare_ranks({at: RankSteps(numbers=numbers, own_ns=own[at] * 1e6, shared_ns=shared[at] * 1e6) for at in range(len(own))}, size)
 
 
-def compared(*own_ms: Sequence[float], sent_ms: float = 2.0, numbered: bool = True) -> Compared:
+def compared(*own_ms: Sequence[float], sent_ms: float = 2.0, numbered: bool = True) -> RankComparison:
     found = job(*own_ms, sent_ms=sent_ms, numbered=numbered)
     assert found is not None
     return found
@@ -69,7 +70,7 @@ def test_where_another_rank_is_the_last_in_each_step_none_is_the_late_one() -> N
 
 def test_trainings_that_do_not_wait_for_each_other_are_even() -> None:
     none = np.zeros(3)
-    ranks = compare({at: RankSteps(numbers=(0, 1, 2), own_ns=none + own, shared_ns=none) for at, own in enumerate((2e7, 6e7))}, 2)
+    ranks = compare_ranks({at: RankSteps(numbers=(0, 1, 2), own_ns=none + own, shared_ns=none) for at, own in enumerate((2e7, 6e7))}, 2)
 
     assert ranks is not None
     assert not ranks.is_uneven
@@ -80,12 +81,12 @@ def test_ranks_are_held_against_each_other_in_the_steps_that_all_have() -> None:
     def rank(numbers: Sequence[int], own_ms: Sequence[float]) -> RankSteps:
         return RankSteps(numbers=tuple(numbers), own_ns=np.array(own_ms) * 1e6, shared_ns=np.full(len(own_ms), 3e6))
 
-    both = compare({0: rank([5, 6, 7], [900.0, 40.0, 40.0]), 1: rank([6, 7, 8], [41.0, 41.0, 900.0])}, 2)
+    both = compare_ranks({0: rank([5, 6, 7], [900.0, 40.0, 40.0]), 1: rank([6, 7, 8], [41.0, 41.0, 900.0])}, 2)
 
     assert both is not None
     assert both.steps == 2
     assert [s.own_ns / 1e6 for s in both.standings.values()] == [40.0, 41.0]
-    assert compare({0: rank([5, 6], [40.0, 40.0]), 1: rank([6, 7], [90.0, 90.0])}, 2) is None
+    assert compare_ranks({0: rank([5, 6], [40.0, 40.0]), 1: rank([6, 7], [90.0, 90.0])}, 2) is None
 
 
 def test_ranks_that_left_no_trace_leave_the_job_incomplete() -> None:
@@ -96,12 +97,12 @@ def test_ranks_that_left_no_trace_leave_the_job_incomplete() -> None:
 
 
 def test_own_work_is_a_step_without_its_exposed_collectives() -> None:
-    pace = pace_of(made_measured(steps=2, step_ms=[100.0, 90.0], ledger={COLLECTIVES: [30.0, 10.0]}))
+    pace = traced_steps(made_measured(steps=2, step_ms=[100.0, 90.0], ledger={COLLECTIVES: [30.0, 10.0]}))
 
     assert pace is not None
     assert pace.numbers == (5, 6)
     assert list(pace.own_ns / 1e6) == [70.0, 80.0]
-    assert pace_of(made_measured(training=False)) is None
+    assert traced_steps(made_measured(training=False)) is None
 
 
 @pytest.mark.parametrize("numbered", [True, False])
