@@ -72,4 +72,10 @@ def test_who_makes_the_batches_and_whether_calls_return_at_once_is_said():
     found, other = counted([(0, 10, 1)], [0, 10], asynchronous=True), counted([(0, 10, 1)], [0, 10], iterators=0)
 
     assert (found.num_workers, found.data_set, found.is_asynchronous) == (2, "data set Pictures", True)
-    assert (other.num_workers, other.data_set, other.is_asynchronous) == (0, None, False)
+    assert (other.num_workers, other.data_set, other.is_asynchronous) == (None, None, False)
+
+
+def test_of_an_asynchronous_framework_that_counts_nothing_nothing_is_known():
+    found = counted([], [0, 10, 20], asynchronous=True)
+
+    assert (found.busy_ns, found.num_workers, found.waited_ns.tolist()) == (None, None, [0, 0])
