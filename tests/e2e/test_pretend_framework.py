@@ -46,6 +46,7 @@ def test_host_time_under_the_busy_device_is_blamed_on_no_callback(tmp_path: Path
     assert rules(said).isdisjoint({"slow-callback", "serial-loader"})
     assert said["run"]["framework"] == "pretend"
     assert said["run"]["updates_per_step"] == UPDATES
+    assert said["run"]["step_boundary"] == "end of the call that updates"
     assert said["run"]["steps"] > 60
     # The callback takes two fifths of each step, and the device computes meanwhile.
     assert shares(said)["output"] < 0.2

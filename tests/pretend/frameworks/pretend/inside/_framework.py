@@ -13,6 +13,7 @@ class Pretend(Framework):
     name = "pretend"
     module = "pretend"
     packages = ("pretend",)
+    has_optimizers = False
 
     def facts(self) -> dict[str, Any]:
         """That it is asynchronous."""
