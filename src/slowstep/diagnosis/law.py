@@ -185,6 +185,13 @@ def is_bottleneck(finding: Finding) -> bool:
     return (gain.predicted or 0.0) >= BOTTLENECK_PREDICTED and (low or 0.0) > BOTTLENECK_LOW
 
 
+def may_be_bottleneck(finding: Finding) -> bool:
+    """Whether a finding that may be nothing, by its share, may also be what slows the training."""
+    if finding.gain.predicted is None:
+        return finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN
+    return finding.gain.predicted >= BOTTLENECK_PREDICTED
+
+
 def larger_unknown(unattributed: float, first: Finding, stage: float, remedy: Callable[[], Value]) -> Reason | None:
     """Why the first finding, whose stage holds the share `stage`, is no bottleneck: what nothing explains is more. Else None.
 
