@@ -27,18 +27,9 @@ def process_tables(process: int, notes: NoteLines, records: Records) -> dict[str
         return np.asarray(by_kind.get(kind, records[:0]))
 
     return {
-        "processes": frame(
-            "processes",
-            process=[process],
-            pid=[notes.pid],
-            parent_pid=[notes.process.get("ppid")],
-            role=[notes.role],
-            started_ns=[notes.started_ns],
-            ended=[notes.ended],
-        ),
+        **outline_tables(process, notes, of(fmt.UPDATE)),
         "waits": _waits(process, of(fmt.WAIT)),
         "starts": frame("starts", **span(process, r := of(fmt.START)), iterator=r["a"], loader=r["b"], num_workers=r["c"]),
-        "updates": frame("updates", **span(process, r := of(fmt.UPDATE)), optimizer=r["a"], skipped=flag(r, fmt.SKIPPED)),
         "spans": _spans(process, notes, of),
         "fetches": _fetches(process, of),
         "collates": frame("collates", **span(process, r := of(fmt.COLLATE)), cpu_ns=r["a"], bytes=known(r["b"])),
@@ -61,6 +52,22 @@ def process_tables(process: int, notes: NoteLines, records: Records) -> dict[str
         "totals": frame("totals", **span(process, r := of(fmt.TOTALS)), steps=r["a"], samples=known(r["b"])),
         "backward_cpu": frame("backward_cpu", **span(process, r := of(fmt.BACKWARD_CPU)), cpu_ns=r["a"], delay_ns=known(r["b"])),
         **line_tables(process, notes),
+    }
+
+
+def outline_tables(process: int, notes: NoteLines, updates: Records) -> dict[str, pl.DataFrame]:
+    """Who it is, and when it updated: what those that train beside it have to know of it."""
+    return {
+        "processes": frame(
+            "processes",
+            process=[process],
+            pid=[notes.pid],
+            parent_pid=[notes.process.get("ppid")],
+            role=[notes.role],
+            started_ns=[notes.started_ns],
+            ended=[notes.ended],
+        ),
+        "updates": frame("updates", **span(process, updates), optimizer=updates["a"], skipped=flag(updates, fmt.SKIPPED)),
     }
 
 
