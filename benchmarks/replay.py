@@ -29,7 +29,7 @@ from slowstep.analyses.device.copies import find_copies
 from slowstep.analyses.device.kernels import find_kernels
 from slowstep.analyses.device.operators import find_operators
 from slowstep.analyses.input.loader_requests import find_loader
-from slowstep.analyses.ledger.device_ledger import build_ledger
+from slowstep.analyses.ledger.trace_ledger import build_ledger
 from slowstep.analyses.replay.replay import find_replay
 from slowstep.analyses.steps.trace_steps import find_steps
 from slowstep.analyses.trace_measurements import TraceMeasurements

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from slowstep.analyses.accounted import Kind
 from slowstep.analyses.events.tables import WINDOW
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.replay.recording_cost import LESS_MOST_COST, LESS_USUAL_COST
@@ -58,6 +59,11 @@ class TraceMeasurements(MayLack):
     words: Words = field(default_factory=plain)  # of the framework that trains
     notes: tuple[Reason, ...] = ()  # what the reader must see, e.g. how the steps were made out
     faults: tuple[Fault, ...] = ()  # errors of slowstep's own in its analyses
+
+    @property
+    def kind(self) -> Kind:
+        """A profiler's trace."""
+        return "trace"
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name. Raises KeyError for one that is not declared."""

@@ -14,7 +14,7 @@ from slowstep.analyses.job.late_rank import RankComparison
 from slowstep.analyses.sharing.sharing import STAGE
 from slowstep.diagnosis.law import RULE_NOT_JUDGED, WAITS_FOR_RANK, Diagnosis, is_bottleneck, larger_unknown, undetermined
 from slowstep.diagnosis.missing_ranks import among_those_here, late_one_may_be_missing
-from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
+from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
 from slowstep.diagnosis.waited_collectives import not_judged, without_waiting
 from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.reasons import Reason, Wording

@@ -22,7 +22,7 @@ from slowstep.analyses.job.job import Job, TracedRank
 from slowstep.analyses.job.late_rank import RankComparison
 from slowstep.diagnosis.healthy import OVERLAP_NOT_KNOWN
 from slowstep.diagnosis.law import Diagnosis
-from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
+from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
 from slowstep.findings import Fix, Verdict
 from slowstep.health import Health, Severity
 from slowstep.reasons import Reason, Wording

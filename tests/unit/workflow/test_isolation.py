@@ -13,7 +13,7 @@ from kineto_files import event, kernel, launch, written
 from made_recordings import Training, make_recording
 from slowstep.analyses import measure_trace as trace_measure
 from slowstep.analyses import measurements
-from slowstep.diagnosis import engine, law, trace_engine
+from slowstep.diagnosis import engine, law
 from slowstep.document import recording as document
 from slowstep.document.report import validate
 from slowstep.errors import NothingRecorded
@@ -257,7 +257,7 @@ def test_an_analysis_of_a_trace_that_fails_leaves_a_report(trace_report, monkeyp
 @pytest.mark.parametrize("name", judging("judge_trace"))
 def test_a_rule_of_traces_that_fails_is_not_judged(measured_trace_report, monkeypatch, name):
     rules = law.rules()
-    monkeypatch.setattr(trace_engine, "rules", lambda: rules | {name: replace(rules[name], judge_trace=failing())})
+    monkeypatch.setattr(engine, "rules", lambda: rules | {name: replace(rules[name], judge_trace=failing())})
 
     report = measured_trace_report()
 

@@ -18,9 +18,9 @@ from slowstep.analyses.measure_trace import Chosen, measure_trace
 from slowstep.analyses.sharing.sharing import STAGE as SHARING
 from slowstep.analyses.steps.marks import find_mark_doubts
 from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_doubts import is_inference
-from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.document.build import build
 from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import RankSummary
@@ -121,7 +121,7 @@ def _diagnose(found: FoundTrace, asked: TraceRequest, how: Reading) -> tuple[Tra
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
     told = m.facts.rank if m.facts.rank is not None else found.rank_in_name
     attempt = Attempts()
-    diagnosis = diagnose_trace(m)
+    diagnosis = diagnose(m)
     attempt.faults += [*m.faults, *diagnosis.faults]
     health = (*timeline.health, *attempt.otherwise((), _doubts, timeline, m), *exceeded(how.memory_bytes))
     sections = sections_of_trace(found.path, m, diagnosis, health, attempt)

@@ -1,4 +1,4 @@
-"""The ledger of a trace without a device: each instant of a step is charged to what the training thread did then.
+"""What the training thread of a trace without a device did: each instant of a step is charged to that.
 
 Named ranges that tell a stage go to it; operators to `compute`, by direction; between the step's first operator (or the end of its input
 wait) and its last (or the end of its optimizer) time without an operator is the Python of the training, also `compute`. Before and after,
@@ -30,7 +30,8 @@ from slowstep.analyses.python.user_places import own_function
 from slowstep.parts import BACKWARD as AUTOGRAD
 from slowstep.parts import OPTIMIZER as UPDATE
 from slowstep.parts import PartKind
-from slowstep.timeline.intervals import Ints, containing, flattened, union
+from slowstep.timeline.intervals import Ints, containing, distinct, flattened, union
+from slowstep.timeline.spine import NONE, HostLane, Labelled
 from slowstep.timeline.timeline import Timeline
 
 # Ranges of PyTorch's process groups and operators of its collectives.
@@ -43,30 +44,22 @@ TRAINING_STEP: Final = r"^(\[pl\]\[profile\])?\[Strategy\]\w+\.training_step$"
 Flags = NDArray[np.bool_]
 
 
-def host_stretches(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
-    """The steps' stretches and what each is charged to: `step`, `start_ns`, `end_ns`, and the part."""
-    begins, ends = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
+def training_lane(timeline: Timeline, begins: Ints, ends: Ints) -> tuple[HostLane, pl.DataFrame]:
+    """What the training thread did at every instant of some steps, and the part of each label."""
     thread = training_thread(timeline)
     host = timeline.table("host_events").filter((pl.col("kind") != "python") & (pl.col("end_ns") > pl.col("start_ns")))
     ranges = told_ranges(timeline).filter(pl.col("thread") == thread)
     spans = _Spans(host, _own_functions(timeline, thread), thread)
-    named = flattened(ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy())
+    named = Labelled(*flattened(ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy()))
     bodies = spans.bodies(begins, ends, ranges)
     first, end, beside_parts = spans.beside(bodies, begins, ends)
-    edges = np.sort(np.concatenate([begins, ends, named[0], named[1], first, end, *spans.edges]))
-    edges = edges[np.append(True, np.diff(edges) > 0)]
-    at, lengths = edges[:-1], np.diff(edges)
-    step = containing(begins, ends, at)
-    kept = step >= 0
-    at, lengths, step = at[kept], lengths[kept], step[kept]
-    kind = spans.kind(at, bodies)
-    held = containing(named[0], named[1], at)
-    row = np.where(held >= 0, np.append(named[2], -1)[held], -1)
-    beside = np.where((row >= 0) | (kind == SHARING_KIND), -1, containing(first, end, at))
-    known = pl.concat([rows_of(KINDS), ranges.select(pl.col(name).cast(pl.String) for name in COLUMNS), beside_parts])
+    edges = distinct(begins, ends, *named[:2], first, end, *spans.edges)
+    at = edges[:-1]
+    kind, row = spans.kind(at, bodies), named.at(at)
+    beside = np.where((row >= 0) | (kind == SHARING_KIND), NONE, containing(first, end, at))
     part = np.select([beside >= 0, row >= 0], [len(KINDS) + len(ranges) + beside, len(KINDS) + row], default=kind)
-    times = {"start_ns": pl.Series(at, dtype=pl.Int64), "end_ns": pl.Series(at + lengths, dtype=pl.Int64)}
-    return pl.concat([pl.DataFrame({"step": pl.Series(step, dtype=pl.Int32), **times}), known[part]], how="horizontal")
+    known = pl.concat([rows_of(KINDS), ranges.select(pl.col(name).cast(pl.String) for name in COLUMNS), beside_parts])
+    return HostLane(thread=NONE if thread is None else thread, named=Labelled(at, edges[1:], part)), known
 
 
 def _own_functions(timeline: Timeline, thread: int | None) -> pl.DataFrame:

@@ -1,6 +1,8 @@
-"""Builds the ledger: charges every instant of the window to one part of one stage (no accelerator: the training thread's time).
+"""The ledger of a recording: without an accelerator the host executes synchronously, and the training thread's time is charged.
 
-Each instant belongs to the innermost span open on the training thread. What no span covers is named by stacks, or is unattributed.
+Each instant belongs to the innermost span open on that thread (`trainer_spans.py`). A wait for a batch is divided by what its producer did
+(`divide_waits` in `batches/producers.py`; `PART_STAGE` has the stage of each of its parts). What no span covers is named by stacks, or is
+unattributed.
 """
 
 from __future__ import annotations
@@ -13,8 +15,11 @@ from slowstep.analyses.after_update.gap_parts import GapParts, divide_gaps
 from slowstep.analyses.after_update.roll_outs import forwards_of
 from slowstep.analyses.after_update.timed_gaps import TimedGaps
 from slowstep.analyses.after_update.timed_lines import TimedLines
+from slowstep.analyses.batches.counted import CountedWork
 from slowstep.analyses.batches.producers import PART_STAGE, WaitParts
+from slowstep.analyses.ledger.charge import Charged, charge
 from slowstep.analyses.ledger.closures import move_closures
+from slowstep.analyses.ledger.counted_device import move_counted
 from slowstep.analyses.ledger.delays import move_delay, move_sharing
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.trainer_spans import Spans, label_spans
@@ -26,6 +31,7 @@ from slowstep.analyses.steps.trainer import Trainer
 from slowstep.part_words import parts_in_order
 from slowstep.parts import VALIDATION, Part, PartKind
 from slowstep.timeline.intervals import Ints, containing, innermost, laid_over, pieces, union
+from slowstep.timeline.spine import HostLane, KnownLanes, Labelled
 from slowstep.timeline.timeline import Timeline
 
 # Named callbacks, progress bars, loggers and checkpoints that each hold less than this of the window are shown as one part.
@@ -33,7 +39,7 @@ SMALL_SHARE = 0.002
 # Start, end and step of each.
 Gaps = tuple[Ints, Ints, Ints]
 # Adds ns to a part, each to the step that stands beside it.
-Charge = Callable[[Part, Ints, Floats], None]
+Add = Callable[[Part, Ints, Floats], None]
 _FOLDABLE = (PartKind.CALLBACK, PartKind.PROGRESS_BAR, PartKind.LOGGING, PartKind.METRICS, PartKind.CHECKPOINT)
 
 
@@ -47,11 +53,12 @@ def build_ledger(
     *,
     device: str = "cpu",
     beside_cores: float = 0.0,
+    counted: CountedWork | None = None,
 ) -> Ledger:
     """Divide the window of `steps` among parts, per step. `gaps` names what stacks cannot.
 
     With an accelerator a blocked backward waits for that, not for other ranks; and bodies for it, not for the Python threads of the
-    process, which use `beside_cores`.
+    process, which use `beside_cores`. What a framework `counted` of its own threads takes the place of what its calls seemed to do.
     """
     forwards = forwards_of(trainer, stacks)
     spans = label_spans(trainer, waits, forwards)
@@ -59,17 +66,17 @@ def build_ledger(
     others = len(spans.start) - trainer.collections.height
     without = innermost(spans.start[:others], spans.end[:others], steps.edges_ns)
     edges, owner = laid_over(*without, spans.start[others:], spans.end[others:], others)
-    length = np.diff(edges).astype(np.float64)
     # By stretches: those that are no steps, because the recorder only counted in them, are taken out at the end.
     count = steps.stretches
-    step = np.clip(np.searchsorted(steps.edges_ns, edges[:-1], side="right") - 1, 0, count - 1)
+    lane = HostLane(thread=trainer.thread, named=Labelled(edges[:-1], edges[1:], owner))
+    charged, _ = charge((steps.edges_ns[:-1], steps.edges_ns[1:]), KnownLanes(training=lane.thread, lanes={lane.thread: lane}))
     rows: dict[Part, Floats] = {}
 
-    def charge(part: Part, at: Ints, ns: Floats) -> None:
+    def add(part: Part, at: Ints, ns: Floats) -> None:
         rows[part] = rows.get(part, np.zeros(count)) + np.bincount(at, weights=ns, minlength=count)
 
-    _charge_spans(spans, owner, step, length, charge)
-    _charge_waits(waits, owner, step, length, charge)
+    _charge_spans(spans, charged, add)
+    _charge_waits(waits, charged, add)
     named, named_ns = _name_gaps(trainer, forwards, without, (edges, owner), steps, stacks, gaps)
     for part, ns in named_ns.items():
         rows[part] = rows.get(part, np.zeros(count)) + ns
@@ -79,22 +86,24 @@ def build_ledger(
         move_sharing(timeline, trainer, steps, rows)
     is_alone = device == "cpu" and (trainer.facts.world_size or 1) == 1
     move_delay(timeline, trainer, steps, rows, beside_cores=beside_cores if is_alone else 0.0)
+    if counted is not None:
+        move_counted(counted, steps, rows)
     parts = tuple(parts_in_order(rows))
     return Ledger(
         parts=parts,
         ns=np.vstack([rows[part] for part in parts])[:, ~steps.excluded],
         gap_stacks=named.stacks,
         timed=named.timed,
-        in_bodies_ns=_named_in_bodies(spans, edges, owner, step, count)[~steps.excluded],
+        in_bodies_ns=_named_in_bodies(spans, charged, count)[~steps.excluded],
         between=find_between_batches(trainer, spans.bodies, steps),
     )
 
 
-def _named_in_bodies(spans: Spans, edges: Ints, owner: Ints, step: Ints, count: int) -> Floats:
+def _named_in_bodies(spans: Spans, charged: Charged, count: int) -> Floats:
     """Per step what bodies hold of spans that somebody named, which are no part of what the ledger calls forward and the rest."""
-    body = containing(*union(*spans.bodies), edges[:-1]) >= 0
-    mine = body & (owner >= 0) & spans.named[owner]
-    return np.bincount(step[mine], weights=np.diff(edges)[mine].astype(np.float64), minlength=count).astype(np.float64)
+    body = containing(*union(*spans.bodies), charged.start_ns) >= 0
+    mine = body & (charged.code >= 0) & spans.named[charged.code]
+    return np.bincount(charged.step[mine], weights=charged.length_ns[mine], minlength=count).astype(np.float64)
 
 
 def _name_gaps(
@@ -145,25 +154,25 @@ def _ns_per_step(gaps: Gaps, steps: Steps) -> Floats:
     return np.bincount(step, weights=(end - start).astype(np.float64), minlength=steps.stretches).astype(np.float64)
 
 
-def _charge_spans(spans: Spans, owner: Ints, step: Ints, length: Floats, charge: Charge) -> None:
+def _charge_spans(spans: Spans, charged: Charged, add: Add) -> None:
     part_ids = {part: number for number, part in enumerate(dict.fromkeys(spans.part))}
     ids = np.array(list(map(part_ids.__getitem__, spans.part)) or [0])
-    part_of = np.where(owner >= 0, ids[owner], -1)
+    part_of = np.where(charged.code >= 0, ids[charged.code], -1)
     for part, number in part_ids.items():
         if part is not None:
             mine = part_of == number
-            charge(part, step[mine], length[mine])
+            add(part, charged.step[mine], charged.length_ns[mine])
 
 
-def _charge_waits(waits: WaitParts, owner: Ints, step: Ints, length: Floats, charge: Charge) -> None:
+def _charge_waits(waits: WaitParts, charged: Charged, add: Add) -> None:
     """A wait's own time goes to its parts in proportion; inside a validation it has become that span's already."""
-    mine = np.flatnonzero((owner >= 0) & (owner < len(waits.start_ns)))
-    wait = owner[mine]
+    mine = np.flatnonzero((charged.code >= 0) & (charged.code < len(waits.start_ns)))
+    wait = charged.code[mine]
     whole = np.maximum(waits.parts.sum(axis=1)[wait], 1)
     for column, (kind, stage) in enumerate(PART_STAGE.items()):
-        ns = waits.parts[wait, column] / whole * length[mine]
+        ns = waits.parts[wait, column] / whole * charged.length_ns[mine]
         if ns.any():
-            charge(Part(stage, kind), step[mine], ns)
+            add(Part(stage, kind), charged.step[mine], ns)
 
 
 def _folded(rows: dict[Part, Floats]) -> dict[Part, Floats]:
