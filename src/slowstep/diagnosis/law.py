@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from slowstep.diagnosis.bounds import HasLedger, judged_within_bounds
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, Folded, NotJudged, Verdict
@@ -18,7 +19,7 @@ HEALTHY_UNATTRIBUTED = 0.10
 # What could gain 10 % by its share is not called healthy because nobody knows whether it would.
 HEALTHY_SHARE_OF_UNKNOWN_GAIN = 0.10
 UNJUDGED_STAGE = 0.10
-M = TypeVar("M")
+M = TypeVar("M", bound=HasLedger)
 
 # What both engines, of recordings and of traces, have to say.
 HIDDEN_BY_FAULT = Wording("hidden-by-fault", "an {fault} may hide what slows the training")
@@ -91,7 +92,7 @@ def ask(attempt: Attempts, judges: Iterable[tuple[Rule, Callable[[M], Answer] | 
     """What every rule that judges such measurements answers. One that fails, or needs what failed, has not judged."""
     for rule, judge in judges:
         if judge is not None:
-            answer = attempt.outcome(f"the rule {rule.name}", judge, m)
+            answer = attempt.outcome(f"the rule {rule.name}", judged_within_bounds, judge, m)
             yield rule, NotJudged(rule=rule.name, reason=answer.reason, by_fault=True) if isinstance(answer, Fault) else answer
 
 
