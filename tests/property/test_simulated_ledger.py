@@ -10,19 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulated_host import host_program
+from simulated_host import WAIT, host_program
 from simulated_training import CALLBACK, LATENCY, LOADER, NAMED, RAN_DRY, SAVE, Account, Program, program
 from slowstep.analyses.events.parts import LAUNCH, NO_LAUNCH, NOTHING_RECORDED, rows_of
 from slowstep.analyses.ledger.charge import DEVICE, charge, charged_ledger
+from slowstep.analyses.ledger.counted import move_counted
 from slowstep.analyses.ledger.idle import CALLS
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.trace_ledger import RANKS, build_ledger
 from slowstep.analyses.measurements import measure
 from slowstep.analyses.steps.trace_steps import find_steps
-from slowstep.parts import UNKNOWN, Part, PartKind
+from slowstep.parts import BACKWARD, BODY, NOT_ATTRIBUTED, OPTIMIZER, UNKNOWN, Part, PartKind
 from slowstep.sources.recording import SOURCE
+from slowstep.timeline.intervals import innermost
 from slowstep.timeline.probes import Probes, seen_by_probes
-from slowstep.timeline.spine import DeviceClock, DeviceIntervals, Stretches
+from slowstep.timeline.spine import Counted, DeviceClock, DeviceIntervals, HostLane, KnownLanes, Labelled, Stretches
 
 WORKED = Part("compute", PartKind.DEVICE_WORK)
 SEEDS, FROM_AFAR = 25, 200
@@ -202,3 +204,50 @@ def test_a_host_that_asks_nothing_knows_nothing_but_when_it_issued_work() -> Non
 
     assert ledger.bounds(NAMED[CALLBACK]) == (100, 500)
     assert ledger.total_of(UNKNOWN) == 405
+
+
+def test_counters_of_a_compiled_function_tell_what_a_window_waited_to_the_nanosecond() -> None:
+    """A step is a call of several updates, which fetches its batches itself; counters are read every second call."""
+    updates, between = 4, 2
+    for seed in range(20):
+        made = host_program(seed)
+        inside = {WAIT, BODY, BACKWARD, OPTIMIZER}
+        asked = [start for start, _, part in made.did if part == WAIT]
+        edges = np.array([*asked[::updates], made.now])
+        starts, ends, parts = zip(*((a, b, BODY if part in inside else part) for a, b, part in made.did), strict=True)
+        at, owner = innermost(np.array(starts), np.array(ends), edges)
+        lane = HostLane(thread=0, named=Labelled(at[:-1], at[1:], owner))
+        known = [*parts, NOT_ATTRIBUTED]
+        steps = edges[:-1], edges[1:]
+        whole, _ = charge(steps, KnownLanes(training=0, lanes={0: lane}))
+        opaque = charged_ledger(whole, lambda codes, known=known: rows_of(known[code] for code in codes.tolist()), len(edges) - 1)
+        account = made.account(edges.tolist())
+        waited = np.array([account[step, WAIT] for step in range(opaque.steps)])
+        windows = range(0, opaque.steps, between)
+        counted = [
+            Counted(
+                start_ns=int(edges[first]),
+                end_ns=int(edges[min(first + between, opaque.steps)]),
+                count=updates * between,
+                total_ns=int(waited[first : first + between].sum()),
+            )
+            for first in windows
+        ]
+
+        ledger = move_counted(opaque, *steps, counted, out_of=BODY, into=WAIT)
+
+        np.testing.assert_allclose(ledger.ns.sum(axis=0), np.diff(edges), rtol=1e-12)
+        for first in windows:
+            assert ledger.of_parts(WAIT)[first : first + between].sum() == pytest.approx(waited[first : first + between].sum(), rel=1e-12)
+        for part in {part for _, part in account} - inside:
+            assert ledger.total_of(part) == sum(ns for (_, own), ns in account.items() if own == part)
+
+
+def test_a_counter_takes_no_more_than_there_is() -> None:
+    ledger = Ledger(parts=(BODY,), ns=np.array([[10.0, 30.0]]))
+    begins, ends = np.array([0, 10]), np.array([10, 40])
+    counted = [Counted(start_ns=0, end_ns=40, count=2, total_ns=1000)]
+
+    moved = move_counted(ledger, begins, ends, counted, out_of=BODY, into=WAIT)
+
+    assert (moved.total_of(WAIT), moved.total_of(BODY)) == (40.0, 0.0)

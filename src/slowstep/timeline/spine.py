@@ -218,6 +218,19 @@ class DeviceIntervals:
         return {column.name: getattr(self, column.name) for column in fields(self) if column.name not in ("ranks", "complete")}
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counted:
+    """What a counter tells of a kind of event between two instants: how many there were, and how long they took together.
+
+    A compiled function counts what it does, and nobody sees when it does it.
+    """
+
+    start_ns: int
+    end_ns: int
+    count: int
+    total_ns: int
+
+
 def _holes(complete: Stretches) -> tuple[Ints, Ints]:
     """What lies in none of the stretches."""
     start, end = union(*complete)
