@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from slowstep.analyses.accounted import Accounted
+from slowstep.diagnosis.bounds import judged_within_bounds
 from slowstep.diagnosis.gain import StepAfter
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.faults import Attempts, Fault
@@ -23,7 +24,7 @@ HEALTHY_SHARE_OF_UNKNOWN_GAIN = 0.10
 UNJUDGED_STAGE = 0.10
 # The stage that is the model's own work.
 MODEL = "compute"
-M = TypeVar("M")
+M = TypeVar("M", bound=Accounted)
 
 # What is said of recordings and of traces.
 HIDDEN_BY_FAULT = Wording("hidden-by-fault", "an {fault} may hide what slows the training")
@@ -102,7 +103,7 @@ def ask(attempt: Attempts, judges: Iterable[tuple[Rule, Callable[[M], Answer] | 
     """What every rule that judges such measurements answers. One that fails, or needs what failed, has not judged."""
     for rule, judge in judges:
         if judge is not None:
-            answer = attempt.outcome(f"the rule {rule.name}", judge, m)
+            answer = attempt.outcome(f"the rule {rule.name}", judged_within_bounds, judge, m)
             yield rule, NotJudged(rule=rule.name, reason=answer.reason, by_fault=True) if isinstance(answer, Fault) else answer
 
 
