@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from slowstep.analyses.accounted import Accounted
+from slowstep.diagnosis.bounds import judged_within_bounds
 from slowstep.diagnosis.gain import StepAfter
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.faults import Attempts, Fault
@@ -23,7 +24,7 @@ HEALTHY_SHARE_OF_UNKNOWN_GAIN = 0.10
 UNJUDGED_STAGE = 0.10
 # The stage that is the model's own work.
 MODEL = "compute"
-M = TypeVar("M")
+M = TypeVar("M", bound=Accounted)
 
 # What is said of recordings and of traces.
 HIDDEN_BY_FAULT = Wording("hidden-by-fault", "an {fault} may hide what slows the training")
@@ -102,7 +103,7 @@ def ask(attempt: Attempts, judges: Iterable[tuple[Rule, Callable[[M], Answer] | 
     """What every rule that judges such measurements answers. One that fails, or needs what failed, has not judged."""
     for rule, judge in judges:
         if judge is not None:
-            answer = attempt.outcome(f"the rule {rule.name}", judge, m)
+            answer = attempt.outcome(f"the rule {rule.name}", judged_within_bounds, judge, m)
             yield rule, NotJudged(rule=rule.name, reason=answer.reason, by_fault=True) if isinstance(answer, Fault) else answer
 
 
@@ -183,6 +184,13 @@ def is_bottleneck(finding: Finding) -> bool:
     gain = finding.gain
     low = gain.low if gain.steady_low is None else gain.steady_low
     return (gain.predicted or 0.0) >= BOTTLENECK_PREDICTED and (low or 0.0) > BOTTLENECK_LOW
+
+
+def may_be_bottleneck(finding: Finding) -> bool:
+    """Whether a finding that may be nothing, by its share, may also be what slows the training."""
+    if finding.gain.predicted is None:
+        return finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN
+    return finding.gain.predicted >= BOTTLENECK_PREDICTED
 
 
 def larger_unknown(unattributed: float, first: Finding, stage: float, remedy: Callable[[], Value]) -> Reason | None:

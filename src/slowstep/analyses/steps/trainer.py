@@ -134,6 +134,14 @@ def training_processes(timeline: Timeline) -> list[int]:
     return first.sort("start_ns")["process"].to_list()
 
 
+def processes_beside(timeline: Timeline, process: int | None) -> set[int]:
+    """The processes of other trainings than that of `process`, with their workers."""
+    others = set(training_processes(timeline)) - {process}
+    pids = [timeline.processes[other].pid for other in others]
+    workers = timeline.table("processes").filter(pl.col("role") == "worker", pl.col("parent_pid").is_in(pids))
+    return others | set(workers["process"].to_list())
+
+
 def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
     """Who trains in a process; in that with most updates where none is named. Raises NothingRecorded where none called an optimizer."""
     updates = timeline.table("updates")
