@@ -33,7 +33,7 @@ from slowstep.analyses.ledger.trace_ledger import build_ledger
 from slowstep.analyses.replay.replay import find_replay
 from slowstep.analyses.steps.trace_steps import find_steps
 from slowstep.analyses.trace_measurements import TraceMeasurements
-from slowstep.diagnosis.trace_gain import replayed_gain
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.findings import Gain
 from slowstep.sources.kineto import SOURCE
 
@@ -65,7 +65,7 @@ def predict(trace: Path, scenario: str) -> Gain:
         device_busy_share=None,
         has_device=not timeline.table("device_events").is_empty(),
     )
-    return replayed_gain(measured, scenario, scenario)
+    return Replayed(scenario, assumes=scenario).gain(measured)
 
 
 def measure(name: str, rounds: int) -> list[dict[str, Any]]:

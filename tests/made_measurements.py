@@ -428,7 +428,7 @@ def _facts(cores: float) -> ProcessFacts:
         script=SCRIPT,
         cwd="/home/user/project",
         python="3.11.7",
-        torch="2.13.0",
+        framework_version="2.13.0",
         cores_allowed=int(cores),
         cpu_quota=None,
         threads=int(cores),

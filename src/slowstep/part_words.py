@@ -15,6 +15,7 @@ _WORDS: Final[dict[PartKind, str]] = {
     PartKind.FORWARD_BY_STACKS: "forward, by stacks",
     PartKind.BACKWARD: "backward",
     PartKind.OPTIMIZER: "optimizer",
+    PartKind.UPDATES: "updates, as the framework counts them",
     PartKind.COMPILING: "torch.compile at work",
     PartKind.UPDATE_BY_HAND: "update by hand",
     PartKind.BESIDE_BACKWARD: "beside backward",

@@ -18,6 +18,7 @@ class PartKind(StrEnum):
     FORWARD_BY_STACKS = "forward_by_stacks"
     BACKWARD = "backward"
     OPTIMIZER = "optimizer"
+    UPDATES = "updates"  # whole ones, by a framework that has no optimizer and no span within them
     COMPILING = "compiling"
     # In a script without an optimizer: functions that name gradients, and the loop's own lines, which may hold the update and more.
     UPDATE_BY_HAND = "update_by_hand"

@@ -8,8 +8,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.accounted import Kind
 from slowstep.analyses.after_update.gap_parts import timed_files
 from slowstep.analyses.batches.asked_samples import with_asked_samples
+from slowstep.analyses.batches.counted_work import CountedWork, find_counted
 from slowstep.analyses.batches.demand import Demand, find_demand, producers_of
 from slowstep.analyses.batches.loader import Loader, find_loader
 from slowstep.analyses.batches.made_by_loader import MadeByLoader, find_made_by_loader
@@ -106,17 +108,36 @@ class Measurements(MayLack):
     prefetch_threads: PrefetchThreads | None  # of them those that make batches
     pace_spread: float  # of the machine, between eighths of the window: standard deviation of a logarithm
     capture: Capture | None = None  # of a few steps, by a profiler
+    counted: CountedWork | None = None  # of threads of the framework, where it keeps sums only
     faults: tuple[Fault, ...] = ()  # errors of slowstep's own in its analyses
 
     @property
     def words(self) -> Words:
         """The words of the framework that trains, in which fixes are written."""
-        return words_of_loop(frame.file for frame in self.trainer.way_to_update)
+        return words_of_loop((frame.file for frame in self.trainer.way_to_update), self.trainer.facts.framework)
+
+    @property
+    def kind(self) -> Kind:
+        """A run as it was recorded."""
+        return "recording"
 
     @property
     def step_ns(self) -> Floats:
         """Length of each step."""
         return self.steps.duration_ns.astype(np.float64)
+
+    @property
+    def mean_step_ns(self) -> float:
+        """Length of the mean step."""
+        return float(self.step_ns.mean())
+
+    def share(self, stage: str) -> float:
+        """Share of the window charged to a stage."""
+        return self.ledger.share(stage)
+
+    def share_of(self, *parts: Part) -> float:
+        """Share of the window charged to some parts together."""
+        return self.ledger.share_of(*parts)
 
 
 def measure(timeline: Timeline, warmup: int | None = None, *, process: int | None = None) -> Measurements:
@@ -137,7 +158,8 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     work = attempt(find_work, timeline, trainer, steps, stacks)
     concurrent_threads = attempt(find_concurrent_threads, timeline, trainer, steps)
     device = attempt(_device, trainer)
-    ledger = attempt(_ledger, timeline, trainer, steps, waits, stacks, work, concurrent_threads, device)
+    counted = attempt(find_counted, timeline, trainer, steps)
+    ledger = attempt(_ledger, timeline, trainer, steps, waits, stacks, work, concurrent_threads, device, counted)
     even = attempt(at_usual_counts, ledger, trainer, steps)
     made_by_loader = attempt(find_made_by_loader, timeline, trainer, waits, steps)
     loader = attempt(find_loader, timeline, trainer)
@@ -181,6 +203,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         between_forwards=attempt(find_between_forwards, timeline, trainer, steps, ledger, stacks),
         own_cost=attempt(_own_cost, timeline, trainer, steps, capture),
         capture=capture,
+        counted=counted,
         over_time=attempt(find_over_time, timeline, trainer, steps, ledger, even, fetches, waits, stacks, filling),
         trainer=trainer,
         machine=attempt(_beside_load, machine, load),
@@ -218,9 +241,10 @@ def _ledger(
     work: Work,
     beside: ConcurrentThreads,
     device: str,
+    counted: CountedWork | None,
 ) -> Ledger:
     gaps = work.gaps or work.gap_lines
-    return build_ledger(timeline, trainer, steps, waits, stacks, gaps, device=device, beside_cores=beside.cores)
+    return build_ledger(timeline, trainer, steps, waits, stacks, gaps, device=device, beside_cores=beside.cores, counted=counted)
 
 
 def _fetch_function(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from slowstep.analyses.accounted import Kind
 from slowstep.analyses.events.tables import WINDOW
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.replay.recording_cost import LESS_MOST_COST, LESS_USUAL_COST
@@ -59,6 +60,11 @@ class TraceMeasurements(MayLack):
     notes: tuple[Reason, ...] = ()  # what the reader must see, e.g. how the steps were made out
     faults: tuple[Fault, ...] = ()  # errors of slowstep's own in its analyses
 
+    @property
+    def kind(self) -> Kind:
+        """A profiler's trace."""
+        return "trace"
+
     def table(self, name: str) -> pl.DataFrame:
         """A table by name. Raises KeyError for one that is not declared."""
         return self.tables[name]
@@ -89,6 +95,11 @@ class TraceMeasurements(MayLack):
     def window_ns(self) -> int:
         """Length of all steps together."""
         return sum(self.step_ns)
+
+    @property
+    def mean_step_ns(self) -> float:
+        """Length of the mean step; 0 without steps."""
+        return self.window_ns / max(len(self.step_ns), 1)
 
     @property
     def recording_share(self) -> tuple[float, float] | None:

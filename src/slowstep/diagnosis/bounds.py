@@ -7,22 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.accounted import Accounted
 from slowstep.diagnosis.rule import Answer, Judged
 from slowstep.findings import Gain
 
-
-class HasLedger(Protocol):
-    """Measurements with a ledger."""
-
-    @property
-    def ledger(self) -> Ledger:
-        """How the window is divided."""
-
-
-M = TypeVar("M", bound=HasLedger)
+M = TypeVar("M", bound=Accounted)
 
 
 def judged_within_bounds(judge: Callable[[M], Answer], m: M) -> Answer:

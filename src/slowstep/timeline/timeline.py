@@ -43,7 +43,7 @@ class ProcessFacts:
     script: str | None
     cwd: str | None
     python: str | None
-    torch: str | None
+    framework_version: str | None  # of the one that trains; None where it was not imported
     cores_allowed: int | None
     cpu_quota: float | None
     threads: int | None
@@ -71,6 +71,7 @@ class ProcessFacts:
     left_ns: int | None = None  # when it ran to its end, well or by an exception; None where it was killed, or recorded for a time only
     raised: str | None = None  # the exception that ended it, by its class
     hands_over: frozenset[Place] = frozenset()  # functions in stacks that name what hands something to another thread
+    framework: str = ""  # that trains, by its name; empty where none did
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,8 +134,8 @@ class Timeline:
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name; empty where the source saw none of its rows. Raises KeyError for a name that is not declared."""
-        declared = TABLE[name]
-        return self.tables.get(name, declared.empty())
+        declared, found = TABLE[name], self.tables.get(name)
+        return declared.empty() if found is None else found
 
     def rows(self, name: str, *columns: str, kinds: Collection[str] = ()) -> pl.DataFrame:
         """Some columns of a table; with `kinds` only the rows whose column `kind` holds one of these, in the same order.

@@ -13,7 +13,7 @@ from slowstep.analyses.ledger.ledger import ledger_rows
 from slowstep.analyses.measure_trace import measure_trace
 from slowstep.analyses.measurements import measure
 from slowstep.analyses.trace_measurements import TraceMeasurements
-from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.diagnosis.engine import diagnose
 from slowstep.errors import BadUsage
 from slowstep.exporters._exporter import Exporter
 from slowstep.faults import Attempts
@@ -76,7 +76,7 @@ def _export_trace(exporter: Exporter, place: Path, found: FoundTrace, report: di
     timeline = read_cached(found, how)
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
     # The report has them in words, and in its order.
-    findings = {finding.rule: finding for finding in diagnose_trace(m).findings}
+    findings = {finding.rule: finding for finding in diagnose(m).findings}
     tables = {**m.tables, **Attempts().otherwise({}, _ledger_table, m)}
     exporter.write_trace(place, timeline, tables, [findings[row["rule"]] for row in report["findings"] if row["rule"] in findings])
 

@@ -20,7 +20,7 @@ from slowstep.parts import Part
 from slowstep.reasons import Reason, Wording
 
 # Host time looks longer in a trace than it is: torch.profiler makes a small step's processor time 1.23 to 1.70 times as long
-# (measured). What is 5 % of such a step is the design's 3 % of one that nobody profiles. XProf's and the Kineto plugin's
+# (measured). What is 5 % of such a step is the 3 % of docs/definitions.md of one that nobody profiles. XProf's and the Kineto plugin's
 # first marks for the same quantities are 3 and 5 %.
 HOST_SHARE: Final = 0.05
 # With fewer of the device's kernels led back to their launch, what the host did before the others is unknown.

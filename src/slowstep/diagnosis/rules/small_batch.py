@@ -40,8 +40,8 @@ from slowstep.diagnosis.evidence.trace_side import share_interval as trace_share
 from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import batch_size
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy, Words
 from slowstep.parts import PartKind
@@ -236,6 +236,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     if share < DOMINATES or short < DOMINATES:
         missing = no_launches(m, DOMINATES)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    counterfactual = Replayed(LARGER_BATCH, assumes="twice the samples in a step took as many launches and gaps as now")
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -251,12 +252,12 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="kernels", value=int(launches["kernels"].sum()) / max(launches.height, 1), unit="per step"),
             Evidence(name="batch size", value=m.batch_size, unit="samples", where=m.batch_size_from),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, LARGER_BATCH), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, LARGER_BATCH, "twice the samples in a step took as many launches and gaps as now"),
+        gain=predict(m, counterfactual),
         fixes=_trace_fixes(m),
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _on_the_host(m: TraceMeasurements) -> NotJudged | None:
