@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
+from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.faults import Fault
 from slowstep.parts import Part
 
@@ -25,6 +26,10 @@ class Accounted(Protocol):
     @property
     def mean_step_ns(self) -> float:
         """Length of the mean step of the window."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """How the window is divided, with bounds where a part is known within them only."""
 
     def share(self, stage: str) -> float:
         """Share of the window, 0 to 1, of a stage."""

@@ -53,5 +53,4 @@ RECORDING: Final[Viewpoint[Measurements]] = Viewpoint(
     not_the_cause=more_blocked,
     not_healthy=not_healthy,
     healthy=_no_problem,
-    says_next_beside_unknown=True,
 )

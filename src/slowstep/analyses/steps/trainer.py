@@ -76,6 +76,11 @@ class Trainer:
         return self.update_end_ns if self.takes_turns else np.asarray(self.outer_updates["end_ns"].to_numpy())
 
     @property
+    def is_asynchronous(self) -> bool:
+        """Whether what calls the framework goes on while it works: what the host does meanwhile is no measure of the step."""
+        return bool(self.facts.notes["facts"].get("asynchronous"))
+
+    @property
     def updates_per_step(self) -> float:
         """How often a call of what trains changes the parameters, on average: more than once where a framework makes several at once."""
         mean = self.all_updates.filter(pl.col("optimizer") == self.optimizer)["updates"].mean()
