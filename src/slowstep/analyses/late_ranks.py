@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.ranks import SLOWER_FROM, WAITS_SHARE
 from slowstep.analyses.sharing.sharing import STAGE
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
 
 # As for a verdict: of two steps one confirms the other.
 STEPS_AT_LEAST: Final = 2
@@ -84,12 +84,12 @@ class Compared:
         return max(self.size - len(self.standings), 0)
 
 
-def pace_of(m: TraceMeasurements) -> RankSteps | None:
+def pace_of(m: Measurements) -> RankSteps | None:
     """A rank's steps; None where its trace shows no steps of a training."""
-    steps = m.table("steps")
-    if not m.training or steps.is_empty() or steps["mark"][0] == NO_STEPS:
+    steps = m.marks.table
+    if not m.training.is_training or steps.is_empty() or steps["mark"][0] == NO_STEPS:
         return None
-    shared = m.table("ledger").filter(pl.col("stage") == STAGE)
+    shared = m.ledger_rows.table.filter(pl.col("stage") == STAGE)
     shared_ns = np.bincount(shared["step"].to_numpy(), weights=shared["ns"].to_numpy(), minlength=steps.height).astype(np.float64)
     numbers = None if steps["mark"][0] == UNNUMBERED else tuple(steps["number"].to_list())
     return RankSteps(numbers=numbers, own_ns=np.asarray(m.step_ns, dtype=np.float64) - shared_ns, shared_ns=shared_ns)

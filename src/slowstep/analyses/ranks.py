@@ -138,7 +138,7 @@ def is_clearly_slower(m: Measurements, than: Measurements) -> bool:
         return False
     if float(own.mean() - other.mean()) < needed_ns:
         return False
-    return _surely_longer(own - m.delay_ns, other - than.delay_ns) >= needed_ns
+    return _surely_longer(own - m.machine.delay_ns, other - than.machine.delay_ns) >= needed_ns
 
 
 def _surely_longer(ns: Floats, other_ns: Floats) -> float:

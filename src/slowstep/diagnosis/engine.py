@@ -99,8 +99,8 @@ def _verdict(m: Measurements, first: Finding | None, doubt: Doubt | None) -> Ver
 
 def _doubt(m: Measurements, first: Finding | None) -> Doubt | None:
     """Why nothing can be said for certain; `first` is the finding that would be the bottleneck."""
-    if m.device != "cpu":
-        return Doubt(DEVICE_NOT_RECORDED(device=m.device))
+    if m.compute.device != "cpu":
+        return Doubt(DEVICE_NOT_RECORDED(device=m.compute.device))
     if m.sharing.slower is not None:
         rank, own_ns = m.sharing.slower
         return Doubt(WAITS_FOR_RANK(rank=rank, theirs_ns=own_ns, own_ns=float(m.sharing.own_ns.mean())))
@@ -125,7 +125,7 @@ def _next(m: Measurements, first: Judged) -> NextLimit | None:
     case = first.counterfactual.expected
     rest = float(m.step_ns.mean() - case.removed_ns.mean())
     if case.concurrent_ns > rest:
-        blocked = m.demand.blocked_share is not None and m.demand.blocked_share > 0.5
+        blocked = m.input.demand.blocked_share is not None and m.input.demand.blocked_share > 0.5
         return NextLimit(stage="read" if blocked else "preprocess", predicted=MAKING_BATCHES(ns=case.concurrent_ns))
     stages = (*STAGES, UNATTRIBUTED)
     held = {stage: m.ledger.total(stage) / m.steps.count for stage in stages}

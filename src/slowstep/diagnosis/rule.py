@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.gain import Counterfactual
 from slowstep.findings import Finding, NotJudged
 
@@ -36,7 +35,7 @@ class Rule:
     name: str
     stages: tuple[str, ...]
     judge: Callable[[Measurements], Answer] | None = None
-    judge_trace: Callable[[TraceMeasurements], Answer] | None = None
+    judge_trace: Callable[[Measurements], Answer] | None = None
     advisory: bool = False
 
     def __post_init__(self) -> None:

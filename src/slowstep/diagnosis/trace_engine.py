@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.trace_side import ALL_STEPS, for_framework
 from slowstep.diagnosis.law import (
     ALL_TOGETHER,
@@ -70,7 +70,7 @@ BY_RECORDING = Wording(
 )
 
 
-def diagnose_trace(m: TraceMeasurements) -> Diagnosis:
+def diagnose_trace(m: Measurements) -> Diagnosis:
     """Judge one rank's trace by every rule that judges traces."""
     attempt = Attempts()
     answers = sort_answers(ask(attempt, ((rule, rule.judge_trace) for rule in rules().values()), m))
@@ -99,9 +99,9 @@ def _uneven(answers: Answers) -> Iterator[NotJudged]:
             yield NotJudged(rule=finding.rule, reason=reason)
 
 
-def _by_recording(m: TraceMeasurements, gainless: list[Finding]) -> tuple[NotJudged, ...]:
+def _by_recording(m: Measurements, gainless: list[Finding]) -> tuple[NotJudged, ...]:
     """What would gain in the trace and nothing without a profiler, as far as its cost is known: it is not claimed, but said."""
-    share = m.recording_share
+    share = m.replay.profiler_share
     unclaimed = []
     for finding in gainless:
         if share is not None and _optimistic(finding) >= BOTTLENECK_PREDICTED:
@@ -131,7 +131,7 @@ def _may_gain(finding: Finding) -> bool:
     return finding.gain.predicted >= BOTTLENECK_PREDICTED
 
 
-def _verdict(m: TraceMeasurements, answers: Answers) -> Verdict:
+def _verdict(m: Measurements, answers: Answers) -> Verdict:
     largest = _largest(m)
     why = doubt(m, found=bool(answers.findings))
     if why is not None:
@@ -148,27 +148,27 @@ def _verdict(m: TraceMeasurements, answers: Answers) -> Verdict:
         return undetermined(largest, why, step)
     if step is not None:
         return undetermined(largest, NOTHING_IN_CHOSEN_STEP(), step)
-    busy = None if m.device_busy_share is None else DEVICE_BUSY(share=m.device_busy_share)
+    busy = None if m.device.busy_share is None else DEVICE_BUSY(share=m.device.busy_share)
     reason = NO_PROBLEM_IN_TRACE(share=m.share(largest or MODEL), stage=largest or MODEL, busy=busy)
     return Verdict(state="healthy", stage=largest, healthy=True, rule=None, reason=reason)
 
 
-def _largest(m: TraceMeasurements) -> str | None:
+def _largest(m: Measurements) -> str | None:
     """The stage with most time; None where no stage has any."""
     stage = max(STAGES, key=lambda stage: m.share(stage))
     return stage if m.share(stage) else None
 
 
-def _of_one_step(m: TraceMeasurements) -> Reason | None:
+def _of_one_step(m: Measurements) -> Reason | None:
     """Which step a verdict is of; None where all steps are looked at.
 
     A step that the user chose may have a bottleneck, by the same law, and the sentence says that it is that step's. It is never healthy:
     that is said of a training, and one step tells nothing of the others.
     """
-    return CHOSEN_STEP(number=m.table("steps")["number"][0], of=m.whole_steps) if m.is_chosen else None
+    return CHOSEN_STEP(number=m.marks.table["number"][0], of=m.marks.whole_steps) if m.marks.is_chosen else None
 
 
-def _not_healthy(m: TraceMeasurements, answers: Answers) -> Reason | None:
+def _not_healthy(m: Measurements, answers: Answers) -> Reason | None:
     """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
     unattributed = m.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
@@ -194,9 +194,9 @@ def _not_healthy(m: TraceMeasurements, answers: Answers) -> Reason | None:
     return None
 
 
-def _shows_more(m: TraceMeasurements) -> str:
+def _shows_more(m: Measurements) -> str:
     """What to do so that a next trace attributes more of the time."""
-    if m.has_device:
+    if m.device.seen:
         return for_framework(
             m,
             torch="trace the host too, with activities=[CPU, CUDA]",
@@ -212,7 +212,7 @@ def _shows_more(m: TraceMeasurements) -> str:
     return f"name them: {name}"
 
 
-def _beside_the_model(m: TraceMeasurements, stage: str, found: bool) -> Reason:
+def _beside_the_model(m: Measurements, stage: str, found: bool) -> Reason:
     """A stage that is no work of the model's, has much time, and of which no finding would take enough away."""
     wording = LATE_ONE_NOT_SEEN if stage == SHARED else FIXES_SAVE_TOO_LITTLE if found else NO_FIX_FOR_STAGE
     return wording(share=m.share(stage), stage=stage)
@@ -224,20 +224,22 @@ def combined_gain(leading: list[Judged]) -> float:
     return math.inf if removed >= 1 else 1 / (1 - removed)
 
 
-def _next(m: TraceMeasurements, first: Finding) -> NextLimit | None:
+def _next(m: Measurements, first: Finding) -> NextLimit | None:
     """The largest stage once the first finding's part has gone.
 
     None where that is not known: without a gain, without steps, and where more of the time has no known cause than the stage holds.
     """
-    if not first.gain.predicted or m.is_window:
+    if not first.gain.predicted or m.marks.is_window:
         return None
     removed = 1 - 1 / first.gain.predicted
     stages = (*STAGES, UNATTRIBUTED)
-    claimed: dict[str, float] = {stage: m.share_of(*(part.whole for part in first.claims if part.stage == stage)) for stage in STAGES}
+    claimed: dict[str, float] = {
+        stage: m.ledger_rows.share_of(*(part.whole for part in first.claims if part.stage == stage)) for stage in STAGES
+    }
     left = what_is_left({stage: m.share(stage) for stage in stages}, claimed, 1 - removed)
     stage = max(STAGES, key=lambda s: left[s])
     if left[UNATTRIBUTED] > left[stage]:
         return None
-    step_ns = m.window_ns / max(len(m.step_ns), 1)
+    step_ns = m.steps.length_ns / max(len(m.step_ns), 1)
     predicted = STAGE_LEFT(stage=stage, left_ns=left[stage] * step_ns, rest_ns=(1 - removed) * step_ns, samples=None)
     return NextLimit(stage=stage, predicted=predicted)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.replay.scenarios import SCENARIOS
 from slowstep.analyses.steps.chance import SEED
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.gain import RESAMPLES, RUN_TO_RUN, unknown_gain
 from slowstep.findings import Gain
 from slowstep.reasons import Reason, Wording
@@ -44,7 +44,7 @@ class _Replayed:
     weight: Floats
 
 
-def replayed_gain(m: TraceMeasurements, scenario: str, assumes: str) -> Gain:
+def replayed_gain(m: Measurements, scenario: str, assumes: str) -> Gain:
     """The gain of a scenario of `scenarios.py`, as a factor of throughput.
 
     `assumes` is the counterfactual in words. Predicted, low and high are None where the scenario is not judged; `unknown_because` then says
@@ -62,7 +62,7 @@ def replayed_gain(m: TraceMeasurements, scenario: str, assumes: str) -> Gain:
     return Gain(predicted=predicted, low=min(low, predicted), high=max(high, predicted), assumes=assumes)
 
 
-def removed_ms(m: TraceMeasurements, scenario: str) -> float | None:
+def removed_ms(m: Measurements, scenario: str) -> float | None:
     """Milliseconds that a scenario removes from the mean step; None where it is not judged.
 
     Raises ValueError for a scenario that is not declared.
@@ -73,11 +73,11 @@ def removed_ms(m: TraceMeasurements, scenario: str) -> float | None:
     return float(np.average(replayed.unchanged - replayed.expected, weights=replayed.weight))
 
 
-def _replayed(m: TraceMeasurements, scenario: str, recording: str = AS_RECORDED) -> _Replayed | Reason:
+def _replayed(m: Measurements, scenario: str, recording: str = AS_RECORDED) -> _Replayed | Reason:
     """The judged steps of a scenario, with or without the profiler's cost, or why there are none."""
     if scenario not in SCENARIOS:
         raise ValueError(f"no such scenario: {scenario!r}")
-    rows = m.table("replay").filter(pl.col("scenario") == scenario, pl.col("recording") == recording)
+    rows = m.replay.table.filter(pl.col("scenario") == scenario, pl.col("recording") == recording)
     if rows.is_empty():
         return NO_STEP_REPLAYED()
     judged = rows.filter(pl.col("not_judged").is_null() & pl.col("expected_ns").is_not_null())
@@ -93,10 +93,10 @@ def _replayed(m: TraceMeasurements, scenario: str, recording: str = AS_RECORDED)
     )
 
 
-def _weights(m: TraceMeasurements, judged: pl.DataFrame) -> Floats:
+def _weights(m: Measurements, judged: pl.DataFrame) -> Floats:
     """How many steps of the window each replayed step stands for; the slowest is no example of the others."""
     lengths, weights = m.step_ns, np.ones(judged.height)
-    slowest = judged["step"].to_numpy() == int(np.argmax(lengths)) if lengths else np.zeros(judged.height, dtype=bool)
+    slowest = judged["step"].to_numpy() == int(np.argmax(lengths)) if len(lengths) else np.zeros(judged.height, dtype=bool)
     others = int((~slowest).sum())
     if others and len(lengths) > judged.height:
         weights[~slowest] = (len(lengths) - int(slowest.sum())) / others

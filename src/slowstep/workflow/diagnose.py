@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.ranks import RankSet, collect_ranks, compare, first_shown
 from slowstep.analyses.steps.captures import Capture
 from slowstep.analyses.steps.untrained import with_failure
@@ -135,7 +136,7 @@ def _with_experiment(sections: Sections, folder: Path, attempt: Attempts) -> tup
 
 
 def _capture(m: Measurements) -> Capture | None:
-    return Attempts().otherwise(None, lambda: m.capture)
+    return Attempts().otherwise(None, lambda: m.training.capture)
 
 
 def diagnose_recording(
@@ -159,7 +160,7 @@ def _measure_all(timeline: Timeline, rank_set: RankSet, warmup: int | None) -> t
     unmeasured: dict[int, str] = {}
     for training in rank_set.trainings:
         try:
-            measured[training.number] = measure(timeline, warmup, process=training.process)
+            measured[training.number] = measure_recording(timeline, warmup, process=training.process).settle()
         except NothingRecorded as error:
             unmeasured[training.number] = str(error)
     # Beside others, what has hardly begun is no training to compare with.
@@ -178,7 +179,7 @@ def _has_hardly_begun(m: Measurements) -> bool:
 
 def _nothing(timeline: Timeline) -> NothingRecorded:
     try:
-        measure(timeline)
+        measure_recording(timeline)
     except NothingRecorded as error:
         return error
     return NothingRecorded("nothing was recorded.")

@@ -6,14 +6,14 @@ import pytest
 
 from made_events import Events
 from made_ranks import make_job
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.ranks import collect_ranks, compare, first_shown
 from slowstep.sources.recording import SOURCE
 
 
 def _compared(folder: Path):
     timeline = SOURCE.read(folder)
-    return compare({t.number: measure(timeline, process=t.process) for t in collect_ranks(timeline).trainings})
+    return compare({t.number: measure_recording(timeline, process=t.process) for t in collect_ranks(timeline).trainings})
 
 
 def test_the_rank_that_the_others_wait_for_is_shown_first(tmp_path: Path) -> None:

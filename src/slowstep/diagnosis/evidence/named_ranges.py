@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.events.parts import COLUMNS, KERNELS, is_part, part_of, parts_of, piece
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_CALLBACKS, NO_WRITES
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.trace_side import HOST_SHARE, by_step, no_device, per_step, share_interval, steps_seen
 from slowstep.diagnosis.gain import NOTHING_NS, RUN_TO_RUN, unknown_gain
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
@@ -24,7 +24,7 @@ from slowstep.parts import Part, PartKind
 from slowstep.units import format_share
 
 
-def shortened(m: TraceMeasurements, removed_ns: Floats, assumes: str) -> Gain:
+def shortened(m: Measurements, removed_ns: Floats, assumes: str) -> Gain:
     """The gain of taking so much from each step, shape (steps,), that the training thread does alone.
 
     Low and high are those of the steps with least and most of it, and what two runs of one training differ by. Nothing is known of a step
@@ -95,14 +95,14 @@ WRITES: Final = NamedStage(
 )
 
 
-def judge_ranges(m: TraceMeasurements, name: str, of: NamedStage) -> Answer:
+def judge_ranges(m: Measurements, name: str, of: NamedStage) -> Answer:
     """Whether named ranges beside the model hold the training thread, and with a device keep it idle; `name` is the rule's."""
-    return _beside_a_device(m, name, of) if m.has_device else _without_device(m, name, of)
+    return _beside_a_device(m, name, of) if m.device.seen else _without_device(m, name, of)
 
 
-def judge_device_work(m: TraceMeasurements, name: str) -> Answer:
+def judge_device_work(m: Measurements, name: str) -> Answer:
     """Whether the device computes for such a range: the ledger has it as the model's own work. `name` is the rule's."""
-    rows = m.table("named_work")
+    rows = m.device.named_work
     if rows.is_empty():
         return None
     part = _largest(rows)
@@ -133,8 +133,8 @@ def judge_device_work(m: TraceMeasurements, name: str) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-def _without_device(m: TraceMeasurements, name: str, of: NamedStage) -> Answer:
-    rows = m.table("ledger").filter((pl.col("stage") == of.stage) & (pl.col("kind") != PartKind.VALIDATION.value))
+def _without_device(m: Measurements, name: str, of: NamedStage) -> Answer:
+    rows = m.ledger_rows.table.filter((pl.col("stage") == of.stage) & (pl.col("kind") != PartKind.VALIDATION.value))
     if rows.is_empty():
         return None
     part = _largest(rows)
@@ -152,11 +152,11 @@ def _without_device(m: TraceMeasurements, name: str, of: NamedStage) -> Answer:
     return _judged(name, of, named, (part,), share, evidence, title, gain)
 
 
-def _beside_a_device(m: TraceMeasurements, name: str, of: NamedStage) -> Answer:
+def _beside_a_device(m: Measurements, name: str, of: NamedStage) -> Answer:
     """Ranges are claimed that lie inside steps for the most part, and others where they are the rule's own. The replay takes all of the
     stage away: where that is more, the gain of these alone is not known.
     """
-    rows = m.table("gaps").filter(pl.col("stage") == of.stage).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    rows = m.device.gaps.filter(pl.col("stage") == of.stage).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     within = pl.when(pl.col("between_steps")).then(0).otherwise(pl.col("ns")).sum().over(COLUMNS)
     gaps = rows if of.between_steps else rows.filter(within >= MOST * pl.col("ns").sum().over(COLUMNS))
     held = by_step(m, gaps["step"], gaps["ns"])

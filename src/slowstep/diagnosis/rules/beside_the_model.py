@@ -31,7 +31,6 @@ from slowstep.analyses.python.functions import shown
 from slowstep.analyses.python.outside_model import OutsideModel
 from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.after_update import named_by
 from slowstep.diagnosis.evidence.named_ranges import judge_device_work
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, body_rest, concurrent_producers_ns, delay_share
@@ -93,7 +92,7 @@ def _judge_transform(m: Measurements) -> Judged | None:
 
 def _judge_function(m: Measurements) -> Judged | None:
     """What calls that were timed in a few bodies tell."""
-    beside = m.work.beside
+    beside = m.compute.work.beside
     if beside is None:
         return None
     body = body_rest(m)
@@ -169,7 +168,7 @@ def _counterfactual(m: Measurements, beside: OutsideModel, body: Floats) -> Coun
     )
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge_trace(m: Measurements) -> Answer:
     """Whether the device works for what somebody has named beside the model."""
     return judge_device_work(m, NAME)
 

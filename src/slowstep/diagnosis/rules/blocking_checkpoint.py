@@ -25,7 +25,6 @@ from dataclasses import replace
 
 from slowstep.analyses.ledger.saves import is_saving
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.input_side import SIDE_BY_SIDE
 from slowstep.diagnosis.evidence.named_ranges import WRITES, judge_ranges
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
@@ -83,7 +82,7 @@ def judge(m: Measurements) -> Answer:
         claims=tuple(parts),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=_fixes(m.words if any(part.kind is PartKind.CHECKPOINT for part in parts) else plain()),
+        fixes=_fixes(m.training.words if any(part.kind is PartKind.CHECKPOINT for part in parts) else plain()),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
@@ -104,7 +103,7 @@ def _fixes(words: Words) -> tuple[Fix, ...]:
     )
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge_trace(m: Measurements) -> Answer:
     """Whether named writes hold the training thread, and with a device keep it idle."""
     return judge_ranges(m, NAME, WRITES)
 

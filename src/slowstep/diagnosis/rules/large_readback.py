@@ -21,8 +21,8 @@ from __future__ import annotations
 import polars as pl
 
 from slowstep.analyses.device.copies import LARGE_BYTES
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.copy_sites import CopyTime, held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -38,12 +38,12 @@ SIZES_NOT_TRACED = Wording(
 )
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge_trace(m: Measurements) -> Answer:
     """Whether large copies to the host hold the step."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
-    copies = m.table("copies").filter(pl.col("kind") == "d2h")
+    copies = m.device.copies.filter(pl.col("kind") == "d2h")
     found = held(m, "d2h", copies.filter(pl.col("bytes") >= LARGE_BYTES * pl.col("count")), "large read-back")
     share, low, high = share_interval(m, found.ns)
     if share < CLAIM:
@@ -72,7 +72,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-def _unknown(m: TraceMeasurements, copies: pl.DataFrame) -> Answer:
+def _unknown(m: Measurements, copies: pl.DataFrame) -> Answer:
     """Where the sizes of copies that would matter are not in the trace."""
     maybe = held(m, "d2h", copies.filter(pl.col("bytes").is_null()), "large read-back")
     if share_interval(m, maybe.ns)[0] < CLAIM:
@@ -90,7 +90,7 @@ def _pageable(found: CopyTime) -> float | None:
     return float(known.filter(pl.col("pageable"))["count"].sum()) / int(known["count"].sum()) if known.height else None
 
 
-def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     less = for_framework(
         m,
         torch=f"reduce on the device and copy the result (mean, argmax, topk), or copy every k steps{unknown}",

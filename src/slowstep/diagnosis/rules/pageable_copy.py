@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_PINNED
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.copy_sites import held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -39,12 +39,12 @@ PINNED_NOT_TRACED = Wording(
 )
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge_trace(m: Measurements) -> Answer:
     """Whether copies from pageable memory hold the step."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
-    copies = m.table("copies").filter(pl.col("kind") == "h2d")
+    copies = m.device.copies.filter(pl.col("kind") == "h2d")
     found = held(m, "h2d", copies.filter(pl.col("pageable")), "copy to the device")
     share, low, high = share_interval(m, found.ns)
     if share < CLAIM:
@@ -71,7 +71,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-def _unknown(m: TraceMeasurements, copies: pl.DataFrame) -> Answer:
+def _unknown(m: Measurements, copies: pl.DataFrame) -> Answer:
     """Where the trace does not say pageable or pinned, of copies that would matter if they were pageable."""
     maybe = held(m, "h2d", copies.filter(pl.col("pageable").fill_null(True)), "copy to the device")
     if share_interval(m, maybe.ns)[0] < CLAIM:
@@ -79,10 +79,11 @@ def _unknown(m: TraceMeasurements, copies: pl.DataFrame) -> Answer:
     return NotJudged(rule=NAME, reason=PINNED_NOT_TRACED())
 
 
-def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
+    words = m.training.words
     first = for_framework(
         m,
-        torch=f"{m.words.write({Remedy.PIN_MEMORY: True, Remedy.COPY_AHEAD: True})}{', both' * m.words.has(Remedy.COPY_AHEAD)}{unknown}",
+        torch=f"{words.write({Remedy.PIN_MEMORY: True, Remedy.COPY_AHEAD: True})}{', both' * words.has(Remedy.COPY_AHEAD)}{unknown}",
         tensorflow="feed the model by tf.data with prefetch, not by NumPy arrays in feed_dict or train_on_batch: its buffers are pinned",
         jax="jax.device_put the next batch while this step runs: it stages copies without keeping the step",
     )

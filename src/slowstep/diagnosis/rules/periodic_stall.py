@@ -89,7 +89,7 @@ def _is_own(part: Part) -> bool:
 
 def _is_beside_workers(m: Measurements, event: OccasionalEvent) -> bool:
     """Whether it is the model's own work that takes longer whenever all workers have made a batch, begin the next ones, or are forked."""
-    workers, restarts = 0 if m.loader is None else m.loader.num_workers, m.over_time.restarts
+    workers, restarts = 0 if m.input.loader is None else m.input.loader.num_workers, m.over_time.restarts
     # After a fork the model's memory is copied page by page: `worker-restart` counts that.
     each = restarts.batches_each if restarts.forks_per_step else None
     periods = {workers if workers > 1 else None, None if each is None else round(each)} - {None}

@@ -24,8 +24,8 @@ import polars as pl
 
 from slowstep.analyses.device.charged import CHARGED
 from slowstep.analyses.events.parts import FORWARD, piece
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_COMPILATION
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.kernel_side import gaps_share
 from slowstep.diagnosis.evidence.trace_side import (
     by_step,
@@ -53,12 +53,12 @@ SHOWN_BY = frozenset({"operators", "annotations", "python"})
 COMPILING_NOT_TRACED = Wording("compiling-not-traced", "the trace shows nothing of the host by which compiling could be seen: {remedy}")
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge_trace(m: Measurements) -> Answer:
     """Whether compiling holds the steps."""
     missing = no_device(m) or _not_shown(m)
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)
-    found = m.table("compilations")
+    found = m.device.compilations
     ns = by_step(m, found["step"], found["exposed_ns"])
     share, low, high = share_interval(m, ns)
     if share < CLAIM:
@@ -73,7 +73,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=_stage(m, found),
-        title=f"{format_share(share)} of the time is compiling, in {steps} of {m.table('steps').height} steps ({worst})",
+        title=f"{format_share(share)} of the time is compiling, in {steps} of {m.steps.count} steps ({worst})",
         share=share,
         share_low=low,
         share_high=high,
@@ -92,8 +92,8 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-def _not_shown(m: TraceMeasurements) -> Reason | None:
-    if m.facts.recorded & SHOWN_BY or m.table("compilations").height or (m.has_device and gaps_share(m) < CLAIM):
+def _not_shown(m: Measurements) -> Reason | None:
+    if m.facts.recorded & SHOWN_BY or m.device.compilations.height or (m.device.seen and gaps_share(m) < CLAIM):
         return None
     ask = for_framework(
         m,
@@ -105,24 +105,24 @@ def _not_shown(m: TraceMeasurements) -> Reason | None:
     return COMPILING_NOT_TRACED(remedy=ask)
 
 
-def _claims(m: TraceMeasurements, found: pl.DataFrame) -> tuple[Part, ...]:
+def _claims(m: Measurements, found: pl.DataFrame) -> tuple[Part, ...]:
     """The parts that it was charged to; without a device the forward, in which functions are called for the first time."""
     return claims_of(m, found, WHAT, "exposed_ns", CHARGED) or (piece(FORWARD, WHAT),)
 
 
-def _stage(m: TraceMeasurements, found: pl.DataFrame) -> str:
+def _stage(m: Measurements, found: pl.DataFrame) -> str:
     """The stage of the part that most of it was charged to; where no device waited, the forward's."""
     charged = found.drop_nulls("charged_stage").group_by(CHARGED).agg(pl.col("exposed_ns").sum())
     charged = charged.sort("exposed_ns", *CHARGED, descending=[True, *(False for _ in CHARGED)])
     return str(charged["charged_stage"][0]) if charged.height else "compute"
 
 
-def _row(m: TraceMeasurements, site: dict[str, Any]) -> Evidence:
-    share = site["exposed_ns"] / max(m.window_ns, 1)
+def _row(m: Measurements, site: dict[str, Any]) -> Evidence:
+    share = site["exposed_ns"] / max(m.steps.length_ns, 1)
     return Evidence(name=f"{site['name']}, {site['count']} times", value=share, unit="share of window", where=site["where"])
 
 
-def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     first = for_framework(
         m,
         torch=f"the same shapes in every step (drop_last=True, padded lengths); TORCH_LOGS=recompiles names the cause{unknown}",

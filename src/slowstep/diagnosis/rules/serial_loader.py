@@ -55,7 +55,7 @@ def judge(m: Measurements) -> Answer:
     """Whether the training thread makes its own batches, and what workers would gain."""
     if (made := made_in_loop(m)) is not None:
         return _judge_loop(m, made)
-    if m.loader is None or m.loader.num_workers > 0:
+    if m.input.loader is None or m.input.loader.num_workers > 0:
         return None
     side = find_side(m)
     if isinstance(side, Reason):
@@ -70,7 +70,7 @@ def judge(m: Measurements) -> Answer:
     if gain is None:
         return None
     evidence = (
-        Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=m.loader.data_set),
+        Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=m.input.loader.data_set),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         *_most_of_it(m),
         Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
@@ -93,7 +93,7 @@ def judge(m: Measurements) -> Answer:
 
 def _most_of_it(m: Measurements) -> tuple[Evidence, ...]:
     """The function below the data set's own that holds most of making samples, where there is one: faster code there helps as well."""
-    function = m.fetch_function
+    function = m.input.fetch_function
     if function is None or len(function.path) < 2:
         return ()
     where = f"{format_share(function.share)}, {shown(function.file, m.trainer.facts.script)}:{function.line}"
@@ -137,7 +137,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         gain=gain,
         fixes=(
             Fix(
-                text=f"put {name} into a Dataset's __getitem__ and read it by {m.words.write({Remedy.WORKERS: workers})}, "
+                text=f"put {name} into a Dataset's __getitem__ and read it by {m.training.words.write({Remedy.WORKERS: workers})}, "
                 "if it needs nothing that the training changes meanwhile (as a replay memory)"
             ),
             *(() if _is_python(made) else (BACKGROUND_THREAD,)),

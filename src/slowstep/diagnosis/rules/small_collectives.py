@@ -22,9 +22,9 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.events.parts import COLLECTIVES
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COLLECTIVES_MERGED
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.kernel_side import unless_beside
 from slowstep.diagnosis.evidence.trace_side import claim_of, for_framework, no_device, no_marks, per_step, share_interval, steps_seen
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
@@ -46,12 +46,12 @@ COLLECTIVE_SIZES_NOT_TRACED = Wording(
 )
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge_trace(m: Measurements) -> Answer:
     """Whether small collectives cost more by their number than by their bytes."""
     missing = no_device(m)
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)
-    joining = m.table("collectives").filter(pl.col("operation").is_in(JOIN))
+    joining = m.device.collectives.filter(pl.col("operation").is_in(JOIN))
     found = joining.filter(pl.col("bytes") < SMALL_BYTES)
     ns = _exposed_ns(m, found)
     share, low, high = share_interval(m, ns)
@@ -61,7 +61,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     missing = no_marks(m)
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)
-    carried = found.select((pl.col("bytes") * pl.col("count")).sum())["bytes"][0] / max(m.table("steps").height, 1)
+    carried = found.select((pl.col("bytes") * pl.col("count")).sum())["bytes"][0] / max(m.marks.table.height, 1)
     finding = Finding(
         rule=NAME,
         stage="gradient_sharing",
@@ -86,22 +86,22 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     return unless_beside(finding)
 
 
-def _exposed_ns(m: TraceMeasurements, found: pl.DataFrame) -> Floats:
+def _exposed_ns(m: Measurements, found: pl.DataFrame) -> Floats:
     """Of the ledger's exposed collectives, the time per step that falls to these; shape (steps,)."""
     held = per_step(m, COLLECTIVES)
-    total = float(m.table("collectives")["exposed_ns"].sum())
+    total = float(m.device.collectives["exposed_ns"].sum())
     return np.asarray(held * (float(found["exposed_ns"].sum()) / total if total else 0.0))
 
 
-def _a_step(m: TraceMeasurements, found: pl.DataFrame) -> float:
-    return int(found["count"].sum()) / max(m.table("steps").height, 1)
+def _a_step(m: Measurements, found: pl.DataFrame) -> float:
+    return int(found["count"].sum()) / max(m.marks.table.height, 1)
 
 
-def _share_of_all(m: TraceMeasurements, found: pl.DataFrame) -> float:
-    return int(found["count"].sum()) / max(int(m.table("collectives")["count"].sum()), 1)
+def _share_of_all(m: Measurements, found: pl.DataFrame) -> float:
+    return int(found["count"].sum()) / max(int(m.device.collectives["count"].sum()), 1)
 
 
-def _unknown(m: TraceMeasurements, joining: pl.DataFrame) -> Answer:
+def _unknown(m: Measurements, joining: pl.DataFrame) -> Answer:
     """Where so many collectives of unknown size would matter if they were small."""
     maybe = joining.filter(pl.col("bytes").is_null() | (pl.col("bytes") < SMALL_BYTES))
     if not maybe["bytes"].is_null().any() or _a_step(m, maybe) <= A_STEP:
@@ -119,7 +119,7 @@ def _unknown(m: TraceMeasurements, joining: pl.DataFrame) -> Answer:
     return NotJudged(rule=NAME, reason=COLLECTIVE_SIZES_NOT_TRACED(share=share, remedy=ask))
 
 
-def _fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
+def _fixes(m: Measurements) -> tuple[Fix, ...]:
     first = for_framework(
         m,
         torch="leave gradients to DistributedDataParallel(bucket_cap_mb=25 or more, gradient_as_bucket_view=True), not one all_reduce each",
@@ -134,7 +134,7 @@ def _fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
     )
     third = for_framework(
         m,
-        torch=f"exchange every k micro-batches: {m.words.write({Remedy.ACCUMULATE: ...})}",
+        torch=f"exchange every k micro-batches: {m.training.words.write({Remedy.ACCUMULATE: ...})}",
         tensorflow="exchange every k micro-batches: accumulate gradients before apply_gradients",
         jax="exchange every k micro-batches: optax.MultiSteps",
     )

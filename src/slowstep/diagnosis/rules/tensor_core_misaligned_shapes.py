@@ -22,8 +22,8 @@ from __future__ import annotations
 import polars as pl
 
 from slowstep.analyses.device.tensor_cores import MISALIGNED, MULTIPLE, UNKNOWN
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import ALIGNED_SHAPES
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.kernel_side import (
     SIXTEEN_BIT,
     compute_kernels,
@@ -60,10 +60,10 @@ FULL_RATE_UNKNOWN = Wording(
 NOT_TOLD_APART = Wording("not-told-apart", "the replay cannot tell them from other kernels beside the Tensor Cores, which no padding helps")
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge_trace(m: Measurements) -> Answer:
     """Whether misaligned sizes cost Tensor Core time."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     able = compute_kernels(m).filter(pl.col("eligible") & pl.col("precision").is_in(PRECISIONS))
     wanted = pl.col("precision").replace_strict(MULTIPLE, default=None, return_dtype=pl.Int64)
@@ -100,7 +100,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     return unless_beside(finding)
 
 
-def _gain(m: TraceMeasurements, unknown: Reason | None) -> Gain:
+def _gain(m: Measurements, unknown: Reason | None) -> Gain:
     assumes = "these kernels ran at the rate of aligned ones (what padding adds is not counted)"
     if unknown is None:
         return replayed_gain(m, ALIGNED_SHAPES, assumes)
@@ -117,7 +117,7 @@ def _not_replayed(able: pl.DataFrame, found: pl.DataFrame, without: float) -> Re
     return None
 
 
-def _unknown(m: TraceMeasurements, able: pl.DataFrame) -> Answer:
+def _unknown(m: Measurements, able: pl.DataFrame) -> Answer:
     """Where kernels miss the Tensor Cores and nothing tells why."""
     unknown = able.filter(~pl.col("tensor_core") & (pl.col("why_not").fill_null(UNKNOWN) == UNKNOWN))
     share = share_interval(m, kernels_ns(m, unknown))[0]
@@ -132,7 +132,7 @@ def _unknown(m: TraceMeasurements, able: pl.DataFrame) -> Answer:
     return NotJudged(rule=NAME, reason=SHAPES_NOT_TRACED(share=share, remedy=ask))
 
 
-def _fixes(m: TraceMeasurements, kind: str, named: str) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, kind: str, named: str) -> tuple[Fix, ...]:
     if kind == "convolution":
         channels = for_framework(
             m,

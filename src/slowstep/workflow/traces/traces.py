@@ -13,8 +13,8 @@ import polars as pl
 from slowstep.analyses.coverage import find_doubts
 from slowstep.analyses.late_ranks import Compared, pace_of
 from slowstep.analyses.measure_trace import Chosen, measure_trace
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.marks import find_mark_doubts
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_doubts import is_inference
 from slowstep.diagnosis.trace_engine import diagnose_trace
@@ -126,7 +126,7 @@ def _numbered(read: Sequence[Rank]) -> tuple[dict[int, Rank], list[Preferred]]:
 
 def _diagnose(found: FoundTrace, asked: TraceRequest, how: Reading) -> Rank:
     timeline = read_cached(found, how)
-    m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
+    m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step).settle()
     told = m.facts.rank if m.facts.rank is not None else found.rank_in_name
     attempt = Attempts()
     diagnosis = diagnose_trace(m)
@@ -148,19 +148,19 @@ def _diagnose(found: FoundTrace, asked: TraceRequest, how: Reading) -> Rank:
     )
 
 
-def _next_step(path: Path, m: TraceMeasurements, diagnosis: Diagnosis) -> NextStep:
-    return after_trace(diagnosis, m.facts, path, is_inference=is_inference(m), is_chosen=m.is_chosen)
+def _next_step(path: Path, m: Measurements, diagnosis: Diagnosis) -> NextStep:
+    return after_trace(diagnosis, m.facts, path, is_inference=is_inference(m), is_chosen=m.marks.is_chosen)
 
 
-def _pid(timeline: Timeline, m: TraceMeasurements) -> int:
+def _pid(timeline: Timeline, m: Measurements) -> int:
     """The process of the thread that steps; 0 where the trace does not say."""
-    thread = m.table("steps")["thread"].drop_nulls()
+    thread = m.marks.table["thread"].drop_nulls()
     threads = timeline.table("trace_threads")
     known = threads.filter(pl.col("thread") == thread[0])["pid"].drop_nulls() if len(thread) else threads["pid"].drop_nulls()
     return int(known[0]) if len(known) else 0
 
 
-def _doubts(timeline: Timeline, m: TraceMeasurements) -> tuple[Health, ...]:
+def _doubts(timeline: Timeline, m: Measurements) -> tuple[Health, ...]:
     """What is doubtful about the trace, and how much of what happened it shows."""
     rows, seen = [*find_mark_doubts(timeline.table("marked_steps")), *find_doubts(timeline)], m.coverage
     for name, known, share, remedy in (
