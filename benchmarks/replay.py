@@ -25,7 +25,7 @@ from replay_page import page
 from replay_pairs import PAIRS
 
 from slowstep.analyses.measure_trace import measure_trace
-from slowstep.diagnosis.trace_gain import replayed_gain
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.findings import Gain
 from slowstep.sources.kineto import SOURCE
 
@@ -35,7 +35,7 @@ SECONDS_AT_MOST = 900
 
 def predict(trace: Path, scenario: str) -> Gain:
     """The gain that a trace's replay predicts."""
-    return replayed_gain(measure_trace(SOURCE.read(trace)), scenario, scenario)
+    return Replayed(scenario, assumes=scenario).gain(measure_trace(SOURCE.read(trace)))
 
 
 def measure(name: str, rounds: int) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from slowstep.analyses.coverage import Coverage
@@ -13,7 +14,7 @@ from slowstep.analyses.device.charged import CHARGED
 from slowstep.analyses.device.device_topic import DeviceTopic
 from slowstep.analyses.events.parts import COLUMNS, KERNELS, part_of, row_of
 from slowstep.analyses.events.tables import TRACE_MEASUREMENT_TABLES
-from slowstep.analyses.ledger.ledger_rows import LedgerRows
+from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.replay.replay_topic import ReplayTopic
@@ -22,6 +23,7 @@ from slowstep.analyses.steps.marks_topic import MarksTopic
 from slowstep.analyses.steps.trace_steps import as_steps
 from slowstep.analyses.steps.training_topic import TrainingTopic
 from slowstep.frameworks._known import plain
+from slowstep.part_words import parts_in_order
 from slowstep.parts import Part
 from slowstep.timeline.trace import TraceFacts
 
@@ -96,9 +98,9 @@ def made_measured(
     for a trace without steps, with `steps=1`. `tables` has the rows of other tables by name; `more` are fields of topics.
     """
     lengths = _each(step_ms, steps)
-    filled = {name: measured_table(name, (tables or {}).get(name, ())) for name in TABLE}
+    filled = {name: measured_table(name, (tables or {}).get(name, ())) for name in TABLE if name != "ledger"}
     filled["steps"] = _steps(lengths).with_columns(pl.lit(mark).cast(TABLE["steps"].schema["mark"]).alias("mark"))
-    filled["ledger"] = _ledger(lengths, _charged(filled["gaps"], steps) | dict(ledger or {}), rest)
+    charged = _ledger(lengths, _charged(filled["gaps"], steps) | dict(ledger or {}), rest)
     filled["replay"] = pl.concat([_replay(lengths, replay or {}), *_recorded(lengths, recording)])
     given: dict[str, Any] = {"format": "made", "files": ("made.json",), "bytes": 0, "events": 0, "recorded": frozenset(recorded)}
     given |= {"vendor": "nvidia"} if has_device else {}
@@ -108,15 +110,15 @@ def made_measured(
         "compute_capability": 8.0 if has_device else None,
         "busy_share": 0.5 if has_device else None,
     }
-    tables_of_device = {name: rows for name, rows in filled.items() if name not in ("steps", "ledger", "replay", "loader")}
-    marks = MarksTopic(table=filled["steps"], whole_steps=steps, batch_size=None, batch_size_from=None)
+    tables_of_device = {name: rows for name, rows in filled.items() if name not in ("steps", "replay", "loader")}
+    marks = MarksTopic(table=filled["steps"], whole_steps=steps)
     found = Measurements.of(
         facts=TraceFacts(**(given | dict(facts or {}))),
         coverage=replace(COVERED, **dict(coverage or {})),
         marks=marks,
         steps=as_steps(filled["steps"], steps),
         training=TrainingTopic(words=plain()),
-        ledger_rows=LedgerRows(table=filled["ledger"], length_ns=int((filled["steps"]["end_ns"] - filled["steps"]["start_ns"]).sum())),
+        ledger=charged,
         device=DeviceTopic(**device, **tables_of_device, requests=filled["loader"]),
         replay=ReplayTopic(table=filled["replay"]),
     )
@@ -125,7 +127,7 @@ def made_measured(
 
 def changed(m: Measurements, **changes: Any) -> Measurements:
     """The same with other values of some fields of topics."""
-    topics = {name: m.topic(name) for name in m.provided}
+    topics = {name: m.topic(name) for name in sorted(m.provided)}
     for name, value in changes.items():
         home = next(topic for topic, of in topics.items() if hasattr(of, name))
         topics[home] = replace(topics[home], **{name: value})
@@ -141,18 +143,14 @@ def _steps(lengths: Sequence[float]) -> pl.DataFrame:
     return measured_table("steps", rows)
 
 
-def _ledger(lengths: Sequence[float], parts: Mapping[Part, Any], rest: Part) -> pl.DataFrame:
+def _ledger(lengths: Sequence[float], parts: Mapping[Part, Any], rest: Part) -> Ledger:
     charged = {part: _each(per_step, len(lengths)) for part, per_step in parts.items()}
     left = [length - sum(values[step] for values in charged.values()) for step, length in enumerate(lengths)]
     assert min(left, default=0.0) >= 0.0, "more was charged to a step than its length"
     charged[rest] = [left[step] + charged.get(rest, [0.0] * len(lengths))[step] for step in range(len(lengths))]
-    rows = [
-        {"step": step, "part": part, "ns": round(values[step] * 1e6)}
-        for part, values in charged.items()
-        for step in range(len(lengths))
-        if values[step]
-    ]
-    return measured_table("ledger", rows)
+    parts = tuple(part for part in parts_in_order(charged) if any(charged[part]))
+    ns = [[round(ms * 1e6) for ms in charged[part]] for part in parts]
+    return Ledger(parts=parts, ns=np.asarray(ns, dtype=np.float64).reshape(len(parts), len(lengths)))
 
 
 def _charged(gaps: pl.DataFrame, steps: int) -> dict[Part, list[float]]:

@@ -118,7 +118,7 @@ def measurements(
 
 def changed(m: Measurements, **changes: Any) -> Measurements:
     """The same with other values of some fields, each by its name in whichever topic it is."""
-    topics = {name: m.topic(name) for name in m.provided}
+    topics = {name: m.topic(name) for name in sorted(m.provided)}
     for name, value in changes.items():
         home = name if name in topics else next(topic for topic, of in topics.items() if _has(of, name))
         topics[home] = _change(topics[home], value) if home == name else _with(topics[home], name, value)

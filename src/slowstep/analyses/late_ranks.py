@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.measurements import Measurements
@@ -89,8 +88,7 @@ def pace_of(m: Measurements) -> RankSteps | None:
     steps = m.marks.table
     if not m.training.is_training or steps.is_empty() or steps["mark"][0] == NO_STEPS:
         return None
-    shared = m.ledger_rows.table.filter(pl.col("stage") == STAGE)
-    shared_ns = np.bincount(shared["step"].to_numpy(), weights=shared["ns"].to_numpy(), minlength=steps.height).astype(np.float64)
+    shared_ns = m.ledger.of(STAGE)
     numbers = None if steps["mark"][0] == UNNUMBERED else tuple(steps["number"].to_list())
     return RankSteps(numbers=numbers, own_ns=np.asarray(m.step_ns, dtype=np.float64) - shared_ns, shared_ns=shared_ns)
 

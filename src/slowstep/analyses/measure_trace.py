@@ -24,7 +24,7 @@ from slowstep.analyses.events.device_work import busiest_device
 from slowstep.analyses.events.trains_with import find_words
 from slowstep.analyses.input.loader_requests import find_loader
 from slowstep.analyses.ledger.device_ledger import build_ledger
-from slowstep.analyses.ledger.ledger_rows import LedgerRows
+from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.named_work import find_named_work
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.callers import Callers
@@ -75,7 +75,7 @@ class _TraceAnalyses:
             "facts": lambda: self._timeline.trace,
             "marks": self._marks,
             "steps": self._steps,
-            "ledger_rows": self._ledger,
+            "ledger": lambda: self._ledger_and_gaps[0],
             "device": self._device,
             "replay": self._replay,
             "training": self._training,
@@ -83,20 +83,16 @@ class _TraceAnalyses:
         }
 
     def _marks(self) -> MarksTopic:
-        size, size_from = self.attempt.several(2, _batch_size, self._timeline, self.step_rows, self._given_size)
         return MarksTopic(
             table=self.step_rows,
             whole_steps=self.attempt(len, self._whole),
-            batch_size=size,
-            batch_size_from=size_from,
             notes=self.attempt(_notes, self._steps_and_notes[1], self._whole, self.step_rows, self._step),
         )
 
     def _steps(self) -> Steps:
-        return self.attempt(as_steps, self.step_rows, self.attempt(len, self._whole))
-
-    def _ledger(self) -> LedgerRows:
-        return self.attempt(_ledger_rows, self._ledger_and_gaps[0], self.step_rows)
+        # Steps are known without it.
+        size, size_from = self.attempt.otherwise((None, None), _batch_size, self._timeline, self.step_rows, self._given_size)
+        return self.attempt(as_steps, self.step_rows, self.attempt(len, self._whole), size, size_from)
 
     def _device(self) -> DeviceTopic:
         device = self.attempt(_judged_device, self._timeline)
@@ -139,7 +135,7 @@ class _TraceAnalyses:
         return self.attempt(Callers, self._timeline)
 
     @cached_property
-    def _ledger_and_gaps(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def _ledger_and_gaps(self) -> tuple[Ledger, pl.DataFrame]:
         return self.attempt.several(2, build_ledger, self._timeline, self.step_rows, self._callers)
 
     @property
@@ -169,10 +165,6 @@ class _TraceAnalyses:
             "named_work": attempt(find_named_work, timeline, steps),
             "loss_scaling": attempt(find_loss_scaling, timeline, steps, gaps, callers),
         }
-
-
-def _ledger_rows(ledger: pl.DataFrame, steps: pl.DataFrame) -> LedgerRows:
-    return LedgerRows(table=ledger, length_ns=int((steps["end_ns"] - steps["start_ns"]).sum()))
 
 
 def _replayed(timeline: Timeline, steps: pl.DataFrame, known: Results[pl.DataFrame], callers: Callers, clocks: Clocks) -> ReplayTopic:

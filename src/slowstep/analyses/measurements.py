@@ -13,7 +13,6 @@ from slowstep.analyses.coverage import Coverage
 from slowstep.analyses.device.device_topic import DeviceTopic
 from slowstep.analyses.input.input_topic import InputTopic
 from slowstep.analyses.ledger.ledger import Ledger
-from slowstep.analyses.ledger.ledger_rows import LedgerRows
 from slowstep.analyses.ledger.saves import Saves
 from slowstep.analyses.machine.machine_topic import MachineTopic
 from slowstep.analyses.over_time.over_time import OverTime
@@ -59,7 +58,6 @@ class Measurements:
     steps = Topic[Steps]()
     marks = Topic[MarksTopic]()
     ledger = Topic[Ledger]()
-    ledger_rows = Topic[LedgerRows]()
     input = Topic[InputTopic]()
     compute = Topic[ComputeTopic]()
     after_update = Topic[AfterUpdateTopic]()
@@ -130,9 +128,10 @@ class Measurements:
         """Length of each step."""
         return self.steps.duration_ns.astype(np.float64)
 
-    def share(self, stage: str) -> float:
-        """Share of the window charged to a stage."""
-        return self.ledger_rows.share(stage) if self.has("ledger_rows") else self.ledger.share(stage)
+    @property
+    def mean_step_ns(self) -> float:
+        """Length of the mean step; 0 without steps."""
+        return self.steps.length_ns / max(self.steps.count, 1)
 
 
 TOPICS: Final = frozenset(name for name, value in vars(Measurements).items() if isinstance(value, Topic))

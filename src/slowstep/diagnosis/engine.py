@@ -120,19 +120,16 @@ def _largest_stage(m: Measurements) -> str:
 
 def _next(m: Measurements, first: Judged) -> NextLimit | None:
     """The stage whose demand is B; the training thread's largest remaining stage where that is larger. None for an unknown gain."""
-    if first.counterfactual is None:
+    after = None if first.counterfactual is None else first.counterfactual.after(m)
+    if after is None:
         return None
-    case = first.counterfactual.expected
-    rest = float(m.step_ns.mean() - case.removed_ns.mean())
-    if case.concurrent_ns > rest:
-        blocked = m.input.demand.blocked_share is not None and m.input.demand.blocked_share > 0.5
-        return NextLimit(stage="read" if blocked else "preprocess", predicted=MAKING_BATCHES(ns=case.concurrent_ns))
+    if after.beside_stage is not None:
+        return NextLimit(stage=after.beside_stage, predicted=MAKING_BATCHES(ns=after.beside_ns))
     stages = (*STAGES, UNATTRIBUTED)
     held = {stage: m.ledger.total(stage) / m.steps.count for stage in stages}
     claims = first.finding.claims
     claimed = {s: m.ledger.total_of(*(part for part in claims if part.stage == s)) / m.steps.count for s in stages}
-    left = what_is_left(held, claimed, rest)
+    left = what_is_left(held, claimed, after.own_ns)
     stage = max(STAGES, key=lambda s: left[s])
-    ratio = first.counterfactual.samples_ratio
-    samples = None if ratio == 1.0 else TIMES_THE_SAMPLES(ratio=ratio)
-    return NextLimit(stage=stage, predicted=STAGE_LEFT(stage=stage, left_ns=left[stage], rest_ns=rest, samples=samples))
+    samples = None if after.samples_ratio == 1.0 else TIMES_THE_SAMPLES(ratio=after.samples_ratio)
+    return NextLimit(stage=stage, predicted=STAGE_LEFT(stage=stage, left_ns=left[stage], rest_ns=after.own_ns, samples=samples))

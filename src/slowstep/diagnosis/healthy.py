@@ -6,14 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from slowstep.analyses.after_update.gaps import FORWARD
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
 from slowstep.diagnosis.evidence.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand
-from slowstep.diagnosis.gain import Case, Counterfactual, predict
+from slowstep.diagnosis.gain import StepAfter
 from slowstep.diagnosis.law import (
     ALL_TOGETHER,
     BOTTLENECK_PREDICTED,
@@ -350,17 +348,12 @@ def _has_workers(m: Measurements) -> bool:
 
 def combined_gain(m: Measurements, leading: list[Judged]) -> float:
     """The gain of all findings together; their claims do not overlap, so what they remove adds up. Infinite where that is all of a step."""
-    known = [j.counterfactual for j in leading if j.counterfactual is not None]
-    plain = [c for c in known if c.samples_ratio == 1.0]
-    resized = [_predicted(m, c) for c in known if c.samples_ratio != 1.0]
+    step_ns = float(m.step_ns.mean())
+    left = [after for j in leading if j.counterfactual is not None and (after := j.counterfactual.after(m)) is not None]
+    plain = [after for after in left if after.samples_ratio == 1.0]
+    resized = [after.factor(step_ns) for after in left if after.samples_ratio != 1.0]
     if not plain:
         return max(resized, default=1.0)
-    removed = np.sum([c.expected.removed_ns for c in plain], axis=0)
-    case = Case(removed_ns=removed, concurrent_ns=min(c.expected.concurrent_ns for c in plain))
-    everything = Counterfactual(assumes="all findings fixed", expected=case, pessimistic=case, optimistic=case)
-    return max([_predicted(m, everything), *resized])
-
-
-def _predicted(m: Measurements, c: Counterfactual) -> float:
-    predicted = predict(m, c).predicted
-    return math.inf if predicted is None else predicted
+    own_ns = step_ns - sum(step_ns - after.own_ns for after in plain)
+    everything = StepAfter(own_ns=own_ns, beside_ns=min(after.beside_ns for after in plain))
+    return max([everything.factor(step_ns), *resized])

@@ -1,4 +1,4 @@
-"""The design's law on findings and verdicts, whatever was measured: what may be claimed, what folds, what is a bottleneck."""
+"""The law on findings and verdicts, whatever was measured: what may be claimed, what folds, what is a bottleneck."""
 
 from __future__ import annotations
 

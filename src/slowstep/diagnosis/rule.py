@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.gain import Counterfactual
+from slowstep.diagnosis.gain import AnyCounterfactual
 from slowstep.findings import Finding, NotJudged
 
-# The least share of the window that a finding may claim (design): below it neither problem nor gain is worth a line.
+# The least share of the window that a finding may claim (docs/definitions.md): below it neither problem nor gain is worth a line.
 CLAIM = 0.03
 
 
@@ -18,7 +19,7 @@ class Judged:
     """A finding, with the counterfactual that its gain was predicted from; None where the gain is unknown."""
 
     finding: Finding
-    counterfactual: Counterfactual | None
+    counterfactual: AnyCounterfactual[Any] | None  # of such measurements as the rule judges
 
 
 Answer = Judged | NotJudged | None

@@ -81,7 +81,7 @@ def _no_common_clock(m: Measurements) -> Reason | None:
 
 
 def _no_launches(m: Measurements) -> Reason | None:
-    launched, unattributed = m.coverage.kernels_with_launch, m.share(UNATTRIBUTED)
+    launched, unattributed = m.coverage.kernels_with_launch, m.ledger.share(UNATTRIBUTED)
     if not m.device.seen or launched is None or launched >= COVERED_AT_LEAST or unattributed < HEALTHY_UNATTRIBUTED:
         return None
     return FEW_LAUNCHES(kernels=1 - launched, unattributed=unattributed)

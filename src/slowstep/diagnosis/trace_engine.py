@@ -138,7 +138,9 @@ def _verdict(m: Measurements, answers: Answers) -> Verdict:
         return undetermined(largest, why)
     step = _of_one_step(m)
     first = next((j.finding for j in answers.leading if is_bottleneck(j.finding)), None)
-    larger = None if first is None else larger_unknown(m.share(UNATTRIBUTED), first, m.share(first.stage), lambda: _shows_more(m))
+    larger = (
+        None if first is None else larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage), lambda: _shows_more(m))
+    )
     if larger is not None:
         return undetermined(largest, larger, step)
     if first is not None:
@@ -149,14 +151,14 @@ def _verdict(m: Measurements, answers: Answers) -> Verdict:
     if step is not None:
         return undetermined(largest, NOTHING_IN_CHOSEN_STEP(), step)
     busy = None if m.device.busy_share is None else DEVICE_BUSY(share=m.device.busy_share)
-    reason = NO_PROBLEM_IN_TRACE(share=m.share(largest or MODEL), stage=largest or MODEL, busy=busy)
+    reason = NO_PROBLEM_IN_TRACE(share=m.ledger.share(largest or MODEL), stage=largest or MODEL, busy=busy)
     return Verdict(state="healthy", stage=largest, healthy=True, rule=None, reason=reason)
 
 
 def _largest(m: Measurements) -> str | None:
     """The stage with most time; None where no stage has any."""
-    stage = max(STAGES, key=lambda stage: m.share(stage))
-    return stage if m.share(stage) else None
+    stage = max(STAGES, key=lambda stage: m.ledger.share(stage))
+    return stage if m.ledger.share(stage) else None
 
 
 def _of_one_step(m: Measurements) -> Reason | None:
@@ -170,7 +172,7 @@ def _of_one_step(m: Measurements) -> Reason | None:
 
 def _not_healthy(m: Measurements, answers: Answers) -> Reason | None:
     """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
-    unattributed = m.share(UNATTRIBUTED)
+    unattributed = m.ledger.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
         return UNATTRIBUTED_TIME(share=unattributed, remedy=_shows_more(m))
     findings = [j.finding for j in answers.leading]
@@ -185,11 +187,11 @@ def _not_healthy(m: Measurements, answers: Answers) -> Reason | None:
     for doubtful in (j.finding for j in answers.uncertain if _may_gain(j.finding)):
         return MAY_CONCERN(rule=doubtful.rule, low=doubtful.share_low, high=doubtful.share_high)
     for stage in STAGES:
-        if stage != MODEL and m.share(stage) >= UNJUDGED_STAGE:
+        if stage != MODEL and m.ledger.share(stage) >= UNJUDGED_STAGE:
             return _beside_the_model(m, stage, any(f.stage == stage for f in findings))
     for skipped in answers.unjudged:
         rule = rules()[skipped.rule]
-        if not skipped.advisory and max(m.share(stage) for stage in rule.stages) >= UNJUDGED_STAGE:
+        if not skipped.advisory and max(m.ledger.share(stage) for stage in rule.stages) >= UNJUDGED_STAGE:
             return RULE_NOT_JUDGED(rule=skipped.rule, where=None, reason=skipped.reason)
     return None
 
@@ -215,7 +217,7 @@ def _shows_more(m: Measurements) -> str:
 def _beside_the_model(m: Measurements, stage: str, found: bool) -> Reason:
     """A stage that is no work of the model's, has much time, and of which no finding would take enough away."""
     wording = LATE_ONE_NOT_SEEN if stage == SHARED else FIXES_SAVE_TOO_LITTLE if found else NO_FIX_FOR_STAGE
-    return wording(share=m.share(stage), stage=stage)
+    return wording(share=m.ledger.share(stage), stage=stage)
 
 
 def combined_gain(leading: list[Judged]) -> float:
@@ -234,9 +236,9 @@ def _next(m: Measurements, first: Finding) -> NextLimit | None:
     removed = 1 - 1 / first.gain.predicted
     stages = (*STAGES, UNATTRIBUTED)
     claimed: dict[str, float] = {
-        stage: m.ledger_rows.share_of(*(part.whole for part in first.claims if part.stage == stage)) for stage in STAGES
+        stage: m.ledger.share_of(*(part.whole for part in first.claims if part.stage == stage)) for stage in STAGES
     }
-    left = what_is_left({stage: m.share(stage) for stage in stages}, claimed, 1 - removed)
+    left = what_is_left({stage: m.ledger.share(stage) for stage in stages}, claimed, 1 - removed)
     stage = max(STAGES, key=lambda s: left[s])
     if left[UNATTRIBUTED] > left[stage]:
         return None

@@ -24,4 +24,4 @@ def unseen_stages(m: Measurements) -> frozenset[str]:
         *(() if m.facts.recorded & NAMES else BY_NAME),
         *(() if no_device(m) is None else ON_A_DEVICE),
     ]
-    return frozenset(stage for stage in unseen if not m.share(stage))
+    return frozenset(stage for stage in unseen if not m.ledger.share(stage))

@@ -11,7 +11,7 @@ from typing import Any, cast
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.captures import Capture
 from slowstep.diagnosis.law import Diagnosis
-from slowstep.document.recording import part_row
+from slowstep.document.ledger import part_row
 from slowstep.document.report import HealthRow, LedgerRow
 from slowstep.document.sections import Sections
 from slowstep.document.words import title_of
@@ -95,7 +95,7 @@ def _filled(ledger: Sequence[LedgerRow], m: Measurements) -> list[LedgerRow]:
     for stage in NULL_WITHOUT:
         if rows[stage]["share"] is not None:
             continue
-        share = min(m.share(stage), left)
+        share = min(m.ledger.share(stage), left)
         left -= share
         per_step = None if step_ms is None else share * step_ms
         rows[stage] |= {

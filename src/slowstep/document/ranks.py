@@ -17,7 +17,7 @@ from slowstep.document.sections import RankSection, Sections
 from slowstep.timeline.timeline import Timeline
 
 STAGES_SHOWN = 2
-# Smaller stages say nothing about what is different between ranks (the design's law on what may be claimed).
+# Smaller stages say nothing about what is different between ranks (docs/definitions.md: what a finding may claim).
 STAGE_FROM = 0.03
 JUDGED_SINGLY = "each rank is judged alone: gains assume that no other rank is slower than this one after the fix"
 # As `record/system/place.py` names them, in a folder of the job's own.

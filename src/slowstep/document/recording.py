@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.machine.own_cost import OwnCost
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.over_time import OccasionalEvent
@@ -19,6 +18,7 @@ from slowstep.diagnosis.gain import speed_interval
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.doubts import find_doubts
 from slowstep.document.ending import ending_note
+from slowstep.document.ledger import ledger_section, unseen_ledger
 from slowstep.document.lever_notes import lever_notes
 from slowstep.document.report import (
     NO_THROUGHPUT,
@@ -29,7 +29,6 @@ from slowstep.document.report import (
     Next,
     NotJudgedRow,
     Overhead,
-    PartRow,
     Periodic,
     Run,
     StartupPartRow,
@@ -44,14 +43,11 @@ from slowstep.frameworks._known import plain
 from slowstep.frameworks._words import Words
 from slowstep.health import Health
 from slowstep.part_words import part_in_words
-from slowstep.parts import Part
 from slowstep.record.writing.format import EXPERIMENT_FILE
-from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.stages import UNATTRIBUTED
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.units import format_duration
 
-# Below this a part is numerical dust and is not listed.
-SMALLEST_SHARE = 1e-6
 # Of such a loader every other step at most has a batch.
 _IN_TURNS = 1.5
 # `slowstep bench` posts plans, and writes no file of an experiment.
@@ -71,7 +67,7 @@ def sections_of_recording(
     return Sections(
         run=row,
         throughput=attempt.otherwise(NO_THROUGHPUT, _throughput, m, attempt),
-        ledger=attempt.otherwise(_ledger(None, ()), _seen_ledger, m),
+        ledger=attempt.otherwise(unseen_ledger(), _seen_ledger, m),
         diagnosis=diagnosis,
         health=tuple(health_row(row) for row in (*timeline.health, *attempt.otherwise([], find_doubts, m))),
         overhead=attempt.otherwise(_overhead(None), lambda: _overhead(m.machine.own_cost, float(m.step_ns.mean()))),
@@ -241,42 +237,7 @@ def _unseen(m: Measurements) -> tuple[str, ...]:
 
 
 def _seen_ledger(m: Measurements) -> list[LedgerRow]:
-    return _ledger(m.ledger, _unseen(m))
-
-
-def _ledger(ledger: Ledger | None, unseen: tuple[str, ...]) -> list[LedgerRow]:
-    """The account of every stage: null of those that are unseen, and of all without a ledger."""
-    whole = ledger.whole if ledger is not None else 0.0
-    steps = ledger.ns.shape[1] if ledger is not None else 0
-    rows: list[LedgerRow] = []
-    for stage in (*STAGES, UNATTRIBUTED):
-        if ledger is None or stage in unseen:
-            rows.append({"stage": stage, "share": None, "ms_per_step": None, "parts": []})
-            continue
-        ns = ledger.total(stage)
-        parts: list[PartRow] = []
-        for part in ledger.parts_of(stage) if stage != UNATTRIBUTED else ():
-            own = ledger.total_of(part)
-            if own / whole >= SMALLEST_SHARE:
-                parts.append(part_row(part, share=own / whole, ms_per_step=own / steps / 1e6))
-        parts.sort(key=lambda row: -(row["share"] or 0.0))
-        rows.append({"stage": stage, "share": ns / whole, "ms_per_step": ns / steps / 1e6, "parts": parts})
-    return rows
-
-
-def part_row(part: Part, *, share: float | None, ms_per_step: float | None) -> PartRow:
-    """A part of the ledger as a row of the report."""
-    place = part.place
-    return {
-        "name": part_in_words(part),
-        "kind": part.kind.value,
-        "subject": part.name,
-        "place": None
-        if place is None
-        else {"file": place.file, "line": place.line, "last_line": place.last_line, "function": place.function},
-        "share": share,
-        "ms_per_step": ms_per_step,
-    }
+    return ledger_section(m.ledger, _unseen(m))
 
 
 def next_row(diagnosis: Diagnosis) -> Next | None:

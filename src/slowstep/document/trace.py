@@ -8,20 +8,17 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import polars as pl
 
-from slowstep.analyses.events.parts import COLUMNS, part_of
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.unseen_stages import unseen_stages
-from slowstep.document.recording import SMALLEST_SHARE, health_row, part_row
-from slowstep.document.report import NO_THROUGHPUT, LedgerRow, PartRow, Run, Throughput, bare_run, unseen_row
+from slowstep.document.ledger import ledger_section, unseen_ledger
+from slowstep.document.recording import health_row
+from slowstep.document.report import NO_THROUGHPUT, LedgerRow, Run, Throughput, bare_run
 from slowstep.document.sections import Sections
 from slowstep.document.words import sentence
 from slowstep.faults import Attempts
 from slowstep.health import Health
-from slowstep.part_words import parts_in_order
-from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count, format_share
 
 # Of parts of a stage, those beyond these many are too small to be read.
@@ -39,7 +36,7 @@ def sections_of_trace(
     return Sections(
         run=attempt.otherwise(_bare_run(path, m), _run, path, m, attempt),
         throughput=attempt.otherwise(NO_THROUGHPUT, _throughput, m),
-        ledger=attempt.otherwise([unseen_row(stage) for stage in (*STAGES, UNATTRIBUTED)], _ledger, m),
+        ledger=attempt.otherwise(unseen_ledger(), _ledger, m),
         diagnosis=diagnosis,
         health=tuple(health_row(row) for row in health),
         # What the profiler cost is in the trace's times, and nobody knows how much.
@@ -66,8 +63,8 @@ def _run(path: Path, m: Measurements, attempt: Attempts) -> Run:
         "ranks": m.facts.world_size or 1,
         "steps": steps.height,
         "step_boundary": mark,
-        "batch_size": attempt.otherwise(None, lambda: m.marks.batch_size),
-        "batch_size_from": attempt.otherwise(None, lambda: m.marks.batch_size_from),
+        "batch_size": attempt.otherwise(None, lambda: m.steps.batch_size),
+        "batch_size_from": attempt.otherwise(None, lambda: m.steps.batch_size_from),
         "device": attempt.otherwise(None, _device, m),
         "started": None,
         "duration_s": m.steps.length_ns / 1e9,
@@ -124,7 +121,7 @@ def _throughput(m: Measurements) -> Throughput:
     if not len(lengths) or seconds <= 0:
         return NO_THROUGHPUT
     p05, median, p95 = (float(value) for value in np.percentile(lengths, [5, 50, 95]))
-    size = Attempts().otherwise(None, lambda: m.marks.batch_size)
+    size = Attempts().otherwise(None, lambda: m.steps.batch_size)
     return {
         "samples_per_s": size * len(lengths) / seconds if size and not m.marks.is_window else None,
         "steps_per_s": len(lengths) / seconds if not m.marks.is_window else None,
@@ -133,25 +130,4 @@ def _throughput(m: Measurements) -> Throughput:
 
 
 def _ledger(m: Measurements) -> list[LedgerRow]:
-    if not m.steps.length_ns:
-        return [unseen_row(stage) for stage in (*STAGES, UNATTRIBUTED)]
-    steps = max(len(m.step_ns), 1)
-    whole = m.steps.length_ns
-    unseen = unseen_stages(m)
-    spent = m.ledger_rows.table.group_by(COLUMNS).agg(pl.col("ns").sum())
-    held = {part_of(row): ns for *row, ns in spent.select(*COLUMNS, "ns").iter_rows()}
-    longest = sorted(parts_in_order(held), key=lambda part: -held[part])
-    rows: list[LedgerRow] = []
-    for stage in (*STAGES, UNATTRIBUTED):
-        if stage in unseen:
-            rows.append(unseen_row(stage))
-            continue
-        own = [part for part in longest if part.stage == stage]
-        ns = sum(held[part] for part in own)
-        parts: list[PartRow] = [
-            part_row(part, share=held[part] / whole, ms_per_step=held[part] / steps / 1e6)
-            for part in own
-            if stage != UNATTRIBUTED and held[part] / whole >= SMALLEST_SHARE
-        ]
-        rows.append({"stage": stage, "share": ns / whole, "ms_per_step": ns / steps / 1e6, "parts": parts[:PARTS_KEPT]})
-    return rows
+    return ledger_section(m.ledger, unseen_stages(m), PARTS_KEPT)

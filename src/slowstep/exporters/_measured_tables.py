@@ -6,17 +6,13 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from slowstep.analyses.events.tables import TRACE_MEASUREMENT_TABLES
+from slowstep.analyses.events.tables import LEDGER, TRACE_MEASUREMENT_TABLES
+from slowstep.analyses.ledger.ledger import ledger_rows
 from slowstep.analyses.measurements import Measurements
 from slowstep.faults import Attempts, Results
 
 # In which topic a table is that is none of the device's, and as what.
-ELSEWHERE = {
-    "steps": ("marks", "table"),
-    "ledger": ("ledger_rows", "table"),
-    "replay": ("replay", "table"),
-    "loader": ("device", "requests"),
-}
+ELSEWHERE = {"steps": ("marks", "table"), "replay": ("replay", "table"), "loader": ("device", "requests")}
 
 
 def measured_tables(m: Measurements) -> Mapping[str, pl.DataFrame]:
@@ -26,6 +22,8 @@ def measured_tables(m: Measurements) -> Mapping[str, pl.DataFrame]:
 
 
 def _table(m: Measurements, name: str) -> pl.DataFrame:
+    if name == LEDGER.name:
+        return ledger_rows(m.ledger).cast(pl.Schema(LEDGER.schema))
     topic, attribute = ELSEWHERE.get(name, ("device", name))
     table: pl.DataFrame = getattr(m.topic(topic), attribute)
     return table

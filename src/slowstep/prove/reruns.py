@@ -22,7 +22,7 @@ from slowstep.prove.stats.throughput import Throughputs
 from slowstep.prove.whole_run import Make, Ran, RunRequest, State, WholeRunLimits, run_once
 from slowstep.record.experiment.lever import LeverSpec
 
-# The design's upper limit of a warm-up: so large a share of a run's steps comes before those that are counted.
+# The upper limit of a warm-up (docs/definitions.md): so large a share of a run's steps comes before those that are counted.
 WARMUP_SHARE: Final = 0.20
 # A run with fewer counted steps has no throughput.
 FEWEST_STEPS: Final = 10

@@ -72,9 +72,8 @@ def _export_trace(exporter: Exporter, place: Path, found: FoundTrace, report: di
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
     # The report has them in words, and in its order.
     findings = {finding.rule: finding for finding in diagnose_trace(m).findings}
-    exporter.write_trace(
-        place, timeline, measured_tables(m), [findings[row["rule"]] for row in report["findings"] if row["rule"] in findings]
-    )
+    in_order = [findings[row["rule"]] for row in report["findings"] if row["rule"] in findings]
+    exporter.write_trace(place, timeline, measured_tables(m), in_order)
 
 
 def _export_recording(exporter: Exporter, place: Path, found: FoundTrace, report: dict[str, Any], how: Reading) -> None:

@@ -62,7 +62,7 @@ def test_stretches_divide_the_window_as_the_ledger_does() -> None:
     stretches = find_stretches(timeline, m.marks.table, m.device.gaps)
 
     assert (stretches["start_ns"][1:] >= stretches["end_ns"][:-1]).all()
-    assert us_of(stretches.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))) == us_of(m.ledger_rows.table)
+    assert us_of(stretches.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))) == us_of(m.ledger)
 
 
 @pytest.mark.parametrize(

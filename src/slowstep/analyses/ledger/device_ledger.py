@@ -1,4 +1,4 @@
-"""The ledger of a trace: each step's time divided among the eight stages, exactly (table `ledger`), and the device's gaps (`gaps`).
+"""The ledger of a trace: each step's time divided among the eight stages, exactly, and the device's gaps (table `gaps`).
 
 An instant belongs to the first of these that runs on any stream of the device: compute kernel, copy within the device, filling of memory,
 collective, copy to the device, copy from it. What is left is idle, and goes to the cause of the gap (`idle.py`). Of several devices the
@@ -14,12 +14,13 @@ import polars as pl
 
 from slowstep.analyses.events.device_work import busiest_device, device_work
 from slowstep.analyses.events.parts import COLLECTIVES, COLUMNS, COPIES, DEVICE_COPIES, KERNELS, MEMSETS, rows_of
-from slowstep.analyses.events.tables import GAPS, LEDGER
+from slowstep.analyses.events.tables import GAPS
 from slowstep.analyses.events.unions import merged
 from slowstep.analyses.ledger.gap_rows import gap_rows
 from slowstep.analyses.ledger.host_lane import Lanes
-from slowstep.analyses.ledger.host_ledger import build_host_ledger
+from slowstep.analyses.ledger.host_ledger import host_stretches
 from slowstep.analyses.ledger.idle import explain, find_gaps
+from slowstep.analyses.ledger.ledger import Ledger, ledger_of
 from slowstep.analyses.python.callers import Callers
 from slowstep.timeline.intervals import containing
 from slowstep.timeline.timeline import Timeline
@@ -35,32 +36,29 @@ RANKS: Final = (
 )
 
 
-def build_ledger(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The tables `ledger` and `gaps` of the steps; a step's rows in `ledger` sum to its length exactly. Empty without steps.
+def build_ledger(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> tuple[Ledger, pl.DataFrame]:
+    """The ledger of the steps and the table `gaps`. Empty without steps.
 
     `callers`: those of the timeline, where they were made already.
     """
     if steps.is_empty():
-        return LEDGER.empty(), GAPS.empty()
+        return Ledger(parts=(), ns=np.zeros((0, 0))), GAPS.empty()
     device = busiest_device(timeline)
     if device is None:
-        return build_host_ledger(timeline, steps), GAPS.empty()
+        return ledger_of(_with_length(host_stretches(timeline, steps)), steps.height), GAPS.empty()
     work = device_work(timeline, device)
     lanes = Lanes(timeline)
     found = find_gaps(work, int(steps["start_ns"][0]), int(steps["end_ns"][-1]))
     stretches = explain(lanes, found)
     gaps = gap_rows(timeline, stretches, steps, lanes, Callers(timeline) if callers is None else callers)
-    idle = gaps.select("step", *COLUMNS, ns=pl.col("end_ns") - pl.col("start_ns"))
-    return summed(pl.concat([busy_time(work, steps), idle])), gaps
+    return ledger_of(pl.concat([_busy_time(work, steps), _with_length(gaps)]), steps.height), gaps
 
 
-def summed(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `step`, part and `ns` as the table `ledger`: one a step and part, without those that have no time."""
-    sums = rows.group_by("step", *COLUMNS).agg(pl.col("ns").sum()).filter(pl.col("ns") > 0)
-    return sums.sort("step", *COLUMNS).select(pl.col(column.name).cast(column.type) for column in LEDGER.columns)
+def _with_length(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.select("step", *COLUMNS, ns=pl.col("end_ns") - pl.col("start_ns"))
 
 
-def busy_time(work: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+def _busy_time(work: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """Of each step the time in which the device worked, by what ran then: `step`, part, `ns`."""
     sums = _ranked(work, steps).group_by("step", "rank").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("ns"))
     return sums.join(_named_ranks(), on="rank").select(pl.col("step").cast(pl.Int32), *COLUMNS, "ns")

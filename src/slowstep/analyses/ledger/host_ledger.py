@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.events.names import host_named, host_names
 from slowstep.analyses.events.parts import BETWEEN_OPERATORS, COLLECTIVES, COLUMNS, FORWARD, NOTHING_RECORDED, rows_of
-from slowstep.analyses.events.tables import LEDGER
 from slowstep.analyses.events.training_thread import BACKWARD, OPTIMIZER_RANGE, training_thread
 from slowstep.analyses.events.unions import merged
 from slowstep.analyses.ledger.beside_model import STEP_OF_FRAMEWORK
@@ -42,12 +41,6 @@ WAITS: Final = rf"{COLLECTIVE_RANGE}|^autograd::engine|DistributedDataParallel"
 # Lightning's name of a batch's forward, and with manual optimization of its update too.
 TRAINING_STEP: Final = r"^(\[pl\]\[profile\])?\[Strategy\]\w+\.training_step$"
 Flags = NDArray[np.bool_]
-
-
-def build_host_ledger(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
-    """The table `ledger` of a trace without device events; a step's rows sum to its length exactly."""
-    rows = host_stretches(timeline, steps).group_by("step", *COLUMNS).agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("ns"))
-    return rows.sort("step", *COLUMNS).select(pl.col(column.name).cast(column.type) for column in LEDGER.columns)
 
 
 def host_stretches(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""The ledger: every instant of the window belongs to one part of one stage. What it is; charging.py builds it."""
+"""The ledger: every instant of the window belongs to one part of one stage. What it is, of a recording as of a trace."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+import polars as pl
 
+from slowstep.analyses.events.parts import COLUMNS, part_of, rows_of
 from slowstep.analyses.steps.between_batches import BetweenBatches
 from slowstep.analyses.steps.steps import Floats
+from slowstep.part_words import parts_in_order
 from slowstep.parts import Part, PartKind
 
 
@@ -18,7 +21,7 @@ class Ledger:
 
     parts: tuple[Part, ...]
     ns: Floats
-    gap_stacks: dict[Part, int]  # parts that stacks named, and by how many
+    gap_stacks: dict[Part, int] = field(default_factory=dict)  # parts that stacks named, and by how many
     timed: dict[Part, int] = field(default_factory=dict)  # parts that timed calls named, and in how many gaps
     in_bodies_ns: Floats | None = None  # per step: named parts inside the steps' bodies, which are none of BODY; None: there are none
     between: BetweenBatches | None = None  # of steps of several batches
@@ -26,6 +29,11 @@ class Ledger:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_rows_ns", tuple(self.ns.sum(axis=1).tolist()))
+
+    @property
+    def steps(self) -> int:
+        """How many steps it is of."""
+        return int(self.ns.shape[1])
 
     def of(self, stage: str, *kinds: PartKind) -> Floats:
         """Time per step of a stage, of some kinds of its parts where given. Shape (steps,)."""
@@ -49,16 +57,20 @@ class Ledger:
         return math.fsum(self._rows_ns)
 
     def share(self, stage: str, *kinds: PartKind) -> float:
-        """Share of the window, 0 to 1."""
-        return self.total(stage, *kinds) / self.whole
+        """Share of the window, 0 to 1; of a window without time none."""
+        return self._share(self.total(stage, *kinds))
 
     def share_of(self, *parts: Part) -> float:
         """The same of some parts."""
-        return self.total_of(*parts) / self.whole
+        return self._share(self.total_of(*parts))
 
     def parts_of(self, stage: str, *kinds: PartKind) -> tuple[Part, ...]:
         """The parts of a stage, of some kinds where given."""
         return tuple(self.parts[i] for i in self._rows(stage, kinds))
+
+    def _share(self, ns: float) -> float:
+        whole = self.whole
+        return ns / whole if whole > 0 else 0.0
 
     def _sum(self, rows: list[int]) -> Floats:
         return np.asarray(self.ns[rows].sum(axis=0)) if rows else np.zeros(self.ns.shape[1])
@@ -68,6 +80,30 @@ class Ledger:
 
     def _at(self, parts: tuple[Part, ...]) -> list[int]:
         return [i for i, part in enumerate(self.parts) if part in parts]
+
+
+def ledger_of(rows: pl.DataFrame, steps: int) -> Ledger:
+    """The ledger of so many steps from rows of `step`, part (the columns COLUMNS) and `ns`; of several of one part and step the sum."""
+    sums = rows.group_by("step", *COLUMNS).agg(pl.col("ns").sum()).filter(pl.col("ns") > 0)
+    known = {row: part_of(row) for row in sums.select(COLUMNS).unique().iter_rows()}
+    parts = parts_in_order(known.values())
+    number = {part: at for at, part in enumerate(parts)}
+    ns = np.zeros((len(parts), steps))
+    for key, own in sums.partition_by(COLUMNS, as_dict=True).items():
+        ns[number[known[key]], own["step"].to_numpy()] += own["ns"].to_numpy()
+    return Ledger(parts=tuple(parts), ns=ns)
+
+
+def ledger_rows(ledger: Ledger) -> pl.DataFrame:
+    """One row per step and part that took any time: `step`, the part, `ns`; of a step they sum to its length."""
+    known = rows_of(ledger.parts)
+    rows = [
+        pl.DataFrame({"step": pl.arange(ledger.steps, eager=True, dtype=pl.UInt32), "ns": ns}).join(known[row], how="cross")
+        for row, ns in enumerate(ledger.ns)
+    ]
+    if not rows:
+        return known.with_columns(step=pl.lit(0, pl.UInt32), ns=pl.lit(0.0)).select("step", *COLUMNS, "ns")
+    return pl.concat(rows).filter(pl.col("ns") > 0).select("step", *COLUMNS, "ns").sort("step", maintain_order=True)
 
 
 def with_core_delay(ledger: Ledger, *parts: Part) -> Floats:

@@ -17,8 +17,6 @@ class MarksTopic(MayLack):
 
     table: pl.DataFrame
     whole_steps: int  # that there are, looked at or not
-    batch_size: int | None  # what the user said, else what the input's shapes tell
-    batch_size_from: str | None
     notes: tuple[Reason, ...] = ()  # what the reader must see, e.g. how the steps were made out
 
     @property

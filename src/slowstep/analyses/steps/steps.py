@@ -16,7 +16,7 @@ from slowstep.errors import NothingRecorded
 from slowstep.timeline.intervals import Ints
 from slowstep.units import format_count
 
-# The design's definition of warm-up.
+# The definition of warm-up (docs/definitions.md).
 WARMUP_MEDIAN_OF = 10
 WARMUP_WITHIN = 0.10
 WARMUP_AT_LEAST = 3

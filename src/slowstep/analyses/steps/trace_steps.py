@@ -157,7 +157,7 @@ def _table(steps: pl.DataFrame) -> pl.DataFrame:
     return kept.select(pl.col(column.name).cast(column.type) for column in STEPS.columns)
 
 
-def as_steps(rows: pl.DataFrame, total: int) -> Steps:
+def as_steps(rows: pl.DataFrame, total: int, batch_size: int | None = None, batch_size_from: str | None = None) -> Steps:
     """The rows of `STEPS` as steps of the window, of so many in all: what lies between two of them is in none."""
     edges = rows.select("start_ns", "end_ns").to_numpy().ravel().astype(np.int64)
     excluded = np.arange(max(len(edges) - 1, 0)) % 2 == 1
@@ -166,8 +166,8 @@ def as_steps(rows: pl.DataFrame, total: int) -> Steps:
         edges_ns=edges,
         excluded=excluded,
         samples=np.full(rows.height, np.nan),
-        batch_size=None,
-        batch_size_from=None,
+        batch_size=batch_size,
+        batch_size_from=batch_size_from,
         batch_sizes=None,
         size_changes=(),
         batches_per_step=None,

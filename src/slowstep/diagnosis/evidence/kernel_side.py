@@ -12,6 +12,7 @@ from slowstep.analyses.events.parts import KERNELS, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.trace_side import per_step
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Judged
 from slowstep.findings import Evidence, Finding
 from slowstep.parts import Part
@@ -89,11 +90,11 @@ def sixteen_bit_share(rows: pl.DataFrame) -> float | None:
     return int(known.filter(pl.col("precision").is_in(SIXTEEN_BIT))["total_ns"].sum()) / total if total else None
 
 
-def unless_beside(finding: Finding) -> Judged | None:
+def unless_beside(finding: Finding, counterfactual: Replayed | None) -> Judged | None:
     """The finding, unless the steps take as long without it: then the device, or the link, was busy with it beside what they wait for."""
     predicted = finding.gain.predicted
     beside = predicted is not None and round(predicted, 2) <= 1.0
-    return None if beside else Judged(finding=finding, counterfactual=None)
+    return None if beside else Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _short(name: str, most: int = 60) -> str:

@@ -17,7 +17,7 @@ from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.run_dry import EVERY_STEP
 from slowstep.diagnosis.evidence.trace_side import MOST, by_step
-from slowstep.diagnosis.trace_gain import removed_ms
+from slowstep.diagnosis.replayed import Replayed
 
 
 def launch_gaps(m: Measurements) -> pl.DataFrame:
@@ -32,7 +32,7 @@ def launches_exposed_by_readbacks(m: Measurements, dry_ns: Floats) -> Floats:
     Nothing where most of the gaps would stay without the read-backs: then launching itself is too slow, whoever waits.
     """
     gaps = launch_gaps(m)
-    ns, removed = by_step(m, gaps["step"], gaps["ns"]), removed_ms(m, NO_READBACKS)
+    ns, removed = by_step(m, gaps["step"], gaps["ns"]), Replayed(NO_READBACKS, assumes="nothing were read back").removed_ms(m)
     if removed is None or not ns.sum() or not dry_ns.sum():
         return np.zeros(len(ns))
     share = min((removed * 1e6 - float(dry_ns.mean())) / float(ns.mean()), 1.0)

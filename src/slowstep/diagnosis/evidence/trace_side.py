@@ -20,7 +20,7 @@ from slowstep.parts import Part
 from slowstep.reasons import Reason, Wording
 
 # Host time looks longer in a trace than it is: torch.profiler makes a small step's processor time 1.23 to 1.70 times as long
-# (measured). What is 5 % of such a step is the design's 3 % of one that nobody profiles. XProf's and the Kineto plugin's
+# (measured). What is 5 % of such a step is the 3 % of docs/definitions.md of one that nobody profiles. XProf's and the Kineto plugin's
 # first marks for the same quantities are 3 and 5 %.
 HOST_SHARE: Final = 0.05
 # With fewer of the device's kernels led back to their launch, what the host did before the others is unknown.
@@ -48,8 +48,7 @@ ONE_STEP: Final = Wording("one-step", "the window has one step only, which canno
 
 def per_step(m: Measurements, *parts: Part) -> Floats:
     """Time charged to some parts together in each step. Shape (steps,), ns."""
-    ledger = m.ledger_rows.table.filter(is_part(*parts))
-    return by_step(m, ledger["step"], ledger["ns"])
+    return m.ledger.of_parts(*(part.whole for part in parts))
 
 
 def by_step(m: Measurements, step: pl.Series, ns: pl.Series) -> Floats:

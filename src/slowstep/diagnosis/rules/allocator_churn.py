@@ -36,8 +36,9 @@ from slowstep.diagnosis.evidence.trace_side import (
     steps_seen,
     with_stacks,
 )
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_share
 
@@ -68,6 +69,7 @@ def judge_trace(m: Measurements) -> Answer:
     worst = place(sites["call"][0], sites["where"][0] or sites["operator"][0])
     memory, steps = m.device.memory, max(m.marks.table.height, 1)
     calls = int(memory["allocator_calls"].sum()) / steps if memory.height else None
+    counterfactual = Replayed(NO_ALLOCATOR_CALLS, assumes="the allocator's cache served every step")
     finding = Finding(
         rule=NAME,
         stage=largest_stage(gaps),
@@ -88,13 +90,13 @@ def judge_trace(m: Measurements) -> Answer:
             Evidence(name="host time in them", value=_host_ms(memory, steps), unit="ms per step"),
             Evidence(name="most memory held", value=_held_gb(memory), unit="GB"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_ALLOCATOR_CALLS), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_ALLOCATOR_CALLS, "the allocator's cache served every step"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, bool(gaps["call"].str.contains(FREES).any()), with_stacks(m, sites["where"].to_list())),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _host_ms(memory: pl.DataFrame, steps: int) -> float | None:

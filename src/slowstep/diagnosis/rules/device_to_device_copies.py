@@ -26,8 +26,9 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_DEVICE_COPIES
 from slowstep.diagnosis.evidence.copy_sites import traffic
 from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, per_step, place, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_count, format_share
 
@@ -46,6 +47,7 @@ def judge_trace(m: Measurements) -> Answer:
     sites = m.device.copies.filter(pl.col("kind").is_in(KINDS)).sort("total_ns", descending=True)
     named = sites.filter(pl.col("operator").is_not_null() | pl.col("where").is_not_null()).head(1)
     worst = place(named["operator"][0], named["where"][0]) if named.height else None
+    counterfactual = Replayed(NO_DEVICE_COPIES, assumes="none of these copies were needed")
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -59,13 +61,13 @@ def judge_trace(m: Measurements) -> Answer:
             *(_row(sites, row) for row in sites.head(3).iter_rows(named=True)),
             *traffic(m, sites),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_DEVICE_COPIES), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_DEVICE_COPIES, "none of these copies were needed"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, sites["where"].to_list())),
         names_cause=worst is not None,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _row(sites: pl.DataFrame, row: dict[str, Any]) -> Evidence:

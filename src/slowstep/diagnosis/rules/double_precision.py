@@ -33,8 +33,8 @@ from slowstep.diagnosis.evidence.trace_side import no_device, per_step, steps_se
 from slowstep.diagnosis.evidence.trace_side import share_interval as trace_share_interval
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.parts import BACKWARD, OPTIMIZER, PartKind
 from slowstep.reasons import Wording
@@ -126,6 +126,7 @@ def judge_trace(m: Measurements) -> Answer:
     if share < CLAIM:
         return _unknown(m)
     what = "kernels" if m.device.seen else "operators on the host"
+    counterfactual = Replayed(SINGLE_PRECISION, assumes="the same work were done in float32")
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -133,19 +134,17 @@ def judge_trace(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=kernel_claims(found)
-        if m.device.seen
-        else tuple(piece(part, "float64") for part in HOST_PARTS if m.ledger_rows.share_of(part)),
+        claims=kernel_claims(found) if m.device.seen else tuple(piece(part, "float64") for part in HOST_PARTS if m.ledger.share_of(part)),
         evidence=(
             Evidence(name=f"float64 {what}", value=share, unit="share of window", threshold=CLAIM),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, SINGLE_PRECISION), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, SINGLE_PRECISION, "the same work were done in float32"),
+        gain=predict(m, counterfactual),
         fixes=FIXES,
     )
-    return unless_beside(finding)
+    return unless_beside(finding, counterfactual)
 
 
 def _on_host_ns(m: Measurements, precision: str) -> Floats:

@@ -26,8 +26,9 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COMMUNICATION_OVERLAPPED
 from slowstep.diagnosis.evidence.kernel_side import unless_beside
 from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, per_step, share_interval, steps_seen
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.units import format_share
@@ -57,6 +58,7 @@ def judge_trace(m: Measurements) -> Answer:
         return None
     collectives = m.device.collectives.sort("exposed_ns", descending=True)
     ranks = m.facts.world_size or collectives["group_size"].max()
+    counterfactual = Replayed(COMMUNICATION_OVERLAPPED, assumes=assumes(NOT_SEEN))
     finding = Finding(
         rule=NAME,
         stage="gradient_sharing",
@@ -71,12 +73,12 @@ def judge_trace(m: Measurements) -> Answer:
             *_rows(m, collectives),
             Evidence(name="ranks", value=ranks if isinstance(ranks, int) else None, unit="ranks"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, COMMUNICATION_OVERLAPPED), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, COMMUNICATION_OVERLAPPED, assumes(NOT_SEEN)),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, collectives["operation"][0] if collectives.height else None),
     )
-    return unless_beside(finding)
+    return unless_beside(finding, counterfactual)
 
 
 def assumes(others: str) -> str:

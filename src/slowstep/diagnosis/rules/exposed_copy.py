@@ -26,8 +26,9 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_OVERLAPPED
 from slowstep.diagnosis.evidence.copy_sites import CopyTime, brings_parameters, held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.units import format_share
@@ -45,6 +46,7 @@ def judge_trace(m: Measurements) -> Answer:
     share, low, high = share_interval(m, found.ns)
     if share < CLAIM:
         return None
+    counterfactual = Replayed(COPIES_OVERLAPPED, assumes="copies overlapped with the kernels before them")
     finding = Finding(
         rule=NAME,
         stage="h2d",
@@ -61,13 +63,13 @@ def judge_trace(m: Measurements) -> Answer:
             Evidence(name="the host waits for", value=_blocking(found), unit="share of copies"),
             Evidence(name="copies take", value=_times_kernels(m, found), unit="of the kernels' time", threshold=1.0),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, COPIES_OVERLAPPED), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, COPIES_OVERLAPPED, "copies overlapped with the kernels before them"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, found),
     )
     # That copies are exposed is what happens, not why: a rule that knows why (pageable, repeated) leads where it claims the same.
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _blocking(found: CopyTime) -> float:
@@ -76,7 +78,7 @@ def _blocking(found: CopyTime) -> float:
 
 def _times_kernels(m: Measurements, found: CopyTime) -> float | None:
     """From 1 on the link takes longer than the kernels: then no overlap can hide all of it."""
-    kernels_ns = m.ledger_rows.share_of(KERNELS) * m.steps.length_ns
+    kernels_ns = m.ledger.share_of(KERNELS) * m.steps.length_ns
     return float(found.copies["total_ns"].sum()) / kernels_ns if kernels_ns else None
 
 

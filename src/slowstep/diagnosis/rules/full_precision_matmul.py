@@ -33,8 +33,9 @@ from slowstep.diagnosis.evidence.kernel_side import (
     whose,
 )
 from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.reasons import Wording
@@ -70,6 +71,7 @@ def judge_trace(m: Measurements) -> Answer:
         return _unknown(m, products, ordinary)
     in_sixteen_bit = sixteen_bit_share(compute_kernels(m))
     worst = found.sort("total_ns", descending=True).row(0, named=True)
+    counterfactual = Replayed(HALF_PRECISION, assumes="these kernels took the time that they take in 16 bit on Tensor Cores")
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -83,13 +85,13 @@ def judge_trace(m: Measurements) -> Answer:
             Evidence(name="kernels in 16 bit", value=in_sixteen_bit, unit="share of kernel time", threshold=XPROF_SIXTEEN_BIT),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, HALF_PRECISION), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, HALF_PRECISION, "these kernels took the time that they take in 16 bit on Tensor Cores"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, whose(worst["operator"], worst["where"], None) if (in_sixteen_bit or 0.0) >= XPROF_SIXTEEN_BIT else None),
         names_cause=worst["operator"] is not None,
     )
-    return unless_beside(finding)
+    return unless_beside(finding, counterfactual)
 
 
 def _unknown(m: Measurements, products: pl.DataFrame, ordinary: pl.DataFrame) -> Answer:

@@ -44,8 +44,9 @@ from slowstep.diagnosis.evidence.trace_side import (
     share_interval,
     steps_seen,
 )
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.part_words import part_in_words, place_in_words
 from slowstep.parts import Part
@@ -76,6 +77,7 @@ def judge_trace(m: Measurements) -> Answer:
     worst = causes.row(0, named=True)
     what = _named(worst)
     each_ms = float(np.median(gaps.group_by("gap").agg(pl.col("ns").sum())["ns"].to_numpy())) / 1e6
+    counterfactual = Replayed(NO_WORK_BETWEEN_STEPS, assumes="between steps the host only asked for input and waited")
     finding = Finding(
         rule=NAME,
         stage=parts["stage"][0],
@@ -89,13 +91,13 @@ def judge_trace(m: Measurements) -> Answer:
             Evidence(name="median gap", value=each_ms, unit="ms"),
             *(_row(m, row) for row in causes.head(3).iter_rows(named=True)),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_WORK_BETWEEN_STEPS), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_WORK_BETWEEN_STEPS, "between steps the host only asked for input and waited"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, what),
         names_cause=what is not None and not _said_better(m, worst),
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _claims(m: Measurements, gaps: pl.DataFrame) -> tuple[Part, ...]:

@@ -24,8 +24,9 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_SYNCHRONIZATION
 from slowstep.diagnosis.evidence.run_dry import RunDry, in_every_step, run_dries, together_ns
 from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_count, format_share
 
@@ -44,6 +45,7 @@ def judge_trace(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     worst = found[0]
     others = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    counterfactual = Replayed(NO_SYNCHRONIZATION, assumes="the host went on without waiting for the device")
     finding = Finding(
         rule=NAME,
         stage="d2h",
@@ -57,13 +59,13 @@ def judge_trace(m: Measurements) -> Answer:
             *(_row(m, one) for one in found[:3]),
             Evidence(name="host time inside them", value=sum(one.wait_ns for one in found) / 1e6, unit="ms in all"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_SYNCHRONIZATION), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_SYNCHRONIZATION, "the host went on without waiting for the device"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, found),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _row(m: Measurements, one: RunDry) -> Evidence:

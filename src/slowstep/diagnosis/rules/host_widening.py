@@ -27,7 +27,7 @@ from slowstep.units import format_share
 
 NAME = "host-widening"
 SPARE_SHARE = 0.5
-# A copy with its allocation runs at 1 GB/s at least (slow-collate); saved time under 3 % of a step is no finding by the design's law.
+# A copy with its allocation runs at 1 GB/s at least (slow-collate); saved time under 3 % of a step is no finding (docs/definitions.md).
 COPY_BYTES_PER_NS = 1.0
 STEP_SHARE = 0.03
 

@@ -29,8 +29,9 @@ from slowstep.analyses.events.parts import INPUT_WAIT
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_INPUT_WAIT
 from slowstep.diagnosis.evidence.trace_side import for_framework, no_launches, per_step, share_interval, steps_seen
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.reasons import Wording
@@ -39,7 +40,7 @@ from slowstep.units import format_share
 NAME = "input-wait"
 # The lower mark of XProf and the Kineto plugin's only one. Their readings are of requests; here only the part that nothing hides counts.
 SHARE = 0.05
-# The lower end of what receiving a batch takes that lies ready in a worker's queue (design).
+# The lower end of what receiving a batch takes that lies ready in a worker's queue (docs/definitions.md).
 RECEIVE_NS = 1e6
 # How PyTorch names the requests to a loader without workers.
 OWN_BATCHES = r"SingleProcess"
@@ -63,6 +64,7 @@ def judge_trace(m: Measurements) -> Answer:
     if not makes_them and each_ns < RECEIVE_NS:
         return None
     name = requests["name"].mode().sort()[0] if requests.height else None
+    counterfactual = Replayed(NO_INPUT_WAIT, assumes="every batch were ready when it is asked for")
     finding = Finding(
         rule=NAME,
         stage="preprocess",
@@ -78,12 +80,12 @@ def judge_trace(m: Measurements) -> Answer:
             Evidence(name="each of them", value=each_ns / 1e6, unit="ms", threshold=None if makes_them else RECEIVE_NS / 1e6),
             Evidence(name="longest request", value=_longest_ms(requests), unit="ms"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_INPUT_WAIT), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_INPUT_WAIT, "every batch were ready when it is asked for"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, makes_them),
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _unseen(m: Measurements) -> Answer:

@@ -25,8 +25,9 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.diagnosis.evidence.copy_sites import CopyTime, held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.reasons import Wording
 from slowstep.units import format_share
@@ -48,6 +49,7 @@ def judge_trace(m: Measurements) -> Answer:
     share, low, high = share_interval(m, found.ns)
     if share < CLAIM:
         return _unknown(m, copies)
+    counterfactual = Replayed(NO_READBACKS, assumes="nothing were copied to the host in the step")
     finding = Finding(
         rule=NAME,
         stage="d2h",
@@ -63,13 +65,13 @@ def judge_trace(m: Measurements) -> Answer:
             *traffic(m, found.copies),
             Evidence(name="into pageable memory", value=_pageable(found), unit="share of copies"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_READBACKS), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_READBACKS, "nothing were copied to the host in the step"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, found.sites["where"].to_list())),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _unknown(m: Measurements, copies: pl.DataFrame) -> Answer:

@@ -42,10 +42,10 @@ from slowstep.diagnosis.evidence.trace_side import (
     steps_seen,
     to_mark_steps,
 )
-from slowstep.diagnosis.gain import unknown_gain
+from slowstep.diagnosis.gain import predict, unknown_gain
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
@@ -75,6 +75,8 @@ def judge_trace(m: Measurements) -> Answer:
     long = gaps.filter(pl.col("ns") >= LONG_NS)
     long_share = float(long["ns"].sum()) / max(float(gaps["ns"].sum()), 1.0)
     worst = _worst(long if long_share >= OWN_WORK else gaps)
+    counterfactual = Replayed(LAUNCHES_FREE, assumes="all kernels of a step were launched at once")
+    is_replayed = long_share < OWN_WORK
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -90,19 +92,12 @@ def judge_trace(m: Measurements) -> Answer:
             *_launches(m),
             *_readbacks(m),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, LAUNCHES_FREE) if long_share < OWN_WORK else None, unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m) if is_replayed else None, unit="ms"),
         ),
-        gain=_gain(m, long_share),
+        gain=predict(m, counterfactual) if is_replayed else unknown_gain(counterfactual.assumes, because=HOST_WORK_STAYS()),
         fixes=_fixes(m, long_share >= OWN_WORK, worst),
     )
-    return Judged(finding=finding, counterfactual=None)
-
-
-def _gain(m: Measurements, long_share: float) -> Gain:
-    assumes = "all kernels of a step were launched at once"
-    if long_share < OWN_WORK:
-        return replayed_gain(m, LAUNCHES_FREE, assumes)
-    return unknown_gain(assumes, because=HOST_WORK_STAYS())
+    return Judged(finding=finding, counterfactual=counterfactual if is_replayed else None)
 
 
 def _worst(gaps: pl.DataFrame) -> str | None:

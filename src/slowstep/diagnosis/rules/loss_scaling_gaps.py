@@ -25,8 +25,9 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_LOSS_SCALING
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, gaps_share
 from slowstep.diagnosis.evidence.trace_side import by_step, claims_of, no_device, no_launches, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.parts import Part
@@ -63,6 +64,7 @@ def judge_trace(m: Measurements) -> Answer:
     known = reads.filter(pl.col("where").is_not_null())
     where = known["where"].mode().sort()[0] if known.height else None
     steps = reads["step"].n_unique()
+    counterfactual = Replayed(NO_LOSS_SCALING, assumes="the optimizer were launched without waiting for the scaler's answer")
     finding = Finding(
         rule=NAME,
         stage="d2h",
@@ -78,13 +80,13 @@ def judge_trace(m: Measurements) -> Answer:
             Evidence(name="steps with it", value=steps, unit="steps"),
             Evidence(name="host waits in it", value=_wait_ms(m, reads), unit="ms per step"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_LOSS_SCALING), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_LOSS_SCALING, "the optimizer were launched without waiting for the scaler's answer"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, [where])),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _not_seen(m: Measurements, reads: pl.DataFrame) -> Reason | None:

@@ -39,8 +39,9 @@ from slowstep.diagnosis.evidence.trace_side import (
     steps_seen,
     with_stacks,
 )
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
@@ -63,6 +64,7 @@ def judge_trace(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     sites = gaps.group_by("operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
     worst = place(sites["operator"][0], sites["where"][0])
+    counterfactual = Replayed(HOST_OPERATIONS_ON_DEVICE, assumes="these operators ran on the device")
     finding = Finding(
         rule=NAME,
         stage=largest_stage(gaps),
@@ -76,13 +78,13 @@ def judge_trace(m: Measurements) -> Answer:
             *(_row(m, site) for site in sites.head(3).iter_rows(named=True)),
             Evidence(name="operators on the host", value=_share_of_operators(m), unit="share of operators"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, HOST_OPERATIONS_ON_DEVICE), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, HOST_OPERATIONS_ON_DEVICE, "these operators ran on the device"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, worst, with_stacks(m, sites["where"].to_list())),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _gaps_on_host(m: Measurements) -> pl.DataFrame:

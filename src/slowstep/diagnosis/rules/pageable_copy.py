@@ -23,8 +23,9 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_PINNED
 from slowstep.diagnosis.evidence.copy_sites import held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.reasons import Wording
@@ -49,6 +50,7 @@ def judge_trace(m: Measurements) -> Answer:
     share, low, high = share_interval(m, found.ns)
     if share < CLAIM:
         return _unknown(m, copies)
+    counterfactual = Replayed(COPIES_PINNED, assumes="the copies came from pinned memory, at the link's speed, and the host did not wait")
     finding = Finding(
         rule=NAME,
         stage="h2d",
@@ -62,13 +64,13 @@ def judge_trace(m: Measurements) -> Answer:
             *site_rows(m, found),
             *traffic(m, found.copies),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, COPIES_PINNED), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, COPIES_PINNED, "the copies came from pinned memory, at the link's speed, and the host did not wait"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, found.sites["where"].to_list())),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _unknown(m: Measurements, copies: pl.DataFrame) -> Answer:

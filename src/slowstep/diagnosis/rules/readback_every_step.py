@@ -26,8 +26,9 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.launch_gaps import launches_exposed_by_readbacks
 from slowstep.diagnosis.evidence.run_dry import EVERY_STEP, RunDry, in_every_step, run_dries, together_ns
 from slowstep.diagnosis.evidence.trace_side import claim_of, for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_share
 
@@ -49,6 +50,9 @@ def judge_trace(m: Measurements) -> Answer:
         missing = no_launches(m, CLAIM)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     worst = found[0]
+    counterfactual = Replayed(
+        NO_READBACKS, assumes="results stayed on the device, and reading them once in many steps costs next to nothing"
+    )
     finding = Finding(
         rule=NAME,
         stage="compute" if late.sum() > dry.sum() else "d2h",
@@ -63,13 +67,13 @@ def judge_trace(m: Measurements) -> Answer:
             Evidence(name="steps with it", value=worst.steps / m.marks.table.height, unit="share of steps", threshold=EVERY_STEP),
             Evidence(name="bytes each", value=worst.bytes_each, unit="bytes"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_READBACKS), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_READBACKS, "results stayed on the device, and reading them once in many steps costs next to nothing"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, [one.where for one in found])),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _title(found: list[RunDry], share: float, *, ahead: bool) -> str:

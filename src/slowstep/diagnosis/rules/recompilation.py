@@ -38,8 +38,9 @@ from slowstep.diagnosis.evidence.trace_side import (
     steps_seen,
     with_stacks,
 )
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.parts import Part
 from slowstep.reasons import Reason, Wording
@@ -70,6 +71,7 @@ def judge_trace(m: Measurements) -> Answer:
     sites = sites.sort("exposed_ns", descending=True)
     worst = place(sites["name"][0], sites["where"][0])
     steps = found["step"].n_unique()
+    counterfactual = Replayed(NO_COMPILATION, assumes="everything had been compiled before the first of these steps")
     finding = Finding(
         rule=NAME,
         stage=_stage(m, found),
@@ -83,13 +85,13 @@ def judge_trace(m: Measurements) -> Answer:
             *(_row(m, site) for site in sites.head(3).iter_rows(named=True)),
             Evidence(name="steps in which something is compiled", value=steps, unit="steps"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_COMPILATION), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_COMPILATION, "everything had been compiled before the first of these steps"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, found["where"].to_list())),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _not_shown(m: Measurements) -> Reason | None:

@@ -24,8 +24,9 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_REPEATED_COPIES
 from slowstep.diagnosis.evidence.copy_sites import held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, one_step_only, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_share
 
@@ -47,6 +48,7 @@ def judge_trace(m: Measurements) -> Answer:
     if share < CLAIM:
         return None
     unknown = with_stacks(m, found.sites["where"].to_list())
+    counterfactual = Replayed(NO_REPEATED_COPIES, assumes="the same data were copied only once")
     finding = Finding(
         rule=NAME,
         stage="h2d",
@@ -60,13 +62,13 @@ def judge_trace(m: Measurements) -> Answer:
             *site_rows(m, found),
             *traffic(m, found.copies),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_REPEATED_COPIES), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_REPEATED_COPIES, "the same data were copied only once"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, unknown),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:

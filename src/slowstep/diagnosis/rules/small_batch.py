@@ -39,8 +39,8 @@ from slowstep.diagnosis.evidence.trace_side import share_interval as trace_share
 from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import batch_size
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy, Words
 from slowstep.parts import PartKind
@@ -235,6 +235,7 @@ def judge_trace(m: Measurements) -> Answer:
     if share < DOMINATES or short < DOMINATES:
         missing = no_launches(m, DOMINATES)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    counterfactual = Replayed(LARGER_BATCH, assumes="twice the samples in a step took as many launches and gaps as now")
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -248,14 +249,14 @@ def judge_trace(m: Measurements) -> Answer:
             Evidence(name="idle before a launch", value=share, unit="share of window", threshold=DOMINATES),
             Evidence(name="kernels shorter than their launch", value=short, unit="share of kernels", threshold=DOMINATES),
             Evidence(name="kernels", value=int(launches["kernels"].sum()) / max(launches.height, 1), unit="per step"),
-            Evidence(name="batch size", value=m.marks.batch_size, unit="samples", where=m.marks.batch_size_from),
+            Evidence(name="batch size", value=m.steps.batch_size, unit="samples", where=m.steps.batch_size_from),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, LARGER_BATCH), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, LARGER_BATCH, "twice the samples in a step took as many launches and gaps as now"),
+        gain=predict(m, counterfactual),
         fixes=_trace_fixes(m),
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _on_the_host(m: Measurements) -> NotJudged | None:
@@ -269,7 +270,7 @@ def _on_the_host(m: Measurements) -> NotJudged | None:
 
 
 def _trace_fixes(m: Measurements) -> tuple[Fix, ...]:
-    own, words = m.marks.batch_size, m.training.words
+    own, words = m.steps.batch_size, m.training.words
     size = f"batch size {2 * own} instead of {own}" if own is not None else "twice the batch size, or more"
     lever = None if own is None else batch_size(2 * own)
     return (

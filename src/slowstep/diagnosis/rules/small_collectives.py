@@ -27,8 +27,9 @@ from slowstep.analyses.replay.scenarios import COLLECTIVES_MERGED
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.kernel_side import unless_beside
 from slowstep.diagnosis.evidence.trace_side import claim_of, for_framework, no_device, no_marks, per_step, share_interval, steps_seen
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.reasons import Wording
@@ -62,6 +63,7 @@ def judge_trace(m: Measurements) -> Answer:
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)
     carried = found.select((pl.col("bytes") * pl.col("count")).sum())["bytes"][0] / max(m.marks.table.height, 1)
+    counterfactual = Replayed(COLLECTIVES_MERGED, assumes="the small collectives of a step were merged into few large ones")
     finding = Finding(
         rule=NAME,
         stage="gradient_sharing",
@@ -77,13 +79,13 @@ def judge_trace(m: Measurements) -> Answer:
             Evidence(name="of all collectives", value=_share_of_all(m, found), unit="share of collectives"),
             Evidence(name="each", value=int(found["total_ns"].sum()) / max(int(found["count"].sum()), 1) / 1e3, unit="us"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, COLLECTIVES_MERGED), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, COLLECTIVES_MERGED, "the small collectives of a step were merged into few large ones"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m),
         names_cause=True,
     )
-    return unless_beside(finding)
+    return unless_beside(finding, counterfactual)
 
 
 def _exposed_ns(m: Measurements, found: pl.DataFrame) -> Floats:

@@ -34,10 +34,10 @@ from slowstep.diagnosis.evidence.kernel_side import (
     whose,
 )
 from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen
-from slowstep.diagnosis.gain import unknown_gain
+from slowstep.diagnosis.gain import predict, unknown_gain
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
@@ -77,6 +77,7 @@ def judge_trace(m: Measurements) -> Answer:
     named = whose(worst["operator"], worst["where"], worst["shapes"]) or worst["name"]
     without = int(found.filter(~pl.col("tensor_core"))["total_ns"].sum()) / max(int(found["total_ns"].sum()), 1)
     unknown = _not_replayed(able, found, without)
+    counterfactual = Replayed(ALIGNED_SHAPES, assumes="these kernels ran at the rate of aligned ones (what padding adds is not counted)")
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -91,20 +92,13 @@ def judge_trace(m: Measurements) -> Answer:
             Evidence(name="sizes should be multiples of", value=worst["why_not"] or named, unit="", threshold=MULTIPLE[worst["precision"]]),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, ALIGNED_SHAPES) if unknown is None else None, unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m) if unknown is None else None, unit="ms"),
         ),
-        gain=_gain(m, unknown),
+        gain=predict(m, counterfactual) if unknown is None else unknown_gain(counterfactual.assumes, because=unknown),
         fixes=_fixes(m, worst["class"], named),
         names_cause=True,
     )
-    return unless_beside(finding)
-
-
-def _gain(m: Measurements, unknown: Reason | None) -> Gain:
-    assumes = "these kernels ran at the rate of aligned ones (what padding adds is not counted)"
-    if unknown is None:
-        return replayed_gain(m, ALIGNED_SHAPES, assumes)
-    return unknown_gain(assumes, because=unknown)
+    return unless_beside(finding, counterfactual if unknown is None else None)
 
 
 def _not_replayed(able: pl.DataFrame, found: pl.DataFrame, without: float) -> Reason | None:

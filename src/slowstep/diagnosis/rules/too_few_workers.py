@@ -59,7 +59,7 @@ NAME = "too-few-workers"
 # One more worker may slow those that are there: at worst they share what they wait for by a tenth.
 WORSE_SHARING = 1.10
 ATTAINED_AT_WORSE = 0.70
-# From this share of the window on, the restarts of the loader forbid a healthy verdict (design: a stage of 10 % that went unjudged).
+# From this share of the window on, the restarts of the loader forbid a healthy verdict (docs/definitions.md: 10 % unjudged).
 RESTARTS = 0.10
 # What workers that keep up could try to make ahead, times what they do; and what they do by themselves (torch's default).
 AHEAD, USUAL_PREFETCH = 4, 2

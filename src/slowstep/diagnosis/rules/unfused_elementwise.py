@@ -24,8 +24,9 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import FUSED_ELEMENTWISE
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside, whose
 from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, no_marks, share_interval, steps_seen
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.units import format_share
@@ -55,6 +56,7 @@ def judge_trace(m: Measurements) -> Answer:
     worst = found.sort("total_ns", descending=True).row(0, named=True)
     named = whose(worst["operator"], worst["where"], None)
     fused_ns = int(elementwise["total_ns"].sum()) - int(found["total_ns"].sum())
+    counterfactual = Replayed(FUSED_ELEMENTWISE, assumes="each run of elementwise kernels were one pass over memory")
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -69,12 +71,12 @@ def judge_trace(m: Measurements) -> Answer:
             Evidence(name="fused already", value=fused_ns / max(int(elementwise["total_ns"].sum()), 1), unit="share of elementwise time"),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, FUSED_ELEMENTWISE), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, FUSED_ELEMENTWISE, "each run of elementwise kernels were one pass over memory"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, f" (most time: {named})" if named else ""),
     )
-    return unless_beside(finding)
+    return unless_beside(finding, counterfactual)
 
 
 def _fixes(m: Measurements, named: str) -> tuple[Fix, ...]:

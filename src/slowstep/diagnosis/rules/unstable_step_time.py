@@ -33,7 +33,7 @@ VARIATION = 0.5
 MOST_OF_IT = 0.5
 # Numbers of samples that vary by so much of what the time does are the reason: a larger batch takes longer, by less than in proportion.
 BY_SAMPLES = 0.5
-# As for a verdict (design): of fewer steps a spread says nothing.
+# As for a verdict (docs/definitions.md): of fewer steps a spread says nothing.
 FEWEST_STEPS = 30
 
 

@@ -1,4 +1,4 @@
-"""Predicted gains of fixes seen in a profiler's trace: steps as they were by steps replayed with one thing changed.
+"""Predicted gains of fixes that were replayed: steps as they were by steps replayed with one thing changed.
 
 The steps that were replayed (see `slowstep.analyses.replay.replay`) stand for the window: of more steps than were replayed, the slowest
 stands for itself and the others for all the rest. The interval takes in the worse and the better case of what a scenario assumes, the
@@ -18,7 +18,7 @@ from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST,
 from slowstep.analyses.replay.scenarios import SCENARIOS
 from slowstep.analyses.steps.chance import SEED
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.gain import RESAMPLES, RUN_TO_RUN, unknown_gain
+from slowstep.diagnosis.gain import RESAMPLES, RUN_TO_RUN, StepAfter, unknown_gain
 from slowstep.findings import Gain
 from slowstep.reasons import Reason, Wording
 
@@ -34,7 +34,46 @@ NOT_REPLAYED = Wording("not-replayed", "{why}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Replayed:
+class Replayed:
+    """A counterfactual whose steps were replayed: the name of its scenario in `scenarios.py`, and in words what it assumes.
+
+    What runs beside a step is in its replay, so nothing more can bind than what is left of it. All that is asked of a scenario which is
+    not declared raises ValueError.
+    """
+
+    scenario: str
+    assumes: str
+
+    def gain(self, m: Measurements) -> Gain:
+        """Predicted, low and high are None where the scenario is not judged; `unknown_because` then says why."""
+        as_recorded = _replays(m, self.scenario)
+        if isinstance(as_recorded, Reason):
+            return unknown_gain(self.assumes, because=as_recorded)
+        without = _without_recording(m, self.scenario)
+        predicted = _without_usual_cost(without, as_recorded).predicted
+        levels = (as_recorded, *without.values())
+        low = min(_spread(each, each.worst)[0] for each in levels) * (1 - RUN_TO_RUN)
+        high = max(_spread(each, each.best)[1] for each in levels) * (1 + RUN_TO_RUN)
+        return Gain(predicted=predicted, low=min(low, predicted), high=max(high, predicted), assumes=self.assumes)
+
+    def after(self, m: Measurements) -> StepAfter | None:
+        """What the mean step would take; None where the scenario is not judged, and in a trace that marks no steps."""
+        as_recorded = _replays(m, self.scenario)
+        if isinstance(as_recorded, Reason) or m.marks.is_window:
+            return None
+        usual = _without_usual_cost(_without_recording(m, self.scenario), as_recorded)
+        return StepAfter(own_ns=m.mean_step_ns / usual.predicted)
+
+    def removed_ms(self, m: Measurements) -> float | None:
+        """Milliseconds that it removes from the mean step, as recorded; None where it is not judged."""
+        replays = _replays(m, self.scenario)
+        if isinstance(replays, Reason):
+            return None
+        return float(np.average(replays.unchanged - replays.expected, weights=replays.weight))
+
+
+@dataclass(frozen=True, slots=True)
+class _Replays:
     """The steps in which a scenario is judged, as milliseconds: arrays of shape (steps,). `weight` is how many steps each stands for."""
 
     unchanged: Floats
@@ -43,37 +82,22 @@ class _Replayed:
     worst: Floats
     weight: Floats
 
-
-def replayed_gain(m: Measurements, scenario: str, assumes: str) -> Gain:
-    """The gain of a scenario of `scenarios.py`, as a factor of throughput.
-
-    `assumes` is the counterfactual in words. Predicted, low and high are None where the scenario is not judged; `unknown_because` then says
-    why. Raises ValueError for a scenario that is not declared.
-    """
-    as_recorded = _replayed(m, scenario)
-    if isinstance(as_recorded, Reason):
-        return unknown_gain(assumes, because=as_recorded)
-    without = {level: found for level in (LESS_USUAL_COST, LESS_MOST_COST) if isinstance(found := _replayed(m, scenario, level), _Replayed)}
-    usual = without.get(LESS_USUAL_COST, as_recorded)
-    predicted = _ratio(usual.unchanged, usual.expected, usual.weight)
-    levels = (as_recorded, *without.values())
-    low = min(_spread(each, each.worst)[0] for each in levels) * (1 - RUN_TO_RUN)
-    high = max(_spread(each, each.best)[1] for each in levels) * (1 + RUN_TO_RUN)
-    return Gain(predicted=predicted, low=min(low, predicted), high=max(high, predicted), assumes=assumes)
+    @property
+    def predicted(self) -> float:
+        return _ratio(self.unchanged, self.expected, self.weight)
 
 
-def removed_ms(m: Measurements, scenario: str) -> float | None:
-    """Milliseconds that a scenario removes from the mean step; None where it is not judged.
-
-    Raises ValueError for a scenario that is not declared.
-    """
-    replayed = _replayed(m, scenario)
-    if isinstance(replayed, Reason):
-        return None
-    return float(np.average(replayed.unchanged - replayed.expected, weights=replayed.weight))
+def _without_recording(m: Measurements, scenario: str) -> dict[str, _Replays]:
+    """The same without the profiler's cost, by how much that is taken to be, as far as that is known."""
+    found = ((level, _replays(m, scenario, level)) for level in (LESS_USUAL_COST, LESS_MOST_COST))
+    return {level: replays for level, replays in found if isinstance(replays, _Replays)}
 
 
-def _replayed(m: Measurements, scenario: str, recording: str = AS_RECORDED) -> _Replayed | Reason:
+def _without_usual_cost(without: dict[str, _Replays], as_recorded: _Replays) -> _Replays:
+    return without.get(LESS_USUAL_COST, as_recorded)
+
+
+def _replays(m: Measurements, scenario: str, recording: str = AS_RECORDED) -> _Replays | Reason:
     """The judged steps of a scenario, with or without the profiler's cost, or why there are none."""
     if scenario not in SCENARIOS:
         raise ValueError(f"no such scenario: {scenario!r}")
@@ -84,7 +108,7 @@ def _replayed(m: Measurements, scenario: str, recording: str = AS_RECORDED) -> _
     if judged.height < JUDGED_AT_LEAST * rows.height or judged.is_empty():
         reasons = rows["not_judged"].drop_nulls()
         return NOT_REPLAYED(why=str(reasons.mode().sort()[0])) if len(reasons) else NO_STEP_REPLAYED()
-    return _Replayed(
+    return _Replays(
         unchanged=_ms(judged["unchanged_ns"]),
         expected=_ms(judged["expected_ns"]),
         best=_ms(judged["best_ns"].fill_null(judged["expected_ns"])),
@@ -103,7 +127,7 @@ def _weights(m: Measurements, judged: pl.DataFrame) -> Floats:
     return weights
 
 
-def _spread(replayed: _Replayed, after: Floats) -> tuple[float, float]:
+def _spread(replayed: _Replays, after: Floats) -> tuple[float, float]:
     """The smallest and largest factor of throughput that the replayed steps speak for, at 90 %."""
     before, weight = replayed.unchanged, replayed.weight
     if len(before) < RESAMPLED_FROM:
