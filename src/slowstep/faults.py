@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
+from types import FrameType
 from typing import Any, Never, ParamSpec, Self, TypeVar, cast
 
 from slowstep.errors import SlowstepError
@@ -150,6 +152,24 @@ def one_line(error: BaseException) -> str:
     message = " ".join(str(error).split())
     cut = message if len(message) <= _MOST_CHARACTERS else f"{message[:_MOST_CHARACTERS]}..."
     return f"{type(error).__name__}: {cut}" if cut else type(error).__name__
+
+
+def release_frames(faults: Iterable[Fault]) -> None:
+    """Let go of all that the frames of the errors hold, measurements among them. Where they were raised can still be told."""
+    for fault in faults:
+        error: BaseException | None = fault.error
+        while error is not None:
+            for frame, _ in traceback.walk_tb(error.__traceback__):
+                _clear(frame)
+            error = error.__context__
+
+
+def _clear(frame: FrameType | None) -> None:
+    """Clear a frame and those that called it, but for those that still run."""
+    while frame is not None:
+        with suppress(RuntimeError):
+            frame.clear()
+        frame = frame.f_back
 
 
 class FaultOf(Exception):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.events.parts import COLLECTIVES, COLUMNS, COPIES, DEVICE_COPIES, KERNELS, MEMSETS, part_of
 from slowstep.analyses.events.tables import LEDGER
-from slowstep.analyses.ledger.device_ledger import build_ledger
 from slowstep.analyses.ledger.ledger import ledger_rows
+from slowstep.analyses.ledger.trace_ledger import build_ledger
 from slowstep.analyses.steps.trace_steps import find_steps
 from slowstep.timeline.timeline import Timeline
 

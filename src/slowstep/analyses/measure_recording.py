@@ -16,6 +16,7 @@ from slowstep.analyses.after_update.gap_parts import timed_files
 from slowstep.analyses.after_update.timed_gaps import TimedGaps, find_timed_gaps, times_of_functions
 from slowstep.analyses.after_update.timed_lines import TimedLines, find_timed_lines
 from slowstep.analyses.batches.asked_samples import with_asked_samples
+from slowstep.analyses.batches.counted import CountedWork, find_counted
 from slowstep.analyses.batches.demand import Demand, find_demand, producers_of
 from slowstep.analyses.batches.loader import Loader, find_loader
 from slowstep.analyses.batches.made_by_loader import MadeByLoader, find_made_by_loader
@@ -36,8 +37,8 @@ from slowstep.analyses.input.input_topic import InputTopic
 from slowstep.analyses.input.loop_input import find_loop_input
 from slowstep.analyses.input.prefetch_threads import find_prefetch_threads
 from slowstep.analyses.input.sampler import SamplerTime, divide_sampler_time
-from slowstep.analyses.ledger.charging import build_ledger
 from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.ledger.recording_ledger import build_ledger
 from slowstep.analyses.ledger.saves import find_saves
 from slowstep.analyses.machine.load import Load, find_load, without_strangers
 from slowstep.analyses.machine.machine import Machine, find_machine
@@ -115,6 +116,7 @@ class _RecordingAnalyses:
             loader=self.loader,
             loader_changes=attempt(find_loader_changes, timeline, trainer, steps),
             demand=self.demand,
+            counted=self.counted,
             unmatched_share=attempt(_unmatched_share, self.waits, steps),
             filling_ns=self.filling,
             made_by_loader=self.made_by_loader,
@@ -263,6 +265,11 @@ class _RecordingAnalyses:
         return self.attempt(_device, self.trainer)
 
     @cached_property
+    def counted(self) -> CountedWork | None:
+        """What threads of the framework did, where it keeps sums only."""
+        return self.attempt(find_counted, self._timeline, self.trainer, self.steps)
+
+    @cached_property
     def ledger(self) -> Ledger:
         """The account of the window."""
         return self.attempt(
@@ -276,6 +283,7 @@ class _RecordingAnalyses:
             self.gap_lines,
             self.concurrent_threads,
             self.device,
+            self.counted,
         )
 
     @cached_property
@@ -326,7 +334,7 @@ class _RecordingAnalyses:
 
 def _words(trainer: Trainer) -> Words:
     """Of the framework whose loop trains."""
-    return words_of_loop(frame.file for frame in trainer.way_to_update)
+    return words_of_loop((frame.file for frame in trainer.way_to_update), trainer.facts.framework)
 
 
 def _steps(timeline: Timeline, trainer: Trainer, suspensions: Suspensions, warmup: int | None, capture: Capture | None) -> Steps:
@@ -367,8 +375,10 @@ def _ledger(
     gap_lines: TimedLines | None,
     beside: ConcurrentThreads,
     device: str,
+    counted: CountedWork | None,
 ) -> Ledger:
-    return build_ledger(timeline, trainer, steps, waits, stacks, gaps or gap_lines, device=device, beside_cores=beside.cores)
+    timed = gaps or gap_lines
+    return build_ledger(timeline, trainer, steps, waits, stacks, timed, device=device, beside_cores=beside.cores, counted=counted)
 
 
 def _fetch_function(

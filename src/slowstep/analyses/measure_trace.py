@@ -23,9 +23,9 @@ from slowstep.analyses.device.synchronizations import find_synchronizations
 from slowstep.analyses.events.device_work import busiest_device
 from slowstep.analyses.events.trains_with import find_words
 from slowstep.analyses.input.loader_requests import find_loader
-from slowstep.analyses.ledger.device_ledger import build_ledger
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.named_work import find_named_work
+from slowstep.analyses.ledger.trace_ledger import build_ledger
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.callers import Callers
 from slowstep.analyses.replay.replay import find_replay

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from slowstep.analyses.after_update.gaps import FORWARD
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
 from slowstep.diagnosis.evidence.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand
-from slowstep.diagnosis.gain import StepAfter
 from slowstep.diagnosis.law import (
-    ALL_TOGETHER,
     BOTTLENECK_PREDICTED,
     FIRST_GAIN_MAY_BE_NONE,
     GAIN_NOT_KNOWN,
-    HEALTHY_SHARE_OF_UNKNOWN_GAIN,
     HEALTHY_UNATTRIBUTED,
     RULE_NOT_JUDGED,
     UNATTRIBUTED_TIME,
     UNJUDGED_STAGE,
     Answers,
+    large_together,
+    of_unknown_gain,
     rules,
 )
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, threads
 from slowstep.diagnosis.rule import CLAIM, Judged
+from slowstep.diagnosis.viewpoint import Doubt
 from slowstep.findings import Finding, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.part_words import part_in_words, part_name_and_place
 from slowstep.parts import Part, PartKind
-from slowstep.reasons import Reason, Value, Wording
+from slowstep.reasons import Value, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 
 # No rule judges this stage without a trace, so the same share as of a stage whose rules could not judge.
@@ -66,11 +64,6 @@ ROLLED_OUT = Wording(
 WAITING_NOT_MEASURED = Wording(
     "waiting-not-measured",
     "how long this rank waits for the others was not measured (the kernel reports no run-queue delay)",
-)
-LATE_ONE_NOT_RECORDED = Wording(
-    "late-one-not-recorded",
-    "{share:share} of the time goes into sharing gradients and waiting for other ranks, and whether this one waits for rank {missing}, "
-    "which left no recording, is not seen; {remedy}",
 )
 SHARING_WITH_OTHERS = Wording(
     "sharing-with-others",
@@ -115,9 +108,6 @@ BLOCKED_INSIDE = Wording(
     "look for a sleep, a lock, a server or a file there",
 )
 MOST_IN_LINE = Wording("most-in-line", ", most of it in {line}")
-ALL_REMOVE_STEP = Wording(
-    "all-remove-step", "no single finding would gain 10 %, but all together would remove the whole step; see the findings"
-)
 SHARE_TOO_WIDE = Wording(
     "share-too-wide",
     "{rule} takes {low:share} to {high:share} of the time, which is too wide a range; record more, such as several epochs or checkpoints",
@@ -128,21 +118,6 @@ WAITS_FOR_CORE = Wording(
     "waits-for-core",
     "{share:share} of the time the training thread waits for a core beside {whose}, and no fix is known that would gain; {remedy}",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """Why it is not known whether a training is healthy, and the levers that would tell (None: none would).
-
-    `change` is what has to be done by hand before another run of the same command can tell more, `rule` that of the finding that leaves
-    the doubt, if one does, `by_fault` whether an error of slowstep's own does.
-    """
-
-    reason: Reason
-    levers: str | None = None
-    change: str | None = None
-    rule: str | None = None
-    by_fault: bool = False
 
 
 def by_hand(what: Wording, remedy: str, **values: Value) -> Doubt:
@@ -183,9 +158,6 @@ def _unseen(m: Measurements) -> Doubt | None:
     shared = m.ledger.share("gradient_sharing")
     if shared >= HEALTHY_SHARING and m.sharing.apart:
         return Doubt(SHARING_WITH_OTHERS(share=shared, own_ns=float(m.sharing.own_ns.mean())))
-    if shared >= HEALTHY_SHARING and m.sharing.missing:
-        absent = ", ".join(map(str, m.sharing.missing))
-        return by_hand(LATE_ONE_NOT_RECORDED, "see why it is not recorded", share=shared, missing=absent)
     if shared >= HEALTHY_SHARING:
         advice = f"try fewer, larger exchanges: accumulate gradients, {m.training.words.write({Remedy.ACCUMULATE: ...})}"
         return by_hand(OVERLAP_NOT_KNOWN, advice, share=shared)
@@ -241,19 +213,14 @@ def _largest(m: Measurements, parts: Sequence[Part]) -> Part:
 def _of_findings(m: Measurements, answers: Answers) -> Doubt | None:
     """Findings that may gain enough, together, or where their gain were known."""
     leading = [judged.finding for judged in answers.leading]
-    together = combined_gain(m, answers.leading)
-    if together >= BOTTLENECK_PREDICTED:
-        gain = leading[0].gain.predicted if leading else None
-        if gain is not None and gain >= BOTTLENECK_PREDICTED:
-            remedy = "record more steps, on a quieter machine"
-            return Doubt(FIRST_GAIN_MAY_BE_NONE(gain=gain, remedy=remedy), _levers(leading[:1]))
-        return Doubt(ALL_REMOVE_STEP() if math.isinf(together) else ALL_TOGETHER(gain=together), _levers(leading))
-    unknown = [finding for finding in leading if finding.gain.predicted is None and finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN]
-    if unknown:
-        reason = GAIN_NOT_KNOWN(rule=unknown[0].rule, share=unknown[0].share, remedy="try its fix")
-        levers = _levers(unknown[:1])
-        change = None if levers is not None else unknown[0].fixes[0].text
-        return Doubt(reason, levers, change, unknown[0].rule)
+    large = large_together(m, answers, "record more steps, on a quieter machine")
+    if large is not None:
+        return Doubt(large, _levers(leading[:1] if large.of(FIRST_GAIN_MAY_BE_NONE) else leading))
+    unknown = of_unknown_gain(answers)
+    if unknown is not None:
+        reason = GAIN_NOT_KNOWN(rule=unknown.rule, share=unknown.share, remedy="try its fix")
+        levers = _levers([unknown])
+        return Doubt(reason, levers, unknown.fixes[0].text if levers is None else None, unknown.rule)
     for doubtful in (judged.finding for judged in answers.uncertain):
         if (doubtful.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:
             reason = SHARE_TOO_WIDE(rule=doubtful.rule, low=doubtful.share_low, high=doubtful.share_high)
@@ -344,16 +311,3 @@ def _unclaimed_queue(m: Measurements, judged: list[Judged]) -> float:
 
 def _has_workers(m: Measurements) -> bool:
     return m.input.loader is not None and m.input.loader.num_workers > 0
-
-
-def combined_gain(m: Measurements, leading: list[Judged]) -> float:
-    """The gain of all findings together; their claims do not overlap, so what they remove adds up. Infinite where that is all of a step."""
-    step_ns = float(m.step_ns.mean())
-    left = [after for j in leading if j.counterfactual is not None and (after := j.counterfactual.after(m)) is not None]
-    plain = [after for after in left if after.samples_ratio == 1.0]
-    resized = [after.factor(step_ns) for after in left if after.samples_ratio != 1.0]
-    if not plain:
-        return max(resized, default=1.0)
-    own_ns = step_ns - sum(step_ns - after.own_ns for after in plain)
-    everything = StepAfter(own_ns=own_ns, beside_ns=min(after.beside_ns for after in plain))
-    return max([everything.factor(step_ns), *resized])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.gain import StepAfter
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, Folded, NotJudged, Verdict
@@ -18,9 +21,11 @@ HEALTHY_UNATTRIBUTED = 0.10
 # What could gain 10 % by its share is not called healthy because nobody knows whether it would.
 HEALTHY_SHARE_OF_UNKNOWN_GAIN = 0.10
 UNJUDGED_STAGE = 0.10
+# The stage that is the model's own work.
+MODEL = "compute"
 M = TypeVar("M")
 
-# What both engines, of recordings and of traces, have to say.
+# What is said of recordings and of traces.
 HIDDEN_BY_FAULT = Wording("hidden-by-fault", "an {fault} may hide what slows the training")
 UNKNOWN_IS_LARGER = Wording(
     "unknown-is-larger",
@@ -31,6 +36,9 @@ GAIN_NOT_KNOWN = Wording("gain-not-known", "what fixing {rule} would gain is not
 FIRST_GAIN_MAY_BE_NONE = Wording("first-gain-may-be-none", "the first finding's gain ({gain:.2f}x) may be none; {remedy}")
 STAGE_LEFT = Wording("stage-left", "{stage}, {left_ns:ms} of {rest_ns:ms} ms per step{samples}")
 ALL_TOGETHER = Wording("all-together", "no single finding would gain 10 %, but all together predict {gain:.2f}x; see the findings")
+ALL_REMOVE_STEP = Wording(
+    "all-remove-step", "no single finding would gain 10 %, but all together would remove the whole step; see the findings"
+)
 RULE_NOT_JUDGED = Wording("rule-not-judged", "{rule} could not be judged{where}: {reason}")
 WAITS_FOR_RANK = Wording(
     "waits-for-rank",
@@ -63,10 +71,13 @@ class Diagnosis:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answers:
-    """What all rules answered: findings that lead, most gain first, those too uncertain to be claimed, advice, and what went unjudged."""
+    """What all rules answered: findings that lead, most gain first, those too uncertain to be claimed, those of whose fix nothing would
+    come, advice, and what went unjudged.
+    """
 
     leading: list[Judged] = field(default_factory=list)
     uncertain: list[Judged] = field(default_factory=list)
+    gainless: list[Judged] = field(default_factory=list)
     advice: list[Finding] = field(default_factory=list)
     unjudged: list[NotJudged] = field(default_factory=list)
 
@@ -179,3 +190,39 @@ def larger_unknown(unattributed: float, first: Finding, stage: float, remedy: Ca
     if unattributed < HEALTHY_UNATTRIBUTED or unattributed <= found:
         return None
     return UNKNOWN_IS_LARGER(unattributed=unattributed, stage=first.stage, share=found, remedy=remedy())
+
+
+def of_unknown_gain(answers: Answers) -> Finding | None:
+    """The first finding that could gain enough by its share, of which nobody knows whether it would."""
+    findings = (judged.finding for judged in answers.leading)
+    return next((f for f in findings if f.gain.predicted is None and f.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN), None)
+
+
+def large_together(m: Measurements, answers: Answers, remedy: str) -> Reason | None:
+    """Why findings of which none is a bottleneck are no sign of health: the first may gain enough, or all do together. Else None.
+
+    `remedy` says what makes the first one's gain certain.
+    """
+    together = combined_gain(m, answers.leading)
+    if together < BOTTLENECK_PREDICTED:
+        return None
+    gain = answers.leading[0].finding.gain.predicted
+    if gain is not None and gain >= BOTTLENECK_PREDICTED:
+        return FIRST_GAIN_MAY_BE_NONE(gain=gain, remedy=remedy)
+    return ALL_REMOVE_STEP() if math.isinf(together) else ALL_TOGETHER(gain=together)
+
+
+def combined_gain(m: Measurements, leading: Iterable[Judged]) -> float:
+    """The gain of all findings together; their claims do not overlap, so what they remove adds up. Infinite where that is all of a step.
+
+    Larger batches remove nothing from a step: what they gain stands by itself.
+    """
+    step_ns = m.mean_step_ns
+    left = [after for j in leading if j.counterfactual is not None and (after := j.counterfactual.after(m)) is not None]
+    plain = [after for after in left if after.samples_ratio == 1.0]
+    resized = [after.factor(step_ns) for after in left if after.samples_ratio != 1.0]
+    if not plain:
+        return max(resized, default=1.0)
+    own_ns = step_ns - sum(step_ns - after.own_ns for after in plain)
+    everything = StepAfter(own_ns=own_ns, beside_ns=min(after.beside_ns for after in plain))
+    return max([everything.factor(step_ns), *resized])

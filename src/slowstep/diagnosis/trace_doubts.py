@@ -8,7 +8,8 @@ from slowstep.analyses.device.clocks import REMEDY as CLOCKS_REMEDY
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.whole_steps import COPY_AGAIN, WORK_LOST
 from slowstep.diagnosis.evidence.trace_side import to_mark_steps
-from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
+from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED, Answers
+from slowstep.diagnosis.viewpoint import Doubt
 from slowstep.reasons import Reason, Wording
 from slowstep.stages import UNATTRIBUTED
 
@@ -41,12 +42,13 @@ FEW_LAUNCHES: Final = Wording(
 )
 
 
-def doubt(m: Measurements, *, found: bool) -> Reason | None:
-    """Why the verdict stays open; None where the trace is enough for one. `found`: findings are listed below it."""
+def open_at_all(m: Measurements, answers: Answers) -> Doubt | None:
+    """Why the verdict stays open whatever was found; None where the trace is enough for one."""
     if not m.training.is_training:
         reason = _no_training(m)
-        return ABOUT_WHAT_RAN(reason=reason) if found else reason
-    return _no_steps(m) or _no_common_clock(m) or _no_launches(m)
+        return Doubt(ABOUT_WHAT_RAN(reason=reason) if answers.findings else reason)
+    why = _no_steps(m) or _no_common_clock(m) or _no_launches(m)
+    return None if why is None else Doubt(why)
 
 
 def is_inference(m: Measurements) -> bool:

@@ -39,7 +39,7 @@ from slowstep.document.sections import Sections
 from slowstep.document.words import sentence
 from slowstep.faults import Attempts
 from slowstep.findings import Finding, NotJudged, Verdict
-from slowstep.frameworks._known import plain
+from slowstep.frameworks._known import PLAIN
 from slowstep.frameworks._words import Words
 from slowstep.health import Health
 from slowstep.part_words import part_in_words
@@ -113,7 +113,7 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
     row: dict[str, Any] = {
         "name": _name(run, facts.script),
         "command": list(run.command),
-        "framework": _framework(facts.torch, m.training.words),
+        "framework": _framework(facts.framework or PLAIN, facts.framework_version, m.training.words),
         "ranks": attempt.otherwise(1, lambda: m.sharing.ranks),
         "steps": steps.count,
         "step_boundary": steps.boundary,
@@ -143,6 +143,8 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
         row["notes"] = notes
     if m.trainer.steps_per_batch >= _IN_TURNS:
         row["steps_per_batch"] = m.trainer.steps_per_batch
+    if m.trainer.updates_per_step > 1:
+        row["updates_per_step"] = m.trainer.updates_per_step
     if steps.batch_sizes is not None:
         row["batch_sizes"] = list(steps.batch_sizes)
     return cast(Run, row)
@@ -160,10 +162,10 @@ def _in_turn(training: TrainingInTurn) -> InTurn:
     return {"steps": training.steps, "s": seconds, "samples_per_s": rate, "judged": training.is_judged}
 
 
-def _framework(torch: str | None, words: Words) -> str:
-    """PyTorch's version, and whose loop trains where it is not the script's."""
-    version = f"torch {torch}" if torch else "torch"
-    return version if words == plain() else f"{version} with {words.title}"
+def _framework(name: str, version: str | None, words: Words) -> str:
+    """Which framework, its version, and whose loop trains where it is not the script's."""
+    version = f"{name} {version}" if version else name
+    return version if words.name in (PLAIN, name) else f"{version} with {words.title}"
 
 
 def _stopped(m: Measurements) -> str | None:

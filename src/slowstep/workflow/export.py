@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measure_trace import measure_trace
-from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.diagnosis.engine import diagnose
 from slowstep.errors import BadUsage
 from slowstep.exporters._exporter import Exporter
 from slowstep.exporters._measured_tables import measured_tables
@@ -71,7 +71,7 @@ def _export_trace(exporter: Exporter, place: Path, found: FoundTrace, report: di
     timeline = read_cached(found, how)
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
     # The report has them in words, and in its order.
-    findings = {finding.rule: finding for finding in diagnose_trace(m).findings}
+    findings = {finding.rule: finding for finding in diagnose(m).findings}
     in_order = [findings[row["rule"]] for row in report["findings"] if row["rule"] in findings]
     exporter.write_trace(place, timeline, measured_tables(m), in_order)
 

@@ -10,7 +10,7 @@ from made_traces import device, host, made_trace, step
 from slowstep.analyses.coverage import find_coverage, find_doubts
 from slowstep.analyses.events.training_thread import training_thread
 from slowstep.analyses.input.loader_requests import find_loader
-from slowstep.analyses.ledger.device_ledger import build_ledger
+from slowstep.analyses.ledger.trace_ledger import build_ledger
 from slowstep.analyses.steps.trace_steps import find_steps
 from slowstep.analyses.steps.traced_training import batch_size, is_training
 from slowstep.timeline.timeline import Timeline

@@ -11,8 +11,8 @@ from slowstep.analyses.events.parts import COPIES, LAUNCH, NO_LAUNCH, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.replay_topic import ReplayTopic
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE, NO_READBACKS, NO_SYNCHRONIZATION
+from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.stages import UNATTRIBUTED
 
 SYNC = "cudaStreamSynchronize"
@@ -192,7 +192,7 @@ def test_a_read_back_that_keeps_the_host_from_running_ahead_is_the_cause_of_the_
     assert found.share == pytest.approx(0.16)
     assert "the host then cannot launch ahead of the device" in found.title
     assert evidence(found, "of it, idle right after").value == pytest.approx(0.01)
-    diagnosis = diagnose_trace(late(84.0))
+    diagnosis = diagnose(late(84.0))
     assert [(one.rule, one.also) for one in diagnosis.findings] == [("readback-every-step", ("launch-bound",))]
 
 

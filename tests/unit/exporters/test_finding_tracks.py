@@ -19,7 +19,7 @@ from made_traces import device, host, made_trace, step
 from slowstep.analyses.events.parts import COLLECTIVES, COLUMNS, COPIES, FORWARD, KERNELS, LAUNCH, piece
 from slowstep.analyses.ledger.instants import find_stretches
 from slowstep.analyses.measure_trace import measure_trace
-from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.diagnosis.engine import diagnose
 from slowstep.exporters._finding_tracks import finding_track
 from slowstep.exporters._measured_tables import measured_tables
 from slowstep.exporters._trace_events import OWN_PID
@@ -127,7 +127,7 @@ def test_a_trace_without_a_device_has_stages_and_tracks_too() -> None:
 def shown(folder: Path, timeline: Timeline) -> tuple[tuple[Finding, ...], list[dict[str, Any]]]:
     """The findings of a trace, and the events of the file that is exported of it."""
     m = measure_trace(timeline)
-    findings = diagnose_trace(m).findings
+    findings = diagnose(m).findings
     write_trace(folder / "out.json.gz", timeline, measured_tables(m), findings)
     return findings, json.loads(gzip.decompress((folder / "out.json.gz").read_bytes()))["traceEvents"]
 

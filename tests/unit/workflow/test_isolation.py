@@ -13,7 +13,7 @@ from kineto_files import event, kernel, launch, written
 from made_recordings import Training, make_recording
 from slowstep.analyses import measure_recording as recording_measure
 from slowstep.analyses import measure_trace as trace_measure
-from slowstep.diagnosis import engine, law, trace_engine
+from slowstep.diagnosis import engine, law
 from slowstep.document import recording as document
 from slowstep.document.report import validate
 from slowstep.errors import NothingRecorded
@@ -23,7 +23,7 @@ from slowstep.report.fault_log import LOG
 from slowstep.report.terminal import render
 from slowstep.sources.kineto import SOURCE as KINETO
 from slowstep.sources.recording import SOURCE
-from slowstep.workflow import diagnose
+from slowstep.workflow import diagnose, judge_job
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.internal_errors import INTERNAL_ERROR
 from slowstep.workflow.traces import traces
@@ -74,7 +74,7 @@ def healthy(tmp_path_factory):
     training = Training(steps=60, getitem_ms=0.2, workers=2, fixed_ms=20.0)
     folder = make_recording(tmp_path_factory.mktemp("isolation") / "recording", training)
     timeline = SOURCE.read(folder)
-    return folder, timeline, recording_measure.measure_recording(timeline)
+    return folder, timeline, recording_measure.measure_recording(timeline).settle()
 
 
 @pytest.fixture
@@ -170,14 +170,20 @@ def test_a_verdict_that_fails_is_undetermined(report_of_measured, monkeypatch, n
     assert report["run"]["next_command"].startswith("SLOWSTEP_DEBUG=1 slowstep analyze")
 
 
-@pytest.mark.parametrize("name", ["compare", "rank_sections"])
-def test_ranks_that_cannot_be_compared_are_not_healthy(report_of_measured, monkeypatch, name):
-    monkeypatch.setattr(diagnose, name, failing())
+@pytest.mark.parametrize("name", ["compare_ranks", "_judge_each", "rank_sections"])
+@pytest.mark.parametrize("source", ["report_of_measured", "measured_trace_report"])
+def test_ranks_that_cannot_be_compared_are_not_healthy(request, monkeypatch, source, name):
+    monkeypatch.setattr(judge_job, name, failing())
 
-    report = report_of_measured()
+    report = request.getfixturevalue(source)()
 
     internal_error(report)
     assert report["verdict"]["state"] != "healthy"
+
+
+def test_without_knowing_which_rank_to_show_the_lowest_is_shown(report_of_measured, monkeypatch):
+    monkeypatch.setattr(judge_job, "first_shown", failing())
+    internal_error(report_of_measured())
 
 
 def test_the_log_of_a_fault_lies_in_the_recording_and_is_private(report_of, healthy, monkeypatch):
@@ -219,7 +225,7 @@ def trace(tmp_path_factory):
         ]
     path = written(tmp_path_factory.mktemp("isolation"), events)
     timeline = KINETO.read(path)
-    return path, timeline, trace_measure.measure_trace(timeline)
+    return path, timeline, trace_measure.measure_trace(timeline).settle()
 
 
 def test_the_made_trace_is_healthy_where_nothing_fails(trace_report):
@@ -253,7 +259,7 @@ def test_an_analysis_of_a_trace_that_fails_leaves_a_report(trace_report, monkeyp
 @pytest.mark.parametrize("name", judging("judge_trace"))
 def test_a_rule_of_traces_that_fails_is_not_judged(measured_trace_report, monkeypatch, name):
     rules = law.rules()
-    monkeypatch.setattr(trace_engine, "rules", lambda: rules | {name: replace(rules[name], judge_trace=failing())})
+    monkeypatch.setattr(engine, "rules", lambda: rules | {name: replace(rules[name], judge_trace=failing())})
 
     report = measured_trace_report()
 
@@ -261,8 +267,8 @@ def test_a_rule_of_traces_that_fails_is_not_judged(measured_trace_report, monkey
     assert next(row["code"] for row in report["not_judged"] if row["rule"] == name) == "internal-error"
 
 
-@pytest.mark.parametrize("name", ["judge_among_ranks", "compare_ranks", "first_shown", "pace_of", "_doubts"])
-def test_ranks_of_traces_that_cannot_be_joined_leave_their_reports(measured_trace_report, monkeypatch, name):
+@pytest.mark.parametrize("name", ["traced_steps", "_doubts"])
+def test_what_is_kept_of_a_trace_and_cannot_be_made_leaves_its_report(measured_trace_report, monkeypatch, name):
     monkeypatch.setattr(traces, name, failing())
     internal_error(measured_trace_report())
 

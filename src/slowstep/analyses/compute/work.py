@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,8 @@ from slowstep.analyses.python.outside_model import OutsideModel, find_outside_mo
 from slowstep.analyses.python.timed_bodies import find_lengthened
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.frameworks._known import code
+from slowstep.frameworks._words import Code
 from slowstep.timeline.timeline import Frame, Timeline
 
 # The bits of record/timing/modes.py, in words.
@@ -28,7 +29,7 @@ MODES = {
     8: "a debugger or coverage tool (sys.settrace)",
     16: "a Python profiler (sys.setprofile)",
 }
-CONVOLUTION = re.compile(r"torch[/\\]nn[/\\]modules[/\\]conv\.py$")
+CONVOLUTION = code(Code.CONVOLUTIONS)
 # Fewer stacks inside a forward name no line of it: the share of a half has a 90 % interval of 35 % to 65 % with 30.
 FEWEST_FORWARD_STACKS = 30
 # A line that calls a whole model stands in many modules: it is no more one's than another's below this.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from slowstep.analyses.batches.counted import CountedWork
 from slowstep.analyses.batches.demand import Demand
 from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.batches.made_by_loader import MadeByLoader
@@ -25,6 +26,7 @@ class InputTopic(MayLack):
     loader: Loader | None
     loader_changes: tuple[LoaderChange, ...]  # in the whole recording
     demand: Demand
+    counted: CountedWork | None  # of threads of the framework, where it keeps sums only
     unmatched_share: float  # of the window, in waits for batches whose producer is unknown
     filling_ns: Floats  # waits per step for the making of an iterator's first batch: no number of workers makes it ahead
     made_by_loader: tuple[MadeByLoader, ...]  # what making batches takes, apart for each loader

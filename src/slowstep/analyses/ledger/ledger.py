@@ -8,16 +8,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.events.parts import COLUMNS, part_of, rows_of
+from slowstep.analyses.events.parts import COLUMNS, rows_of
 from slowstep.analyses.steps.between_batches import BetweenBatches
 from slowstep.analyses.steps.steps import Floats
-from slowstep.part_words import parts_in_order
 from slowstep.parts import Part, PartKind
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ledger:
-    """Row meaning: one row per part; `ns` has a column per step of the window. All rows and columns sum to the steps' time exactly."""
+    """Row meaning: one row per part; `ns` has a column per step of the window. All rows and columns sum to the steps' time exactly.
+
+    Where it is not known what an instant belongs to, `ns` of parts is what surely is theirs, and the rest that of the part `UNKNOWN`.
+    """
 
     parts: tuple[Part, ...]
     ns: Floats
@@ -25,6 +27,8 @@ class Ledger:
     timed: dict[Part, int] = field(default_factory=dict)  # parts that timed calls named, and in how many gaps
     in_bodies_ns: Floats | None = None  # per step: named parts inside the steps' bodies, which are none of BODY; None: there are none
     between: BetweenBatches | None = None  # of steps of several batches
+    low: Floats | None = None  # the least that each part took, as `ns`; None where all is known
+    high: Floats | None = None  # and the most
     _rows_ns: tuple[float, ...] = field(init=False, repr=False)  # per part: asked for hundreds of times, of up to millions of steps
 
     def __post_init__(self) -> None:
@@ -64,6 +68,18 @@ class Ledger:
         """The same of some parts."""
         return self._share(self.total_of(*parts))
 
+    def bounds(self, *parts: Part) -> tuple[float, float]:
+        """The least and the most time (ns) that some parts together took, in all steps: both are `total_of` where that is known.
+
+        What is not known can be theirs once only.
+        """
+        if self.low is None or self.high is None:
+            return (self.total_of(*parts),) * 2
+        rows = self._at(parts)
+        low = float(self.low[rows].sum())
+        most = np.minimum(self.high[rows].sum(axis=0), self.ns.sum(axis=0) - np.delete(self.low, rows, axis=0).sum(axis=0))
+        return low, float(most.sum())
+
     def parts_of(self, stage: str, *kinds: PartKind) -> tuple[Part, ...]:
         """The parts of a stage, of some kinds where given."""
         return tuple(self.parts[i] for i in self._rows(stage, kinds))
@@ -80,18 +96,6 @@ class Ledger:
 
     def _at(self, parts: tuple[Part, ...]) -> list[int]:
         return [i for i, part in enumerate(self.parts) if part in parts]
-
-
-def ledger_of(rows: pl.DataFrame, steps: int) -> Ledger:
-    """The ledger of so many steps from rows of `step`, part (the columns COLUMNS) and `ns`; of several of one part and step the sum."""
-    sums = rows.group_by("step", *COLUMNS).agg(pl.col("ns").sum()).filter(pl.col("ns") > 0)
-    known = {row: part_of(row) for row in sums.select(COLUMNS).unique().iter_rows()}
-    parts = parts_in_order(known.values())
-    number = {part: at for at, part in enumerate(parts)}
-    ns = np.zeros((len(parts), steps))
-    for key, own in sums.partition_by(COLUMNS, as_dict=True).items():
-        ns[number[known[key]], own["step"].to_numpy()] += own["ns"].to_numpy()
-    return Ledger(parts=tuple(parts), ns=ns)
 
 
 def ledger_rows(ledger: Ledger) -> pl.DataFrame:

@@ -32,8 +32,6 @@ class Sharing:
     seen: bool  # what it waits for the others is measured
     own_ns: Floats  # per step, all but gradient sharing: its own work
     apart: bool = False  # the others are recorded by launchers of their own
-    missing: tuple[int, ...] = ()  # ranks of the job that left no recording
-    slower: tuple[int, float] | None = None  # a rank that this one clearly waits for, and that one's own work per step, ns
 
 
 def find_sharing(timeline: Timeline, trainer: Trainer, steps: Steps, shared_ns: Floats, *, device: str) -> Sharing:

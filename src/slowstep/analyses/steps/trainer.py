@@ -76,6 +76,12 @@ class Trainer:
         return self.update_end_ns if self.takes_turns else np.asarray(self.outer_updates["end_ns"].to_numpy())
 
     @property
+    def updates_per_step(self) -> float:
+        """How often a call of what trains changes the parameters, on average: more than once where a framework makes several at once."""
+        mean = self.all_updates.filter(pl.col("optimizer") == self.optimizer)["updates"].mean()
+        return float(mean) if isinstance(mean, float) else 1.0
+
+    @property
     def outer_updates(self) -> pl.DataFrame:
         """Those of all optimizers, without calls inside of another's."""
         return _outermost(self.all_updates)

@@ -132,6 +132,13 @@ def side_of_loop(m: Measurements, made: LoopInput) -> InputSide | Reason:
     )
 
 
+def side_of_counted(m: Measurements) -> InputSide | Reason:
+    """The same of a framework that makes its batches between its updates, and only counts how long; what of it is CPU time is unknown."""
+    waited = m.ledger.of("preprocess", PartKind.INPUT_WAIT)
+    making = float(waited.mean())
+    return _side_of_own(m, waited, np.zeros_like(waited), wall_ns=making, cpu_ns=making, trainer_ns=0.0)
+
+
 def side_of_threads(m: Measurements, waited_ns: Floats, threads: PrefetchThreads) -> InputSide | Reason:
     """The same of a loop that waits for threads of its own process; or why it is not known."""
     return _side_of_own(

@@ -11,7 +11,7 @@ from slowstep.analyses.compute import work
 from slowstep.analyses.compute.work import Work
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
-from slowstep.record.timing.modes import DETERMINISTIC, PYTHON_MODES, TORCH_MODES, TRACED
+from slowstep.record.timing.modes import DETERMINISTIC, FRAMEWORK_MODES, PYTHON_MODES, TRACED
 from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
 
@@ -83,7 +83,7 @@ def _looked(folder: Path, *looks: tuple[int, int], **changed: dict[str, Any]) ->
 
 
 def test_modes_are_shares_of_the_looks_that_could_see_them(tmp_path):
-    found = _looked(tmp_path, *[(TRACED, PYTHON_MODES)] * 3, *[(0, TORCH_MODES)] * 2, (DETERMINISTIC, TORCH_MODES))
+    found = _looked(tmp_path, *[(TRACED, PYTHON_MODES)] * 3, *[(0, FRAMEWORK_MODES)] * 2, (DETERMINISTIC, FRAMEWORK_MODES))
 
     assert found.modes == {work.MODES[TRACED]: 1.0, work.MODES[DETERMINISTIC]: pytest.approx(1 / 3)}
     assert found.looks == 6
