@@ -30,6 +30,7 @@ from slowstep.diagnosis.trace_view import TRACE
 from slowstep.diagnosis.viewpoint import Doubt, Viewpoint
 from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, Verdict
+from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 
@@ -53,7 +54,7 @@ def diagnose(m: Measurements) -> Diagnosis:
         findings=concluded.answers.findings,
         not_judged=(*answers.unjudged, *unclaimed),
         verdict=concluded.verdict,
-        next=attempt.otherwise(None, _next, m, view, leading[0]) if leading else None,
+        next=attempt.otherwise(None, _next, m, leading[0]) if leading else None,
         telling=None if doubt is None else doubt.levers,
         change=None if doubt is None else doubt.change,
         faults=tuple(attempt.faults),
@@ -113,23 +114,33 @@ def _largest_stage(m: Measurements) -> str | None:
     return stage if m.ledger.share(stage) else None
 
 
-def _next(m: Measurements, view: Viewpoint, first: Judged) -> NextLimit | None:
+def _next(m: Measurements, first: Judged) -> NextLimit | None:
     """What binds once the first finding is fixed: what then runs beside the step, where that takes longer, else the largest stage left.
 
-    None where it is not known what the fix leaves of a step.
+    None where it is not known what the fix leaves of a step, and where more of it has no known cause than any stage then holds.
     """
     after = None if first.counterfactual is None else first.counterfactual.after(m)
     if after is None:
         return None
     if after.beside_stage is not None:
         return NextLimit(stage=after.beside_stage, predicted=MAKING_BATCHES(ns=after.beside_ns))
-    stages = (*STAGES, UNATTRIBUTED)
-    held = {stage: m.ledger.share(stage) * m.mean_step_ns for stage in stages}
-    claims = [part.whole for part in first.finding.claims]
-    claimed = {stage: m.ledger.share_of(*(part for part in claims if part.stage == stage)) * m.mean_step_ns for stage in stages}
-    left = what_is_left(held, claimed, after.own_ns)
+    held = {stage: m.ledger.share(stage) * m.mean_step_ns for stage in (*STAGES, UNATTRIBUTED)}
+    left = what_is_left(held, _taken(m, first.finding), after.own_ns)
     stage = max(STAGES, key=lambda s: left[s])
-    if left[UNATTRIBUTED] > left[stage] and not view.says_next_beside_unknown:
+    if left[UNATTRIBUTED] > left[stage]:
         return None
     samples = None if after.samples_ratio == 1.0 else TIMES_THE_SAMPLES(ratio=after.samples_ratio)
     return NextLimit(stage=stage, predicted=STAGE_LEFT(stage=stage, left_ns=left[stage], rest_ns=after.own_ns, samples=samples))
+
+
+def _taken(m: Measurements, finding: Finding) -> list[dict[str, float]]:
+    """What a fix shortens, by stage, ns of the mean step: first what the finding claims, then what those stages wait for a core, for who
+    does less work waits less.
+    """
+    claims = {part.whole for part in finding.claims}
+    stages = sorted({part.stage for part in claims})
+    waits = {Part(stage, PartKind.CORE_WAIT) for stage in stages} - claims
+    return [
+        {stage: m.ledger.share_of(*(part for part in parts if part.stage == stage)) * m.mean_step_ns for stage in stages}
+        for parts in (claims, waits)
+    ]

@@ -10,7 +10,6 @@ from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
 from slowstep.diagnosis.evidence.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand
 from slowstep.diagnosis.law import (
-    BOTTLENECK_PREDICTED,
     FIRST_GAIN_MAY_BE_NONE,
     GAIN_NOT_KNOWN,
     HEALTHY_UNATTRIBUTED,
@@ -19,6 +18,7 @@ from slowstep.diagnosis.law import (
     UNJUDGED_STAGE,
     Answers,
     large_together,
+    may_be_bottleneck,
     of_unknown_gain,
     rules,
 )
@@ -222,7 +222,7 @@ def _of_findings(m: Measurements, answers: Answers) -> Doubt | None:
         levers = _levers([unknown])
         return Doubt(reason, levers, unknown.fixes[0].text if levers is None else None, unknown.rule)
     for doubtful in (judged.finding for judged in answers.uncertain):
-        if (doubtful.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:
+        if may_be_bottleneck(doubtful):
             reason = SHARE_TOO_WIDE(rule=doubtful.rule, low=doubtful.share_low, high=doubtful.share_high)
             return Doubt(reason, _levers([doubtful]))
     return None

@@ -149,15 +149,19 @@ def _with_folded(finding: Finding, other: Finding) -> Finding:
     return replace(finding, also=(*finding.also, other.rule), folded=(*finding.folded, folded))
 
 
-def what_is_left(held: Mapping[str, float], claimed: Mapping[str, float], rest: float) -> dict[str, float]:
-    """What each stage still holds of a step that a fix makes `rest` long, of all that it `held` and what the finding `claimed` of that.
+def what_is_left(held: Mapping[str, float], taken: Iterable[Mapping[str, float]], rest: float) -> dict[str, float]:
+    """What each stage still holds of a step that a fix makes `rest` long, of all that it `held`.
 
-    All in one unit; `held` has unattributed time too, so that it sums to the step. A fix may remove more than is claimed: what comes with
-    it, as a host that runs ahead again, is no part of its own, and shortens all that is left. So no stage holds more than the step.
+    `taken` is what the fix takes that away from, each only where those before it are not enough: what the finding claims, then what comes
+    with that. All in one unit; `held` has unattributed time too, so that it sums to the step. A fix may remove more: a host that runs
+    ahead again is no part of anything, and shortens all that is left. So no stage holds more than the step.
     """
-    removed, own = sum(held.values()) - rest, sum(claimed.values())
-    taken = min(removed / own, 1.0) if own > 0 else 0.0
-    left = {stage: max(amount - taken * claimed.get(stage, 0.0), 0.0) for stage, amount in held.items()}
+    left, removed = dict(held), sum(held.values()) - rest
+    for each in taken:
+        whole = sum(each.values())
+        share = min(removed / whole, 1.0) if whole > 0 else 0.0
+        left = {stage: max(amount - share * each.get(stage, 0.0), 0.0) for stage, amount in left.items()}
+        removed -= share * whole
     whole = sum(left.values())
     fits = min(rest / whole, 1.0) if whole > 0 else 0.0
     return {stage: fits * amount for stage, amount in left.items()}
@@ -179,6 +183,13 @@ def is_bottleneck(finding: Finding) -> bool:
     gain = finding.gain
     low = gain.low if gain.steady_low is None else gain.steady_low
     return (gain.predicted or 0.0) >= BOTTLENECK_PREDICTED and (low or 0.0) > BOTTLENECK_LOW
+
+
+def may_be_bottleneck(finding: Finding) -> bool:
+    """Whether a finding that may be nothing, by its share, may also be what slows the training."""
+    if finding.gain.predicted is None:
+        return finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN
+    return finding.gain.predicted >= BOTTLENECK_PREDICTED
 
 
 def larger_unknown(unattributed: float, first: Finding, stage: float, remedy: Callable[[], Value]) -> Reason | None:

@@ -54,5 +54,4 @@ RECORDING: Final = Viewpoint(
     not_the_cause=more_blocked,
     not_healthy=not_healthy,
     healthy=_no_problem,
-    says_next_beside_unknown=True,
 )

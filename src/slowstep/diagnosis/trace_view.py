@@ -19,6 +19,7 @@ from slowstep.diagnosis.law import (
     UNJUDGED_STAGE,
     Answers,
     large_together,
+    may_be_bottleneck,
     of_unknown_gain,
     rules,
 )
@@ -138,14 +139,8 @@ def _together(m: Measurements, answers: Answers) -> Doubt | None:
 
 def _uncertain(answers: Answers) -> Doubt | None:
     """What may be nothing, and may be a bottleneck."""
-    finding = next((judged.finding for judged in answers.uncertain if _may_gain(judged.finding)), None)
+    finding = next((judged.finding for judged in answers.uncertain if may_be_bottleneck(judged.finding)), None)
     return None if finding is None else Doubt(MAY_CONCERN(rule=finding.rule, low=finding.share_low, high=finding.share_high))
-
-
-def _may_gain(finding: Finding) -> bool:
-    if finding.gain.predicted is None:
-        return finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN
-    return finding.gain.predicted >= BOTTLENECK_PREDICTED
 
 
 def _beside_the_model(m: Measurements, answers: Answers) -> Doubt | None:
@@ -162,7 +157,7 @@ def _unjudged(m: Measurements, answers: Answers) -> Doubt | None:
     for skipped in answers.unjudged:
         stages = rules()[skipped.rule].stages
         if not skipped.advisory and max(map(m.ledger.share, stages)) >= UNJUDGED_STAGE:
-            return Doubt(RULE_NOT_JUDGED(rule=skipped.rule, where=None, reason=skipped.reason))
+            return Doubt(RULE_NOT_JUDGED(rule=skipped.rule, where=None, reason=skipped.reason), by_fault=skipped.by_fault)
     return None
 
 
@@ -201,5 +196,4 @@ TRACE: Final = Viewpoint(
     not_the_cause=lambda *_: None,
     not_healthy=_not_healthy,
     healthy=_no_problem,
-    says_next_beside_unknown=False,
 )

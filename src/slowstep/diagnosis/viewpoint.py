@@ -51,5 +51,3 @@ class Viewpoint:
     not_healthy: Callable[[Measurements, Answers], Doubt | None]
     # What is said of a healthy one, by its largest stage.
     healthy: Callable[[Measurements, str], Reason]
-    # Whether it is said what binds next where more of the time has no known cause than any stage then holds.
-    says_next_beside_unknown: bool

@@ -133,6 +133,19 @@ def test_what_may_claim_less_than_3_percent_is_no_finding_and_forbids_a_healthy_
     assert other.verdict.reason.values["low"] == 0.02
 
 
+@pytest.mark.parametrize(("share", "state"), [(0.09, "healthy"), (0.10, "undetermined")])
+def test_what_may_claim_less_than_3_percent_and_gain_nobody_knows_what_forbids_a_healthy_verdict_from_a_tenth_on(concluded, share, state):
+    diagnosis = concluded(judged("rare", None, share=share, share_low=0.02))
+
+    assert (diagnosis.verdict.state, diagnosis.findings) == (state, ())
+
+
+def test_a_verdict_that_a_failed_rule_leaves_open_is_open_by_a_fault(concluded):
+    diagnosis = concluded(NotJudged(rule="r0", reason=DARK, by_fault=True))
+
+    assert (diagnosis.verdict.state, diagnosis.by_fault) == ("undetermined", True)
+
+
 @pytest.mark.parametrize(("stages", "state"), [(("compute",), "undetermined"), (("store", "output"), "healthy")])
 def test_an_unjudged_rule_forbids_a_healthy_verdict_where_its_stage_holds_a_tenth(concluded, stages, state):
     verdict = concluded(NotJudged(rule="r0", reason=DARK), stages=stages).verdict
@@ -194,6 +207,10 @@ def test_what_binds_next_is_the_largest_stage_that_the_fix_leaves(concluded):
     assert (following.stage, following.predicted.code) == ("compute", "stage-left")
 
 
+def test_nothing_is_said_of_what_binds_next_where_more_than_any_stage_left_has_no_known_cause(concluded):
+    assert concluded(judged("plots", 1 / 0.7, part=PLOT), shares={PLOT: 0.3, NOT_ATTRIBUTED: 0.36}).next is None
+
+
 @pytest.mark.parametrize("kept", [0.9, 0.5, 0.1])
 def test_what_is_left_fits_into_the_step_that_is_left(concluded, kind, kept):
     # The fix removes more than a tenth of the step, which is all that the finding claims.
@@ -203,6 +220,28 @@ def test_what_is_left_fits_into_the_step_that_is_left(concluded, kind, kept):
     left = following.predicted.values
     assert left["left_ns"] <= left["rest_ns"]
     assert left["rest_ns"] == pytest.approx(trained(kind, {PLOT: 0.1}).mean_step_ns * kept)
+
+
+def test_what_a_fix_no_longer_waits_for_a_core_binds_next_no_more(concluded):
+    # Without what plots there is nobody in that stage to wait: of the step only computing is left.
+    shares = {PLOT: 0.3, Part("output", PartKind.CORE_WAIT): 0.4}
+
+    following = concluded(judged("plots", 1 / 0.3, part=PLOT), shares=shares).next
+
+    assert following is not None
+    assert following.stage == "compute"
+    assert following.predicted.values["left_ns"] == pytest.approx(following.predicted.values["rest_ns"], rel=0.05)
+
+
+def test_what_of_a_stage_is_not_claimed_waits_for_a_core_as_before(concluded, kind):
+    saving = Part("output", PartKind.SPAN, "saving")
+    shares = {PLOT: 0.1, saving: 0.22, Part("output", PartKind.CORE_WAIT): 0.32}
+
+    following = concluded(judged("plots", 1 / 0.8, part=PLOT), shares=shares).next
+
+    assert following is not None
+    assert following.stage == "output"
+    assert following.predicted.values["left_ns"] == pytest.approx(0.44 * trained(kind, shares).mean_step_ns)
 
 
 SETS: dict[str, tuple[Answer, ...]] = {

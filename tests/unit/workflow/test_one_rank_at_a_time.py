@@ -53,7 +53,6 @@ def rules(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
             name: replace(rule, **{f.name: failing for f in fields(rule) if f.name.startswith("judge")}) for name, rule in known.items()
         }
         monkeypatch.setattr("slowstep.diagnosis.engine.rules", lambda: failed)
-        monkeypatch.setattr("slowstep.diagnosis.trace_engine.rules", lambda: failed)
 
 
 @pytest.mark.usefixtures("rules")
