@@ -10,9 +10,7 @@ from slowstep.reasons import Reason
 
 
 def judged(rule: str, m: Measurements) -> Answer:
-    judge = rules()[rule].judge_trace
-    assert judge is not None
-    return judge(m)
+    return rules()[rule].judge(m)
 
 
 def finding(rule: str, m: Measurements) -> Finding:

@@ -73,4 +73,4 @@ def set_answers(monkeypatch: pytest.MonkeyPatch, *answers: Answer, stages: tuple
 
 
 def _answering(name: str, answer: Answer, stages: tuple[str, ...]) -> Rule:
-    return Rule(name=name, stages=stages, judge=lambda _: answer, judge_trace=lambda _: answer)
+    return Rule(name=name, stages=stages, topics=("ledger",), judge=lambda _: answer)

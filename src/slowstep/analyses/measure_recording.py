@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -39,7 +39,7 @@ from slowstep.analyses.input.prefetch_threads import find_prefetch_threads
 from slowstep.analyses.input.sampler import SamplerTime, divide_sampler_time
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.recording_ledger import build_ledger
-from slowstep.analyses.ledger.saves import find_saves
+from slowstep.analyses.ledger.saves import Saves, find_saves
 from slowstep.analyses.machine.load import Load, find_load, without_strangers
 from slowstep.analyses.machine.machine import Machine, find_machine
 from slowstep.analyses.machine.machine_topic import MachineTopic
@@ -77,7 +77,7 @@ def measure_recording(timeline: Timeline, warmup: int | None = None, *, process:
     analyses = _RecordingAnalyses(timeline, warmup, process)
     # Whether anything trained is known at once.
     _ = analyses.steps
-    return Measurements(analyses.topics, analyses.attempt.faults)
+    return Measurements({topic: partial(make, analyses) for topic, make in MAKERS.items()}, analyses.attempt.faults)
 
 
 class _RecordingAnalyses:
@@ -87,28 +87,12 @@ class _RecordingAnalyses:
         self.attempt = Attempts()
         self._timeline, self._warmup, self._process = timeline, warmup, process
 
-    @property
-    def topics(self) -> dict[str, Callable[[], Any]]:
-        """What measures each topic."""
-        return {
-            "trainer": lambda: self.trainer,
-            "steps": lambda: self.steps,
-            "training": self._training,
-            "ledger": lambda: self.ledger,
-            "input": self._input,
-            "saves": lambda: self.attempt(find_saves, self.trainer, self.steps, self.ledger),
-            "compute": self._compute,
-            "machine": self._machine,
-            "over_time": self._over_time,
-            "after_update": self._after_update,
-            "python": self._python,
-            "sharing": self._sharing,
-        }
-
-    def _training(self) -> TrainingTopic:
+    def training_topic(self) -> TrainingTopic:
+        """Whose loop trains."""
         return TrainingTopic(words=self.attempt(_words, self.trainer), capture=self.capture)
 
-    def _input(self) -> InputTopic:
+    def input_topic(self) -> InputTopic:
+        """Who makes batches."""
         attempt, timeline, trainer, steps = self.attempt, self._timeline, self.trainer, self.steps
         fetch_function, timed_fetches = attempt.several(2, _fetch_function, timeline, self.producers, trainer, self.made_by_loader)
         return InputTopic(
@@ -129,7 +113,8 @@ class _RecordingAnalyses:
             prefetch_threads=attempt(find_prefetch_threads, timeline, trainer, steps, self.concurrent_threads),
         )
 
-    def _compute(self) -> ComputeTopic:
+    def compute_topic(self) -> ComputeTopic:
+        """The steps' own work."""
         attempt, timeline, trainer, steps = self.attempt, self._timeline, self.trainer, self.steps
         return ComputeTopic(
             device=self.device,
@@ -144,7 +129,8 @@ class _RecordingAnalyses:
             between_forwards=attempt(find_between_forwards, timeline, trainer, steps, self.ledger, self.stacks),
         )
 
-    def _machine(self) -> MachineTopic:
+    def machine_topic(self) -> MachineTopic:
+        """What the training gets of its machine."""
         attempt, timeline, trainer, steps = self.attempt, self._timeline, self.trainer, self.steps
         return MachineTopic(
             resources=attempt(_beside_load, self.resources, self.load),
@@ -156,7 +142,12 @@ class _RecordingAnalyses:
             own_cost=attempt(_own_cost, timeline, trainer, steps, self.capture),
         )
 
-    def _over_time(self) -> OverTime:
+    def saves_topic(self) -> Saves:
+        """Checkpoints."""
+        return self.attempt(find_saves, self.trainer, self.steps, self.ledger)
+
+    def over_time_topic(self) -> OverTime:
+        """What is not in every step."""
         return self.attempt(
             find_over_time,
             self._timeline,
@@ -170,7 +161,8 @@ class _RecordingAnalyses:
             self.filling,
         )
 
-    def _after_update(self) -> AfterUpdateTopic:
+    def after_update_topic(self) -> AfterUpdateTopic:
+        """What runs after updates."""
         return AfterUpdateTopic(
             gaps=self.gaps,
             gap_lines=self.gap_lines,
@@ -178,7 +170,8 @@ class _RecordingAnalyses:
             outgrown=self.attempt(find_outgrown, self.ledger, self.steps, self.trainer, self.gaps),
         )
 
-    def _python(self) -> PythonTopic:
+    def python_topic(self) -> PythonTopic:
+        """What the interpreter does."""
         return PythonTopic(
             garbage=self.attempt(_garbage, self._timeline, self.trainer, self.steps, self.demand),
             concurrent_threads=self.concurrent_threads,
@@ -186,7 +179,8 @@ class _RecordingAnalyses:
             files=self.attempt(_files, self.gaps, self.trainer, self.stacks),
         )
 
-    def _sharing(self) -> Sharing:
+    def sharing_topic(self) -> Sharing:
+        """What ranks share."""
         return self.attempt(_sharing, self._timeline, self.trainer, self.steps, self.ledger, self.device)
 
     @cached_property
@@ -330,6 +324,23 @@ class _RecordingAnalyses:
     def resources(self) -> Machine:
         """What was read of the machine."""
         return self.attempt(find_machine, self._timeline, self.trainer, self.steps, self.suspensions, self.device)
+
+
+# What measures each topic, in the order in which they are measured where all are.
+MAKERS: Final[Mapping[str, Callable[[_RecordingAnalyses], Any]]] = {
+    "trainer": lambda analyses: analyses.trainer,
+    "steps": lambda analyses: analyses.steps,
+    "training": _RecordingAnalyses.training_topic,
+    "ledger": lambda analyses: analyses.ledger,
+    "input": _RecordingAnalyses.input_topic,
+    "saves": _RecordingAnalyses.saves_topic,
+    "compute": _RecordingAnalyses.compute_topic,
+    "machine": _RecordingAnalyses.machine_topic,
+    "over_time": _RecordingAnalyses.over_time_topic,
+    "after_update": _RecordingAnalyses.after_update_topic,
+    "python": _RecordingAnalyses.python_topic,
+    "sharing": _RecordingAnalyses.sharing_topic,
+}
 
 
 def _words(trainer: Trainer) -> Words:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from typing import Any, Final, Literal
 
 import polars as pl
 
@@ -41,6 +41,7 @@ from slowstep.errors import BadUsage
 from slowstep.faults import Attempts, Results
 from slowstep.reasons import Reason, Wording
 from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.trace import TraceFacts
 
 Chosen = int | Literal["slowest", "median"] | None
 STEP_CHOSEN = Wording("step-chosen", "of {steps} whole steps you chose step {number}{which}: all that is said here is of it alone")
@@ -58,7 +59,7 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
     analyses = _TraceAnalyses(timeline, batch_size, step)
     # Whether there is such a step is known at once.
     _ = analyses.step_rows
-    return Measurements(analyses.topics, analyses.attempt.faults)
+    return Measurements({topic: partial(make, analyses) for topic, make in MAKERS.items()}, analyses.attempt.faults)
 
 
 class _TraceAnalyses:
@@ -68,33 +69,26 @@ class _TraceAnalyses:
         self.attempt = Attempts()
         self._timeline, self._given_size, self._step = timeline, batch_size, step
 
-    @property
-    def topics(self) -> dict[str, Callable[[], Any]]:
-        """What measures each topic."""
-        return {
-            "facts": lambda: self._timeline.trace,
-            "marks": self._marks,
-            "steps": self._steps,
-            "ledger": lambda: self._ledger_and_gaps[0],
-            "device": self._device,
-            "replay": self._replay,
-            "training": self._training,
-            "coverage": self._coverage,
-        }
-
-    def _marks(self) -> MarksTopic:
+    def marks_topic(self) -> MarksTopic:
+        """By what steps are known."""
         return MarksTopic(
             table=self.step_rows,
             whole_steps=self.attempt(len, self._whole),
             notes=self.attempt(_notes, self._steps_and_notes[1], self._whole, self.step_rows, self._step),
         )
 
-    def _steps(self) -> Steps:
+    def facts_topic(self) -> TraceFacts | None:
+        """What it says of itself."""
+        return self._timeline.trace
+
+    def steps_topic(self) -> Steps:
+        """The steps of the window."""
         # Steps are known without it.
         size, size_from = self.attempt.otherwise((None, None), _batch_size, self._timeline, self.step_rows, self._given_size)
         return self.attempt(as_steps, self.step_rows, self.attempt(len, self._whole), size, size_from)
 
-    def _device(self) -> DeviceTopic:
+    def device_topic(self) -> DeviceTopic:
+        """The device's work."""
         device = self.attempt(_judged_device, self._timeline)
         return DeviceTopic(
             seen=self.attempt(bool, device),
@@ -105,14 +99,17 @@ class _TraceAnalyses:
             **self._tables,
         )
 
-    def _replay(self) -> ReplayTopic:
+    def replay_topic(self) -> ReplayTopic:
+        """Replayed steps."""
         known = Results({**self._tables, "loader": self._tables["requests"]})
         return self.attempt(_replayed, self._timeline, self.step_rows, known, self._callers, self._clocks)
 
-    def _training(self) -> TrainingTopic:
+    def training_topic(self) -> TrainingTopic:
+        """Whose loop trains."""
         return TrainingTopic(words=self.attempt(find_words, self._timeline), is_training=self.attempt(is_training, self._timeline))
 
-    def _coverage(self) -> Coverage:
+    def coverage_topic(self) -> Coverage:
+        """How much is shown."""
         return self.attempt(find_coverage, self._timeline, self._whole, self._clocks)
 
     @cached_property
@@ -135,13 +132,13 @@ class _TraceAnalyses:
         return self.attempt(Callers, self._timeline)
 
     @cached_property
-    def _ledger_and_gaps(self) -> tuple[Ledger, pl.DataFrame]:
+    def ledger_and_gaps(self) -> tuple[Ledger, pl.DataFrame]:
         return self.attempt.several(2, build_ledger, self._timeline, self.step_rows, self._callers)
 
     @property
     def gaps(self) -> pl.DataFrame:
         """When the device had nothing to do."""
-        return self._ledger_and_gaps[1]
+        return self.ledger_and_gaps[1]
 
     @cached_property
     def _clocks(self) -> Clocks:
@@ -165,6 +162,19 @@ class _TraceAnalyses:
             "named_work": attempt(find_named_work, timeline, steps),
             "loss_scaling": attempt(find_loss_scaling, timeline, steps, gaps, callers),
         }
+
+
+# What measures each topic, in the order in which they are measured where all are: that keeps least in memory.
+MAKERS: Final[Mapping[str, Callable[[_TraceAnalyses], Any]]] = {
+    "facts": _TraceAnalyses.facts_topic,
+    "marks": _TraceAnalyses.marks_topic,
+    "steps": _TraceAnalyses.steps_topic,
+    "ledger": lambda analyses: analyses.ledger_and_gaps[0],
+    "device": _TraceAnalyses.device_topic,
+    "replay": _TraceAnalyses.replay_topic,
+    "training": _TraceAnalyses.training_topic,
+    "coverage": _TraceAnalyses.coverage_topic,
+}
 
 
 def _replayed(timeline: Timeline, steps: pl.DataFrame, known: Results[pl.DataFrame], callers: Callers, clocks: Clocks) -> ReplayTopic:

@@ -43,7 +43,7 @@ TIMES_THE_SAMPLES = Wording("times-the-samples", " of {ratio:.3g} times the samp
 def diagnose(m: Measurements) -> Diagnosis:
     """Judge the measurements by every rule and draw the verdict."""
     attempt, view = Attempts(), next(view for view in VIEWPOINTS if m.has(*view.topics))
-    asked = sort_answers(ask(attempt, ((rule, view.judge(rule)) for rule in rules().values()), m))
+    asked = sort_answers(ask(attempt, rules().values(), m))
     answers = attempt.otherwise(asked, view.claimed, m, asked)
     concluded = attempt.outcome("the verdict", _conclude, m, view, answers)
     if isinstance(concluded, Fault):

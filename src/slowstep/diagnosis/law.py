@@ -98,11 +98,11 @@ def rules() -> dict[str, Rule]:
     return discover("slowstep.diagnosis.rules", "RULE", Rule)
 
 
-def ask(attempt: Attempts, judges: Iterable[tuple[Rule, Callable[[M], Answer] | None]], m: M) -> Iterator[tuple[Rule, Answer]]:
-    """What every rule that judges such measurements answers. One that fails, or needs what failed, has not judged."""
-    for rule, judge in judges:
-        if judge is not None:
-            answer = attempt.outcome(f"the rule {rule.name}", judge, m)
+def ask(attempt: Attempts, asked: Iterable[Rule], m: Measurements) -> Iterator[tuple[Rule, Answer]]:
+    """What every rule answers whose topics were measured. One that fails, or needs what failed, has not judged."""
+    for rule in asked:
+        if rule.is_asked(m):
+            answer = attempt.outcome(f"the rule {rule.name}", rule.judge, m)
             yield rule, NotJudged(rule=rule.name, reason=answer.reason, by_fault=True) if isinstance(answer, Fault) else answer
 
 

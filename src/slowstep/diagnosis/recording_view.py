@@ -43,7 +43,6 @@ def _no_problem(m: Measurements, stage: str) -> Reason:
 
 RECORDING: Final = Viewpoint(
     topics=("compute", "machine", "over_time"),
-    judge=lambda rule: rule.judge,
     claimed=_claimed,
     # What is too uncertain to be claimed is told where it may gain enough, as a doubt of the verdict (`healthy.py`).
     unclaimed=(),

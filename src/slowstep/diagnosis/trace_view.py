@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.trace_side import ALL_STEPS, for_framework
+from slowstep.diagnosis.evidence.marked_steps import ALL_STEPS, for_framework
 from slowstep.diagnosis.law import (
     BOTTLENECK_PREDICTED,
     GAIN_NOT_KNOWN,
@@ -186,7 +186,6 @@ def _no_problem(m: Measurements, stage: str) -> Reason:
 
 TRACE: Final = Viewpoint(
     topics=("device", "marks", "replay"),
-    judge=lambda rule: rule.judge_trace,
     claimed=_claimed,
     unclaimed=(_uneven, _by_recording),
     open_at_all=open_at_all,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import Answers
-from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Finding, NotJudged
 from slowstep.reasons import Reason, Value
 
@@ -33,8 +32,6 @@ class Viewpoint:
 
     # The topics by which it judges.
     topics: tuple[str, ...]
-    # What of a rule judges such measurements; None where it does not.
-    judge: Callable[[Rule], Callable[[Measurements], Answer] | None]
     # The answers, with as much of the findings as may be claimed.
     claimed: Callable[[Measurements, Answers], Answers]
     # What is said, instead, of findings that are not claimed.

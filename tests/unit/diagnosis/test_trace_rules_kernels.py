@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from made_parts import dry_part
 from slowstep.analyses.events.parts import FORWARD, INPUT_WAIT, KERNELS, LAUNCH, NOTHING_RECORDED, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import ALIGNED_SHAPES, FUSED_ELEMENTWISE, HALF_PRECISION, LARGER_BATCH, SINGLE_PRECISION
+from slowstep.diagnosis.law import rules
 from slowstep.diagnosis.rule import Answer, Judged
 from slowstep.findings import Finding, NotJudged
 from slowstep.reasons import Reason
@@ -20,10 +20,7 @@ MISALIGNED = "sizes that are not multiples of 8 (M 4096, K 512, N 30522)"
 
 
 def judge(rule: str, m: Measurements) -> Answer:
-    found = importlib.import_module(f"slowstep.diagnosis.rules.{rule}").RULE
-    assert found.judge_trace is not None
-    answer: Answer = found.judge_trace(m)
-    return answer
+    return rules()[rule.replace("_", "-")].judge(m)
 
 
 def finding(rule: str, m: Measurements) -> Finding:

@@ -42,8 +42,8 @@ def analyses_of(module, *without):
     return sorted(name for name, value in own.items() if value.__module__.startswith("slowstep.analyses") and name not in without)
 
 
-def judging(attribute):
-    return sorted(name for name, rule in law.rules().items() if getattr(rule, attribute) is not None)
+def judging(topics):
+    return sorted(name for name, rule in law.rules().items() if topics.keys() >= set(rule.topics))
 
 
 def failing(error=ZeroDivisionError):
@@ -120,7 +120,7 @@ def test_what_does_not_need_a_failed_analysis_is_measured(report_of, monkeypatch
     assert new == {"garbage-collection"}
 
 
-@pytest.mark.parametrize("name", judging("judge"))
+@pytest.mark.parametrize("name", judging(recording_measure.MAKERS))
 def test_a_rule_that_fails_is_not_judged(report_of_measured, monkeypatch, name):
     rules = law.rules()
     monkeypatch.setattr(engine, "rules", lambda: rules | {name: replace(rules[name], judge=failing())})
@@ -256,10 +256,10 @@ def test_an_analysis_of_a_trace_that_fails_leaves_a_report(trace_report, monkeyp
     assert report["verdict"]["state"] == "undetermined"
 
 
-@pytest.mark.parametrize("name", judging("judge_trace"))
+@pytest.mark.parametrize("name", judging(trace_measure.MAKERS))
 def test_a_rule_of_traces_that_fails_is_not_judged(measured_trace_report, monkeypatch, name):
     rules = law.rules()
-    monkeypatch.setattr(engine, "rules", lambda: rules | {name: replace(rules[name], judge_trace=failing())})
+    monkeypatch.setattr(engine, "rules", lambda: rules | {name: replace(rules[name], judge=failing())})
 
     report = measured_trace_report()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,16 +49,14 @@ def rules(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     if request.param == "a rule that fails":
         known = law.rules()
-        failed = {
-            name: replace(rule, **{f.name: failing for f in fields(rule) if f.name.startswith("judge")}) for name, rule in known.items()
-        }
+        failed = {name: replace(rule, judge=failing) for name, rule in known.items()}
         monkeypatch.setattr("slowstep.diagnosis.engine.rules", lambda: failed)
 
 
 @pytest.mark.usefixtures("rules")
 def test_of_a_recording_the_measurements_of_one_rank_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    monkeypatch.setattr(diagnose, "measure", counting(seen, Measurements, diagnose.measure))
+    monkeypatch.setattr(diagnose, "measure_recording", counting(seen, Measurements, diagnose.measure_recording))
     before = alive(Measurements)
 
     diagnosed = diagnose_all(make_job(tmp_path / "job", [4.0] * (RANKS - 1) + [12.0]))

@@ -23,7 +23,7 @@ import polars as pl
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_ALLOCATOR_CALLS
-from slowstep.diagnosis.evidence.trace_side import (
+from slowstep.diagnosis.evidence.marked_steps import (
     by_step,
     claims_of,
     for_framework,
@@ -50,7 +50,7 @@ ASYNC = r"Async"
 FREES = r"Free|Unmap|Release"
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether allocating device memory holds the steps."""
     missing = no_device(m)
     if missing is not None or not m.device.seen:
@@ -130,4 +130,4 @@ def _fixes(m: Measurements, frees: bool, unknown: str) -> tuple[Fix, ...]:
     return (Fix(text=grow), Fix(text=same), *((Fix(text=empty),) if frees else ()))
 
 
-RULE = Rule(name=NAME, stages=STAGES, judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=STAGES, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

@@ -104,4 +104,4 @@ def _counterfactual(received: Floats, forms: Forms, beside: float) -> Counterfac
     )
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps"), judge=judge)

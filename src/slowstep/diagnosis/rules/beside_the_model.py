@@ -50,6 +50,11 @@ UNKNOWN = "it ran in parallel to the training, or less often"
 
 
 def judge(m: Measurements) -> Answer:
+    """Whether somebody's own work beside the model holds the step, or the device."""
+    return judge_device_work(m, NAME) if m.has("device") else _by_calls(m)
+
+
+def _by_calls(m: Measurements) -> Answer:
     """Whether such a function holds the step."""
     found = [judged for judged in (_judge_function(m), _judge_transform(m)) if judged is not None]
     if not found and (unseen := unseen_python(m)) is not None:
@@ -168,9 +173,10 @@ def _counterfactual(m: Measurements, beside: OutsideModel, body: Floats) -> Coun
     )
 
 
-def judge_trace(m: Measurements) -> Answer:
-    """Whether the device works for what somebody has named beside the model."""
-    return judge_device_work(m, NAME)
-
-
-RULE = Rule(name=NAME, stages=("preprocess", "compute"), judge=judge, judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME,
+    stages=("preprocess", "compute"),
+    topics=("ledger", "steps"),
+    where_known=("compute", "device", "input", "machine", "marks", "trainer"),
+    judge=judge,
+)

@@ -41,6 +41,11 @@ NAME = "blocking-checkpoint"
 
 
 def judge(m: Measurements) -> Answer:
+    """Whether checkpoint writes, or ranges that are named for them, hold the training thread."""
+    return judge_ranges(m, NAME, WRITES) if m.has("device") else _by_calls(m)
+
+
+def _by_calls(m: Measurements) -> Answer:
     """Whether checkpoint writes hold the training thread."""
     parts = [part for part in m.ledger.parts if is_saving(part)]
     if not parts:
@@ -103,9 +108,10 @@ def _fixes(words: Words) -> tuple[Fix, ...]:
     )
 
 
-def judge_trace(m: Measurements) -> Answer:
-    """Whether named writes hold the training thread, and with a device keep it idle."""
-    return judge_ranges(m, NAME, WRITES)
-
-
-RULE = Rule(name=NAME, stages=("store",), judge=judge, judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME,
+    stages=("store",),
+    topics=("ledger", "steps", "training"),
+    where_known=("compute", "device", "facts", "input", "machine", "marks", "replay", "saves"),
+    judge=judge,
+)

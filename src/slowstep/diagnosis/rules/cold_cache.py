@@ -73,4 +73,4 @@ def _kept_waiting(m: Measurements, ratio: float) -> bool:
     return m.input.demand.workers == 0 or making_ns / m.input.demand.workers >= COMFORTABLE * side.rest_ns
 
 
-RULE = Rule(name=NAME, stages=("read",), judge=judge)
+RULE = Rule(name=NAME, stages=("read",), topics=("compute", "input", "ledger", "machine", "steps"), judge=judge)

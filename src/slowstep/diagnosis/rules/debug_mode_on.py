@@ -75,4 +75,4 @@ def _fix(m: Measurements, mode: str) -> str:
     return f"run without {mode}"
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "ledger", "steps", "training"), judge=judge)

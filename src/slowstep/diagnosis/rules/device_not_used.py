@@ -56,4 +56,4 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "ledger", "steps", "training"), judge=judge)

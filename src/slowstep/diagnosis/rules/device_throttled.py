@@ -90,4 +90,4 @@ def _evidence(device: DeviceUse) -> tuple[Evidence, ...]:
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "machine"), judge=judge, advisory=True)

@@ -25,7 +25,7 @@ from slowstep.analyses.events.parts import DEVICE_COPIES
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_DEVICE_COPIES
 from slowstep.diagnosis.evidence.copy_sites import traffic
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, per_step, place, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, per_step, place, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -36,7 +36,7 @@ NAME = "device-to-device-copies"
 KINDS = ("d2d", "p2p")
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether copies within the device take a part of the step."""
     missing = no_device(m)
     if missing is not None or not m.device.seen:
@@ -96,4 +96,4 @@ def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=first), Fix(text=second)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

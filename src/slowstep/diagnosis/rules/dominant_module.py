@@ -49,4 +49,4 @@ def judge(m: Measurements) -> Answer:
     return advice(NAME, "compute", title, evidence, "that line took less time", (fix,), share=share)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "training"), judge=judge)

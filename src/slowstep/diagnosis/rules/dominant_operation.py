@@ -23,7 +23,7 @@ import polars as pl
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.user_places import is_function
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, first_shapes, whose, within
-from slowstep.diagnosis.evidence.trace_side import for_framework, has_stacks, no_device, steps_seen, with_stacks
+from slowstep.diagnosis.evidence.marked_steps import for_framework, has_stacks, no_device, steps_seen, with_stacks
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.reasons import Wording
@@ -39,7 +39,7 @@ NO_OPERATORS = Wording("no-operators", "the trace has no operators: {remedy}")
 KIND_ONLY = Wording("kind-only", "{name} holds a quarter of the time, but the trace tells neither shapes nor functions apart: {remedy}")
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether one operation holds a quarter of the time."""
     missing = no_device(m)
     if missing is not None:
@@ -100,7 +100,7 @@ def _nothing_named(m: Measurements) -> Answer:
         torch="record with ProfilerActivity.CPU",
         tensorflow="record with ProfilerOptions(host_tracer_level=2)",
         jax="record with host_tracer_level=2",
-        nsys="record with nsys profile --pytorch=autograd-nvtx",
+        system="record with nsys profile --pytorch=autograd-nvtx",
     )
     return NotJudged(rule=NAME, reason=NO_OPERATORS(remedy=ask))
 
@@ -112,7 +112,7 @@ def _kind_only(m: Measurements, name: str) -> NotJudged:
         torch=f"record with record_shapes=True{'' if has_stacks(m) else ' and with_stack=True'}",
         tensorflow="record with ProfilerOptions(python_tracer_level=1)",
         jax="record with python_tracer_level=1",
-        nsys="record with nsys profile --pytorch=autograd-shapes-nvtx --python-backtrace=cuda",
+        system="record with nsys profile --pytorch=autograd-shapes-nvtx --python-backtrace=cuda",
     )
     return NotJudged(rule=NAME, reason=KIND_ONLY(name=name, remedy=ask))
 
@@ -145,4 +145,4 @@ def _better(m: Measurements, name: str) -> str:
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace, advisory=True)
+RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "marks", "steps"), judge=judge, advisory=True)

@@ -29,8 +29,8 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import SINGLE_PRECISION
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside
-from slowstep.diagnosis.evidence.trace_side import no_device, per_step, steps_seen
-from slowstep.diagnosis.evidence.trace_side import share_interval as trace_share_interval
+from slowstep.diagnosis.evidence.marked_steps import no_device, per_step, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import share_interval as share_of_steps
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
 from slowstep.diagnosis.replayed import Replayed
@@ -52,7 +52,7 @@ FIXES = (
 # What a trace without a device charges to operators.
 HOST_PARTS = (FORWARD, BACKWARD, OPTIMIZER)
 
-PRECISION_NOT_TRACED = Wording(
+PRECISION_NOT_SHOWN = Wording(
     "precision-not-traced",
     "the precision of what takes {share:share} of the time is not in the trace: record with record_shapes=True, which writes the "
     "inputs' types",
@@ -60,6 +60,11 @@ PRECISION_NOT_TRACED = Wording(
 
 
 def judge(m: Measurements) -> Answer:
+    """Whether the model computes in float64."""
+    return _by_kernels(m) if m.has("device") else _by_parameters(m)
+
+
+def _by_parameters(m: Measurements) -> Answer:
     """Whether the parameters are float64."""
     dtypes = m.compute.work.dtypes or {}
     elements = sum(dtypes.values())
@@ -116,13 +121,13 @@ def _counterfactual(m: Measurements) -> Counterfactual:
     )
 
 
-def judge_trace(m: Measurements) -> Answer:
+def _by_kernels(m: Measurements) -> Answer:
     """Whether kernels, or without a device operators, compute in float64."""
     missing = no_device(m)
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)
     found = compute_kernels(m).filter(pl.col("precision") == "float64")
-    share, low, high = trace_share_interval(m, kernels_ns(m, found) if m.device.seen else _on_host_ns(m, "float64"))
+    share, low, high = share_of_steps(m, kernels_ns(m, found) if m.device.seen else _on_host_ns(m, "float64"))
     if share < CLAIM:
         return _unknown(m)
     what = "kernels" if m.device.seen else "operators on the host"
@@ -156,12 +161,18 @@ def _on_host_ns(m: Measurements, precision: str) -> Floats:
 def _unknown(m: Measurements) -> Answer:
     """Where as much time as a finding needs is spent in a precision that the trace does not tell."""
     unknown = kernels_ns(m, compute_kernels(m).filter(pl.col("precision").is_null())) if m.device.seen else _on_host_ns(m, "unknown")
-    share = trace_share_interval(m, unknown)[0]
+    share = share_of_steps(m, unknown)[0]
     # Names of float64 kernels nearly always tell it (dgemm, <double>): a few that tell nothing are no reason for doubt.
     if share < MOSTLY:
         return None
     # Nothing is in float64 that was not asked for: not to know it leaves no verdict in doubt.
-    return NotJudged(rule=NAME, reason=PRECISION_NOT_TRACED(share=share), advisory=True)
+    return NotJudged(rule=NAME, reason=PRECISION_NOT_SHOWN(share=share), advisory=True)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME,
+    stages=("compute",),
+    topics=("ledger", "steps"),
+    where_known=("compute", "device", "facts", "input", "machine", "marks", "replay"),
+    judge=judge,
+)

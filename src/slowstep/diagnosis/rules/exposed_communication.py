@@ -25,7 +25,7 @@ from slowstep.analyses.events.parts import COLLECTIVES
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COMMUNICATION_OVERLAPPED
 from slowstep.diagnosis.evidence.kernel_side import unless_beside
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, per_step, share_interval, steps_seen
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Rule
@@ -48,7 +48,7 @@ BETWEEN_LAYERS = {
 }
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether collectives stand alone for a tenth of the time."""
     missing = no_device(m)
     if missing is not None:
@@ -134,4 +134,6 @@ def _fixes(m: Measurements, operation: str | None) -> tuple[Fix, ...]:
     return Fix(text=overlap), Fix(text=fewer, changes_numerics=True), Fix(text=smaller, changes_numerics=True), COMPARE_RANKS
 
 
-RULE = Rule(name=NAME, stages=("gradient_sharing",), judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME, stages=("gradient_sharing",), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+)

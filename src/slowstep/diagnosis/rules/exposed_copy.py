@@ -25,7 +25,7 @@ from slowstep.analyses.events.parts import KERNELS
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_OVERLAPPED
 from slowstep.diagnosis.evidence.copy_sites import CopyTime, brings_parameters, held, site_name, site_rows, traffic
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, share_interval, steps_seen
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -37,7 +37,7 @@ NAME = "exposed-copy"
 PARAMETERS_STAY = "copy less: keep parameters and states on the device instead of offloading them, or offload a part of them only"
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether copies to the device hold the step."""
     missing = no_device(m)
     if missing is not None or not m.device.seen:
@@ -113,4 +113,4 @@ def _parameters_ahead(m: Measurements) -> str:
     )
 
 
-RULE = Rule(name=NAME, stages=("h2d",), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("h2d",), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

@@ -50,4 +50,4 @@ def judge(m: Measurements) -> Answer:
     return advice(NAME, "compute", title, evidence, "nothing else ran on the machine", fixes, share=queued, outside=True)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)
+RULE = Rule(name=NAME, stages=("compute",), topics=("machine", "steps"), judge=judge, advisory=True)

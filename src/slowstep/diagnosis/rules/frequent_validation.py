@@ -214,4 +214,4 @@ def _made(m: Measurements) -> ValidationBatches | None:
     return None if known is None else known.batches
 
 
-RULE = Rule(name=NAME, stages=("output",), judge=judge)
+RULE = Rule(name=NAME, stages=("output",), topics=("compute", "input", "ledger", "machine", "over_time", "steps", "training"), judge=judge)

@@ -32,7 +32,7 @@ from slowstep.diagnosis.evidence.kernel_side import (
     unless_beside,
     whose,
 )
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, share_interval, steps_seen
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
@@ -58,7 +58,7 @@ PRECISION_NOT_NAMED = Wording(
 )
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether eligible kernels run in float32 on ordinary cores."""
     missing = no_device(m)
     if missing is not None or not m.device.seen:
@@ -142,4 +142,4 @@ def _fixes(m: Measurements, fell_back: str | None) -> tuple[Fix, ...]:
     return tuple(fixes)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

@@ -31,7 +31,7 @@ from slowstep.analyses.events.parts import COLUMNS, LAUNCH, is_part, part_of
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.user_places import without_folders
 from slowstep.analyses.replay.scenarios import NO_WORK_BETWEEN_STEPS
-from slowstep.diagnosis.evidence.trace_side import (
+from slowstep.diagnosis.evidence.marked_steps import (
     HOST_SHARE,
     by_step,
     claim_of,
@@ -58,7 +58,7 @@ STAGES_BETWEEN = ("compute", "output", "store")
 EVERY = 10
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether host work between two steps leaves the device without work."""
     missing = no_device(m)
     if missing is not None or not m.device.seen:
@@ -151,4 +151,4 @@ def _fixes(m: Measurements, what: str | None) -> tuple[Fix, ...]:
     return Fix(text=first), Fix(text=second)
 
 
-RULE = Rule(name=NAME, stages=STAGES_BETWEEN, judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=STAGES_BETWEEN, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

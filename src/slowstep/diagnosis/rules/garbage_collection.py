@@ -143,4 +143,4 @@ def _fixes(garbage: Garbage, *, asked: bool) -> tuple[Fix, ...]:
     return Fix(text=every), keep
 
 
-RULE = Rule(name=NAME, stages=("output",), judge=judge)
+RULE = Rule(name=NAME, stages=("output",), topics=("compute", "input", "ledger", "machine", "python", "steps"), judge=judge)

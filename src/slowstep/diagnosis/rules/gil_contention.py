@@ -104,4 +104,4 @@ def _lever(m: Measurements, thread: ConcurrentThread) -> str | None:
     return None if thread.function is None else stub(m, thread.function.function, thread.function.file)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "ledger", "python", "sharing", "steps", "trainer", "training"), judge=judge)

@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_SYNCHRONIZATION
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.evidence.run_dry import RunDry, in_every_step, run_dries, together_ns
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -33,7 +33,7 @@ from slowstep.units import format_count, format_share
 NAME = "host-sync"
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether the device idles after calls that waited for it."""
     missing = no_device(m)
     if missing is not None or not m.device.seen:
@@ -96,4 +96,4 @@ def _fixes(m: Measurements, found: list[RunDry]) -> tuple[Fix, ...]:
     return Fix(text=first + unknown), Fix(text=second)
 
 
-RULE = Rule(name=NAME, stages=("d2h",), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("d2h",), topics=("coverage", "device", "facts", "marks", "replay", "steps"), judge=judge)

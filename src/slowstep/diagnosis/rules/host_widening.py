@@ -66,4 +66,4 @@ def judge(m: Measurements) -> Answer:
     return advice(NAME, "preprocess", title, evidence, "batches were sent as 8 bits and converted after receipt", (fix,))
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "steps"), judge=judge)

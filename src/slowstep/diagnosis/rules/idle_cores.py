@@ -78,4 +78,6 @@ def _idle(m: Measurements, cores: float, compute: float) -> float:
     return free - (m.machine.load.foreign_cores or 0.0)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)
+RULE = Rule(
+    name=NAME, stages=("compute",), topics=("compute", "ledger", "machine", "sharing", "steps", "trainer"), judge=judge, advisory=True
+)

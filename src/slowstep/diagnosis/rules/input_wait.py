@@ -28,7 +28,7 @@ import polars as pl
 from slowstep.analyses.events.parts import INPUT_WAIT
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_INPUT_WAIT
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_launches, per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_launches, per_step, share_interval, steps_seen
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -51,7 +51,7 @@ REQUESTS_WITHOUT_LENGTH = Wording(
 )
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether the next batch is late."""
     wait_ns = per_step(m, INPUT_WAIT)
     share, low, high = share_interval(m, wait_ns)
@@ -97,7 +97,7 @@ def _unseen(m: Measurements) -> Answer:
             torch='iterate over a DataLoader while the profiler runs, or name the wait: with record_function("get_batch")',
             tensorflow="profile on the host too: ProfilerOptions(host_tracer_level=2)",
             jax='name the wait: with jax.profiler.TraceAnnotation("get_batch")',
-            nsys='name the wait: with torch.cuda.nvtx.range("get_batch")',
+            system='name the wait: with torch.cuda.nvtx.range("get_batch")',
         )
         return NotJudged(rule=NAME, reason=NO_REQUESTS(remedy=remedy))
     if not (requests["end_ns"] - requests["start_ns"]).max():
@@ -122,4 +122,9 @@ def _fixes(m: Measurements, makes_them: bool) -> tuple[Fix, ...]:
     return (Fix(text=text), Fix(text="record it with `slowstep run`: it tells what of reading, decoding, transforms and collating is slow"))
 
 
-RULE = Rule(name=NAME, stages=("preprocess", "read"), judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME,
+    stages=("preprocess", "read"),
+    topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"),
+    judge=judge,
+)

@@ -137,4 +137,6 @@ def _fixes(words: Words, *, in_lightning: bool, serial: bool, used_up: bool) -> 
     return (Fix(text=f"{words.write({Remedy.PERSISTENT_WORKERS: True})}, made once{made_once}"), longer)
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(
+    name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "over_time", "steps", "training"), judge=judge
+)

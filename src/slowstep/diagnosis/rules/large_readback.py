@@ -24,7 +24,7 @@ from slowstep.analyses.device.copies import LARGE_BYTES
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.diagnosis.evidence.copy_sites import CopyTime, held, site_name, site_rows, traffic
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -34,12 +34,12 @@ from slowstep.units import format_share
 
 NAME = "large-readback"
 
-SIZES_NOT_TRACED = Wording(
+SIZES_NOT_SHOWN = Wording(
     "sizes-not-traced", "the trace does not say how large its copies to the host are: nsys profile --trace=cuda records it"
 )
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether large copies to the host hold the step."""
     missing = no_device(m)
     if missing is not None or not m.device.seen:
@@ -79,7 +79,7 @@ def _unknown(m: Measurements, copies: pl.DataFrame) -> Answer:
     maybe = held(m, "d2h", copies.filter(pl.col("bytes").is_null()), "large read-back")
     if share_interval(m, maybe.ns)[0] < CLAIM:
         return None
-    return NotJudged(rule=NAME, reason=SIZES_NOT_TRACED())
+    return NotJudged(rule=NAME, reason=SIZES_NOT_SHOWN())
 
 
 def _each_mb(found: CopyTime) -> float:
@@ -108,4 +108,4 @@ def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=less), Fix(text=beside)
 
 
-RULE = Rule(name=NAME, stages=("d2h",), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("d2h",), topics=("device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

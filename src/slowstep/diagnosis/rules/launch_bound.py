@@ -29,7 +29,7 @@ from slowstep.analyses.events.parts import LAUNCH
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE
 from slowstep.diagnosis.evidence.launch_gaps import launch_gaps, readbacks_a_step
-from slowstep.diagnosis.evidence.trace_side import (
+from slowstep.diagnosis.evidence.marked_steps import (
     HOST_SHARE,
     by_step,
     claim_of,
@@ -61,7 +61,7 @@ OWN_WORK = 0.5
 HOST_WORK_STAYS = Wording("host-work-stays", "most of the gaps are host work of 1 ms and more, which a graph does not take away")
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether launching keeps the device waiting."""
     missing = no_device(m)
     if missing is not None or not m.device.seen:
@@ -198,4 +198,6 @@ def _look(m: Measurements, worst: str | None) -> Fix:
     return Fix(text=f"find out what the host does there, and take it out of the step: name what you suspect, {name}")
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME, stages=("compute",), topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+)

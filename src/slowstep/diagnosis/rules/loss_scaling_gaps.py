@@ -24,7 +24,7 @@ from slowstep.analyses.device.charged import CHARGED
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_LOSS_SCALING
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, gaps_share
-from slowstep.diagnosis.evidence.trace_side import by_step, claims_of, no_device, no_launches, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.evidence.marked_steps import by_step, claims_of, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -50,7 +50,7 @@ NO_OPERATORS_OF_SCALER = Wording(
 )
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether the scaler's read-back lets the device run dry."""
     missing = no_device(m)
     if missing is not None or not m.device.seen:
@@ -120,4 +120,6 @@ def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=f"{bfloat16}: bfloat16 needs none", changes_numerics=True), fused
 
 
-RULE = Rule(name=NAME, stages=("d2h",), judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME, stages=("d2h",), topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+)

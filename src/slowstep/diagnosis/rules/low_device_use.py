@@ -53,4 +53,4 @@ def judge(m: Measurements) -> Answer:
     return advice(NAME, "compute", title, evidence, "the device always had work", fixes, share=1 - busy)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "machine"), judge=judge, advisory=True)

@@ -128,4 +128,4 @@ def _long(left_s: float) -> str:
     return f"{left_s / 60:.0f} min" if 600 <= left_s < 3600 else format_duration(max(left_s, 1.0) * 1e9)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)
+RULE = Rule(name=NAME, stages=("compute",), topics=("machine", "steps"), judge=judge, advisory=True)

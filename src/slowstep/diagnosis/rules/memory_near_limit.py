@@ -77,4 +77,4 @@ def _mib(value: float | None) -> float | None:
     return None if value is None else value / MIB
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)
+RULE = Rule(name=NAME, stages=("compute",), topics=("machine", "training"), judge=judge, advisory=True)

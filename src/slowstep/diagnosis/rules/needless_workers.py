@@ -163,4 +163,6 @@ def _working(m: Measurements, side: InputSide) -> float:
     return min(side.cpu_ns / max(side.wall_ns, 1.0) + (m.input.demand.blocked_share or 0.0), 1.0)
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(
+    name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "over_time", "steps", "training"), judge=judge
+)

@@ -133,4 +133,4 @@ def _rate(m: Measurements) -> tuple[Evidence, ...]:
     )
 
 
-RULE = Rule(name=NAME, stages=("read",), judge=judge)
+RULE = Rule(name=NAME, stages=("read",), topics=("compute", "input", "ledger", "machine", "steps", "trainer", "training"), judge=judge)

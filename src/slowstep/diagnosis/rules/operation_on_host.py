@@ -26,7 +26,7 @@ from slowstep.analyses.device.operators import mostly_on_host
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import HOST_OPERATIONS_ON_DEVICE
 from slowstep.diagnosis.evidence.kernel_side import gaps_share
-from slowstep.diagnosis.evidence.trace_side import (
+from slowstep.diagnosis.evidence.marked_steps import (
     HOST_SHARE,
     by_step,
     claims_of,
@@ -49,10 +49,10 @@ from slowstep.units import format_share
 NAME = "operation-on-host"
 STAGES = ("compute", "d2h")
 
-PLACES_NOT_TRACED = Wording("places-not-traced", "the trace does not show where operators ran: {remedy}")
+PLACES_NOT_SHOWN = Wording("places-not-traced", "the trace does not show where operators ran: {remedy}")
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether operators on the host keep the device waiting."""
     missing = no_device(m)
     if missing is not None or not m.device.seen:
@@ -103,9 +103,9 @@ def _no_operators(m: Measurements) -> Reason | None:
         torch="record host and device: activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
         tensorflow="record with ProfilerOptions(host_tracer_level=2), and tf.debugging.set_log_device_placement(True) prints the places",
         jax="record with host_tracer_level=2",
-        nsys="record with nsys profile --pytorch=autograd-nvtx",
+        system="record with nsys profile --pytorch=autograd-nvtx",
     )
-    return PLACES_NOT_TRACED(remedy=ask)
+    return PLACES_NOT_SHOWN(remedy=ask)
 
 
 def _share_of_operators(m: Measurements) -> float | None:
@@ -134,4 +134,4 @@ def _fixes(m: Measurements, worst: str, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=first), Fix(text=second)
 
 
-RULE = Rule(name=NAME, stages=STAGES, judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=STAGES, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

@@ -22,7 +22,7 @@ import polars as pl
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_PINNED
 from slowstep.diagnosis.evidence.copy_sites import held, site_name, site_rows, traffic
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -33,14 +33,14 @@ from slowstep.units import format_share
 
 NAME = "pageable-copy"
 
-PINNED_NOT_TRACED = Wording(
+PINNED_NOT_SHOWN = Wording(
     "pinned-not-traced",
     "the trace does not say whether copies come from pageable or pinned memory: nsys profile --trace=cuda records it on NVIDIA devices; "
     "in the script, batch.is_pinned() tells",
 )
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether copies from pageable memory hold the step."""
     missing = no_device(m)
     if missing is not None or not m.device.seen:
@@ -78,7 +78,7 @@ def _unknown(m: Measurements, copies: pl.DataFrame) -> Answer:
     maybe = held(m, "h2d", copies.filter(pl.col("pageable").fill_null(True)), "copy to the device")
     if share_interval(m, maybe.ns)[0] < CLAIM:
         return None
-    return NotJudged(rule=NAME, reason=PINNED_NOT_TRACED())
+    return NotJudged(rule=NAME, reason=PINNED_NOT_SHOWN())
 
 
 def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
@@ -98,4 +98,4 @@ def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=first), Fix(text=second)
 
 
-RULE = Rule(name=NAME, stages=("h2d", "d2h"), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("h2d", "d2h"), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

@@ -96,4 +96,4 @@ def _is_beside_workers(m: Measurements, event: OccasionalEvent) -> bool:
     return event.part in MODELS and round(event.every_steps or 0) in periods
 
 
-RULE = Rule(name=NAME, stages=STAGES, judge=judge)
+RULE = Rule(name=NAME, stages=STAGES, topics=("compute", "input", "ledger", "machine", "over_time", "steps"), judge=judge)

@@ -108,4 +108,4 @@ def _heaviest(m: Measurements) -> tuple[Evidence, ...]:
     return tuple(Evidence(name=f.name, value=f.share, unit="share of making a batch", where=place(m, f)) for f in shown[:SHOWN])
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)

@@ -165,4 +165,4 @@ def _counterfactual(m: Measurements, loop: HotLoop, *, low_ns: Floats, removed_n
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)

@@ -24,8 +24,16 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.launch_gaps import launches_exposed_by_readbacks
+from slowstep.diagnosis.evidence.marked_steps import (
+    claim_of,
+    for_framework,
+    no_device,
+    no_launches,
+    share_interval,
+    steps_seen,
+    with_stacks,
+)
 from slowstep.diagnosis.evidence.run_dry import EVERY_STEP, RunDry, in_every_step, run_dries, together_ns
-from slowstep.diagnosis.evidence.trace_side import claim_of, for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -37,7 +45,7 @@ NAME = "readback-every-step"
 EVERY = 50
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether a small read-back in every step lets the device run dry."""
     missing = no_device(m)
     if missing is not None or not m.device.seen:
@@ -123,4 +131,4 @@ def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=first), Fix(text=second), Fix(text=ahead)
 
 
-RULE = Rule(name=NAME, stages=("d2h", "compute"), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("d2h", "compute"), topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

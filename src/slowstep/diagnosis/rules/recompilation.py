@@ -27,7 +27,7 @@ from slowstep.analyses.events.parts import FORWARD, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_COMPILATION
 from slowstep.diagnosis.evidence.kernel_side import gaps_share
-from slowstep.diagnosis.evidence.trace_side import (
+from slowstep.diagnosis.evidence.marked_steps import (
     by_step,
     claims_of,
     for_framework,
@@ -51,10 +51,10 @@ WHAT = "compiling"
 # Of these kinds of rows at least one must be there for a range that compiles to be seen.
 SHOWN_BY = frozenset({"operators", "annotations", "python"})
 
-COMPILING_NOT_TRACED = Wording("compiling-not-traced", "the trace shows nothing of the host by which compiling could be seen: {remedy}")
+COMPILING_NOT_SHOWN = Wording("compiling-not-traced", "the trace shows nothing of the host by which compiling could be seen: {remedy}")
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether compiling holds the steps."""
     missing = no_device(m) or _not_shown(m)
     if missing is not None:
@@ -102,9 +102,9 @@ def _not_shown(m: Measurements) -> Reason | None:
         torch="record the host too (ProfilerActivity.CPU); TORCH_LOGS=recompiles prints each with its cause",
         tensorflow="record with ProfilerOptions(host_tracer_level=2)",
         jax="record with host_tracer_level=2; jax.config.update('jax_log_compiles', True) prints each",
-        nsys="record with nsys profile --trace=cuda,nvtx --python-sampling=true",
+        system="record with nsys profile --trace=cuda,nvtx --python-sampling=true",
     )
-    return COMPILING_NOT_TRACED(remedy=ask)
+    return COMPILING_NOT_SHOWN(remedy=ask)
 
 
 def _claims(m: Measurements, found: pl.DataFrame) -> tuple[Part, ...]:
@@ -146,4 +146,4 @@ def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=first), Fix(text=second), Fix(text=later)
 
 
-RULE = Rule(name=NAME, stages=("compute", "d2h"), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("compute", "d2h"), topics=("device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

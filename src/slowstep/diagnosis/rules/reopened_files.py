@@ -111,4 +111,4 @@ def _counterfactual(m: Measurements, side: InputSide, cost: FileCost) -> Counter
     return sparing(m, side, spared, "each sample were read from one file")
 
 
-RULE = Rule(name=NAME, stages=("preprocess", "read"), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess", "read"), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)

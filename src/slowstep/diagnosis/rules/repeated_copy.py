@@ -23,7 +23,7 @@ import polars as pl
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_REPEATED_COPIES
 from slowstep.diagnosis.evidence.copy_sites import held, site_name, site_rows, traffic
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, one_step_only, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, one_step_only, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -33,7 +33,7 @@ from slowstep.units import format_share
 NAME = "repeated-copy"
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether copies that repeat in every step hold it."""
     missing = no_device(m)
     if missing is not None or not m.device.seen:
@@ -87,4 +87,4 @@ def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=first), Fix(text=second)
 
 
-RULE = Rule(name=NAME, stages=("h2d", "d2h"), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("h2d", "d2h"), topics=("device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

@@ -135,4 +135,4 @@ def _fixes(m: Measurements) -> tuple[Fix, ...]:
     return Fix(text=text, bounded_by=MOCK_LOADER), stored
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps"), judge=judge)

@@ -190,4 +190,6 @@ def _is_python(made: LoopInput) -> bool:
     return made.maker is not None and (made.maker.python_share or 0.0) >= DOMINANT_SHARE
 
 
-RULE = Rule(name=NAME, stages=("read", "preprocess"), judge=judge)
+RULE = Rule(
+    name=NAME, stages=("read", "preprocess"), topics=("compute", "input", "ledger", "machine", "steps", "trainer", "training"), judge=judge
+)

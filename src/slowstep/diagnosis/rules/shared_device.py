@@ -55,4 +55,4 @@ def judge(m: Measurements) -> Answer:
     return advice(NAME, "compute", title, evidence, "no other process used the device", fixes, outside=True)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "machine"), judge=judge, advisory=True)

@@ -93,6 +93,11 @@ NO_STACKS_AFTER_UPDATE = Wording("no-stacks-after-update", "no stack samples wer
 
 
 def judge(m: Measurements) -> Answer:
+    """Whether one function, or one named range, beside the model holds the training thread."""
+    return judge_ranges(m, NAME, CALLBACKS) if m.has("device") else _by_functions(m)
+
+
+def _by_functions(m: Measurements) -> Answer:
     """Whether one function after the update holds the training thread."""
     named = {p: n for p, n in m.ledger.gap_stacks.items() if p.stage in ("output", "store") and p.kind is not PartKind.VALIDATION}
     spans = [part for part in m.ledger.parts if part.stage == "output" and part not in named and part.kind not in OTHERS]
@@ -342,9 +347,10 @@ def _lever(m: Measurements, part: Part) -> str | None:
     return LOGGING_OFF if part.kind in (PartKind.PROGRESS_BAR, PartKind.LOGGING) else stub_of(m, part)
 
 
-def judge_trace(m: Measurements) -> Answer:
-    """Whether one named range beside the model holds the training thread."""
-    return judge_ranges(m, NAME, CALLBACKS)
-
-
-RULE = Rule(name=NAME, stages=("output",), judge=judge, judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME,
+    stages=("output",),
+    topics=("ledger", "steps", "training"),
+    where_known=("after_update", "compute", "device", "facts", "input", "machine", "marks", "over_time", "python", "replay", "trainer"),
+    judge=judge,
+)

@@ -156,4 +156,4 @@ def _counterfactual(m: Measurements, side: InputSide) -> Counterfactual:
     )
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)

@@ -120,4 +120,4 @@ def _busy(threads: PrefetchThreads) -> Evidence:
     return Evidence(name="it computes", value=share, unit="share of its time", threshold=BUSY_SHARE, where=stacks)
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "training"), judge=judge)

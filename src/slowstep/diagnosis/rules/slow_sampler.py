@@ -92,4 +92,4 @@ def _counterfactual(m: Measurements, drawn: Floats, spread: TimeSpread) -> Count
     )
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)

@@ -327,4 +327,9 @@ def _late(m: Measurements) -> Floats:
     return np.maximum(m.ledger.of("preprocess", PartKind.TRANSPORT) - usual, 0.0)
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(
+    name=NAME,
+    stages=("preprocess",),
+    topics=("compute", "input", "ledger", "machine", "over_time", "steps", "trainer", "training"),
+    judge=judge,
+)

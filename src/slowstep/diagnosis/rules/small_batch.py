@@ -33,9 +33,9 @@ from slowstep.analyses.compute.fixed_cost import FEWEST_SMALL, FixedCost
 from slowstep.analyses.events.parts import LAUNCH
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LARGER_BATCH
+from slowstep.diagnosis.evidence.marked_steps import no_device, no_launches, per_step, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import share_interval as share_of_steps
 from slowstep.diagnosis.evidence.optimizer_side import LARGEST, flush_denormals, fused, optimizer_ns, unfused
-from slowstep.diagnosis.evidence.trace_side import no_device, no_launches, per_step, steps_seen
-from slowstep.diagnosis.evidence.trace_side import share_interval as trace_share_interval
 from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import batch_size
@@ -89,6 +89,11 @@ SHORT_OPERATORS = Wording(
 
 
 def judge(m: Measurements) -> Answer:
+    """Whether most of a step is what it takes however few samples it holds."""
+    return _by_launches(m) if m.has("device") else _by_sizes(m)
+
+
+def _by_sizes(m: Measurements) -> Answer:
     """Whether the fixed cost dominates the step."""
     cost = m.compute.fixed_cost
     # Of the usual step: the mean step holds stalls too, which are neither fixed nor per sample. All of it, waits and callbacks included:
@@ -222,7 +227,7 @@ def _counterfactual(m: Measurements, cost: FixedCost, fixed: float, factor: int,
     )
 
 
-def judge_trace(m: Measurements) -> Answer:
+def _by_launches(m: Measurements) -> Answer:
     """Whether launching takes most of the steps, and the kernels are too short to hide it."""
     missing = no_device(m)
     if missing is not None:
@@ -230,7 +235,7 @@ def judge_trace(m: Measurements) -> Answer:
     if not m.device.seen:
         return _on_the_host(m)
     launches = m.device.launches.filter(pl.col("short_kernels").is_not_null())
-    share, low, high = trace_share_interval(m, per_step(m, LAUNCH))
+    share, low, high = share_of_steps(m, per_step(m, LAUNCH))
     short = int(launches["short_kernels"].sum()) / max(int(launches["kernels"].sum()), 1)
     if share < DOMINATES or short < DOMINATES:
         missing = no_launches(m, DOMINATES)
@@ -254,7 +259,7 @@ def judge_trace(m: Measurements) -> Answer:
             Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
         gain=predict(m, counterfactual),
-        fixes=_trace_fixes(m),
+        fixes=_fixes_of_launches(m),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 
@@ -269,7 +274,7 @@ def _on_the_host(m: Measurements) -> NotJudged | None:
     return NotJudged(rule=NAME, reason=SHORT_OPERATORS(each=each, share=share))
 
 
-def _trace_fixes(m: Measurements) -> tuple[Fix, ...]:
+def _fixes_of_launches(m: Measurements) -> tuple[Fix, ...]:
     own, words = m.steps.batch_size, m.training.words
     size = f"batch size {2 * own} instead of {own}" if own is not None else "twice the batch size, or more"
     lever = None if own is None else batch_size(2 * own)
@@ -279,4 +284,10 @@ def _trace_fixes(m: Measurements) -> tuple[Fix, ...]:
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME,
+    stages=("compute",),
+    topics=("ledger", "steps", "training"),
+    where_known=("compute", "coverage", "device", "facts", "input", "machine", "marks", "over_time", "replay", "trainer"),
+    judge=judge,
+)

@@ -26,7 +26,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COLLECTIVES_MERGED
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.kernel_side import unless_beside
-from slowstep.diagnosis.evidence.trace_side import claim_of, for_framework, no_device, no_marks, per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import claim_of, for_framework, no_device, no_marks, per_step, share_interval, steps_seen
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
@@ -42,12 +42,12 @@ SMALL_BYTES = 1 << 20
 A_STEP = 10
 JOIN = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
 
-COLLECTIVE_SIZES_NOT_TRACED = Wording(
+COLLECTIVE_SIZES_NOT_SHOWN = Wording(
     "collective-sizes-not-traced", "the sizes of the collectives that hold {share:share} of the time are not in the trace: {remedy}"
 )
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether small collectives cost more by their number than by their bytes."""
     missing = no_device(m)
     if missing is not None:
@@ -116,9 +116,9 @@ def _unknown(m: Measurements, joining: pl.DataFrame) -> Answer:
         torch="record with record_shapes=True (torch 2.2 and later write the sizes of collectives)",
         tensorflow="XProf's collective view has them on TPU only",
         jax="look for them in the program's HLO (XLA_FLAGS=--xla_dump_to=...)",
-        nsys="record with nsys profile --trace=cuda,nvtx and NCCL_NVTX at its default",
+        system="record with nsys profile --trace=cuda,nvtx and NCCL_NVTX at its default",
     )
-    return NotJudged(rule=NAME, reason=COLLECTIVE_SIZES_NOT_TRACED(share=share, remedy=ask))
+    return NotJudged(rule=NAME, reason=COLLECTIVE_SIZES_NOT_SHOWN(share=share, remedy=ask))
 
 
 def _fixes(m: Measurements) -> tuple[Fix, ...]:
@@ -143,4 +143,6 @@ def _fixes(m: Measurements) -> tuple[Fix, ...]:
     return Fix(text=first), Fix(text=second), Fix(text=third, changes_numerics=True)
 
 
-RULE = Rule(name=NAME, stages=("gradient_sharing",), judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME, stages=("gradient_sharing",), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+)

@@ -61,4 +61,4 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-RULE = Rule(name=NAME, stages=("read",), judge=judge)
+RULE = Rule(name=NAME, stages=("read",), topics=("input", "ledger", "steps"), judge=judge)

@@ -84,4 +84,4 @@ def _lasts(m: Measurements) -> bool:
     return len(known) < 2 or max(known[1:]) >= LASTING * known[0]
 
 
-RULE = Rule(name=NAME, stages=("read",), judge=judge)
+RULE = Rule(name=NAME, stages=("read",), topics=("compute", "input", "ledger", "machine", "steps"), judge=judge)

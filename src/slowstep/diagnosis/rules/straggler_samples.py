@@ -102,4 +102,4 @@ def _which(found: Stragglers) -> str:
     return f"index {known}"
 
 
-RULE = Rule(name=NAME, stages=("read", "preprocess"), judge=judge)
+RULE = Rule(name=NAME, stages=("read", "preprocess"), topics=("input", "ledger", "machine", "over_time", "steps", "training"), judge=judge)

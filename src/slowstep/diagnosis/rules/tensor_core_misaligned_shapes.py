@@ -33,7 +33,7 @@ from slowstep.diagnosis.evidence.kernel_side import (
     unless_beside,
     whose,
 )
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, share_interval, steps_seen
 from slowstep.diagnosis.gain import predict, unknown_gain
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
@@ -50,7 +50,7 @@ MOSTLY = 0.5
 ALL_BUT_FEW = 0.9
 PRECISIONS = (*SIXTEEN_BIT, "tf32")
 
-SHAPES_NOT_TRACED = Wording(
+SHAPES_NOT_SHOWN = Wording(
     "shapes-not-traced", "kernels with {share:share} of the time miss the Tensor Cores, and the trace has no shapes: {remedy}"
 )
 
@@ -60,7 +60,7 @@ FULL_RATE_UNKNOWN = Wording(
 NOT_TOLD_APART = Wording("not-told-apart", "the replay cannot tell them from other kernels beside the Tensor Cores, which no padding helps")
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether misaligned sizes cost Tensor Core time."""
     missing = no_device(m)
     if missing is not None or not m.device.seen:
@@ -123,7 +123,7 @@ def _unknown(m: Measurements, able: pl.DataFrame) -> Answer:
         tensorflow="look at the shapes in the model's summary",
         jax="look at the shapes by jax.make_jaxpr",
     )
-    return NotJudged(rule=NAME, reason=SHAPES_NOT_TRACED(share=share, remedy=ask))
+    return NotJudged(rule=NAME, reason=SHAPES_NOT_SHOWN(share=share, remedy=ask))
 
 
 def _fixes(m: Measurements, kind: str, named: str) -> tuple[Fix, ...]:
@@ -142,4 +142,4 @@ def _fixes(m: Measurements, kind: str, named: str) -> tuple[Fix, ...]:
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

@@ -144,4 +144,4 @@ def _too_many(m: Measurements, queued: float) -> _Cause | None:
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("ledger", "machine", "steps"), judge=judge)

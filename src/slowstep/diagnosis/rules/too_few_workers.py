@@ -214,4 +214,9 @@ def _longer(m: Measurements, workers: int) -> _Longer:
     return _Longer(*(more ** min(max(each, 0.0), 1.0) for each in (slows, found.high, found.low)))
 
 
-RULE = Rule(name=NAME, stages=("read", "preprocess"), judge=judge)
+RULE = Rule(
+    name=NAME,
+    stages=("read", "preprocess"),
+    topics=("compute", "input", "ledger", "machine", "over_time", "steps", "training"),
+    judge=judge,
+)

@@ -23,7 +23,7 @@ import polars as pl
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import FUSED_ELEMENTWISE
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside, whose
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, no_marks, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, no_marks, share_interval, steps_seen
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Rule
@@ -39,7 +39,7 @@ A_STEP = 10
 FUSED = r"(?i)^triton_|fusion|fused|^wrapped_|nvfuser|^kernel\d+$|CudaCodeGen"
 
 
-def judge_trace(m: Measurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether elementwise kernels that nobody fused hold a tenth of the time."""
     missing = no_device(m)
     if missing is not None or not m.device.seen:
@@ -96,4 +96,4 @@ def _fixes(m: Measurements, named: str) -> tuple[Fix, ...]:
     return Fix(text=first, changes_numerics=True), Fix(text=second, changes_numerics=True)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

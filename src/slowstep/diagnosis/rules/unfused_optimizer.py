@@ -70,4 +70,9 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(
+    name=NAME,
+    stages=("compute",),
+    topics=("compute", "input", "ledger", "machine", "over_time", "steps", "trainer", "training"),
+    judge=judge,
+)

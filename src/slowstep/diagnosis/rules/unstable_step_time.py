@@ -56,4 +56,4 @@ def judge(m: Measurements) -> Answer:
     return advice(NAME, found.part.stage, title, evidence, "every step took the same time", (fix,))
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("machine", "over_time", "steps"), judge=judge)

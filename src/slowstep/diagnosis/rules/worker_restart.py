@@ -109,4 +109,6 @@ def _too_few(m: Measurements, starts: int) -> NotJudged | None:
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, PERSISTENT_WORKERS))
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(
+    name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "over_time", "steps", "training"), judge=judge
+)

@@ -126,25 +126,17 @@ def no_launches(m: Measurements, at_least: float) -> Reason | None:
         torch="record host and device: activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
         tensorflow="record with ProfilerOptions(host_tracer_level=2, device_tracer_level=1)",
         jax="record with host_tracer_level=2 and device_tracer_level=1",
-        nsys="record with nsys profile --trace=cuda,nvtx",
+        system="record with nsys profile --trace=cuda,nvtx",
     )
     if "runtime" not in m.facts.recorded or share is None:
         return NO_RUNTIME_CALLS(remedy=remedy)
     return LAUNCHES_MISSING(share=share, remedy=remedy) if share < COVERED else None
 
 
-def for_framework(m: Measurements, *, torch: str, tensorflow: str, jax: str, nsys: str | None = None) -> str:
-    """What to say to users of the trace's framework; what holds for each where it is unknown."""
-    name = (m.facts.framework or "").lower()
-    if "torch" in name or (not name and "kineto" in m.facts.format.lower()):
-        return torch
-    if "tensorflow" in name or "keras" in name:
-        return tensorflow
-    if "jax" in name:
-        return jax
-    if nsys is not None and "nsight" in m.facts.format.lower():
-        return nsys
-    return f"PyTorch: {torch}; TensorFlow: {tensorflow}; JAX: {jax}"
+def for_framework(m: Measurements, *, torch: str, tensorflow: str, jax: str, system: str | None = None) -> str:
+    """What to say to users of whoever's profiler it was; what holds for each where that is unknown."""
+    advice = {"torch": torch, "tensorflow": tensorflow, "jax": jax, "system": system}
+    return advice.get(m.facts.profiler or "") or f"PyTorch: {torch}; TensorFlow: {tensorflow}; JAX: {jax}"
 
 
 def to_mark_steps(m: Measurements) -> str:
