@@ -17,9 +17,9 @@ UPDATES = 4
 BUSY_MS = 5.0 * UPDATES
 
 
-def report(folder: Path, *, input_ms: float, callback_ms: float) -> dict[str, Any]:
+def report(folder: Path, *more: str, input_ms: float, callback_ms: float) -> dict[str, Any]:
     """What `slowstep run` says of the script."""
-    words = [str(PRETEND / "script.py"), str(input_ms / 1e3), str(callback_ms / 1e3)]
+    words = [str(PRETEND / "script.py"), str(input_ms / 1e3), str(callback_ms / 1e3), *more]
     environment = os.environ | {
         "SLOWSTEP_FRAMEWORKS": str(PRETEND / "frameworks"),
         "PYTHONPATH": str(PRETEND / "site-packages"),
@@ -31,6 +31,10 @@ def report(folder: Path, *, input_ms: float, callback_ms: float) -> dict[str, An
     return found
 
 
+def rules(said: dict[str, Any]) -> set[str]:
+    return {finding["rule"] for finding in said["findings"]}
+
+
 def shares(said: dict[str, Any]) -> dict[str, float]:
     return {row["stage"]: row["share"] or 0.0 for row in said["ledger"]}
 
@@ -39,7 +43,7 @@ def shares(said: dict[str, Any]) -> dict[str, float]:
 def test_host_time_under_the_busy_device_is_blamed_on_no_callback(tmp_path: Path) -> None:
     said = report(tmp_path, input_ms=0.0, callback_ms=0.4 * BUSY_MS)
 
-    assert {finding["rule"] for finding in said["findings"]}.isdisjoint({"slow-callback", "serial-loader"})
+    assert rules(said).isdisjoint({"slow-callback", "serial-loader"})
     assert said["run"]["framework"] == "pretend"
     assert said["run"]["updates_per_step"] == UPDATES
     assert said["run"]["steps"] > 60
@@ -55,7 +59,7 @@ def test_input_that_is_made_between_updates_is_a_serial_loader(tmp_path: Path) -
     (finding,) = [finding for finding in said["findings"] if finding["rule"] == "serial-loader"]
     assert "background(workers=" in finding["fixes"][0]["text"]
     assert shares(said)["preprocess"] > 0.5
-    assert "slow-callback" not in {finding["rule"] for finding in said["findings"]}
+    assert "slow-callback" not in rules(said)
 
 
 @pytest.mark.slow
@@ -66,4 +70,13 @@ def test_a_callback_for_which_the_device_waits_is_a_slow_one(tmp_path: Path) -> 
     assert "draw" in finding["title"]
     # The device computes beside it for a fifth of its time.
     assert 0.5 < shares(said)["output"] < 0.9
-    assert "serial-loader" not in {finding["rule"] for finding in said["findings"]}
+    assert "serial-loader" not in rules(said)
+
+
+@pytest.mark.slow
+def test_where_the_framework_counts_nothing_the_host_is_blamed_for_nothing(tmp_path: Path) -> None:
+    said = report(tmp_path, "uncounted", input_ms=4 * BUSY_MS / UPDATES, callback_ms=2 * BUSY_MS)
+
+    assert rules(said).isdisjoint({"slow-callback", "serial-loader"})
+    assert said["verdict"]["state"] == "undetermined"
+    assert shares(said)["unattributed"] > 0.9

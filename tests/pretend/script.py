@@ -1,11 +1,11 @@
-"""A training with the framework for tests: `input_s` for each batch, `callback_s` after each call of four updates of 5 ms."""
+"""A training with the framework for tests: `input_s` for each batch, `callback_s` after each call of four updates of 5 ms; `uncounted`."""
 
 import sys
 import time
 
 import pretend
 
-input_s, callback_s = map(float, sys.argv[1:])
+input_s, callback_s = map(float, sys.argv[1:3])
 
 
 def batches():
@@ -19,7 +19,7 @@ def draw(updates):
     time.sleep(callback_s)
 
 
-trainer = pretend.Trainer(batches(), update_s=0.005, callbacks=(draw,))
+trainer = pretend.Trainer(batches(), update_s=0.005, callbacks=(draw,), counts="uncounted" not in sys.argv)
 for _ in range(120):
     trainer.run(4)
 trainer.close()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.bounds import judged_within_bounds
 from slowstep.diagnosis.gain import StepAfter
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.faults import Attempts, Fault
@@ -102,7 +103,7 @@ def ask(attempt: Attempts, asked: Iterable[Rule], m: Measurements) -> Iterator[t
     """What every rule answers whose topics were measured. One that fails, or needs what failed, has not judged."""
     for rule in asked:
         if rule.is_asked(m):
-            answer = attempt.outcome(f"the rule {rule.name}", rule.judge, m)
+            answer = attempt.outcome(f"the rule {rule.name}", judged_within_bounds, rule.judge, m)
             yield rule, NotJudged(rule=rule.name, reason=answer.reason, by_fault=True) if isinstance(answer, Fault) else answer
 
 

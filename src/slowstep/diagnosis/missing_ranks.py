@@ -4,7 +4,8 @@ A rank is missing where its job tells that there is one (the size of the process
 are reported as they are, but none of them can tell whether it waits for that one, so:
 
 - the report says which are missing, in its health (`find_absences`), in `run.missing_ranks`, and in the table of ranks (`not recorded`);
-- a rank that spends a tenth of its time in collectives, for which nothing else is to blame, has an open verdict (`beside_missing`);
+- a rank that spends a tenth of its time in collectives, for which nothing else is to blame, has an open verdict (`beside_missing` of a
+  recorded rank, `late_one_may_be_missing` of a traced one);
 - who sets the pace is said of the ranks that are here (`among_those_here`), and what overlapping collectives would gain assumes that the
   missing ones are not late (`assumed_of_others`), with the advice to look at them first (`compare_with_missing`).
 

@@ -183,7 +183,14 @@ class PlaceRow(TypedDict):
     function: str | None
 
 
-class PartRow(TypedDict):
+class Bounds(TypedDict, total=False):
+    """The least and the most of the window that something takes, where it is not known whether the device worked meanwhile."""
+
+    share_low: float
+    share_high: float
+
+
+class PartRow(Bounds):
     """A named piece of a stage: its share of the window (0 to 1), not of the stage.
 
     `name` is its words, for people; `kind` what it is, `subject` the user's or a framework's own name, where there is one.
@@ -197,7 +204,7 @@ class PartRow(TypedDict):
     ms_per_step: float | None
 
 
-class LedgerRow(TypedDict):
+class LedgerRow(Bounds):
     """One stage's account. A null share says that the stage could not be seen."""
 
     stage: str

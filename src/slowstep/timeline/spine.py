@@ -18,8 +18,9 @@ from slowstep.timeline.intervals import Ints, containing, union
 
 # The number of no thread, and of nothing that a thread did.
 NONE = -1
-NEVER = np.iinfo(np.int64).max
-LONG_AGO = np.iinfo(np.int64).min
+# Before and after all times, and so that their differences are numbers too.
+NEVER = int(np.iinfo(np.int64).max // 4)
+LONG_AGO = -NEVER
 
 
 def _nothing() -> Ints:
@@ -110,6 +111,18 @@ class KnownLanes:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class DeviceClock:
+    """How a device's clock stands to the host's: what is to be added to its times lies between two offsets, and that is known between two
+    instants of the host's.
+    """
+
+    offset_low_ns: int
+    offset_high_ns: int
+    from_ns: int
+    until_ns: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class DeviceIntervals:
     """What a device worked on: one row per piece of work, or per group of them that is known as one. Shape (n,) each.
 
@@ -167,33 +180,58 @@ class DeviceIntervals:
         order = taken[np.argsort(self.start_low_ns[taken], kind="stable")]
         return replace(self, **{name: values[order] for name, values in self._columns().items()})
 
-    def completed(self, low_ns: int, high_ns: int, thread: int) -> DeviceIntervals:
-        """The same with rows for the time between two instants in which rows may be missing: `thread` may have dispatched anything there,
-        and the device may have worked on it.
+    def completed(self, thread: int) -> DeviceIntervals:
+        """The same with rows for the time in which rows may be missing: `thread` may have dispatched anything by then, and the device may
+        have worked on it there.
         """
         if self.complete is None:
             return self
-        begin, end = (np.repeat(side, self.ranks) for side in _holes(self.complete, low_ns, high_ns))
+        begin, end = (np.repeat(side, self.ranks) for side in _holes(self.complete))
         unknown = {
             "start_low_ns": begin,
-            "start_high_ns": end,
+            # It need not be there.
+            "start_high_ns": np.full(len(begin), NEVER),
             "end_low_ns": begin,
             "end_high_ns": end,
             "rank": np.tile(np.arange(self.ranks), len(begin) // self.ranks),
             "thread": np.full(len(begin), thread, dtype=np.int64),
-            "dispatched_low_ns": begin,
+            "dispatched_low_ns": np.full(len(begin), LONG_AGO),
             "dispatched_high_ns": end,
         }
         both: dict[str, Any] = {name: np.concatenate((values, unknown[name])) for name, values in self._columns().items()}
         return DeviceIntervals(**both, ranks=self.ranks).ordered()
 
+    def on_host(self, clock: DeviceClock) -> DeviceIntervals:
+        """What a complete account by the device's own clock tells by the host's: within the offset's bounds, where these are known."""
+        low, high = clock.offset_low_ns, clock.offset_high_ns
+        begin, end = self.start_low_ns + low, self.end_high_ns + high
+        within = (begin >= clock.from_ns) & (end <= clock.until_ns)
+        # What lies across an end of that time is known in part only.
+        first = int(np.max(end[begin < clock.from_ns], initial=clock.from_ns))
+        last = int(np.min(begin[end > clock.until_ns], initial=clock.until_ns))
+        rows = {name: values[within] for name, values in self._columns().items()}
+        rows |= {"start_low_ns": begin[within], "start_high_ns": rows["start_high_ns"] + high}
+        rows |= {"end_low_ns": rows["end_low_ns"] + low, "end_high_ns": end[within]}
+        return replace(self, **rows, complete=Stretches(np.array([first]), np.array([max(first, last)])))
+
     def _columns(self) -> dict[str, Any]:
         return {column.name: getattr(self, column.name) for column in fields(self) if column.name not in ("ranks", "complete")}
 
 
-def _holes(complete: Stretches, low_ns: int, high_ns: int) -> tuple[Ints, Ints]:
-    """What lies between two instants and in none of the stretches."""
-    start, end = union(np.clip(complete.start_ns, low_ns, high_ns), np.clip(complete.end_ns, low_ns, high_ns))
-    begin, until = np.append(low_ns, end), np.append(start, high_ns)
-    kept = until > begin
-    return begin[kept], until[kept]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counted:
+    """What a counter tells of a kind of event between two instants: how many there were, and how long they took together.
+
+    A compiled function counts what it does, and nobody sees when it does it.
+    """
+
+    start_ns: int
+    end_ns: int
+    count: int
+    total_ns: int
+
+
+def _holes(complete: Stretches) -> tuple[Ints, Ints]:
+    """What lies in none of the stretches."""
+    start, end = union(*complete)
+    return np.append(LONG_AGO, end), np.append(start, NEVER)

@@ -134,8 +134,8 @@ class Timeline:
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name; empty where the source saw none of its rows. Raises KeyError for a name that is not declared."""
-        declared = TABLE[name]
-        return self.tables.get(name, declared.empty())
+        declared, found = TABLE[name], self.tables.get(name)
+        return declared.empty() if found is None else found
 
     def rows(self, name: str, *columns: str, kinds: Collection[str] = ()) -> pl.DataFrame:
         """Some columns of a table; with `kinds` only the rows whose column `kind` holds one of these, in the same order.

@@ -13,6 +13,7 @@ from slowstep.analyses.job.recorded_job import recorded_job
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.captures import Capture
+from slowstep.analyses.steps.trainer import processes_beside
 from slowstep.analyses.steps.untrained import with_failure
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.law import Diagnosis
@@ -27,8 +28,7 @@ from slowstep.document.sections import ALONE, ExperimentSection, Sections
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
 from slowstep.faults import Attempts, Fault, release_frames
 from slowstep.record.writing.format import EXPERIMENT_FILE
-from slowstep.sources._source import PLAIN
-from slowstep.sources.recording import SOURCE as RECORDING
+from slowstep.sources.recording import OpenRecording
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.internal_errors import completed, fault_rows
 from slowstep.workflow.judge_job import JudgedJob, judge_job
@@ -66,15 +66,16 @@ def diagnose_all(folder: Path, *, warmup: int | None = None, beside: Sequence[He
     """
     if not folder.exists():
         raise UnreadableInput(f"{folder} does not exist. {EXPECTED}")
-    timeline = RECORDING.read(folder, PLAIN)
-    job = recorded_job(timeline, folder)
-    ranks = _each_by_itself(folder, timeline, job, timeline.run.warmup if warmup is None else warmup)
+    recording = OpenRecording(folder)
+    outline = recording.outline()
+    job = recorded_job(outline, folder)
+    ranks = _each_by_itself(recording, outline, job, warmup)
     judged = judge_job(job, ranks, given=[folder], report_names=lambda first: {number: file_name(number, first) for number in ranks})
     return Diagnosed(first=judged.first, reports=_reports(folder, judged, beside))
 
 
-def _each_by_itself(folder: Path, timeline: Timeline, job: Job, warmup: int | None) -> dict[int, RankSummary]:
-    """The trainings, measured and judged one after the other, so that the measurements of one are held at a time.
+def _each_by_itself(recording: OpenRecording, outline: Timeline, job: Job, warmup: int | None) -> dict[int, RankSummary]:
+    """The trainings, measured and judged one after the other, so that the tables and measurements of one are held at a time.
 
     Raises NothingRecorded where nothing can be measured of any.
     """
@@ -82,31 +83,32 @@ def _each_by_itself(folder: Path, timeline: Timeline, job: Job, warmup: int | No
     refused: list[str] = []
     for rank in job.ranks:
         try:
-            found[rank.number] = _by_itself(folder, timeline, job, rank, warmup)
+            found[rank.number] = _by_itself(recording.timeline(without=processes_beside(outline, rank.process)), job, rank, warmup)
         except NothingRecorded as error:
             refused.append(str(error))
         else:
             release_frames(found[rank.number].faults)
     if not found:
-        raise NothingRecorded(with_failure(timeline.run, refused[0])) if refused else _nothing(timeline)
+        raise NothingRecorded(with_failure(outline.run, refused[0])) if refused else _nothing(recording.timeline())
     # Beside others, what has hardly begun is no training to compare with.
     return {number: each for number, each in found.items() if each.total_steps >= FEWEST_BESIDE_OTHERS} or found
 
 
-def _by_itself(folder: Path, timeline: Timeline, job: Job, rank: Rank, warmup: int | None) -> RankSummary:
+def _by_itself(timeline: Timeline, job: Job, rank: Rank, warmup: int | None) -> RankSummary:
     """What one training tells by itself. Its sections are kept whole, for each rank has a report of its own, and they are small."""
+    warmup = timeline.run.warmup if warmup is None else warmup
     m = measure_recording(timeline, warmup, process=rank.process).settle()
     attempt = Attempts()
     diagnosis = diagnose(m)
     attempt.faults += [*m.faults, *diagnosis.faults]
     diagnosis = beside_missing(diagnosis, () if rank.rank is None else job.missing)
     return RankSummary(
-        sections=_sections(folder, timeline, job, m, diagnosis, attempt),
+        sections=_sections(rank.path, timeline, job, m, diagnosis, attempt),
         steps=attempt.otherwise(None, recorded_steps, m),
         total_steps=attempt.otherwise(rank.steps, _total_steps, m),
         step_ms=attempt.otherwise(None, _step_ms, m),
         own_ms=attempt.otherwise(None, own_work_ms, m),
-        health=tuple(attempt.otherwise([], missing_launchers, timeline, folder, m)),
+        health=tuple(attempt.otherwise([], missing_launchers, timeline, rank.path, m)),
         faults=attempt.faults,
     )
 

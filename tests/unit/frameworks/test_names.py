@@ -34,7 +34,7 @@ ANALYSES = {
     "events/training_thread.py": _EVENTS,
     "input/loader_requests.py": _EVENTS,
     "ledger/beside_model.py": _EVENTS,
-    "ledger/host_ledger.py": _EVENTS,
+    "ledger/lane_without_device.py": _EVENTS,
     "ledger/saves.py": "what writes a checkpoint where the user's function is unknown",
     "ledger/stage_ranges.py": _EVENTS,
     "over_time/growth.py": "libraries that write files",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import slowstep
+from slowstep.frameworks._known import all_words
 from slowstep.record.framework import Framework, known_frameworks
 
 ROOT = Path(slowstep.__path__[0])
@@ -77,6 +78,12 @@ def test_a_framework_says_by_which_packages_its_frames_are_known(framework: Fram
 
     assert framework.owns(f"/usr/lib/python3.12/site-packages/{package}/x.py")
     assert not framework.owns(f"/home/me/{package}/x.py")
+
+
+def test_every_folder_of_a_framework_says_what_it_is_under_its_own_name():
+    folders = {path.name for path in (ROOT / "frameworks").iterdir() if (path / "__init__.py").exists()}
+
+    assert {framework.name for framework in known_frameworks()} == set(all_words()) == folders
 
 
 def test_a_framework_that_says_nothing_is_asked_without_harm():

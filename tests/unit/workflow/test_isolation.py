@@ -22,7 +22,7 @@ from slowstep.report import terminal
 from slowstep.report.fault_log import LOG
 from slowstep.report.terminal import render
 from slowstep.sources.kineto import SOURCE as KINETO
-from slowstep.sources.recording import SOURCE
+from slowstep.sources.recording import SOURCE, OpenRecording
 from slowstep.workflow import diagnose, judge_job
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.internal_errors import INTERNAL_ERROR
@@ -80,7 +80,7 @@ def healthy(tmp_path_factory):
 @pytest.fixture
 def report_of(healthy, monkeypatch):
     folder, timeline, _ = healthy
-    monkeypatch.setattr(diagnose, "RECORDING", replace(SOURCE, read=lambda *_: timeline))
+    monkeypatch.setattr(OpenRecording, "timeline", lambda *_, **__: timeline)
     return lambda: diagnose.diagnose_recording(folder)
 
 

@@ -8,12 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from kineto_files import event, kernel, launch, written
 from made_ranks import make_job
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps.trainer import processes_beside
 from slowstep.diagnosis import law
+from slowstep.sources.recording import OpenRecording
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow import diagnose
 from slowstep.workflow.analyze import analyze
@@ -55,15 +58,33 @@ def rules(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
 
 @pytest.mark.usefixtures("rules")
 def test_of_a_recording_the_measurements_of_one_rank_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
-    monkeypatch.setattr(diagnose, "measure_recording", counting(seen, Measurements, diagnose.measure_recording))
-    before = alive(Measurements)
+    measured: list[int] = []
+    read: list[int] = []
+    monkeypatch.setattr(diagnose, "measure_recording", counting(measured, Measurements, diagnose.measure_recording))
+    monkeypatch.setattr(OpenRecording, "timeline", counting(read, Timeline, OpenRecording.timeline))
+    before = alive(Measurements), alive(Timeline)
 
     diagnosed = diagnose_all(make_job(tmp_path / "job", [4.0] * (RANKS - 1) + [12.0]))
 
     assert len(diagnosed.reports) == RANKS
-    assert seen == [before] * RANKS
-    assert alive(Measurements) == before
+    assert measured == [before[0]] * RANKS
+    # First it is asked who is there, which stays.
+    assert read == [before[1]] + [before[1] + 1] * RANKS
+    assert (alive(Measurements), alive(Timeline)) == before
+
+
+def test_the_timeline_of_one_recorded_rank_has_the_updates_of_the_others_alone(tmp_path: Path) -> None:
+    recording = OpenRecording(make_job(tmp_path / "job", [4.0] * RANKS))
+    outline = recording.outline()
+
+    timeline = recording.timeline(without=processes_beside(outline, 1))
+
+    assert outline.table("waits").is_empty()
+    assert set(timeline.table("waits")["process"]) == {1}
+    assert set(timeline.table("updates")["process"]) == set(range(RANKS))
+    assert timeline.processes == outline.processes
+    whole = recording.timeline()
+    assert timeline.table("waits").equals(whole.table("waits").filter(pl.col("process") == 1))
 
 
 @pytest.mark.usefixtures("rules")

@@ -21,9 +21,9 @@ class CountedWork:
     """
 
     waited_ns: Floats
-    busy_ns: Floats
+    busy_ns: Floats | None  # None where nobody counts it
     batches: float  # per step, on average
-    num_workers: int
+    num_workers: int | None  # None where no input is counted
     dataset: str | None
     is_asynchronous: bool  # what calls the framework goes on meanwhile
 
@@ -34,23 +34,23 @@ class CountedWork:
 
 
 def find_counted(timeline: Timeline, trainer: Trainer, steps: Steps) -> CountedWork | None:
-    """What was counted for the training's thread; None where nothing was."""
+    """What was counted for the training's thread; None where nothing was, and what calls the framework waits for it."""
     mine = pl.col("process") == trainer.process, pl.col("thread") == trainer.thread
     rows = timeline.table("aggregates").filter(*mine, pl.col("end_ns") > pl.col("start_ns")).sort("start_ns")
     waits, busy = (rows.filter(pl.col("kind") == kind) for kind in ("wait", "update"))
-    if waits.is_empty():
+    if waits.is_empty() and not trainer.is_asynchronous:
         return None
     read = timeline.table("iterators").filter(
         pl.col("process") == trainer.process, pl.col("iterator").is_in(waits["iterator"].unique().to_list())
     )
-    made: dict[str, Any] = read.row(-1, named=True) if read.height else {"num_workers": 0, "dataset": None}
+    made: dict[str, Any] = read.row(-1, named=True) if read.height else {"num_workers": None, "dataset": None}
     return CountedWork(
         waited_ns=_by_stretch(waits, "total_ns", steps),
-        busy_ns=_by_stretch(busy, "total_ns", steps),
+        busy_ns=None if busy.is_empty() else _by_stretch(busy, "total_ns", steps),
         batches=float(_by_stretch(waits, "count", steps)[~steps.excluded].mean()),
-        num_workers=made["num_workers"] or 0,
+        num_workers=made["num_workers"],
         dataset=made["dataset"],
-        is_asynchronous=bool(trainer.facts.notes["facts"].get("asynchronous")),
+        is_asynchronous=trainer.is_asynchronous,
     )
 
 

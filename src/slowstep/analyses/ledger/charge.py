@@ -69,9 +69,8 @@ def charge(steps: Edges, lanes: HostLanes, device: DeviceIntervals | None = None
     if device is None:
         named = NO_LABELS if lanes.training is None else lanes.lane(lanes.training).named
         return in_steps(steps, named), nothing_idle()
-    low, high = int(steps[0][0]), int(steps[1][-1])
-    device = device.completed(low, high, NONE if lanes.training is None else lanes.training).ordered()
-    idle = explain(lanes, find_gaps(device, low, high))
+    device = device.completed(NONE if lanes.training is None else lanes.training).ordered()
+    idle = explain(lanes, find_gaps(device, int(steps[0][0]), int(steps[1][-1])))
     held = (idle[name].to_numpy() for name in ("start_ns", "end_ns", "cause"))
     start, end, code = (np.concatenate(both) for both in zip(worked(device), held, strict=True))
     return in_steps(steps, (start, end, code)), idle

@@ -1,40 +1,70 @@
-"""Moves what a framework's own threads did, as it counts it, to where it belongs: waiting for input out of its calls; and where its calls
-return at once, host time under their work out of every stage but compute.
+"""Charges what a framework's own threads did, as it counts it, in place of what its calls seemed to do on the host.
+
+Where these calls return at once the host tells nothing of the step: no more of its time is charged than the device idled, within bounds.
+What of the idle time may have been in one part of the host as well as in another is `UNKNOWN`, and all of it where nobody counts the work.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from slowstep.analyses.batches.counted import CountedWork
 from slowstep.analyses.steps.steps import Floats, Steps
-from slowstep.parts import Part, PartKind
+from slowstep.parts import UNKNOWN, Part, PartKind
 
 COUNTED_WAIT = Part("preprocess", PartKind.INPUT_WAIT)
 UPDATES = Part("compute", PartKind.UPDATES)
 
+Rows = dict[Part, Floats]
 
-def move_counted(counted: CountedWork, steps: Steps, rows: dict[Part, Floats]) -> None:
-    """Charge each step by what was counted; rows still sum to its length."""
+
+@dataclass(frozen=True, slots=True)
+class CountedRows:
+    """Rows that sum to the steps; the least and the most of each where not all is known, else None."""
+
+    ns: Rows
+    low: Rows | None = None
+    high: Rows | None = None
+
+
+def charge_counted(counted: CountedWork, steps: Steps, rows: Rows) -> CountedRows:
+    """The rows of the host's account with what was counted in them."""
     whole = np.diff(steps.edges_ns).astype(np.float64)
-    updates = np.zeros_like(whole)
-    for part in [part for part in rows if part.stage == "compute"]:
-        updates += rows.pop(part)
+    calls = np.sum([np.zeros_like(whole), *(ns for part, ns in rows.items() if part.stage == "compute")], axis=0)
+    host = {part: ns for part, ns in rows.items() if part.stage != "compute"}
     if counted.is_asynchronous:
-        beside = np.sum([np.zeros_like(whole), *rows.values()], axis=0)
-        share = np.divide(_exposed(counted, whole, beside), beside, out=np.zeros_like(whole), where=beside > 0)
-        for part, ns in rows.items():
-            rows[part] = ns * share
-        updates += beside * (1 - share)
-    waited = np.minimum(counted.waited_ns, updates)
-    rows[UPDATES], rows[COUNTED_WAIT] = updates - waited, waited
+        return _beside(counted, whole, calls, host)
+    waited = np.minimum(counted.waited_ns, calls)
+    return CountedRows({**host, UPDATES: calls - waited, COUNTED_WAIT: waited})
 
 
-def _exposed(counted: CountedWork, whole: Floats, beside: Floats) -> Floats:
-    """Of the host's time beside its calls, what the device was idle meanwhile: no longer than it neither computed nor waited for input.
+def _beside(counted: CountedWork, whole: Floats, calls: Floats, host: Rows) -> CountedRows:
+    """Of a device that works while the host goes on."""
+    if counted.busy_ns is None:
+        return _unseen(np.minimum(counted.waited_ns, whole), whole, host)
+    counts = counted.busy_ns + counted.waited_ns
+    # What is in one of the steps of a window is estimated.
+    fits = np.divide(whole, counts, out=np.ones_like(whole), where=counts > whole)
+    busy, waited = counted.busy_ns * fits, counted.waited_ns * fits
+    idle = whole - busy - waited
+    # It surely idled in a part where all else of the host's time is too short for that.
+    low = {part: np.maximum(idle - (whole - ns), 0.0) for part, ns in host.items()}
+    rest = idle - np.sum([np.zeros_like(whole), *low.values()], axis=0)
+    high = {part: np.minimum(idle, ns) for part, ns in host.items()}
+    known = {COUNTED_WAIT: waited}
+    return CountedRows(
+        ns={**low, **known, UPDATES: busy, UNKNOWN: rest},
+        low={**low, **known, UPDATES: busy, UNKNOWN: np.zeros_like(rest)},
+        # A device that idles in the framework's own calls waits for these.
+        high={**high, **known, UPDATES: busy + np.minimum(idle, calls), UNKNOWN: rest},
+    )
 
-    What is in a step is estimated, and what is in all of them is not: there estimates may not add up to more.
-    """
-    idle = whole - counted.busy_ns - counted.waited_ns
-    exposed = np.minimum(np.maximum(idle, 0.0), beside)
-    return np.asarray(exposed * min(max(float(idle.sum()), 0.0) / max(float(exposed.sum()), 1.0), 1.0))
+
+def _unseen(waited: Floats, whole: Floats, host: Rows) -> CountedRows:
+    """Of a device of which it is not known when it works: it may always do."""
+    rest, nothing = whole - waited, np.zeros_like(whole)
+    low = {**dict.fromkeys((*host, UPDATES, UNKNOWN), nothing), COUNTED_WAIT: waited}
+    high = {part: np.minimum(rest, ns) for part, ns in host.items()}
+    return CountedRows(ns={**low, UNKNOWN: rest}, low=low, high={**high, COUNTED_WAIT: waited, UPDATES: rest, UNKNOWN: rest})

@@ -89,14 +89,15 @@ def _ran_out_until(device: DeviceIntervals, begin: Ints, finish: Ints, start: In
 
 def _may_follow(device: DeviceIntervals, begin: Ints, finish: Ints) -> tuple[Ints, Ints]:
     """Pairs of a stretch and a work that may be the first to begin after it; a number beyond the last work where none may."""
-    low, high = device.start_low_ns, device.start_high_ns
-    begun = np.searchsorted(np.maximum.accumulate(high), begin, side="right")
+    low, high, over = device.start_low_ns, device.start_high_ns, device.end_high_ns
+    begun = np.searchsorted(np.maximum.accumulate(np.minimum(high, over)), begin, side="right")
     later = np.searchsorted(low, finish)
     soonest = np.append(np.minimum.accumulate(high[::-1])[::-1], NEVER)[later]
-    many = np.maximum(np.searchsorted(low, soonest), later + 1) - begun
+    # It may be that none follows where none must.
+    many = np.where(soonest == NEVER, len(low) + 1, np.maximum(np.searchsorted(low, soonest), later + 1)) - begun
     of = np.repeat(np.arange(len(begin)), many)
     work = begun[of] + np.arange(len(of)) - np.repeat(np.cumsum(many) - many, many)
-    kept = np.append(high, NEVER)[work] > begin[of]
+    kept = np.append(np.minimum(high, over), NEVER)[work] > begin[of]
     return of[kept], work[kept]
 
 

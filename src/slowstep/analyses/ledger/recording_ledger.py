@@ -19,7 +19,7 @@ from slowstep.analyses.batches.counted import CountedWork
 from slowstep.analyses.batches.producers import PART_STAGE, WaitParts
 from slowstep.analyses.ledger.charge import Charged, charge
 from slowstep.analyses.ledger.closures import move_closures
-from slowstep.analyses.ledger.counted_device import move_counted
+from slowstep.analyses.ledger.counted_device import CountedRows, Rows, charge_counted
 from slowstep.analyses.ledger.delays import move_delay, move_sharing
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.trainer_spans import Spans, label_spans
@@ -86,17 +86,23 @@ def build_ledger(
         move_sharing(timeline, trainer, steps, rows)
     is_alone = device == "cpu" and (trainer.facts.world_size or 1) == 1
     move_delay(timeline, trainer, steps, rows, beside_cores=beside_cores if is_alone else 0.0)
-    if counted is not None:
-        move_counted(counted, steps, rows)
-    parts = tuple(parts_in_order(rows))
+    found = CountedRows(rows) if counted is None else charge_counted(counted, steps, rows)
+    parts = tuple(parts_in_order(found.ns))
     return Ledger(
         parts=parts,
-        ns=np.vstack([rows[part] for part in parts])[:, ~steps.excluded],
+        ns=_stacked(found.ns, parts, steps),
+        low=None if found.low is None else _stacked(found.low, parts, steps),
+        high=None if found.high is None else _stacked(found.high, parts, steps),
         gap_stacks=named.stacks,
         timed=named.timed,
         in_bodies_ns=_named_in_bodies(spans, charged, count)[~steps.excluded],
         between=find_between_batches(trainer, spans.bodies, steps),
     )
+
+
+def _stacked(rows: Rows, parts: tuple[Part, ...], steps: Steps) -> Floats:
+    """Shape (parts, steps)."""
+    return np.vstack([rows[part] for part in parts])[:, ~steps.excluded]
 
 
 def _named_in_bodies(spans: Spans, charged: Charged, count: int) -> Floats:

@@ -64,7 +64,7 @@ def charge_host(timeline: Timeline, steps: pl.DataFrame) -> tuple[Charged, pl.Da
 
 def busy_stretches(timeline: Timeline, device: int, steps: pl.DataFrame) -> pl.DataFrame:
     """The stretches of the steps in which the device worked, by what ran then: `start_ns`, `end_ns` and the part."""
-    charged = in_steps(_edges(steps), worked(work_of(timeline, device)))
+    charged = in_steps(_edges(steps), worked(work_of(timeline, device).ordered()))
     return pl.concat([charged.times, rows_of(part for _, part in RANKS)[DEVICE - charged.code]], how="horizontal")
 
 
@@ -79,7 +79,7 @@ def work_of(timeline: Timeline, device: int) -> DeviceIntervals:
         thread=pl.col("launch_thread").cast(pl.Int64).fill_null(NONE),
         dispatched_ns=pl.col("launch_end_ns").fill_null(NEVER),
     )
-    return DeviceIntervals.exact(**{name: column.to_numpy() for name, column in columns.to_dict().items()}, ranks=len(RANKS)).ordered()
+    return DeviceIntervals.exact(**{name: column.to_numpy() for name, column in columns.to_dict().items()}, ranks=len(RANKS))
 
 
 def _edges(steps: pl.DataFrame) -> tuple[Ints, Ints]:

@@ -13,7 +13,7 @@ from slowstep.analyses.over_time.even_pace import WorkPace, pace_of
 from slowstep.analyses.over_time.pace import own_work
 from slowstep.analyses.over_time.written import WrittenBytes
 from slowstep.analyses.python.functions import Path, Stacks, is_library
-from slowstep.analyses.python.loop import called_from_loop
+from slowstep.analyses.python.loop import LoopCall, called_from_loop
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.analyses.steps.trends import Trend, find_trend
@@ -48,6 +48,7 @@ def find_growth(
 ) -> PartGrowth | None:
     """The part that surely grows most; None where none does."""
     best: PartGrowth | None = None
+    calls: list[_Called] | None = None
     pace = pace_of(own_work(ledger))
     for part in ledger.parts:
         ns = ledger.of_parts(part)
@@ -56,7 +57,8 @@ def find_growth(
         trend = trend_beside(ledger, part, pace)
         if trend is None or (best is not None and trend.growth <= best.trend.growth):
             continue
-        writes = _writes_share(part, steps, stacks, trainer)
+        calls = _calls_of_loop(steps, stacks, trainer) if calls is None else calls
+        writes = _writes_share(part, calls, trainer)
         if written is not None and written.grows and is_writer(part, writes):
             # That it has ever more to do is known.
             trend = replace(trend, growth_low=trend.growth_likely)
@@ -106,16 +108,30 @@ def _at_the_very_first(trend: Trend, steps: Steps, trainer: Trainer) -> float:
     return max(trend.first - trend.growth * before / steps.count, 0.0)
 
 
-def _writes_share(part: Part, steps: Steps, stacks: Stacks, trainer: Trainer) -> float | None:
+@dataclass(frozen=True, slots=True)
+class _Called:
+    """What the loop was doing in a stack, for how long, and whether that was in code that encodes or writes files."""
+
+    call: LoopCall
+    weight_ns: float
+    writes: bool
+
+
+def _calls_of_loop(steps: Steps, stacks: Stacks, trainer: Trainer) -> list[_Called]:
+    """Of each stack of the window that tells it."""
     way = trainer.way_to_update
     inside = np.flatnonzero((stacks.time_ns >= steps.edges_ns[0]) & (stacks.time_ns < steps.edges_ns[-1]))
+    paths = stacks.paths(inside.tolist()) if way else []
+    told = ((called_from_loop(path, way, trainer.loops_beside), weight, path) for weight, path in paths if path)
+    return [_Called(call, weight, _writes_file(path)) for call, weight, path in told if call is not None]
+
+
+def _writes_share(part: Part, calls: Sequence[_Called], trainer: Trainer) -> float | None:
     total = writing = 0.0
-    for weight, path in stacks.paths(inside.tolist()):
-        called = called_from_loop(path, way, trainer.loops_beside) if way and path else None
-        if called is None or called.part(part.stage, trainer.facts.script) != part:
-            continue
-        total += weight
-        writing += weight * _writes_file(path)
+    for called in calls:
+        if called.call.part(part.stage, trainer.facts.script) == part:
+            total += called.weight_ns
+            writing += called.weight_ns * called.writes
     return writing / total if total else None
 
 

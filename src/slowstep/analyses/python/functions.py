@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from os.path import normpath
 from pathlib import PurePath
 
@@ -166,6 +167,7 @@ def inside(stacks: Stacks, start_ns: Ints, end_ns: Ints) -> Ints:
     return np.flatnonzero(ok)
 
 
+@lru_cache(maxsize=4096)
 def shown(file: str, script: str | None) -> str:
     """A path as reports show it: relative to the script's folder where it lies in it, else its last two components."""
     # Of `python ../train.py` the interpreter keeps the dots.

@@ -91,7 +91,11 @@ def block_medians(per_step: Floats) -> Floats:
 
 def block_levels(per_step: Floats) -> Floats:
     """The medians of the blocks; at least BLOCKS steps."""
-    return np.array([float(np.median(block)) for block in np.array_split(per_step, BLOCKS)])
+    each, longer = divmod(len(per_step), BLOCKS)
+    # All blocks of one length at once: the first ones hold a step more, where steps are left over.
+    in_longer = (each + 1) * longer
+    parts = (per_step[:in_longer].reshape(longer, each + 1), per_step[in_longer:].reshape(BLOCKS - longer, each))
+    return np.concatenate([np.median(part, axis=1) for part in parts if len(part)])
 
 
 def _slopes(levels: Floats) -> Floats:

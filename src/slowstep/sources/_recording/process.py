@@ -29,18 +29,9 @@ def process_tables(process: int, notes: NoteLines, records: Records) -> dict[str
         return np.asarray(by_kind.get(kind, records[:0]))
 
     return {
-        "processes": frame(
-            "processes",
-            process=[process],
-            pid=[notes.pid],
-            parent_pid=[notes.process.get("ppid")],
-            role=[notes.role],
-            started_ns=[notes.started_ns],
-            ended=[notes.ended],
-        ),
+        **outline_tables(process, notes, of(fmt.UPDATE)),
         "waits": _waits(process, of(fmt.WAIT)),
         "starts": frame("starts", **span(process, r := of(fmt.START)), iterator=r["a"], loader=r["b"], num_workers=r["c"]),
-        "updates": _updates(process, of(fmt.UPDATE)),
         "aggregates": _aggregates(process, of(fmt.AGGREGATE)),
         "spans": _spans(process, notes, of),
         "fetches": _fetches(process, of),
@@ -64,6 +55,22 @@ def process_tables(process: int, notes: NoteLines, records: Records) -> dict[str
         "totals": frame("totals", **span(process, r := of(fmt.TOTALS)), steps=r["a"], samples=known(r["b"])),
         "backward_cpu": frame("backward_cpu", **span(process, r := of(fmt.BACKWARD_CPU)), cpu_ns=r["a"], delay_ns=known(r["b"])),
         **line_tables(process, notes),
+    }
+
+
+def outline_tables(process: int, notes: NoteLines, updates: Records) -> dict[str, pl.DataFrame]:
+    """Who it is, and when it updated: what those that train beside it have to know of it."""
+    return {
+        "processes": frame(
+            "processes",
+            process=[process],
+            pid=[notes.pid],
+            parent_pid=[notes.process.get("ppid")],
+            role=[notes.role],
+            started_ns=[notes.started_ns],
+            ended=[notes.ended],
+        ),
+        "updates": _updates(process, updates),
     }
 
 

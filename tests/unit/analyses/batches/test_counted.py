@@ -15,7 +15,7 @@ from slowstep.timeline.schema import TABLE
 MS = 1_000_000
 
 
-def counted(windows: list[tuple[int, int, int]], edges_ms: list[int], *, facts: dict[str, Any] | None = None, iterators: int = 1) -> Any:
+def counted(windows: list[tuple[int, int, int]], edges_ms: list[int], *, asynchronous: bool = False, iterators: int = 1) -> Any:
     """Windows from, to and waiting in ms; of each the rest was computed, and a batch a millisecond of waiting came."""
     row = {"process": 0, "thread": 7, "iterator": 1}
     of = {"wait": lambda start, end, waited: waited, "update": lambda start, end, waited: end - start - waited}
@@ -30,7 +30,7 @@ def counted(windows: list[tuple[int, int, int]], edges_ms: list[int], *, facts: 
         "aggregates": pl.DataFrame(rows, schema=TABLE["aggregates"].schema),
         "iterators": pl.DataFrame(made, schema=schema) if made else TABLE["iterators"].empty(),
     }
-    trainer: Any = SimpleNamespace(process=0, thread=7, facts=SimpleNamespace(notes={"facts": facts or {}}))
+    trainer: Any = SimpleNamespace(process=0, thread=7, is_asynchronous=asynchronous)
     edges = np.array(edges_ms) * MS
     steps: Any = SimpleNamespace(edges_ns=edges, stretches=len(edges) - 1, excluded=np.zeros(len(edges) - 1, dtype=bool))
     timeline: Any = SimpleNamespace(table=tables.__getitem__)
@@ -69,7 +69,13 @@ def test_a_gap_between_two_windows_is_none_of_the_first():
 
 
 def test_who_makes_the_batches_and_whether_calls_return_at_once_is_said():
-    found, other = counted([(0, 10, 1)], [0, 10], facts={"asynchronous": True}), counted([(0, 10, 1)], [0, 10], iterators=0)
+    found, other = counted([(0, 10, 1)], [0, 10], asynchronous=True), counted([(0, 10, 1)], [0, 10], iterators=0)
 
     assert (found.num_workers, found.data_set, found.is_asynchronous) == (2, "data set Pictures", True)
-    assert (other.num_workers, other.data_set, other.is_asynchronous) == (0, None, False)
+    assert (other.num_workers, other.data_set, other.is_asynchronous) == (None, None, False)
+
+
+def test_of_an_asynchronous_framework_that_counts_nothing_nothing_is_known():
+    found = counted([], [0, 10, 20], asynchronous=True)
+
+    assert (found.busy_ns, found.num_workers, found.waited_ns.tolist()) == (None, None, [0, 0])

@@ -10,67 +10,87 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slowstep.analyses.batches.counted import CountedWork
-from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, UPDATES, move_counted
-from slowstep.parts import OPTIMIZER, Part, PartKind
+from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, UPDATES, CountedRows, charge_counted
+from slowstep.parts import OPTIMIZER, UNKNOWN, Part, PartKind
 
-CALLBACK = Part("output", PartKind.CALLBACK, "draw")
+DRAW, SAVE = Part("output", PartKind.CALLBACK, "draw"), Part("store", PartKind.CALLBACK, "save")
 
 
-def moved(*, busy: Any, waited: Any, callback: Any, length: Any, asynchronous: bool = True) -> dict[Part, Any]:
-    """The rows of steps of such a length, in which the host was in a callback for so long, and else in the framework's calls."""
-    length, callback = np.array(length, float), np.array(callback, float)
-    rows = {CALLBACK: callback, OPTIMIZER: length - callback}
-    of_steps = {"waited_ns": np.array(waited, float), "busy_ns": np.array(busy, float)}
-    work = CountedWork(**of_steps, batches=1, num_workers=0, dataset=None, is_asynchronous=asynchronous)
-    edges = np.concatenate(([0], np.cumsum(length))).astype(np.int64)
-    steps: Any = type("Edges", (), {"edges_ns": edges})()
-    move_counted(work, steps, rows)
-    return rows
+def charged(*, length: Any, busy: Any, waited: Any, draw: Any, save: Any = 0, asynchronous: bool = True) -> CountedRows:
+    """Steps of such a length, in which the host was in callbacks for so long, and else in the framework's calls."""
+    length, draw = np.array(length, float), np.array(draw, float)
+    save = np.zeros_like(length) + save
+    counts = {"waited_ns": np.array(waited, float), "busy_ns": None if busy is None else np.array(busy, float)}
+    work = CountedWork(**counts, batches=1, num_workers=0, dataset=None, is_asynchronous=asynchronous)
+    steps: Any = type("Edges", (), {"edges_ns": np.concatenate(([0], np.cumsum(length))).astype(np.int64)})()
+    return charge_counted(work, steps, {DRAW: draw, SAVE: save, OPTIMIZER: length - draw - save})
+
+
+def of(rows: Any) -> dict[str, list[float]]:
+    return {part.name or part.kind.value: ns.tolist() for part, ns in rows.items() if ns.any()}
 
 
 def test_host_time_under_a_busy_device_is_computing():
-    rows = moved(length=[100, 100], busy=[100, 100], waited=[0, 0], callback=[40, 40])
+    found = charged(length=[100, 100], busy=[100, 100], waited=[0, 0], draw=[40, 40])
 
-    assert rows[CALLBACK].tolist() == [0, 0]
-    assert rows[UPDATES].tolist() == [100, 100]
-
-
-def test_what_the_device_idles_is_the_callbacks_and_no_more():
-    rows = moved(length=[100, 100], busy=[30, 30], waited=[10, 10], callback=[90, 90])
-
-    assert rows[CALLBACK].tolist() == [60, 60]
-    assert rows[COUNTED_WAIT].tolist() == [10, 10]
-    assert rows[UPDATES].tolist() == [30, 30]
+    assert of(found.ns) == of(found.high) == {"updates": [100, 100]}
 
 
-def test_a_device_that_idles_longer_than_the_host_was_beside_its_calls_idles_in_them():
-    rows = moved(length=[100], busy=[30], waited=[0], callback=[20])
+def test_what_the_device_idles_is_the_callbacks_in_which_the_host_was_all_the_time():
+    found = charged(length=[100, 100], busy=[30, 30], waited=[10, 10], draw=[100, 100])
 
-    assert (rows[CALLBACK].tolist(), rows[UPDATES].tolist()) == ([20], [80])
+    assert of(found.ns) == {"draw": [60, 60], "input_wait": [10, 10], "updates": [30, 30]}
+    assert of(found.high) == of(found.ns)
 
 
-def test_windows_that_hold_several_steps_blame_nobody_for_the_difference_between_these():
-    # What is estimated for each is right for both.
-    rows = moved(length=[80, 120], busy=[100, 100], waited=[0, 0], callback=[40, 40])
+def test_what_may_have_been_in_one_callback_as_well_as_in_another_is_nobodys_and_within_the_bounds_of_both():
+    found = charged(length=[100], busy=[60], waited=[0], draw=[70], save=[30])
 
-    assert rows[CALLBACK].sum() == 0
+    assert of(found.ns) == {"draw": [10], "updates": [60], "unknown": [30]}
+    assert (found.high[DRAW].tolist(), found.high[SAVE].tolist()) == ([40], [30])
+
+
+def test_a_device_that_idles_in_the_frameworks_own_calls_waits_for_these():
+    found = charged(length=[100], busy=[70], waited=[0], draw=[0])
+
+    assert of(found.ns) == {"updates": [70], "unknown": [30]}
+    assert found.high[UPDATES].tolist() == [100]
+
+
+def test_a_step_that_is_shorter_than_others_of_its_window_has_no_more_than_fits():
+    found = charged(length=[50, 150], busy=[80, 80], waited=[20, 20], draw=[0, 0])
+
+    assert (found.ns[UPDATES].tolist(), found.ns[COUNTED_WAIT].tolist()) == ([40, 80], [10, 20])
 
 
 def test_a_framework_whose_calls_wait_for_it_leaves_the_host_what_it_did():
-    rows = moved(length=[100], busy=[30], waited=[20], callback=[40], asynchronous=False)
+    found = charged(length=[100], busy=[30], waited=[20], draw=[40], asynchronous=False)
 
-    assert (rows[CALLBACK].tolist(), rows[COUNTED_WAIT].tolist(), rows[UPDATES].tolist()) == ([40], [20], [40])
+    assert of(found.ns) == {"draw": [40], "input_wait": [20], "updates": [40]}
+    assert found.low is None
 
 
-@given(st.lists(st.tuples(*[st.integers(0, 1000)] * 4), min_size=1), st.booleans())
-def test_rows_sum_to_the_steps_and_none_is_negative(steps, asynchronous):
-    length = [1 + sum(each[:2]) for each in steps]
-    callback = [each[0] for each in steps]
-    busy, waited = [each[2] for each in steps], [each[3] for each in steps]
+def test_a_device_of_which_nobody_knows_when_it_works_may_always_do_and_blames_nobody():
+    found = charged(length=[100], busy=None, waited=[10], draw=[70])
 
-    rows = moved(length=length, busy=busy, waited=waited, callback=callback, asynchronous=asynchronous)
+    assert of(found.ns) == {"input_wait": [10], "unknown": [90]}
+    assert of(found.high) == {"draw": [70], "input_wait": [10], "updates": [90], "unknown": [90]}
 
-    assert np.sum([*rows.values()], axis=0) == pytest.approx(np.array(length, float))
-    assert all((ns >= -1e-9).all() for ns in rows.values())
-    idle = max(float(np.sum(length) - np.sum(busy) - np.sum(waited)), 0.0)
-    assert not asynchronous or rows[CALLBACK].sum() <= idle + 1e-6
+
+@given(st.lists(st.tuples(*[st.integers(0, 1000)] * 5), min_size=1), st.booleans())
+def test_rows_sum_to_the_steps_and_lie_within_their_bounds(steps, asynchronous):
+    draw, save, calls, busy, waited = (np.array(column) for column in zip(*steps, strict=True))
+    length = draw + save + calls + 1
+
+    found = charged(length=length, busy=busy, waited=waited, draw=draw, save=save, asynchronous=asynchronous)
+
+    assert np.sum([*found.ns.values()], axis=0) == pytest.approx(length.astype(float))
+    low, high = found.low or found.ns, found.high or found.ns
+    for part, ns in found.ns.items():
+        assert (low[part] >= -1e-9).all()
+        assert (low[part] <= ns + 1e-9).all()
+        assert (ns <= high[part] + 1e-9).all()
+    if asynchronous:
+        idle = np.maximum(length - busy - waited, 0)
+        assert (high[DRAW] <= np.minimum(idle, draw) + 1e-6).all()
+        assert UNKNOWN in found.ns

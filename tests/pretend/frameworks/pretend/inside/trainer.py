@@ -43,7 +43,7 @@ class _Calls:
             began_ns = now()
             original(trainer, updates)
             self._updates.called(trainer, began_ns, now(), updates)
-            if self._counted is None:
+            if self._counted is None and trainer.counts:
                 self._trainer, self._counted = trainer, CountedInput(self._recorder, dataset=type(trainer._batches).__qualname__)
 
         return dispatch
