@@ -16,7 +16,7 @@ from slowstep.analyses.after_update.gap_parts import timed_files
 from slowstep.analyses.after_update.timed_gaps import TimedGaps, find_timed_gaps, times_of_functions
 from slowstep.analyses.after_update.timed_lines import TimedLines, find_timed_lines
 from slowstep.analyses.batches.asked_samples import with_asked_samples
-from slowstep.analyses.batches.counted import CountedWork, find_counted
+from slowstep.analyses.batches.counted_work import CountedWork, find_counted
 from slowstep.analyses.batches.demand import Demand, find_demand, producers_of
 from slowstep.analyses.batches.loader import Loader, find_loader
 from slowstep.analyses.batches.made_by_loader import MadeByLoader, find_made_by_loader

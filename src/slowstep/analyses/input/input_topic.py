@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from slowstep.analyses.batches.counted import CountedWork
+from slowstep.analyses.batches.counted_work import CountedWork
 from slowstep.analyses.batches.demand import Demand
 from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.batches.made_by_loader import MadeByLoader

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slowstep.analyses.batches.counted import CountedWork
+from slowstep.analyses.batches.counted_work import CountedWork
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.parts import UNKNOWN, Part, PartKind
 

@@ -15,7 +15,7 @@ from slowstep.analyses.after_update.gap_parts import GapParts, divide_gaps
 from slowstep.analyses.after_update.roll_outs import forwards_of
 from slowstep.analyses.after_update.timed_gaps import TimedGaps
 from slowstep.analyses.after_update.timed_lines import TimedLines
-from slowstep.analyses.batches.counted import CountedWork
+from slowstep.analyses.batches.counted_work import CountedWork
 from slowstep.analyses.batches.producers import PART_STAGE, WaitParts
 from slowstep.analyses.ledger.charge import Charged, charge
 from slowstep.analyses.ledger.closures import move_closures

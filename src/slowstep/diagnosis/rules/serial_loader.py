@@ -24,7 +24,7 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.batches.counted import CountedWork
+from slowstep.analyses.batches.counted_work import CountedWork
 from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE

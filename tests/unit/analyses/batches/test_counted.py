@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from slowstep.analyses.batches.counted import find_counted
+from slowstep.analyses.batches.counted_work import find_counted
 from slowstep.timeline.schema import TABLE
 
 MS = 1_000_000

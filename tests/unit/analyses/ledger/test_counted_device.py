@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slowstep.analyses.batches.counted import CountedWork
+from slowstep.analyses.batches.counted_work import CountedWork
 from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, UPDATES, CountedRows, charge_counted
 from slowstep.parts import OPTIMIZER, UNKNOWN, Part, PartKind
 
