@@ -12,7 +12,7 @@ from unittest.mock import patch
 from rich.cells import cell_len
 
 from slowstep.analyses.measure_trace import measure_trace
-from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.analyses.measurements import Measurements
 from slowstep.document.report import faults
 from slowstep.errors import SlowstepError
 from slowstep.report.json import dumps
@@ -84,14 +84,14 @@ def _sound(timeline: Timeline) -> Timeline:
 def measured_once() -> Iterator[None]:
     """Read and measure each trace once, for its report and for all that is exported: by themselves these do so again, which takes long."""
     read: dict[tuple[Path, int | None], Timeline] = {}
-    measured: dict[int, TraceMeasurements] = {}
+    measured: dict[int, Measurements] = {}
 
     def read_one(found: FoundTrace, how: Reading) -> Timeline:
         if (found.path, found.pid) not in read:
             read[found.path, found.pid] = _sound(read_cached(found, how))
         return read[found.path, found.pid]
 
-    def measure_one(timeline: Timeline, **asked: Any) -> TraceMeasurements:
+    def measure_one(timeline: Timeline, **asked: Any) -> Measurements:
         if id(timeline) not in measured:
             measured[id(timeline)] = measure_trace(timeline, **asked)
         return measured[id(timeline)]
