@@ -28,6 +28,7 @@ class Remedy(Enum):
     FLOAT16 = "mixed precision with float16"
     TF32 = "products of float32 on Tensor Cores"
     DEVICE = "an accelerator"
+    WHOLE_BATCHES = "batches that are taken whole from data in memory"
     VALIDATION_BY_STEPS = "validations by steps, not by epochs"
     VALIDATION_STEPS = "steps between validations"
     VALIDATION_BATCHES = "batches between validations"
@@ -89,7 +90,7 @@ class Words:
 
     `code` has patterns that find files of it in paths with any separator; `loop` finds one of its training loop, `marks` what a profiler's
     trace calls it; of one that is `beneath` others, these train where both are seen. `places` are where scripts make some calls, and
-    `lacks` what it does not let them change.
+    `lacks` what it does not let them change. `loader` is what makes batches.
     """
 
     name: str
@@ -102,6 +103,12 @@ class Words:
     places: Mapping[str, str] = field(default_factory=dict)
     lacks: frozenset[Remedy] = frozenset()
     rests_on: Words | None = None
+    loader: str = ""
+
+    @property
+    def loader_class(self) -> str:
+        """What makes batches is called."""
+        return self.loader or (self.rests_on.loader_class if self.rests_on is not None else "loader")
 
     @property
     def has_loop(self) -> bool:

@@ -157,7 +157,7 @@ def _fixes(m: Measurements, beside: OutsideModel) -> tuple[Fix, ...]:
 
 def _in_workers(m: Measurements) -> str:
     if m.trainer.waits.is_empty():
-        return "do it in a data set, in the workers of a DataLoader"
+        return f"do it in a data set, in the workers of a {m.training.words.loader_class}"
     return "do it in the data set, so that the loader's workers do it"
 
 

@@ -122,7 +122,7 @@ def judge(m: Measurements) -> Answer:
         gain=predict(m, counterfactual),
         fixes=(
             fix_of_its_loader(m, m.training.words.write({Remedy.WORKERS: 0}), workers_lever(0)),
-            Fix(text="of data that is in memory, index the tensors by whole batches, without a DataLoader"),
+            Fix(text=f"of data that is in memory, index the tensors by whole batches, without a {m.training.words.loader_class}"),
         ),
         names_cause=True,
     )

@@ -18,6 +18,7 @@ _OURS = r"slowstep[/\\](frameworks[/\\]torch[/\\]inside[/\\]{now}|record[/\\]{be
 WORDS = Words(
     name="torch",
     title="PyTorch",
+    loader="DataLoader",
     code={
         Code.TRAINS: _PACKAGE,
         Code.COMPUTES: _PACKAGE,
@@ -50,6 +51,7 @@ WORDS = Words(
         Remedy.PIN_MEMORY: _of_loader("pin_memory"),
         Remedy.COPY_AHEAD: ".to(device, non_blocking=True)",
         Remedy.BATCH_SIZE: _of_loader("batch_size"),
+        Remedy.WHOLE_BATCHES: "DataLoader(..., sampler=BatchSampler(...), batch_size=None)",
         Remedy.ACCUMULATE: "model.no_sync() around all backwards but the last of several",
         Remedy.FUSED: Argument(call="torch.optim.{kind}(..., {arguments})", owner="torch.optim:{kind}", name="fused"),
         Remedy.COMPILE: "torch.compile(model)",
