@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import polars as pl
 
@@ -22,6 +23,7 @@ from slowstep.sources._recording.notes import NoteLines, read_notes
 from slowstep.sources._recording.process import outline_tables, process_tables
 from slowstep.sources._recording.records import LATEST_NS, Lost, Records, WrittenRecords, losses, read_records
 from slowstep.sources._source import PLAIN, Reading, Source
+from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
 from slowstep.timeline.schema import TABLE, TABLES
 from slowstep.timeline.timeline import ProcessFacts, Timeline
 
@@ -177,4 +179,14 @@ def _merged(rows: Iterable[Health]) -> Iterable[Health]:
     return found.values()
 
 
-SOURCE = Source(name="recording", reads="folders that `slowstep run` made", sniff=sniff, read=read)
+COVERAGE: Final = {
+    "steps": KindCoverage(CoverageLevel.EXACT),
+    "host": KindCoverage(CoverageLevel.EXACT, "every step, in a long recording one in several"),
+    "functions": KindCoverage(CoverageLevel.SAMPLED, "every step, in a long recording one in several"),
+    "batches": KindCoverage(CoverageLevel.EXACT, "every step, in a long recording one in several"),
+    "device": UNSEEN,
+    "dispatches": UNSEEN,
+    "allocations": UNSEEN,
+    "machine": KindCoverage(CoverageLevel.SAMPLED),
+}
+SOURCE = Source(name="recording", reads="folders that `slowstep run` made", sniff=sniff, read=read, coverage=COVERAGE)
