@@ -14,6 +14,7 @@ from made_events import Events
 from made_measurements import changed
 from made_parts import lines_part
 from made_recordings import MS, SCRIPT, START_NS, TRAINER_THREAD, Training, make_recording
+from made_topics import with_topics
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
@@ -659,7 +660,7 @@ def test_a_line_is_not_blamed_for_what_another_line_may_call(tmp_path, shares, l
     parts = (*(part for part in m.ledger.parts if part != whole), *pieces)
     ledger = Ledger(parts=parts, ns=rows, gap_stacks=dict.fromkeys(pieces, 20), timed=m.ledger.timed)
 
-    (entry,) = timed_functions(m.changed(ledger=ledger))
+    (entry,) = timed_functions(with_topics(m, ledger=ledger))
 
     assert (entry.name, entry.is_logger) == ("line 34", logs)
 
@@ -680,7 +681,7 @@ def test_a_loop_of_prints_is_not_to_be_written_as_operations_on_tensors(tmp_path
     parts = tuple(loop if part == line else part for part in m.ledger.parts)
     ledger = Ledger(parts=parts, ns=m.ledger.ns, gap_stacks={loop: 20}, timed=m.ledger.timed)
 
-    judged = slow_callback.judge(m.changed(ledger=ledger))
+    judged = slow_callback.judge(with_topics(m, ledger=ledger))
 
     assert isinstance(judged, Judged)
     texts = [fix.text for fix in judged.finding.fixes]
