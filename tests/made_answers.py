@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from slowstep.analyses.accounted import Accounted
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis import engine, healthy, trace_view
 from slowstep.diagnosis.gain import StepAfter
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -26,10 +26,10 @@ class Foretold:
     predicted: float
     assumes: str = "it is gone"
 
-    def gain(self, _: Accounted) -> Gain:
+    def gain(self, _: Measurements) -> Gain:
         return Gain(predicted=self.predicted, low=self.predicted, high=self.predicted, assumes=self.assumes)
 
-    def after(self, m: Accounted) -> StepAfter:
+    def after(self, m: Measurements) -> StepAfter:
         return StepAfter(own_ns=m.mean_step_ns / self.predicted)
 
 
@@ -73,4 +73,4 @@ def set_answers(monkeypatch: pytest.MonkeyPatch, *answers: Answer, stages: tuple
 
 
 def _answering(name: str, answer: Answer, stages: tuple[str, ...]) -> Rule:
-    return Rule(name=name, stages=stages, judge=lambda _: answer, judge_trace=lambda _: answer)
+    return Rule(name=name, stages=stages, topics=("ledger",), judge=lambda _: answer)

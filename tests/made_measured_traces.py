@@ -9,13 +9,20 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.coverage import Coverage
 from slowstep.analyses.device.charged import CHARGED
+from slowstep.analyses.device.device_topic import DeviceTopic
 from slowstep.analyses.events.parts import COLUMNS, KERNELS, part_of, row_of
 from slowstep.analyses.events.tables import TRACE_MEASUREMENT_TABLES
 from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
+from slowstep.analyses.replay.replay_topic import ReplayTopic
 from slowstep.analyses.replay.scenarios import UNCHANGED
-from slowstep.analyses.trace_measurements import Coverage, TraceMeasurements
+from slowstep.analyses.steps.marks_topic import MarksTopic
+from slowstep.analyses.steps.trace_steps import as_steps
+from slowstep.analyses.steps.training_topic import TrainingTopic
+from slowstep.frameworks._known import plain
 from slowstep.part_words import parts_in_order
 from slowstep.parts import Part
 from slowstep.timeline.trace import TraceFacts
@@ -81,14 +88,14 @@ def made_measured(
     recording: tuple[float, float] | None = None,
     tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
     **more: Any,
-) -> TraceMeasurements:
+) -> Measurements:
     """Measurements of a trace.
 
     `ledger` has ms per step by part, one number or a list with one for each step; rows of the table `gaps` are charged too
     (to the parts that `ledger` does not name); what is left of a step is `rest`.
     `replay` has, by scenario, the ms of a step after the change (a number, a list, or the tuple of expected, best and worst), or in
     words why it is not judged; `recording` the shares of the host's time that the profiler took, usually and at most. `mark` is "window"
-    for a trace without steps, with `steps=1`. `tables` has the rows of other tables by name; `more` are fields of TraceMeasurements.
+    for a trace without steps, with `steps=1`. `tables` has the rows of other tables by name; `more` are fields of topics.
     """
     lengths = _each(step_ms, steps)
     filled = {name: measured_table(name, (tables or {}).get(name, ())) for name in TABLE if name != "ledger"}
@@ -97,22 +104,34 @@ def made_measured(
     filled["replay"] = pl.concat([_replay(lengths, replay or {}), *_recorded(lengths, recording)])
     given: dict[str, Any] = {"format": "made", "files": ("made.json",), "bytes": 0, "events": 0, "recorded": frozenset(recorded)}
     given |= {"vendor": "nvidia"} if has_device else {}
-    fields: dict[str, Any] = {
-        "training": True,
-        "batch_size": None,
-        "batch_size_from": None,
-        "device_name": "NVIDIA A100-SXM4-40GB" if has_device else None,
+    device: dict[str, Any] = {
+        "seen": has_device,
+        "name": "NVIDIA A100-SXM4-40GB" if has_device else None,
         "compute_capability": 8.0 if has_device else None,
-        "device_busy_share": 0.5 if has_device else None,
+        "busy_share": 0.5 if has_device else None,
     }
-    return TraceMeasurements(
+    tables_of_device = {name: rows for name, rows in filled.items() if name not in ("steps", "replay", "loader")}
+    marks = MarksTopic(table=filled["steps"], whole_steps=steps)
+    found = Measurements.of(
         facts=TraceFacts(**(given | dict(facts or {}))),
         coverage=replace(COVERED, **dict(coverage or {})),
+        marks=marks,
+        steps=as_steps(filled["steps"], steps),
+        training=TrainingTopic(words=plain()),
         ledger=charged,
-        tables=filled,
-        has_device=has_device,
-        **(fields | more),
+        device=DeviceTopic(**device, **tables_of_device, requests=filled["loader"]),
+        replay=ReplayTopic(table=filled["replay"]),
     )
+    return changed(found, **more)
+
+
+def changed(m: Measurements, **changes: Any) -> Measurements:
+    """The same with other values of some fields of topics."""
+    topics = {name: m.topic(name) for name in sorted(m.provided)}
+    for name, value in changes.items():
+        home = next(topic for topic, of in topics.items() if hasattr(of, name))
+        topics[home] = replace(topics[home], **{name: value})
+    return m.changed(**topics)
 
 
 def _steps(lengths: Sequence[float]) -> pl.DataFrame:

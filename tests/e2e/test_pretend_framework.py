@@ -46,6 +46,7 @@ def test_host_time_under_the_busy_device_is_blamed_on_no_callback(tmp_path: Path
     assert rules(said).isdisjoint({"slow-callback", "serial-loader"})
     assert said["run"]["framework"] == "pretend"
     assert said["run"]["updates_per_step"] == UPDATES
+    assert said["run"]["step_boundary"] == "end of the call that updates"
     assert said["run"]["steps"] > 60
     # The callback takes two fifths of each step, and the device computes meanwhile.
     assert shares(said)["output"] < 0.2
@@ -71,6 +72,16 @@ def test_a_callback_for_which_the_device_waits_is_a_slow_one(tmp_path: Path) -> 
     # The device computes beside it for a fifth of its time.
     assert 0.5 < shares(said)["output"] < 0.9
     assert "serial-loader" not in rules(said)
+
+
+@pytest.mark.slow
+def test_of_calls_that_wait_for_the_device_the_host_is_charged_and_the_input_that_is_counted_in_them(tmp_path: Path) -> None:
+    said = report(tmp_path, "waits", input_ms=BUSY_MS / UPDATES, callback_ms=2 * BUSY_MS)
+
+    # Of each step a half is the callback, and a quarter input.
+    assert {"slow-callback", "serial-loader"} <= rules(said)
+    assert 0.4 < shares(said)["output"] < 0.6
+    assert 0.1 < shares(said)["preprocess"] < 0.35
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""A training with the framework for tests: `input_s` for each batch, `callback_s` after each call of four updates of 5 ms; `uncounted`."""
+"""Training with the framework for tests: `input_s` a batch, `callback_s` after each call of four updates of 5 ms: `uncounted`, `waits`."""
 
 import sys
 import time
@@ -19,6 +19,7 @@ def draw(updates):
     time.sleep(callback_s)
 
 
+pretend.is_asynchronous = "waits" not in sys.argv
 trainer = pretend.Trainer(batches(), update_s=0.005, callbacks=(draw,), counts="uncounted" not in sys.argv)
 for _ in range(120):
     trainer.run(4)

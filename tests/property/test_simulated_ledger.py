@@ -18,7 +18,7 @@ from slowstep.analyses.ledger.counted import move_counted
 from slowstep.analyses.ledger.idle import CALLS
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.trace_ledger import RANKS, build_ledger
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.steps.trace_steps import find_steps
 from slowstep.parts import BACKWARD, BODY, NOT_ATTRIBUTED, OPTIMIZER, UNKNOWN, Part, PartKind
 from slowstep.sources.recording import SOURCE
@@ -94,7 +94,7 @@ def test_a_recording_of_a_host_that_computes_gives_the_account_to_the_nanosecond
     for seed in range(20):
         made = host_program(seed)
 
-        m = measure(SOURCE.read(made.write(tmp_path / str(seed))))
+        m = measure_recording(SOURCE.read(made.write(tmp_path / str(seed))))
 
         assert found(m.ledger) == made.account(m.steps.edges_ns.tolist()), seed
 

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
 
-from slowstep.analyses.accounted import Accounted
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.rule import Answer, Judged
 from slowstep.findings import Gain
 
-M = TypeVar("M", bound=Accounted)
 
-
-def judged_within_bounds(judge: Callable[[M], Answer], m: M) -> Answer:
+def judged_within_bounds(judge: Callable[[Measurements], Answer], m: Measurements) -> Answer:
     """The answer of a rule, with the bounds of what it claims."""
     answer = judge(m)
     if not isinstance(answer, Judged) or not answer.finding.claims or m.ledger.high is None:

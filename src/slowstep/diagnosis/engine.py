@@ -5,11 +5,10 @@ What depends on that is in the `Viewpoint` of such measurements; everything else
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from slowstep.analyses.accounted import Accounted, Kind
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import (
     HIDDEN_BY_FAULT,
     MODEL,
@@ -35,16 +34,16 @@ from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 
-VIEWPOINTS: Final[Mapping[Kind, Viewpoint[Any]]] = {"recording": RECORDING, "trace": TRACE}
+VIEWPOINTS: Final = (RECORDING, TRACE)
 
 MAKING_BATCHES = Wording("making-batches", "making batches, {ns:ms} ms per step")
 TIMES_THE_SAMPLES = Wording("times-the-samples", " of {ratio:.3g} times the samples")
 
 
-def diagnose(m: Accounted) -> Diagnosis:
+def diagnose(m: Measurements) -> Diagnosis:
     """Judge the measurements by every rule and draw the verdict."""
-    attempt, view = Attempts(), VIEWPOINTS[m.kind]
-    asked = sort_answers(ask(attempt, ((rule, view.judge(rule)) for rule in rules().values()), m))
+    attempt, view = Attempts(), next(view for view in VIEWPOINTS if m.has(*view.topics))
+    asked = sort_answers(ask(attempt, rules().values(), m))
     answers = attempt.otherwise(asked, view.claimed, m, asked)
     concluded = attempt.outcome("the verdict", _conclude, m, view, answers)
     if isinstance(concluded, Fault):
@@ -72,7 +71,7 @@ class _Conclusion:
     doubt: Doubt | None = None
 
 
-def _conclude(m: Accounted, view: Viewpoint[Any], answers: Answers) -> _Conclusion:
+def _conclude(m: Measurements, view: Viewpoint, answers: Answers) -> _Conclusion:
     largest = _largest_stage(m)
     whole = view.open_at_all(m, answers)
     if whole is not None:
@@ -93,13 +92,13 @@ def _open(answers: Answers, largest: str | None, doubt: Doubt, scope: Reason | N
     return _Conclusion(answers.led_by(doubt.rule), undetermined(largest, doubt.reason, scope), doubt)
 
 
-def _no_bottleneck(m: Accounted, view: Viewpoint[Any], first: Finding) -> Doubt | None:
+def _no_bottleneck(m: Measurements, view: Viewpoint, first: Finding) -> Doubt | None:
     """Why the first finding that surely gains enough is not what slows the training; None where it is."""
-    larger = larger_unknown(m.share(UNATTRIBUTED), first, m.share(first.stage), lambda: view.explain_more(m)[0])
+    larger = larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage), lambda: view.explain_more(m)[0])
     return view.not_the_cause(m, first) if larger is None else Doubt(larger, change=view.explain_more(m)[1])
 
 
-def _not_healthy(m: Accounted, view: Viewpoint[Any], answers: Answers) -> Doubt | None:
+def _not_healthy(m: Measurements, view: Viewpoint, answers: Answers) -> Doubt | None:
     """Why a training without a bottleneck cannot be called healthy, of which an error of slowstep's own may be hiding one."""
     doubt = view.not_healthy(m, answers)
     return _hidden_by(m.faults[0]) if doubt is None and m.faults else doubt
@@ -109,13 +108,13 @@ def _hidden_by(fault: Fault) -> Doubt:
     return Doubt(HIDDEN_BY_FAULT(fault=fault.reason), by_fault=True)
 
 
-def _largest_stage(m: Accounted) -> str | None:
+def _largest_stage(m: Measurements) -> str | None:
     """The stage with most time; None where no stage has any."""
-    stage = max(STAGES, key=m.share)
-    return stage if m.share(stage) else None
+    stage = max(STAGES, key=m.ledger.share)
+    return stage if m.ledger.share(stage) else None
 
 
-def _next(m: Accounted, first: Judged) -> NextLimit | None:
+def _next(m: Measurements, first: Judged) -> NextLimit | None:
     """What binds once the first finding is fixed: what then runs beside the step, where that takes longer, else the largest stage left.
 
     None where it is not known what the fix leaves of a step, and where more of it has no known cause than any stage then holds.
@@ -125,7 +124,7 @@ def _next(m: Accounted, first: Judged) -> NextLimit | None:
         return None
     if after.beside_stage is not None:
         return NextLimit(stage=after.beside_stage, predicted=MAKING_BATCHES(ns=after.beside_ns))
-    held = {stage: m.share(stage) * m.mean_step_ns for stage in (*STAGES, UNATTRIBUTED)}
+    held = {stage: m.ledger.share(stage) * m.mean_step_ns for stage in (*STAGES, UNATTRIBUTED)}
     left = what_is_left(held, _taken(m, first.finding), after.own_ns)
     stage = max(STAGES, key=lambda s: left[s])
     if left[UNATTRIBUTED] > left[stage]:
@@ -134,7 +133,7 @@ def _next(m: Accounted, first: Judged) -> NextLimit | None:
     return NextLimit(stage=stage, predicted=STAGE_LEFT(stage=stage, left_ns=left[stage], rest_ns=after.own_ns, samples=samples))
 
 
-def _taken(m: Accounted, finding: Finding) -> list[dict[str, float]]:
+def _taken(m: Measurements, finding: Finding) -> list[dict[str, float]]:
     """What a fix shortens, by stage, ns of the mean step: first what the finding claims, then what those stages wait for a core, for who
     does less work waits less.
     """
@@ -142,6 +141,6 @@ def _taken(m: Accounted, finding: Finding) -> list[dict[str, float]]:
     stages = sorted({part.stage for part in claims})
     waits = {Part(stage, PartKind.CORE_WAIT) for stage in stages} - claims
     return [
-        {stage: m.share_of(*(part for part in parts if part.stage == stage)) * m.mean_step_ns for stage in stages}
+        {stage: m.ledger.share_of(*(part for part in parts if part.stage == stage)) * m.mean_step_ns for stage in stages}
         for parts in (claims, waits)
     ]

@@ -113,7 +113,7 @@ class Counterfactual:
         left = [_shares_left(drawn.means(step), case, drawn.means(case.removed_ns), self.samples_ratio) for step, case in clocks]
         low = min(_factor(float(np.percentile(shares, 95))) for shares in left)
         high = max(_factor(float(np.percentile(shares, 5))) for shares in left)
-        differ = math.exp(max(RUN_TO_RUN, PACE_DEVIATIONS * m.pace_spread))
+        differ = math.exp(max(RUN_TO_RUN, PACE_DEVIATIONS * m.machine.pace_spread))
         least, steady = min(low / differ, expected), min(low * (1 - RUN_TO_RUN), expected)
         return Gain(
             predicted=expected,
@@ -132,7 +132,7 @@ class Counterfactual:
 
 
 def _stage_of_producers(m: Measurements) -> str:
-    blocked = m.demand.blocked_share
+    blocked = m.input.demand.blocked_share
     return "read" if blocked is not None and blocked > MOSTLY_BLOCKED else "preprocess"
 
 
@@ -144,9 +144,9 @@ def unknown_gain(assumes: str, *, because: Reason | None = None) -> Gain:
 def _clocks(m: Measurements, case: Case) -> list[tuple[Floats, Case]]:
     """Wall time per step and, where others use the machine, also without the training thread's run-queue delay."""
     wall = m.step_ns, case
-    if not m.load.busy:
+    if not m.machine.load.busy:
         return [wall]
-    return [wall, (m.step_ns - m.delay_ns, replace(case, removed_ns=case.removed_ns * (1 - case.delay_share)))]
+    return [wall, (m.step_ns - m.machine.delay_ns, replace(case, removed_ns=case.removed_ns * (1 - case.delay_share)))]
 
 
 def share_queued(queued_ns: Floats, removed_ns: Floats) -> float:
@@ -198,7 +198,7 @@ def speed_interval(m: Measurements) -> tuple[float, float]:
     drawn = _drawn(m)
     ends = [np.percentile(drawn.means(step_ns), [5, 95]) for step_ns, _ in _clocks(m, Case(removed_ns=np.zeros_like(m.step_ns)))]
     low, high = min(float(low) for low, _ in ends), max(float(high) for _, high in ends)
-    one_run = math.exp(max(RUN_TO_RUN, PACE_DEVIATIONS * m.pace_spread) / math.sqrt(2))
+    one_run = math.exp(max(RUN_TO_RUN, PACE_DEVIATIONS * m.machine.pace_spread) / math.sqrt(2))
     return max(low, NOTHING_NS) / one_run, high * one_run
 
 

@@ -145,7 +145,7 @@ def _unseen(m: Measurements) -> Doubt | None:
     unattributed = m.ledger.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
         return Doubt(UNATTRIBUTED_TIME(share=unattributed, remedy=how_to_name(m)), change=name_by_hand(m))
-    between = m.between_forwards
+    between = m.compute.between_forwards
     if between.unknown_share >= HEALTHY_UNATTRIBUTED:
         beside = BESIDE_GRADIENTS(share=between.gradients_share) if between.gradients_share >= CLAIM else None
         return by_hand(BETWEEN_FORWARDS, NAME_BETWEEN, share=between.unknown_share, beside=beside)
@@ -159,12 +159,12 @@ def _unseen(m: Measurements) -> Doubt | None:
     if shared >= HEALTHY_SHARING and m.sharing.apart:
         return Doubt(SHARING_WITH_OTHERS(share=shared, own_ns=float(m.sharing.own_ns.mean())))
     if shared >= HEALTHY_SHARING:
-        advice = f"try fewer, larger exchanges: accumulate gradients, {m.words.write({Remedy.ACCUMULATE: ...})}"
+        advice = f"try fewer, larger exchanges: accumulate gradients, {m.training.words.write({Remedy.ACCUMULATE: ...})}"
         return by_hand(OVERLAP_NOT_KNOWN, advice, share=shared)
-    before = m.before_update
+    before = m.compute.before_update
     if before is not None and before.share >= HEALTHY_UNATTRIBUTED:
         return Doubt(BEFORE_UPDATE(name=before.name, share=before.share), change=f"try {before.name} every k steps")
-    hook = m.in_backward
+    hook = m.compute.in_backward
     if hook is not None and hook.share >= HEALTHY_UNATTRIBUTED:
         return Doubt(HOOK_IN_BACKWARD(name=hook.name, share=hook.share), change=f"try {hook.name} every k steps, or without")
     return _of_lines_beside_backward(m) or _of_lines_by_stacks(m)
@@ -236,16 +236,16 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
     if doubted:
         first = next((skipped for skipped in doubted if skipped.lever is not None), doubted[0])
         lever = first.lever
-        if lever is None and unclaimed is not None and m.loader is not None and unclaimed.kind is not PartKind.ROLL_OUT:
+        if lever is None and unclaimed is not None and m.input.loader is not None and unclaimed.kind is not PartKind.ROLL_OUT:
             lever = MOCK_LOADER
         change = first.change if lever is None else None
         # That others use the machine makes all times doubtful: who and how much is said by the rule for that.
-        reason = RULE_NOT_JUDGED(rule=first.rule, where=ON_BUSY_MACHINE() if m.load.busy else None, reason=first.reason)
+        reason = RULE_NOT_JUDGED(rule=first.rule, where=ON_BUSY_MACHINE() if m.machine.load.busy else None, reason=first.reason)
         return Doubt(reason, lever, change, by_fault=first.by_fault)
     queued = _unclaimed_queue(m, judged)
     if unclaimed is not None and m.ledger.share_of(unclaimed) >= queued:
         share, words, is_rolled_out = m.ledger.share_of(unclaimed), part_in_words(unclaimed), unclaimed.kind is PartKind.ROLL_OUT
-        if m.loader is None or is_rolled_out:
+        if m.input.loader is None or is_rolled_out:
             remedy = PLAY_LESS if is_rolled_out else NAME_IT
             return by_hand(NO_FIX_KNOWN, remedy, share=share, part=words, stage=unclaimed.stage)
         remedy = _faster_input(m, unclaimed)
@@ -255,7 +255,7 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
 
 def _faster_input(m: Measurements, part: Part) -> str:
     """What tells more where no rule says what makes a part of the input faster."""
-    one_by_one = m.loader is not None and m.loader.dataset == "TensorDataset" and m.loader.batch_size is not None
+    one_by_one = m.input.loader is not None and m.input.loader.dataset == "TensorDataset" and m.input.loader.batch_size is not None
     return f"{MOST_OF_INPUT}, and {WHOLE_BATCHES}" if one_by_one and part.kind in (PartKind.SAMPLES, PartKind.COLLATE) else MOST_OF_INPUT
 
 
@@ -264,7 +264,7 @@ def _of_queue(m: Measurements, queued: float) -> Doubt:
     if _has_workers(m):
         return Doubt(WAITS_FOR_CORE(share=queued, whose="its own workers", remedy=MOST_OF_INPUT), MOCK_LOADER)
     whose = "its own other threads and processes"
-    if (m.machine.threads or 1) > 1:
+    if (m.machine.resources.threads or 1) > 1:
         remedy = f"slowstep prove --levers {threads(1)} measures it"
         return Doubt(WAITS_FOR_CORE(share=queued, whose=whose, remedy=remedy), threads(1))
     return by_hand(WAITS_FOR_CORE, "look at what else the script runs", share=queued, whose=whose)
@@ -306,8 +306,8 @@ def _unclaimed_queue(m: Measurements, judged: list[Judged]) -> float:
     """The share of waiting for a core that no finding claims; 0 where that is not worth a verdict, or others use the cores."""
     share = sum(m.ledger.share(stage, PartKind.CORE_WAIT) for stage in (*STAGES, UNATTRIBUTED))
     is_claimed = any(part.kind is PartKind.CORE_WAIT for j in judged for part in j.finding.claims)
-    return share if share >= HEALTHY_UNATTRIBUTED and not is_claimed and not m.load.busy else 0.0
+    return share if share >= HEALTHY_UNATTRIBUTED and not is_claimed and not m.machine.load.busy else 0.0
 
 
 def _has_workers(m: Measurements) -> bool:
-    return m.loader is not None and m.loader.num_workers > 0
+    return m.input.loader is not None and m.input.loader.num_workers > 0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from slowstep.analyses.accounted import Accounted
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.bounds import judged_within_bounds
 from slowstep.diagnosis.gain import StepAfter
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -24,7 +24,7 @@ HEALTHY_SHARE_OF_UNKNOWN_GAIN = 0.10
 UNJUDGED_STAGE = 0.10
 # The stage that is the model's own work.
 MODEL = "compute"
-M = TypeVar("M", bound=Accounted)
+M = TypeVar("M")
 
 # What is said of recordings and of traces.
 HIDDEN_BY_FAULT = Wording("hidden-by-fault", "an {fault} may hide what slows the training")
@@ -99,11 +99,11 @@ def rules() -> dict[str, Rule]:
     return discover("slowstep.diagnosis.rules", "RULE", Rule)
 
 
-def ask(attempt: Attempts, judges: Iterable[tuple[Rule, Callable[[M], Answer] | None]], m: M) -> Iterator[tuple[Rule, Answer]]:
-    """What every rule that judges such measurements answers. One that fails, or needs what failed, has not judged."""
-    for rule, judge in judges:
-        if judge is not None:
-            answer = attempt.outcome(f"the rule {rule.name}", judged_within_bounds, judge, m)
+def ask(attempt: Attempts, asked: Iterable[Rule], m: Measurements) -> Iterator[tuple[Rule, Answer]]:
+    """What every rule answers whose topics were measured. One that fails, or needs what failed, has not judged."""
+    for rule in asked:
+        if rule.is_asked(m):
+            answer = attempt.outcome(f"the rule {rule.name}", judged_within_bounds, rule.judge, m)
             yield rule, NotJudged(rule=rule.name, reason=answer.reason, by_fault=True) if isinstance(answer, Fault) else answer
 
 
@@ -210,7 +210,7 @@ def of_unknown_gain(answers: Answers) -> Finding | None:
     return next((f for f in findings if f.gain.predicted is None and f.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN), None)
 
 
-def large_together(m: Accounted, answers: Answers, remedy: str) -> Reason | None:
+def large_together(m: Measurements, answers: Answers, remedy: str) -> Reason | None:
     """Why findings of which none is a bottleneck are no sign of health: the first may gain enough, or all do together. Else None.
 
     `remedy` says what makes the first one's gain certain.
@@ -224,7 +224,7 @@ def large_together(m: Accounted, answers: Answers, remedy: str) -> Reason | None
     return ALL_REMOVE_STEP() if math.isinf(together) else ALL_TOGETHER(gain=together)
 
 
-def combined_gain(m: Accounted, leading: Iterable[Judged]) -> float:
+def combined_gain(m: Measurements, leading: Iterable[Judged]) -> float:
     """The gain of all findings together; their claims do not overlap, so what they remove adds up. Infinite where that is all of a step.
 
     Larger batches remove nothing from a step: what they gain stands by itself.

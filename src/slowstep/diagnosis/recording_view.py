@@ -30,19 +30,19 @@ def _claimed(m: Measurements, answers: Answers) -> Answers:
 
 
 def _open_at_all(m: Measurements, _: Answers) -> Doubt | None:
-    if m.device != "cpu":
-        return Doubt(DEVICE_NOT_RECORDED(device=m.device))
+    if m.compute.device != "cpu":
+        return Doubt(DEVICE_NOT_RECORDED(device=m.compute.device))
     if m.steps.asked_too_many:
         return Doubt(WARMUP_TOO_LONG(warmup=m.steps.asked_warmup, left=m.steps.count, total=m.steps.total))
     return Doubt(why_provisional(m)) if is_provisional(m) else None
 
 
 def _no_problem(m: Measurements, stage: str) -> Reason:
-    return NO_PROBLEM(share=m.share(stage), stage=stage)
+    return NO_PROBLEM(share=m.ledger.share(stage), stage=stage)
 
 
-RECORDING: Final[Viewpoint[Measurements]] = Viewpoint(
-    judge=lambda rule: rule.judge,
+RECORDING: Final = Viewpoint(
+    topics=("compute", "machine", "over_time"),
     claimed=_claimed,
     # What is too uncertain to be claimed is told where it may gain enough, as a doubt of the verdict (`healthy.py`).
     unclaimed=(),

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.replay.scenarios import SCENARIOS
 from slowstep.analyses.steps.chance import SEED
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.gain import RESAMPLES, RUN_TO_RUN, StepAfter, unknown_gain
 from slowstep.findings import Gain
 from slowstep.reasons import Reason, Wording
@@ -44,7 +44,7 @@ class Replayed:
     scenario: str
     assumes: str
 
-    def gain(self, m: TraceMeasurements) -> Gain:
+    def gain(self, m: Measurements) -> Gain:
         """Predicted, low and high are None where the scenario is not judged; `unknown_because` then says why."""
         as_recorded = _replays(m, self.scenario)
         if isinstance(as_recorded, Reason):
@@ -56,15 +56,15 @@ class Replayed:
         high = max(_spread(each, each.best)[1] for each in levels) * (1 + RUN_TO_RUN)
         return Gain(predicted=predicted, low=min(low, predicted), high=max(high, predicted), assumes=self.assumes)
 
-    def after(self, m: TraceMeasurements) -> StepAfter | None:
+    def after(self, m: Measurements) -> StepAfter | None:
         """What the mean step would take; None where the scenario is not judged, and in a trace that marks no steps."""
         as_recorded = _replays(m, self.scenario)
-        if isinstance(as_recorded, Reason) or m.is_window:
+        if isinstance(as_recorded, Reason) or m.marks.is_window:
             return None
         usual = _without_usual_cost(_without_recording(m, self.scenario), as_recorded)
         return StepAfter(own_ns=m.mean_step_ns / usual.predicted)
 
-    def removed_ms(self, m: TraceMeasurements) -> float | None:
+    def removed_ms(self, m: Measurements) -> float | None:
         """Milliseconds that it removes from the mean step, as recorded; None where it is not judged."""
         replays = _replays(m, self.scenario)
         if isinstance(replays, Reason):
@@ -87,7 +87,7 @@ class _Replays:
         return _ratio(self.unchanged, self.expected, self.weight)
 
 
-def _without_recording(m: TraceMeasurements, scenario: str) -> dict[str, _Replays]:
+def _without_recording(m: Measurements, scenario: str) -> dict[str, _Replays]:
     """The same without the profiler's cost, by how much that is taken to be, as far as that is known."""
     found = ((level, _replays(m, scenario, level)) for level in (LESS_USUAL_COST, LESS_MOST_COST))
     return {level: replays for level, replays in found if isinstance(replays, _Replays)}
@@ -97,11 +97,11 @@ def _without_usual_cost(without: dict[str, _Replays], as_recorded: _Replays) -> 
     return without.get(LESS_USUAL_COST, as_recorded)
 
 
-def _replays(m: TraceMeasurements, scenario: str, recording: str = AS_RECORDED) -> _Replays | Reason:
+def _replays(m: Measurements, scenario: str, recording: str = AS_RECORDED) -> _Replays | Reason:
     """The judged steps of a scenario, with or without the profiler's cost, or why there are none."""
     if scenario not in SCENARIOS:
         raise ValueError(f"no such scenario: {scenario!r}")
-    rows = m.table("replay").filter(pl.col("scenario") == scenario, pl.col("recording") == recording)
+    rows = m.replay.table.filter(pl.col("scenario") == scenario, pl.col("recording") == recording)
     if rows.is_empty():
         return NO_STEP_REPLAYED()
     judged = rows.filter(pl.col("not_judged").is_null() & pl.col("expected_ns").is_not_null())
@@ -117,10 +117,10 @@ def _replays(m: TraceMeasurements, scenario: str, recording: str = AS_RECORDED) 
     )
 
 
-def _weights(m: TraceMeasurements, judged: pl.DataFrame) -> Floats:
+def _weights(m: Measurements, judged: pl.DataFrame) -> Floats:
     """How many steps of the window each replayed step stands for; the slowest is no example of the others."""
     lengths, weights = m.step_ns, np.ones(judged.height)
-    slowest = judged["step"].to_numpy() == int(np.argmax(lengths)) if lengths else np.zeros(judged.height, dtype=bool)
+    slowest = judged["step"].to_numpy() == int(np.argmax(lengths)) if len(lengths) else np.zeros(judged.height, dtype=bool)
     others = int((~slowest).sum())
     if others and len(lengths) > judged.height:
         weights[~slowest] = (len(lengths) - int(slowest.sum())) / others

@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 from typing import Final
 
-from slowstep.analyses.trace_measurements import TraceMeasurements
-from slowstep.diagnosis.evidence.trace_side import ALL_STEPS, for_framework
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.marked_steps import ALL_STEPS, for_framework
 from slowstep.diagnosis.law import (
     BOTTLENECK_PREDICTED,
     GAIN_NOT_KNOWN,
@@ -62,7 +62,7 @@ BY_RECORDING = Wording(
 )
 
 
-def _claimed(_: TraceMeasurements, answers: Answers) -> Answers:
+def _claimed(_: Measurements, answers: Answers) -> Answers:
     """What gains something. A replay knows what stands behind a part: where nothing comes of taking it away, there is nothing to advise."""
     gaining = [judged for judged in answers.leading if _gains(judged.finding)]
     return replace(answers, leading=gaining, gainless=[judged for judged in answers.leading if not _gains(judged.finding)])
@@ -73,7 +73,7 @@ def _gains(finding: Finding) -> bool:
     return round(finding.gain.predicted or math.inf, 2) > 1.0
 
 
-def _uneven(_: TraceMeasurements, answers: Answers) -> tuple[NotJudged, ...]:
+def _uneven(_: Measurements, answers: Answers) -> tuple[NotJudged, ...]:
     """Findings of a large share that differs so much from step to step that it may be nothing: they are not claimed, but said."""
     findings = [judged.finding for judged in answers.uncertain]
     large = [finding for finding in findings if finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN and _gains(finding)]
@@ -83,9 +83,9 @@ def _uneven(_: TraceMeasurements, answers: Answers) -> tuple[NotJudged, ...]:
     )
 
 
-def _by_recording(m: TraceMeasurements, answers: Answers) -> tuple[NotJudged, ...]:
+def _by_recording(m: Measurements, answers: Answers) -> tuple[NotJudged, ...]:
     """What would gain in the trace and nothing without a profiler, as far as its cost is known: it is not claimed, but said."""
-    share = m.recording_share
+    share = m.replay.profiler_share
     if share is None:
         return ()
     findings = [judged.finding for judged in answers.gainless if _optimistic(judged.finding) >= BOTTLENECK_PREDICTED]
@@ -98,16 +98,16 @@ def _optimistic(finding: Finding) -> float:
     return (0.0 if gain.predicted is None else math.inf) if gain.high is None else gain.high
 
 
-def _scope(m: TraceMeasurements) -> Reason | None:
+def _scope(m: Measurements) -> Reason | None:
     """Which step a verdict is of; None where all steps are looked at.
 
     A step that the user chose may have a bottleneck, by the same law, and the sentence says that it is that step's. It is never healthy:
     that is said of a training, and one step tells nothing of the others.
     """
-    return CHOSEN_STEP(number=m.table("steps")["number"][0], of=m.whole_steps) if m.is_chosen else None
+    return CHOSEN_STEP(number=m.marks.table["number"][0], of=m.marks.whole_steps) if m.marks.is_chosen else None
 
 
-def _not_healthy(m: TraceMeasurements, answers: Answers) -> Doubt | None:
+def _not_healthy(m: Measurements, answers: Answers) -> Doubt | None:
     """A gain that is not known stands before known ones that are large together: no experiment can follow that measures those."""
     return (
         _unattributed(m)
@@ -116,12 +116,12 @@ def _not_healthy(m: TraceMeasurements, answers: Answers) -> Doubt | None:
         or _uncertain(answers)
         or _beside_the_model(m, answers)
         or _unjudged(m, answers)
-        or (Doubt(NOTHING_IN_CHOSEN_STEP()) if m.is_chosen else None)
+        or (Doubt(NOTHING_IN_CHOSEN_STEP()) if m.marks.is_chosen else None)
     )
 
 
-def _unattributed(m: TraceMeasurements) -> Doubt | None:
-    share = m.share(UNATTRIBUTED)
+def _unattributed(m: Measurements) -> Doubt | None:
+    share = m.ledger.share(UNATTRIBUTED)
     return Doubt(UNATTRIBUTED_TIME(share=share, remedy=_shows_more(m))) if share >= HEALTHY_UNATTRIBUTED else None
 
 
@@ -132,7 +132,7 @@ def _gain_not_known(answers: Answers) -> Doubt | None:
     return Doubt(GAIN_NOT_KNOWN(rule=unknown.rule, share=unknown.share, remedy="try its first fix"))
 
 
-def _together(m: TraceMeasurements, answers: Answers) -> Doubt | None:
+def _together(m: Measurements, answers: Answers) -> Doubt | None:
     reason = large_together(m, answers, TRACE_MORE)
     return None if reason is None else Doubt(reason)
 
@@ -143,27 +143,27 @@ def _uncertain(answers: Answers) -> Doubt | None:
     return None if finding is None else Doubt(MAY_CONCERN(rule=finding.rule, low=finding.share_low, high=finding.share_high))
 
 
-def _beside_the_model(m: TraceMeasurements, answers: Answers) -> Doubt | None:
+def _beside_the_model(m: Measurements, answers: Answers) -> Doubt | None:
     """A stage that is no work of the model's, has much time, and of which no finding would take enough away."""
-    stage = next((stage for stage in STAGES if stage != MODEL and m.share(stage) >= UNJUDGED_STAGE), None)
+    stage = next((stage for stage in STAGES if stage != MODEL and m.ledger.share(stage) >= UNJUDGED_STAGE), None)
     if stage is None:
         return None
     is_found = any(judged.finding.stage == stage for judged in answers.leading)
     wording = LATE_ONE_NOT_SEEN if stage == SHARED else FIXES_SAVE_TOO_LITTLE if is_found else NO_FIX_FOR_STAGE
-    return Doubt(wording(share=m.share(stage), stage=stage))
+    return Doubt(wording(share=m.ledger.share(stage), stage=stage))
 
 
-def _unjudged(m: TraceMeasurements, answers: Answers) -> Doubt | None:
+def _unjudged(m: Measurements, answers: Answers) -> Doubt | None:
     for skipped in answers.unjudged:
         stages = rules()[skipped.rule].stages
-        if not skipped.advisory and max(map(m.share, stages)) >= UNJUDGED_STAGE:
+        if not skipped.advisory and max(map(m.ledger.share, stages)) >= UNJUDGED_STAGE:
             return Doubt(RULE_NOT_JUDGED(rule=skipped.rule, where=None, reason=skipped.reason), by_fault=skipped.by_fault)
     return None
 
 
-def _shows_more(m: TraceMeasurements) -> str:
+def _shows_more(m: Measurements) -> str:
     """What to do so that a next trace attributes more of the time."""
-    if m.has_device:
+    if m.device.seen:
         return for_framework(
             m,
             torch="trace the host too, with activities=[CPU, CUDA]",
@@ -179,13 +179,13 @@ def _shows_more(m: TraceMeasurements) -> str:
     return f"name them: {name}"
 
 
-def _no_problem(m: TraceMeasurements, stage: str) -> Reason:
-    busy = None if m.device_busy_share is None else DEVICE_BUSY(share=m.device_busy_share)
-    return NO_PROBLEM_IN_TRACE(share=m.share(stage), stage=stage, busy=busy)
+def _no_problem(m: Measurements, stage: str) -> Reason:
+    busy = None if m.device.busy_share is None else DEVICE_BUSY(share=m.device.busy_share)
+    return NO_PROBLEM_IN_TRACE(share=m.ledger.share(stage), stage=stage, busy=busy)
 
 
-TRACE: Final[Viewpoint[TraceMeasurements]] = Viewpoint(
-    judge=lambda rule: rule.judge_trace,
+TRACE: Final = Viewpoint(
+    topics=("device", "marks", "replay"),
     claimed=_claimed,
     unclaimed=(_uneven, _by_recording),
     open_at_all=open_at_all,

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import Answers
-from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Finding, NotJudged
 from slowstep.reasons import Reason, Value
-
-M = TypeVar("M")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +27,24 @@ class Doubt:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Viewpoint(Generic[M]):
+class Viewpoint:
     """How a training is judged by what was measured of it. All else is the same for all (`law.py`, `engine.py`)."""
 
-    # What of a rule judges such measurements; None where it does not.
-    judge: Callable[[Rule], Callable[[M], Answer] | None]
+    # The topics by which it judges.
+    topics: tuple[str, ...]
     # The answers, with as much of the findings as may be claimed.
-    claimed: Callable[[M, Answers], Answers]
+    claimed: Callable[[Measurements, Answers], Answers]
     # What is said, instead, of findings that are not claimed.
-    unclaimed: tuple[Callable[[M, Answers], tuple[NotJudged, ...]], ...]
+    unclaimed: tuple[Callable[[Measurements, Answers], tuple[NotJudged, ...]], ...]
     # Why nothing can be said for certain of the training as a whole, whatever was found.
-    open_at_all: Callable[[M, Answers], Doubt | None]
+    open_at_all: Callable[[Measurements, Answers], Doubt | None]
     # What of the training the verdict speaks of, where that is a part.
-    scope: Callable[[M], Reason | None]
+    scope: Callable[[Measurements], Reason | None]
     # What would tell more of time that nothing explains, and what of that is to be done by hand before another run.
-    explain_more: Callable[[M], tuple[Value, str | None]]
+    explain_more: Callable[[Measurements], tuple[Value, str | None]]
     # Why the finding that would be the bottleneck is none.
-    not_the_cause: Callable[[M, Finding], Doubt | None]
+    not_the_cause: Callable[[Measurements, Finding], Doubt | None]
     # Why a training without a bottleneck cannot be called healthy.
-    not_healthy: Callable[[M, Answers], Doubt | None]
+    not_healthy: Callable[[Measurements, Answers], Doubt | None]
     # What is said of a healthy one, by its largest stage.
-    healthy: Callable[[M, str], Reason]
+    healthy: Callable[[Measurements, str], Reason]

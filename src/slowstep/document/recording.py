@@ -70,7 +70,7 @@ def sections_of_recording(
         ledger=attempt.otherwise(unseen_ledger(), _seen_ledger, m),
         diagnosis=diagnosis,
         health=tuple(health_row(row) for row in (*timeline.health, *attempt.otherwise([], find_doubts, m))),
-        overhead=attempt.otherwise(_overhead(None), lambda: _overhead(m.own_cost, float(m.step_ns.mean()))),
+        overhead=attempt.otherwise(_overhead(None), lambda: _overhead(m.machine.own_cost, float(m.step_ns.mean()))),
     )
 
 
@@ -113,14 +113,14 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
     row: dict[str, Any] = {
         "name": _name(run, facts.script),
         "command": list(run.command),
-        "framework": _framework(facts.framework or PLAIN, facts.framework_version, m.words),
+        "framework": _framework(facts.framework or PLAIN, facts.framework_version, m.training.words),
         "ranks": attempt.otherwise(1, lambda: m.sharing.ranks),
         "steps": steps.count,
         "step_boundary": steps.boundary,
         "batch_size": steps.batch_size,
         "batch_size_from": steps.batch_size_from,
         "batches_per_step": steps.batches_per_step,
-        "device": attempt.otherwise(None, lambda: m.device),
+        "device": attempt.otherwise(None, lambda: m.compute.device),
         "started": run.started,
         "duration_s": _seconds(began_ns, run.ended_ns),
         "startup_s": None if follows else _seconds(run.started_ns, first),
@@ -130,9 +130,9 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
         "recorded_steps": steps.total,
         "whole_periods": steps.whole_periods,
         "period_steps": steps.period,
-        "cores": attempt.otherwise(None, lambda: m.load.cores),
+        "cores": attempt.otherwise(None, lambda: m.machine.load.cores),
         "threads": facts.threads,
-        "num_workers": attempt.otherwise(None, lambda: m.loader.num_workers if m.loader else None),
+        "num_workers": attempt.otherwise(None, lambda: m.input.loader.num_workers if m.input.loader else None),
         "exit_code": run.exit_code,
         "startup": attempt.otherwise(None, _startup, m),
         "periodic": attempt.otherwise([], _periodic, m),
@@ -170,7 +170,7 @@ def _framework(name: str, version: str | None, words: Words) -> str:
 
 def _stopped(m: Measurements) -> str | None:
     """That the process was suspended for a while, which is no part of the ledger."""
-    times, seconds = m.stopped
+    times, seconds = m.machine.stopped
     if not times:
         return None
     how_often = "once" if times == 1 else f"{times} times"
@@ -233,7 +233,7 @@ def _throughput(m: Measurements, attempt: Attempts) -> Throughput:
 
 def _unseen(m: Measurements) -> tuple[str, ...]:
     """Stages that nothing was recorded of: with an accelerator its copies, with other ranks what is shared with them."""
-    copies = ("h2d", "d2h") if m.device != "cpu" else ()
+    copies = ("h2d", "d2h") if m.compute.device != "cpu" else ()
     unseen = m.sharing.ranks > 1 and not m.sharing.seen and not m.ledger.of("gradient_sharing").any()
     return (*copies, "gradient_sharing") if unseen else copies
 

@@ -25,7 +25,7 @@ class Framework:
     `module` is imported by whoever trains with it, and its import begins a recording; None where it stands on another one. `packages` are
     the installed packages whose frames are its own. Calls of functions are told apart by files, written with slashes: what calls a model
     (`model_files`), what stands in for the beginning of its backward pass (`backward_files`), what makes an update (`update_files`), and
-    the folder of all that does (`update_folder`).
+    the folder of all that does (`update_folder`). Where it `has_optimizers`, updates are their calls.
     """
 
     name = ""
@@ -35,6 +35,7 @@ class Framework:
     backward_files: tuple[str, ...] = ()
     update_files: tuple[str, ...] = ()
     update_folder: str | None = None
+    has_optimizers = True
 
     def owns(self, file: str) -> bool:
         """Whether a file is one of its installed packages'."""

@@ -10,7 +10,8 @@ from typing import Any
 from slowstep.analyses.job.job import Job, Rank
 from slowstep.analyses.job.rank_steps import own_work_ms, recorded_steps
 from slowstep.analyses.job.recorded_job import recorded_job
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.captures import Capture
 from slowstep.analyses.steps.trainer import processes_beside
 from slowstep.analyses.steps.untrained import with_failure
@@ -95,7 +96,8 @@ def _each_by_itself(recording: OpenRecording, outline: Timeline, job: Job, warmu
 
 def _by_itself(timeline: Timeline, job: Job, rank: Rank, warmup: int | None) -> RankSummary:
     """What one training tells by itself. Its sections are kept whole, for each rank has a report of its own, and they are small."""
-    m = measure(timeline, timeline.run.warmup if warmup is None else warmup, process=rank.process)
+    warmup = timeline.run.warmup if warmup is None else warmup
+    m = measure_recording(timeline, warmup, process=rank.process).settle()
     attempt = Attempts()
     diagnosis = diagnose(m)
     attempt.faults += [*m.faults, *diagnosis.faults]
@@ -163,7 +165,7 @@ def _with_experiment(sections: Sections, folder: Path, attempt: Attempts) -> tup
 
 
 def _capture(m: Measurements) -> Capture | None:
-    return Attempts().otherwise(None, lambda: m.capture)
+    return Attempts().otherwise(None, lambda: m.training.capture)
 
 
 def diagnose_recording(
@@ -183,7 +185,7 @@ def diagnose_recording(
 
 def _nothing(timeline: Timeline) -> NothingRecorded:
     try:
-        measure(timeline)
+        measure_recording(timeline)
     except NothingRecorded as error:
         return error
     return NothingRecorded("nothing was recorded.")

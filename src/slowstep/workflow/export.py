@@ -6,17 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import polars as pl
-
-from slowstep.analyses.events.tables import LEDGER
-from slowstep.analyses.ledger.ledger import ledger_rows
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measure_trace import measure_trace
-from slowstep.analyses.measurements import measure
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.engine import diagnose
 from slowstep.errors import BadUsage
 from slowstep.exporters._exporter import Exporter
-from slowstep.faults import Attempts
+from slowstep.exporters._measured_tables import measured_tables
 from slowstep.registry import discover
 from slowstep.sources._source import Reading
 from slowstep.workflow.traces.find import RECORDING, FoundTrace, each_process, find
@@ -77,12 +72,8 @@ def _export_trace(exporter: Exporter, place: Path, found: FoundTrace, report: di
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
     # The report has them in words, and in its order.
     findings = {finding.rule: finding for finding in diagnose(m).findings}
-    tables = {**m.tables, **Attempts().otherwise({}, _ledger_table, m)}
-    exporter.write_trace(place, timeline, tables, [findings[row["rule"]] for row in report["findings"] if row["rule"] in findings])
-
-
-def _ledger_table(m: TraceMeasurements) -> dict[str, pl.DataFrame]:
-    return {LEDGER.name: ledger_rows(m.ledger).cast(pl.Schema(LEDGER.schema))}
+    in_order = [findings[row["rule"]] for row in report["findings"] if row["rule"] in findings]
+    exporter.write_trace(place, timeline, measured_tables(m), in_order)
 
 
 def _export_recording(exporter: Exporter, place: Path, found: FoundTrace, report: dict[str, Any], how: Reading) -> None:
@@ -91,5 +82,5 @@ def _export_recording(exporter: Exporter, place: Path, found: FoundTrace, report
     timeline = found.source.read(found.path, how)
     process = next((number for number, facts in enumerate(timeline.processes) if facts.pid == report["run"].get("pid")), None)
     # Of the steps that the report is of.
-    m = measure(timeline, report["run"]["warmup_steps"], process=process)
+    m = measure_recording(timeline, report["run"]["warmup_steps"], process=process)
     exporter.write_recording(place, timeline, m, report)

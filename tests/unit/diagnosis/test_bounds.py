@@ -30,7 +30,7 @@ def callback_of(surely_ms: float, unknown_ms: float) -> Measurements:
     low, high = m.ledger.ns.copy(), m.ledger.ns.copy()
     low[m.ledger.parts.index(UNKNOWN)] = 0.0
     high[m.ledger.parts.index(CALLBACK)] += m.ledger.ns[m.ledger.parts.index(UNKNOWN)]
-    return replace(m, ledger=replace(m.ledger, low=low, high=high))
+    return m.changed(ledger=replace(m.ledger, low=low, high=high))
 
 
 def within_bounds(m: Measurements) -> Finding:

@@ -9,7 +9,7 @@ import pytest
 from made_answers import judged, set_answers
 from made_measured_traces import made_measured
 from made_measurements import measurements
-from slowstep.analyses.accounted import Accounted
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.law import RULE_NOT_JUDGED, Diagnosis
 from slowstep.diagnosis.rule import Answer, Judged
@@ -24,7 +24,7 @@ KINDS = ("recording", "trace")
 STEP_MS = {"recording": 19.5, "trace": 100.0}
 
 
-def trained(kind: str, shares: Mapping[Part, float] | None = None) -> Accounted:
+def trained(kind: str, shares: Mapping[Part, float] | None = None) -> Measurements:
     """A healthy training, but for these parts with their shares of the time."""
     given = shares or {}
     if kind == "trace":

@@ -2,24 +2,24 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
 from slowstep.analyses.events.tables import REPLAY, STEPS
-from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
+from slowstep.analyses.replay.replay_topic import ReplayTopic
 from slowstep.analyses.replay.scenarios import LARGER_BATCH, NO_INPUT_WAIT
-from slowstep.analyses.trace_measurements import Coverage, TraceMeasurements
+from slowstep.analyses.steps.marks_topic import MarksTopic
+from slowstep.analyses.steps.trace_steps import as_steps
 from slowstep.diagnosis.gain import RUN_TO_RUN, predict
 from slowstep.diagnosis.replayed import NO_STEP_REPLAYED, NOT_REPLAYED, Replayed
-from slowstep.timeline.trace import TraceFacts
 
 MS = 1_000_000
 NO_WAIT = Replayed(NO_INPUT_WAIT, assumes="no wait")
 
 
-def measured(lengths_ms: list[float], rows: list[dict[str, Any]]) -> TraceMeasurements:
+def measured(lengths_ms: list[float], rows: list[dict[str, Any]]) -> Measurements:
     ends = [round(sum(lengths_ms[: n + 1]) * MS) for n in range(len(lengths_ms))]
     columns: dict[str, Any] = dict.fromkeys(STEPS.schema) | {"mark": "x"}
     steps = [
@@ -28,21 +28,11 @@ def measured(lengths_ms: list[float], rows: list[dict[str, Any]]) -> TraceMeasur
     ]
     full: dict[str, Any] = dict.fromkeys(REPLAY.schema)
     replay = [full | {"scenario": NO_INPUT_WAIT, "recording": AS_RECORDED, "residual_ns": 0} | row for row in rows]
-    tables = {"steps": pl.DataFrame(steps, schema=STEPS.schema), "replay": pl.DataFrame(replay, schema=REPLAY.schema)}
-    facts = TraceFacts(format="made", files=(), bytes=0, events=0, recorded=frozenset())
-    coverage = Coverage(kernels=0, kernels_with_launch=None, launches=0, launches_with_kernel=None, inside_steps=None, devices=0, streams=0)
-    return TraceMeasurements(
-        facts=facts,
-        coverage=coverage,
-        ledger=Ledger(parts=(), ns=np.zeros((0, len(steps)))),
-        tables=tables,
-        training=True,
-        batch_size=None,
-        batch_size_from=None,
-        device_name=None,
-        compute_capability=None,
-        device_busy_share=None,
-        has_device=False,
+    rows_of_steps = pl.DataFrame(steps, schema=STEPS.schema)
+    return Measurements.of(
+        marks=MarksTopic(table=rows_of_steps, whole_steps=len(lengths_ms)),
+        steps=as_steps(rows_of_steps, len(lengths_ms)),
+        replay=ReplayTopic(table=pl.DataFrame(replay, schema=REPLAY.schema)),
     )
 
 

@@ -45,7 +45,7 @@ def test_a_finding_that_surely_gains_is_the_bottleneck_and_what_binds_next_is_sa
 @pytest.mark.parametrize(
     ("more", "code"),
     [
-        ({"training": False}, "no-backward"),
+        ({"is_training": False}, "no-backward"),
         ({"steps": 1}, "few-traced"),
         ({"ledger": {NO_LAUNCH: 20.0}}, "unattributed-time"),
         ({"ledger": {NO_LAUNCH: 20.0}, "coverage": {"kernels_with_launch": 0.5}}, "few-launches"),
@@ -129,12 +129,12 @@ def test_much_time_beside_the_model_is_not_healthy_without_any_finding(answering
 
 def test_findings_of_an_inference_are_still_listed_and_where_there_are_none_none_are_spoken_of(answering):
     answering(waiting("large", 1.4))
-    diagnosis = diagnose(made_measured(training=False))
+    diagnosis = diagnose(made_measured(is_training=False))
     assert [f.rule for f in diagnosis.findings] == ["large"]
     assert diagnosis.verdict.reason == ABOUT_WHAT_RAN(reason=NO_BACKWARD())
 
     answering()
-    assert diagnose(made_measured(training=False)).verdict.reason == NO_BACKWARD()
+    assert diagnose(made_measured(is_training=False)).verdict.reason == NO_BACKWARD()
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_what_shows_a_part_of_a_trace_is_not_called_an_inference(answering, give
     answering()
     facts = {"framework": "pytorch"} | given.pop("facts", {})
 
-    m = made_measured(training=False, facts=facts, **given)
+    m = made_measured(is_training=False, facts=facts, **given)
 
     assert diagnose(m).verdict.reason.code == code
     assert not is_inference(m)
@@ -162,7 +162,7 @@ def test_a_file_that_is_cut_off_before_its_marks_is_to_be_copied_again(answering
 
 def chosen(**more):
     """One step that the user chose, of four."""
-    return made_measured(steps=1, chosen_of=4, **more)
+    return made_measured(steps=1, whole_steps=4, **more)
 
 
 def test_a_step_that_was_chosen_may_have_a_bottleneck_of_its_own_and_is_never_healthy(answering):
@@ -180,7 +180,7 @@ def test_a_step_that_was_chosen_may_have_a_bottleneck_of_its_own_and_is_never_he
 def test_the_one_step_of_a_trace_is_not_enough_whether_it_was_chosen_or_not(answering):
     answering(waiting("large", 1.4))
 
-    assert diagnose(made_measured(steps=1, chosen_of=1)).verdict.reason == FEW_TRACED(steps=1)
+    assert diagnose(made_measured(steps=1, whole_steps=1)).verdict.reason == FEW_TRACED(steps=1)
 
 
 def test_a_gain_beyond_its_own_part_leaves_no_stage_more_than_the_step_that_is_left(answering):
@@ -220,6 +220,6 @@ def test_where_no_stage_has_any_time_none_is_the_largest(answering):
 def test_too_few_steps_are_to_be_traced_again_or_what_was_left_out_is_to_be_looked_at(answering, notes, wording):
     answering()
 
-    verdict = diagnose(replace(made_measured(steps=1), notes=notes)).verdict
+    verdict = diagnose(made_measured(steps=1, notes=notes)).verdict
 
     assert verdict.reason == wording(steps=1)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from made_answers import set_answers
-from made_measurements import fed, measurements
+from made_measurements import changed, fed, measurements
 from made_parts import function_part
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import Function
@@ -123,7 +123,7 @@ def test_the_interval_covers_the_worse_and_the_better_case(healthy):
 
 
 def test_beside_others_a_wait_for_a_core_is_removed_from_neither_clock_twice(healthy):
-    beside_others = replace(healthy, load=replace(healthy.load, foreign_cores=2.0), delay_ns=healthy.step_ns * 0.6)
+    beside_others = changed(healthy, load={"foreign_cores": 2.0}, delay_ns=healthy.step_ns * 0.6)
 
     gain = predict(beside_others, _counterfactual(Case(removed_ns=healthy.step_ns * 0.6, delay_share=0.6)))
 
@@ -182,7 +182,7 @@ def test_what_a_rule_removes_of_a_wait_for_a_core_is_told_apart(rule, measured):
     assert answer.counterfactual is not None
     case = answer.counterfactual.expected
     assert 0.0 < case.delay_share <= 0.5
-    assert case.delay_share * case.removed_ns.sum() <= 1.01 * max(m.delay_ns.sum(), case.removed_ns.sum() / 2)
+    assert case.delay_share * case.removed_ns.sum() <= 1.01 * max(m.machine.delay_ns.sum(), case.removed_ns.sum() / 2)
 
 
 def test_a_gain_has_no_upper_end_where_at_better_nothing_is_left_of_a_step(healthy):
@@ -204,7 +204,7 @@ def test_a_gain_is_unknown_where_nothing_would_be_left_of_a_step(healthy, share)
 
 
 def test_beside_others_a_time_without_delay_that_cannot_be_ends_no_interval(healthy):
-    beside_others = replace(healthy, load=replace(healthy.load, foreign_cores=2.0), delay_ns=healthy.step_ns * 0.6)
+    beside_others = changed(healthy, load={"foreign_cores": 2.0}, delay_ns=healthy.step_ns * 0.6)
 
     gain = predict(beside_others, _counterfactual(Case(removed_ns=healthy.step_ns * 0.6)))
 
@@ -266,7 +266,7 @@ def test_of_several_rules_that_could_not_judge_the_one_that_an_experiment_helps_
 def test_an_uneven_machine_widens_the_gain_of_another_run_and_leaves_the_verdict(healthy, monkeypatch):
     case = Case(removed_ns=healthy.step_ns * 0.2)
     gone = Counterfactual(assumes="it is gone", expected=case, pessimistic=case, optimistic=case)
-    even, uneven = (predict(replace(healthy, pace_spread=spread), gone) for spread in (0.0, 0.1))
+    even, uneven = (predict(changed(healthy, pace_spread=spread), gone) for spread in (0.0, 0.1))
     judged = _judged(healthy, "slow-something", 1.25, 1.2)
 
     assert (even.predicted, even.steady_low) == (uneven.predicted, uneven.steady_low)
@@ -327,7 +327,9 @@ def test_a_finding_that_is_folded_keeps_what_it_advises():
     ("compute", 0.2, 0.4, True), ("compute", 0.5, 0.4, False), ("output", 0.2, 0.4, False), ("compute", 0.02, 0.05, False),
 ])  # fmt: skip
 def test_a_finding_about_computing_gives_way_where_nobody_computes_for_more_of_the_time(stage, share, blocked, doubted):
-    m: Any = SimpleNamespace(device="cpu", sharing=SimpleNamespace(ranks=1), blocked=SimpleNamespace(share=blocked, line="train.py:22"))
+    m: Any = SimpleNamespace(
+        compute=SimpleNamespace(device="cpu", blocked=SimpleNamespace(share=blocked, line="train.py:22")), sharing=SimpleNamespace(ranks=1)
+    )
     first: Any = SimpleNamespace(stage=stage, share=share)
 
     doubt = more_blocked(m, first)

@@ -11,8 +11,8 @@ import pytest
 
 from kineto_files import event, kernel, launch, written
 from made_recordings import Training, make_recording
+from slowstep.analyses import measure_recording as recording_measure
 from slowstep.analyses import measure_trace as trace_measure
-from slowstep.analyses import measurements
 from slowstep.diagnosis import engine, law
 from slowstep.document import recording as document
 from slowstep.document.report import validate
@@ -30,6 +30,8 @@ from slowstep.workflow.traces import traces
 
 BF16 = "ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_tn"
 MESSAGE = "made to fail"
+# Analyses of loops that no loader feeds: the made training is none.
+OF_UNFED_LOOPS = ("find_timed_lines", "times_of_functions")
 # The document is made of these; the others are parts of them.
 SECTIONS = ("_run", "_note_findings", "_throughput", "_seen_ledger", "find_doubts", "_by_hand", "ending_note", "_periodic")
 
@@ -40,8 +42,8 @@ def analyses_of(module, *without):
     return sorted(name for name, value in own.items() if value.__module__.startswith("slowstep.analyses") and name not in without)
 
 
-def judging(attribute):
-    return sorted(name for name, rule in law.rules().items() if getattr(rule, attribute) is not None)
+def judging(topics):
+    return sorted(name for name, rule in law.rules().items() if topics.keys() >= set(rule.topics))
 
 
 def failing(error=ZeroDivisionError):
@@ -72,7 +74,7 @@ def healthy(tmp_path_factory):
     training = Training(steps=60, getitem_ms=0.2, workers=2, fixed_ms=20.0)
     folder = make_recording(tmp_path_factory.mktemp("isolation") / "recording", training)
     timeline = SOURCE.read(folder)
-    return folder, timeline, measurements.measure(timeline)
+    return folder, timeline, recording_measure.measure_recording(timeline).settle()
 
 
 @pytest.fixture
@@ -85,7 +87,7 @@ def report_of(healthy, monkeypatch):
 @pytest.fixture
 def report_of_measured(report_of, healthy, monkeypatch):
     """The same of what was measured before."""
-    monkeypatch.setattr(diagnose, "measure", lambda *_, **__: healthy[2])
+    monkeypatch.setattr(diagnose, "measure_recording", lambda *_, **__: healthy[2])
     return report_of
 
 
@@ -95,9 +97,9 @@ def test_the_made_training_is_healthy_where_nothing_fails(report_of):
     assert not [row for row in report["health"] if row["name"] == INTERNAL_ERROR]
 
 
-@pytest.mark.parametrize("name", analyses_of(measurements, "measure"))
+@pytest.mark.parametrize("name", analyses_of(recording_measure, "measure_recording", *OF_UNFED_LOOPS))
 def test_an_analysis_that_fails_leaves_a_report_that_is_not_healthy(report_of, monkeypatch, name):
-    monkeypatch.setattr(measurements, name, failing())
+    monkeypatch.setattr(recording_measure, name, failing())
 
     report = report_of()
 
@@ -107,7 +109,7 @@ def test_an_analysis_that_fails_leaves_a_report_that_is_not_healthy(report_of, m
 
 def test_what_does_not_need_a_failed_analysis_is_measured(report_of, monkeypatch):
     before = report_of()
-    monkeypatch.setattr(measurements, "find_garbage", failing())
+    monkeypatch.setattr(recording_measure, "find_garbage", failing())
 
     report = report_of()
 
@@ -118,7 +120,7 @@ def test_what_does_not_need_a_failed_analysis_is_measured(report_of, monkeypatch
     assert new == {"garbage-collection"}
 
 
-@pytest.mark.parametrize("name", judging("judge"))
+@pytest.mark.parametrize("name", judging(recording_measure.MAKERS))
 def test_a_rule_that_fails_is_not_judged(report_of_measured, monkeypatch, name):
     rules = law.rules()
     monkeypatch.setattr(engine, "rules", lambda: rules | {name: replace(rules[name], judge=failing())})
@@ -185,7 +187,7 @@ def test_without_knowing_which_rank_to_show_the_lowest_is_shown(report_of_measur
 
 
 def test_the_log_of_a_fault_lies_in_the_recording_and_is_private(report_of, healthy, monkeypatch):
-    monkeypatch.setattr(measurements, "find_saves", failing())
+    monkeypatch.setattr(recording_measure, "find_saves", failing())
     monkeypatch.setattr("sys.argv", ["slowstep", "analyze", "--password", "hunter2"])
 
     row = internal_error(report_of())
@@ -200,7 +202,7 @@ def test_the_log_of_a_fault_lies_in_the_recording_and_is_private(report_of, heal
 
 
 def test_what_slowstep_raises_on_purpose_is_no_fault(report_of, monkeypatch):
-    monkeypatch.setattr(measurements, "find_steps", failing(NothingRecorded))
+    monkeypatch.setattr(recording_measure, "find_steps", failing(NothingRecorded))
     with pytest.raises(NothingRecorded):
         report_of()
 
@@ -223,7 +225,7 @@ def trace(tmp_path_factory):
         ]
     path = written(tmp_path_factory.mktemp("isolation"), events)
     timeline = KINETO.read(path)
-    return path, timeline, trace_measure.measure_trace(timeline)
+    return path, timeline, trace_measure.measure_trace(timeline).settle()
 
 
 def test_the_made_trace_is_healthy_where_nothing_fails(trace_report):
@@ -254,10 +256,10 @@ def test_an_analysis_of_a_trace_that_fails_leaves_a_report(trace_report, monkeyp
     assert report["verdict"]["state"] == "undetermined"
 
 
-@pytest.mark.parametrize("name", judging("judge_trace"))
+@pytest.mark.parametrize("name", judging(trace_measure.MAKERS))
 def test_a_rule_of_traces_that_fails_is_not_judged(measured_trace_report, monkeypatch, name):
     rules = law.rules()
-    monkeypatch.setattr(engine, "rules", lambda: rules | {name: replace(rules[name], judge_trace=failing())})
+    monkeypatch.setattr(engine, "rules", lambda: rules | {name: replace(rules[name], judge=failing())})
 
     report = measured_trace_report()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from kineto_files import event, kernel, launch, written
 from made_ranks import make_job
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.trainer import processes_beside
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis import law
 from slowstep.sources.recording import OpenRecording
 from slowstep.timeline.timeline import Timeline
@@ -53,9 +52,7 @@ def rules(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     if request.param == "a rule that fails":
         known = law.rules()
-        failed = {
-            name: replace(rule, **{f.name: failing for f in fields(rule) if f.name.startswith("judge")}) for name, rule in known.items()
-        }
+        failed = {name: replace(rule, judge=failing) for name, rule in known.items()}
         monkeypatch.setattr("slowstep.diagnosis.engine.rules", lambda: failed)
 
 
@@ -63,7 +60,7 @@ def rules(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_of_a_recording_the_measurements_of_one_rank_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[int] = []
     read: list[int] = []
-    monkeypatch.setattr(diagnose, "measure", counting(measured, Measurements, diagnose.measure))
+    monkeypatch.setattr(diagnose, "measure_recording", counting(measured, Measurements, diagnose.measure_recording))
     monkeypatch.setattr(OpenRecording, "timeline", counting(read, Timeline, OpenRecording.timeline))
     before = alive(Measurements), alive(Timeline)
 
@@ -94,9 +91,9 @@ def test_the_timeline_of_one_recorded_rank_has_the_updates_of_the_others_alone(t
 def test_of_traces_the_measurements_and_the_timeline_of_one_rank_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[int] = []
     read: list[int] = []
-    monkeypatch.setattr(traces, "measure_trace", counting(measured, TraceMeasurements, traces.measure_trace))
+    monkeypatch.setattr(traces, "measure_trace", counting(measured, Measurements, traces.measure_trace))
     monkeypatch.setattr(traces, "read_cached", counting(read, Timeline, traces.read_cached))
-    before = alive(TraceMeasurements), alive(Timeline)
+    before = alive(Measurements), alive(Timeline)
     (tmp_path / "job").mkdir()
     for rank in range(RANKS):
         events = []

@@ -11,6 +11,7 @@ import polars as pl
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.timeline.intervals import Ints
+from slowstep.timeline.spine import Counted
 from slowstep.timeline.timeline import Timeline
 
 
@@ -20,6 +21,7 @@ class CountedWork:
     together it is exact.
     """
 
+    waits: tuple[Counted, ...]
     waited_ns: Floats
     busy_ns: Floats | None  # None where nobody counts it
     batches: float  # per step, on average
@@ -45,6 +47,7 @@ def find_counted(timeline: Timeline, trainer: Trainer, steps: Steps) -> CountedW
     )
     made: dict[str, Any] = read.row(-1, named=True) if read.height else {"num_workers": None, "dataset": None}
     return CountedWork(
+        waits=tuple(Counted(**row) for row in waits.select("start_ns", "end_ns", "count", "total_ns").iter_rows(named=True)),
         waited_ns=_by_stretch(waits, "total_ns", steps),
         busy_ns=None if busy.is_empty() else _by_stretch(busy, "total_ns", steps),
         batches=float(_by_stretch(waits, "count", steps)[~steps.excluded].mean()),

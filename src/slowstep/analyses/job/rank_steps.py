@@ -10,7 +10,6 @@ import numpy as np
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.sharing.sharing import STAGE
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
 
 # What steps are known by where the trace gives them no numbers of their own.
 UNNUMBERED: Final = "inferred"
@@ -41,13 +40,13 @@ def recorded_steps(m: Measurements) -> RankSteps | None:
     if m.sharing.ranks == 1 or not m.sharing.seen or m.steps.count < RECORDED_AT_LEAST:
         return None
     own = m.sharing.own_ns
-    return RankSteps(own_ns=own, shared_ns=np.asarray(m.step_ns - own), delay_ns=m.delay_ns)
+    return RankSteps(own_ns=own, shared_ns=np.asarray(m.step_ns - own), delay_ns=m.machine.delay_ns)
 
 
-def traced_steps(m: TraceMeasurements) -> RankSteps | None:
+def traced_steps(m: Measurements) -> RankSteps | None:
     """A traced rank's steps; None where its trace shows no steps of a training."""
-    steps = m.table("steps")
-    if not m.training or steps.is_empty() or steps["mark"][0] == NO_STEPS:
+    steps = m.marks.table
+    if not m.training.is_training or steps.is_empty() or steps["mark"][0] == NO_STEPS:
         return None
     shared_ns = m.ledger.of(STAGE)
     numbers = None if steps["mark"][0] == UNNUMBERED else tuple(steps["number"].to_list())

@@ -1,7 +1,7 @@
-"""Charges what a framework's own threads did, as it counts it, in place of what its calls seemed to do on the host.
+"""Charges the time of a device that works while the host goes on, by what the framework counts of it.
 
-Where these calls return at once the host tells nothing of the step: no more of its time is charged than the device idled, within bounds.
-What of the idle time may have been in one part of the host as well as in another is `UNKNOWN`, and all of it where nobody counts the work.
+The host tells nothing of the step then: no more of its time is charged than the device idled, within bounds. What of the idle time may have
+been in one part of the host as well as in another is `UNKNOWN`, and all of it where nobody counts the work.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import numpy as np
 
 from slowstep.analyses.batches.counted_work import CountedWork
 from slowstep.analyses.steps.steps import Floats, Steps
-from slowstep.parts import UNKNOWN, Part, PartKind
+from slowstep.parts import UNKNOWN, UPDATES, Part, PartKind
 
 COUNTED_WAIT = Part("preprocess", PartKind.INPUT_WAIT)
-UPDATES = Part("compute", PartKind.UPDATES)
 
 Rows = dict[Part, Floats]
 
@@ -30,24 +29,20 @@ class CountedRows:
 
 
 def charge_counted(counted: CountedWork, steps: Steps, rows: Rows) -> CountedRows:
-    """The rows of the host's account with what was counted in them."""
+    """The device's account in place of the host's, whose `rows` they are."""
     whole = np.diff(steps.edges_ns).astype(np.float64)
-    calls = np.sum([np.zeros_like(whole), *(ns for part, ns in rows.items() if part.stage == "compute")], axis=0)
     host = {part: ns for part, ns in rows.items() if part.stage != "compute"}
-    if counted.is_asynchronous:
-        return _beside(counted, whole, calls, host)
-    waited = np.minimum(counted.waited_ns, calls)
-    return CountedRows({**host, UPDATES: calls - waited, COUNTED_WAIT: waited})
-
-
-def _beside(counted: CountedWork, whole: Floats, calls: Floats, host: Rows) -> CountedRows:
-    """Of a device that works while the host goes on."""
     if counted.busy_ns is None:
         return _unseen(np.minimum(counted.waited_ns, whole), whole, host)
-    counts = counted.busy_ns + counted.waited_ns
+    calls = np.sum([np.zeros_like(whole), *(ns for part, ns in rows.items() if part.stage == "compute")], axis=0)
+    return _seen(counted.busy_ns, counted.waited_ns, whole, calls, host)
+
+
+def _seen(busy: Floats, waited: Floats, whole: Floats, calls: Floats, host: Rows) -> CountedRows:
+    """Of a device of which it is known for how long it computed, and waited for its input."""
     # What is in one of the steps of a window is estimated.
-    fits = np.divide(whole, counts, out=np.ones_like(whole), where=counts > whole)
-    busy, waited = counted.busy_ns * fits, counted.waited_ns * fits
+    fits = np.divide(whole, busy + waited, out=np.ones_like(whole), where=busy + waited > whole)
+    busy, waited = busy * fits, waited * fits
     idle = whole - busy - waited
     # It surely idled in a part where all else of the host's time is too short for that.
     low = {part: np.maximum(idle - (whole - ns), 0.0) for part, ns in host.items()}

@@ -19,7 +19,8 @@ from slowstep.analyses.batches.counted_work import CountedWork
 from slowstep.analyses.batches.producers import PART_STAGE, WaitParts
 from slowstep.analyses.ledger.charge import Charged, charge
 from slowstep.analyses.ledger.closures import move_closures
-from slowstep.analyses.ledger.counted_device import CountedRows, Rows, charge_counted
+from slowstep.analyses.ledger.counted import move_counted
+from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, CountedRows, Rows, charge_counted
 from slowstep.analyses.ledger.delays import move_delay, move_sharing
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.trainer_spans import Spans, label_spans
@@ -29,7 +30,7 @@ from slowstep.analyses.steps.forwards import Forwards
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.part_words import parts_in_order
-from slowstep.parts import VALIDATION, Part, PartKind
+from slowstep.parts import OPTIMIZER, UPDATES, VALIDATION, Part, PartKind
 from slowstep.timeline.intervals import Ints, containing, innermost, laid_over, pieces, union
 from slowstep.timeline.spine import HostLane, KnownLanes, Labelled
 from slowstep.timeline.timeline import Timeline
@@ -86,9 +87,10 @@ def build_ledger(
         move_sharing(timeline, trainer, steps, rows)
     is_alone = device == "cpu" and (trainer.facts.world_size or 1) == 1
     move_delay(timeline, trainer, steps, rows, beside_cores=beside_cores if is_alone else 0.0)
-    found = CountedRows(rows) if counted is None else charge_counted(counted, steps, rows)
+    is_beside = counted is not None and counted.is_asynchronous
+    found = charge_counted(counted, steps, rows) if counted is not None and is_beside else CountedRows(rows)
     parts = tuple(parts_in_order(found.ns))
-    return Ledger(
+    ledger = Ledger(
         parts=parts,
         ns=_stacked(found.ns, parts, steps),
         low=None if found.low is None else _stacked(found.low, parts, steps),
@@ -98,6 +100,10 @@ def build_ledger(
         in_bodies_ns=_named_in_bodies(spans, charged, count)[~steps.excluded],
         between=find_between_batches(trainer, spans.bodies, steps),
     )
+    if counted is None or is_beside:
+        return ledger
+    begins, ends = (side[~steps.excluded] for side in (steps.edges_ns[:-1], steps.edges_ns[1:]))
+    return move_counted(ledger, begins, ends, counted.waits, OPTIMIZER if trainer.has_optimizers else UPDATES, COUNTED_WAIT)
 
 
 def _stacked(rows: Rows, parts: tuple[Part, ...], steps: Steps) -> Floats:

@@ -40,7 +40,7 @@ class Steps:
     samples NaN where unknown.
     """
 
-    boundary: str  # "request for input", "end of the optimizer call" or, of updates by hand, "end of backward"
+    boundary: str  # "request for input", "end of the optimizer call" or, without one, "... of backward" or "... of the call that updates"
     edges_ns: Ints
     excluded: NDArray[np.bool_]
     samples: Floats
@@ -148,7 +148,9 @@ def _boundaries(trainer: Trainer) -> tuple[str, Ints]:
         following = trainer.next_request_ns()
         has = following < np.iinfo(np.int64).max
         return "request for input", np.where(has, following, ends)[: len(ends) if has[-1] else -1]
-    return "end of backward" if trainer.by_hand else "end of the optimizer call", ends
+    if trainer.by_hand:
+        return "end of backward", ends
+    return "end of the optimizer call" if trainer.has_optimizers else "end of the call that updates", ends
 
 
 def _with_ends(trainer: Trainer, edges: Ints) -> Ints:

@@ -76,6 +76,11 @@ class Trainer:
         return self.update_end_ns if self.takes_turns else np.asarray(self.outer_updates["end_ns"].to_numpy())
 
     @property
+    def has_optimizers(self) -> bool:
+        """Whether updates are calls of optimizers; else calls of the framework make them."""
+        return bool(self.facts.notes["facts"].get("optimizers", True))
+
+    @property
     def is_asynchronous(self) -> bool:
         """Whether what calls the framework goes on while it works: what the host does meanwhile is no measure of the step."""
         return bool(self.facts.notes["facts"].get("asynchronous"))

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.events.parts import COLUMNS, KERNELS, is_part, part_of, parts_of, piece
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_CALLBACKS, NO_WRITES
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
-from slowstep.diagnosis.evidence.trace_side import HOST_SHARE, by_step, no_device, per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, no_device, per_step, share_interval, steps_seen
 from slowstep.diagnosis.gain import NOTHING_NS, RUN_TO_RUN, AnyCounterfactual, StepAfter, predict, unknown_gain
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
 from slowstep.diagnosis.replayed import Replayed
@@ -33,7 +33,7 @@ class Shortened:
     removed_ns: Floats
     assumes: str
 
-    def gain(self, m: TraceMeasurements) -> Gain:
+    def gain(self, m: Measurements) -> Gain:
         """Low and high are those of the steps with least and most of it, and what two runs of one training differ by. Nothing is known of a
         step that nothing would be left of: then there is no high.
         """
@@ -46,10 +46,10 @@ class Shortened:
         is_open = not (after > NOTHING_NS).all()
         return Gain(predicted=predicted, low=min(low, predicted), high=None if is_open else max(high, predicted), assumes=self.assumes)
 
-    def after(self, m: TraceMeasurements) -> StepAfter | None:
+    def after(self, m: Measurements) -> StepAfter | None:
         """What is left of the mean step; None in a trace that marks no steps."""
         predicted = self.gain(m).predicted
-        return None if predicted is None or m.is_window else StepAfter(own_ns=m.mean_step_ns / predicted)
+        return None if predicted is None or m.marks.is_window else StepAfter(own_ns=m.mean_step_ns / predicted)
 
 
 MOST = 0.5
@@ -107,14 +107,14 @@ WRITES: Final = NamedStage(
 )
 
 
-def judge_ranges(m: TraceMeasurements, name: str, of: NamedStage) -> Answer:
+def judge_ranges(m: Measurements, name: str, of: NamedStage) -> Answer:
     """Whether named ranges beside the model hold the training thread, and with a device keep it idle; `name` is the rule's."""
-    return _beside_a_device(m, name, of) if m.has_device else _without_device(m, name, of)
+    return _beside_a_device(m, name, of) if m.device.seen else _without_device(m, name, of)
 
 
-def judge_device_work(m: TraceMeasurements, name: str) -> Answer:
+def judge_device_work(m: Measurements, name: str) -> Answer:
     """Whether the device computes for such a range: the ledger has it as the model's own work. `name` is the rule's."""
-    rows = m.table("named_work")
+    rows = m.device.named_work
     if rows.is_empty():
         return None
     part = _largest(rows)
@@ -145,7 +145,7 @@ def judge_device_work(m: TraceMeasurements, name: str) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-def _without_device(m: TraceMeasurements, name: str, of: NamedStage) -> Answer:
+def _without_device(m: Measurements, name: str, of: NamedStage) -> Answer:
     parts = [part for part in m.ledger.parts_of(of.stage) if part.kind is not PartKind.VALIDATION]
     if not parts:
         return None
@@ -164,11 +164,11 @@ def _without_device(m: TraceMeasurements, name: str, of: NamedStage) -> Answer:
     return _judged(m, name, of, named, (part,), share, evidence, title, counterfactual)
 
 
-def _beside_a_device(m: TraceMeasurements, name: str, of: NamedStage) -> Answer:
+def _beside_a_device(m: Measurements, name: str, of: NamedStage) -> Answer:
     """Ranges are claimed that lie inside steps for the most part, and others where they are the rule's own. The replay takes all of the
     stage away: where that is more, the gain of these alone is not known.
     """
-    rows = m.table("gaps").filter(pl.col("stage") == of.stage).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    rows = m.device.gaps.filter(pl.col("stage") == of.stage).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     within = pl.when(pl.col("between_steps")).then(0).otherwise(pl.col("ns")).sum().over(COLUMNS)
     gaps = rows if of.between_steps else rows.filter(within >= MOST * pl.col("ns").sum().over(COLUMNS))
     held = by_step(m, gaps["step"], gaps["ns"])
@@ -202,7 +202,7 @@ def _largest(rows: pl.DataFrame) -> Part:
 
 
 def _judged(
-    m: TraceMeasurements,
+    m: Measurements,
     name: str,
     of: NamedStage,
     named: str,
@@ -210,7 +210,7 @@ def _judged(
     share: tuple[float, float, float],
     evidence: tuple[Evidence, ...],
     title: str,
-    counterfactual: AnyCounterfactual[TraceMeasurements] | None,
+    counterfactual: AnyCounterfactual[Measurements] | None,
 ) -> Judged:
     finding = Finding(
         rule=name,

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_ALLOCATOR_CALLS
-from slowstep.analyses.trace_measurements import TraceMeasurements
-from slowstep.diagnosis.evidence.trace_side import (
+from slowstep.diagnosis.evidence.marked_steps import (
     by_step,
     claims_of,
     for_framework,
@@ -50,13 +50,13 @@ ASYNC = r"Async"
 FREES = r"Free|Unmap|Release"
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether allocating device memory holds the steps."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     call = pl.col("call").fill_null("")
-    gaps = m.table("gaps").filter(pl.col("stage").is_in(STAGES) & call.str.contains(ALLOCATES) & ~call.str.contains(ASYNC))
+    gaps = m.device.gaps.filter(pl.col("stage").is_in(STAGES) & call.str.contains(ALLOCATES) & ~call.str.contains(ASYNC))
     gaps = gaps.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
     if share < CLAIM:
@@ -67,7 +67,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing)
     sites = gaps.group_by("call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
     worst = place(sites["call"][0], sites["where"][0] or sites["operator"][0])
-    memory, steps = m.table("memory"), max(m.table("steps").height, 1)
+    memory, steps = m.device.memory, max(m.marks.table.height, 1)
     calls = int(memory["allocator_calls"].sum()) / steps if memory.height else None
     counterfactual = Replayed(NO_ALLOCATOR_CALLS, assumes="the allocator's cache served every step")
     finding = Finding(
@@ -81,7 +81,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         evidence=(
             Evidence(name="device idle for allocator calls", value=share, unit="share of window", threshold=CLAIM, where=worst),
             *(
-                Evidence(name=row["call"], value=row["ns"] / m.window_ns, unit="share of window", where=row["where"] or row["operator"])
+                Evidence(
+                    name=row["call"], value=row["ns"] / m.steps.length_ns, unit="share of window", where=row["where"] or row["operator"]
+                )
                 for row in sites.head(3).iter_rows(named=True)
             ),
             Evidence(name="allocator calls", value=calls, unit="per step"),
@@ -106,7 +108,7 @@ def _held_gb(memory: pl.DataFrame) -> float | None:
     return max(held) / 1e9 if held else None
 
 
-def _fixes(m: TraceMeasurements, frees: bool, unknown: str) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, frees: bool, unknown: str) -> tuple[Fix, ...]:
     grow = for_framework(
         m,
         torch=f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, so that segments grow and nothing is freed{unknown}",
@@ -128,4 +130,4 @@ def _fixes(m: TraceMeasurements, frees: bool, unknown: str) -> tuple[Fix, ...]:
     return (Fix(text=grow), Fix(text=same), *((Fix(text=empty),) if frees else ()))
 
 
-RULE = Rule(name=NAME, stages=STAGES, judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=STAGES, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

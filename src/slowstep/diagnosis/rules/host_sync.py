@@ -20,10 +20,10 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_SYNCHRONIZATION
-from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.evidence.run_dry import RunDry, in_every_step, run_dries, together_ns
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -33,10 +33,10 @@ from slowstep.units import format_count, format_share
 NAME = "host-sync"
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether the device idles after calls that waited for it."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     found = [one for one in run_dries(m) if one.waits_for == "other" or (one.waits_for == "read-back" and not in_every_step(m, one))]
     share, low, high = share_interval(m, together_ns(m, found))
@@ -68,8 +68,8 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _row(m: TraceMeasurements, one: RunDry) -> Evidence:
-    share = float(one.ns.sum()) / max(m.window_ns, 1)
+def _row(m: Measurements, one: RunDry) -> Evidence:
+    share = float(one.ns.sum()) / max(m.steps.length_ns, 1)
     name = f"{one.call} in {one.operator}" if one.operator else one.call
     return Evidence(
         name=f"{name}, {format_count(one.count, 'call')} in {format_count(one.steps, 'step')}",
@@ -79,7 +79,7 @@ def _row(m: TraceMeasurements, one: RunDry) -> Evidence:
     )
 
 
-def _fixes(m: TraceMeasurements, found: list[RunDry]) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, found: list[RunDry]) -> tuple[Fix, ...]:
     unknown = with_stacks(m, [one.where for one in found])
     first = for_framework(
         m,
@@ -96,4 +96,4 @@ def _fixes(m: TraceMeasurements, found: list[RunDry]) -> tuple[Fix, ...]:
     return Fix(text=first + unknown), Fix(text=second)
 
 
-RULE = Rule(name=NAME, stages=("d2h",), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("d2h",), topics=("coverage", "device", "facts", "marks", "replay", "steps"), judge=judge)

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_REPEATED_COPIES
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.copy_sites import held, site_name, site_rows, traffic
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, one_step_only, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, one_step_only, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -33,12 +33,12 @@ from slowstep.units import format_share
 NAME = "repeated-copy"
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether copies that repeat in every step hold it."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
-    copies = m.table("copies").filter(pl.col("kind") == "h2d")
+    copies = m.device.copies.filter(pl.col("kind") == "h2d")
     missing = one_step_only(m)
     if missing is not None:
         worth_it = share_interval(m, held(m, "h2d", copies, "copy to the device").ns)[0] >= CLAIM
@@ -71,7 +71,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     first = for_framework(
         m,
         torch=f"make it once: register_buffer in the module, or a tensor that was moved to the device before the loop{unknown}",
@@ -87,4 +87,4 @@ def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=first), Fix(text=second)
 
 
-RULE = Rule(name=NAME, stages=("h2d", "d2h"), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("h2d", "d2h"), topics=("device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

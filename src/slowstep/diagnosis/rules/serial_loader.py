@@ -56,11 +56,11 @@ BACKGROUND_THREAD = Fix(text="make the next batch in a background thread, where 
 
 def judge(m: Measurements) -> Answer:
     """Whether the training thread makes its own batches, and what workers would gain."""
-    if m.counted is not None and m.counted.num_workers == 0:
-        return _judge_counted(m, m.counted)
+    if m.input.counted is not None and m.input.counted.num_workers == 0:
+        return _judge_counted(m, m.input.counted)
     if (made := made_in_loop(m)) is not None:
         return _judge_loop(m, made)
-    if m.loader is None or m.loader.num_workers > 0:
+    if m.input.loader is None or m.input.loader.num_workers > 0:
         return None
     side = find_side(m)
     if isinstance(side, Reason):
@@ -75,7 +75,7 @@ def judge(m: Measurements) -> Answer:
     if gain is None:
         return None
     evidence = (
-        Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=m.loader.data_set),
+        Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=m.input.loader.data_set),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         *_most_of_it(m),
         Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
@@ -98,7 +98,7 @@ def judge(m: Measurements) -> Answer:
 
 def _most_of_it(m: Measurements) -> tuple[Evidence, ...]:
     """The function below the data set's own that holds most of making samples, where there is one: faster code there helps as well."""
-    function = m.fetch_function
+    function = m.input.fetch_function
     if function is None or len(function.path) < 2:
         return ()
     where = f"{format_share(function.share)}, {shown(function.file, m.trainer.facts.script)}:{function.line}"
@@ -126,14 +126,14 @@ def _judge_counted(m: Measurements, counted: CountedWork) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{m.words.title} makes each batch when it is to train on it, so making them and training never overlap",
+        title=f"{m.training.words.title} makes each batch when it is to train on it, so making them and training never overlap",
         share=share,
         share_low=low,
         share_high=high,
         claims=claims(m, PartKind.INPUT_WAIT),
         evidence=evidence,
         gain=gain,
-        fixes=(Fix(text=m.words.write({Remedy.WORKERS: workers})),),
+        fixes=(Fix(text=m.training.words.write({Remedy.WORKERS: workers})),),
     )
     return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
 
@@ -175,7 +175,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         gain=gain,
         fixes=(
             Fix(
-                text=f"put {name} into a Dataset's __getitem__ and read it by {m.words.write({Remedy.WORKERS: workers})}, "
+                text=f"put {name} into a Dataset's __getitem__ and read it by {m.training.words.write({Remedy.WORKERS: workers})}, "
                 "if it needs nothing that the training changes meanwhile (as a replay memory)"
             ),
             *(() if _is_python(made) else (BACKGROUND_THREAD,)),
@@ -190,4 +190,6 @@ def _is_python(made: LoopInput) -> bool:
     return made.maker is not None and (made.maker.python_share or 0.0) >= DOMINANT_SHARE
 
 
-RULE = Rule(name=NAME, stages=("read", "preprocess"), judge=judge)
+RULE = Rule(
+    name=NAME, stages=("read", "preprocess"), topics=("compute", "input", "ledger", "machine", "steps", "trainer", "training"), judge=judge
+)

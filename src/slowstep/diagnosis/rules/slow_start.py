@@ -65,4 +65,4 @@ def _evidence(parts: tuple[StartupPart, ...], taken_ns: int, share: float) -> tu
     )
 
 
-RULE = Rule(name=NAME, stages=("preprocess", "compute"), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess", "compute"), topics=("over_time",), judge=judge)

@@ -40,7 +40,7 @@ FEWEST_STEPS = 30
 def judge(m: Measurements) -> Answer:
     """Whether the training's own work varies much from step to step."""
     found = m.over_time.unsteady
-    if m.load.busy or m.steps.count < FEWEST_STEPS:
+    if m.machine.load.busy or m.steps.count < FEWEST_STEPS:
         return None
     if found.variation < VARIATION or found.part.stage != "compute" or found.part_share < MOST_OF_IT:
         return None
@@ -56,4 +56,4 @@ def judge(m: Measurements) -> Answer:
     return advice(NAME, found.part.stage, title, evidence, "every step took the same time", (fix,))
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("machine", "over_time", "steps"), judge=judge)

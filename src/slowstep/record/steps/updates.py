@@ -207,7 +207,8 @@ class Updates:
             return
         if self._number == 1:
             recorder.framework = self._framework
-            recorder.note({"kind": "facts", "framework": self._framework.name, **self._framework.facts()})
+            said = {"framework": self._framework.name, "optimizers": self._framework.has_optimizers}
+            recorder.note({"kind": "facts", **said, **self._framework.facts()})
             # What was spent before, while a model was compiled, is no step's.
             recorder.write_cost()
             for callback in recorder.when_training:

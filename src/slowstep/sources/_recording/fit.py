@@ -178,6 +178,7 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "lines": {"of": str, "counting_ns": int},
     "facts": {
         "framework": str,
+        "optimizers": bool,
         "asynchronous": bool,
         "cuda_available": bool,
         "threads": int,

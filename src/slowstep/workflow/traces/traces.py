@@ -15,9 +15,9 @@ from slowstep.analyses.job.rank_steps import traced_steps
 from slowstep.analyses.job.repeated_captures import one_of_each_process
 from slowstep.analyses.job.traced_jobs import divide_into_jobs, find_clocks_apart, number_ranks, traced_job
 from slowstep.analyses.measure_trace import Chosen, measure_trace
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.sharing.sharing import STAGE as SHARING
 from slowstep.analyses.steps.marks import find_mark_doubts
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_doubts import is_inference
@@ -118,7 +118,7 @@ def _each_by_itself(
 def _diagnose(found: FoundTrace, asked: TraceRequest, how: Reading) -> tuple[TracedRank, RankSummary]:
     """One rank's trace by itself. Its sections are kept whole: which rank is shown is known at the end, and they are small."""
     timeline = read_cached(found, how)
-    m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
+    m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step).settle().settle()
     told = m.facts.rank if m.facts.rank is not None else found.rank_in_name
     attempt = Attempts()
     diagnosis = diagnose(m)
@@ -160,19 +160,19 @@ def _own_ms(sections: Sections) -> float | None:
     return None if shared is None or step_ms is None else step_ms * (1 - shared)
 
 
-def _next_step(path: Path, m: TraceMeasurements, diagnosis: Diagnosis) -> NextStep:
-    return after_trace(diagnosis, m.facts, path, is_inference=is_inference(m), is_chosen=m.is_chosen)
+def _next_step(path: Path, m: Measurements, diagnosis: Diagnosis) -> NextStep:
+    return after_trace(diagnosis, m.facts, path, is_inference=is_inference(m), is_chosen=m.marks.is_chosen)
 
 
-def _pid(timeline: Timeline, m: TraceMeasurements) -> int:
+def _pid(timeline: Timeline, m: Measurements) -> int:
     """The process of the thread that steps; 0 where the trace does not say."""
-    thread = m.table("steps")["thread"].drop_nulls()
+    thread = m.marks.table["thread"].drop_nulls()
     threads = timeline.table("trace_threads")
     known = threads.filter(pl.col("thread") == thread[0])["pid"].drop_nulls() if len(thread) else threads["pid"].drop_nulls()
     return int(known[0]) if len(known) else 0
 
 
-def _doubts(timeline: Timeline, m: TraceMeasurements) -> tuple[Health, ...]:
+def _doubts(timeline: Timeline, m: Measurements) -> tuple[Health, ...]:
     """What is doubtful about the trace, and how much of what happened it shows."""
     rows, seen = [*find_mark_doubts(timeline.table("marked_steps")), *find_doubts(timeline)], m.coverage
     for name, known, share, remedy in (

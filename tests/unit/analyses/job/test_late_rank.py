@@ -102,7 +102,7 @@ def test_own_work_is_a_step_without_its_exposed_collectives() -> None:
     assert pace is not None
     assert pace.numbers == (5, 6)
     assert list(pace.own_ns / 1e6) == [70.0, 80.0]
-    assert traced_steps(made_measured(training=False)) is None
+    assert traced_steps(made_measured(is_training=False)) is None
 
 
 @pytest.mark.parametrize("numbered", [True, False])

@@ -10,7 +10,7 @@ from slowstep.analyses.job.first_shown import first_shown
 from slowstep.analyses.job.late_rank import RankComparison, compare_ranks
 from slowstep.analyses.job.rank_steps import recorded_steps
 from slowstep.analyses.job.recorded_job import recorded_job
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.sources.recording import SOURCE
 
 
@@ -18,7 +18,7 @@ def _held(folder: Path) -> tuple[int, RankComparison | None]:
     """Which rank is shown first, and how all of them stand."""
     timeline = SOURCE.read(folder)
     job = recorded_job(timeline, folder)
-    measured = {rank.number: measure(timeline, process=rank.process) for rank in job.ranks}
+    measured = {rank.number: measure_recording(timeline, process=rank.process) for rank in job.ranks}
     steps = {number: known for number, m in measured.items() if (known := recorded_steps(m)) is not None}
     compared = compare_ranks(steps, job.size)
     return first_shown(job, {number: (m.steps.total, float(m.step_ns.mean())) for number, m in measured.items()}, compared), compared

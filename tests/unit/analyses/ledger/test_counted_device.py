@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slowstep.analyses.batches.counted_work import CountedWork
-from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, UPDATES, CountedRows, charge_counted
-from slowstep.parts import OPTIMIZER, UNKNOWN, Part, PartKind
+from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, CountedRows, charge_counted
+from slowstep.parts import OPTIMIZER, UNKNOWN, UPDATES, Part, PartKind
 
 DRAW, SAVE = Part("output", PartKind.CALLBACK, "draw"), Part("store", PartKind.CALLBACK, "save")
 
 
-def charged(*, length: Any, busy: Any, waited: Any, draw: Any, save: Any = 0, asynchronous: bool = True) -> CountedRows:
+def charged(*, length: Any, busy: Any, waited: Any, draw: Any, save: Any = 0) -> CountedRows:
     """Steps of such a length, in which the host was in callbacks for so long, and else in the framework's calls."""
     length, draw = np.array(length, float), np.array(draw, float)
     save = np.zeros_like(length) + save
     counts = {"waited_ns": np.array(waited, float), "busy_ns": None if busy is None else np.array(busy, float)}
-    work = CountedWork(**counts, batches=1, num_workers=0, dataset=None, is_asynchronous=asynchronous)
+    work = CountedWork(**counts, waits=(), batches=1, num_workers=0, dataset=None, is_asynchronous=True)
     steps: Any = type("Edges", (), {"edges_ns": np.concatenate(([0], np.cumsum(length))).astype(np.int64)})()
     return charge_counted(work, steps, {DRAW: draw, SAVE: save, OPTIMIZER: length - draw - save})
 
@@ -63,13 +63,6 @@ def test_a_step_that_is_shorter_than_others_of_its_window_has_no_more_than_fits(
     assert (found.ns[UPDATES].tolist(), found.ns[COUNTED_WAIT].tolist()) == ([40, 80], [10, 20])
 
 
-def test_a_framework_whose_calls_wait_for_it_leaves_the_host_what_it_did():
-    found = charged(length=[100], busy=[30], waited=[20], draw=[40], asynchronous=False)
-
-    assert of(found.ns) == {"draw": [40], "input_wait": [20], "updates": [40]}
-    assert found.low is None
-
-
 def test_a_device_of_which_nobody_knows_when_it_works_may_always_do_and_blames_nobody():
     found = charged(length=[100], busy=None, waited=[10], draw=[70])
 
@@ -77,12 +70,12 @@ def test_a_device_of_which_nobody_knows_when_it_works_may_always_do_and_blames_n
     assert of(found.high) == {"draw": [70], "input_wait": [10], "updates": [90], "unknown": [90]}
 
 
-@given(st.lists(st.tuples(*[st.integers(0, 1000)] * 5), min_size=1), st.booleans())
-def test_rows_sum_to_the_steps_and_lie_within_their_bounds(steps, asynchronous):
+@given(st.lists(st.tuples(*[st.integers(0, 1000)] * 5), min_size=1))
+def test_rows_sum_to_the_steps_and_lie_within_their_bounds(steps):
     draw, save, calls, busy, waited = (np.array(column) for column in zip(*steps, strict=True))
     length = draw + save + calls + 1
 
-    found = charged(length=length, busy=busy, waited=waited, draw=draw, save=save, asynchronous=asynchronous)
+    found = charged(length=length, busy=busy, waited=waited, draw=draw, save=save)
 
     assert np.sum([*found.ns.values()], axis=0) == pytest.approx(length.astype(float))
     low, high = found.low or found.ns, found.high or found.ns
@@ -90,7 +83,6 @@ def test_rows_sum_to_the_steps_and_lie_within_their_bounds(steps, asynchronous):
         assert (low[part] >= -1e-9).all()
         assert (low[part] <= ns + 1e-9).all()
         assert (ns <= high[part] + 1e-9).all()
-    if asynchronous:
-        idle = np.maximum(length - busy - waited, 0)
-        assert (high[DRAW] <= np.minimum(idle, draw) + 1e-6).all()
-        assert UNKNOWN in found.ns
+    idle = np.maximum(length - busy - waited, 0)
+    assert (high[DRAW] <= np.minimum(idle, draw) + 1e-6).all()
+    assert UNKNOWN in found.ns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from slowstep.record.framework import Framework
@@ -13,10 +14,11 @@ class Pretend(Framework):
     name = "pretend"
     module = "pretend"
     packages = ("pretend",)
+    has_optimizers = False
 
     def facts(self) -> dict[str, Any]:
-        """That it is asynchronous."""
-        return super().facts() | {"asynchronous": True}
+        """Whether it is asynchronous."""
+        return super().facts() | {"asynchronous": sys.modules["pretend"].is_asynchronous}
 
 
 FRAMEWORK = Pretend()

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.events.parts import COLUMNS, is_part, parts_of, piece
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.user_places import is_function
 from slowstep.analyses.steps.chance import SEED
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.gain import RESAMPLES
 from slowstep.findings import Evidence
 from slowstep.parts import Part
@@ -46,17 +46,17 @@ NO_WHOLE_STEP: Final = Wording("no-whole-step", "the trace holds no whole step")
 ONE_STEP: Final = Wording("one-step", "the window has one step only, which cannot show what recurs in each: profile at least three steps")
 
 
-def per_step(m: TraceMeasurements, *parts: Part) -> Floats:
+def per_step(m: Measurements, *parts: Part) -> Floats:
     """Time charged to some parts together in each step. Shape (steps,), ns."""
     return m.ledger.of_parts(*(part.whole for part in parts))
 
 
-def by_step(m: TraceMeasurements, step: pl.Series, ns: pl.Series) -> Floats:
+def by_step(m: Measurements, step: pl.Series, ns: pl.Series) -> Floats:
     """Sums of times by step. Shape (steps,), ns."""
-    return np.bincount(step.to_numpy(), weights=ns.to_numpy(), minlength=m.table("steps").height).astype(np.float64)
+    return np.bincount(step.to_numpy(), weights=ns.to_numpy(), minlength=m.marks.table.height).astype(np.float64)
 
 
-def share_interval(m: TraceMeasurements, part_ns: Floats) -> tuple[float, float, float]:
+def share_interval(m: Measurements, part_ns: Floats) -> tuple[float, float, float]:
     """Share of the window that a part takes, and its 90 % interval by the bootstrap over steps; a single step has no spread.
 
     Steps are drawn one by one: a trace holds too few of them for blocks.
@@ -80,12 +80,12 @@ def spread_over(part_ns: Floats, total_ns: float, steps: int) -> Floats:
     return np.asarray(kept * (total_ns / kept.sum())) if len(kept) else kept
 
 
-def claim_of(m: TraceMeasurements, part: Part, what: str, ns: Floats) -> Part:
+def claim_of(m: Measurements, part: Part, what: str, ns: Floats) -> Part:
     """The claim of a finding about `ns` (shape (steps,)) of a part of the ledger: the part where that is most of it, else a piece of it."""
     return part if float(ns.sum()) >= MOST * float(per_step(m, part).sum()) else piece(part, what)
 
 
-def claims_of(m: TraceMeasurements, rows: pl.DataFrame, what: str, ns: str = "ns", columns: tuple[str, ...] = COLUMNS) -> tuple[Part, ...]:
+def claims_of(m: Measurements, rows: pl.DataFrame, what: str, ns: str = "ns", columns: tuple[str, ...] = COLUMNS) -> tuple[Part, ...]:
     """The claims of a finding about rows with `step`, a part in some columns and, in one named `ns`, their time: one for each part."""
     return tuple(
         claim_of(m, part, what, by_step(m, own["step"], own[ns]))
@@ -99,9 +99,9 @@ def largest_stage(rows: pl.DataFrame, ns: str = "ns") -> str:
     return str(rows.group_by("stage").agg(pl.col(ns).sum()).sort(ns, "stage", descending=[True, False])["stage"][0])
 
 
-def no_device(m: TraceMeasurements) -> Reason | None:
+def no_device(m: Measurements) -> Reason | None:
     """Why a rule about the device cannot judge a trace that shows none of its work; None where there is no sign of a device either."""
-    if m.has_device or (m.facts.vendor is None and m.device_name is None and not m.table("launches")["launches"].sum()):
+    if m.device.seen or (m.facts.vendor is None and m.device.name is None and not m.device.launches["launches"].sum()):
         return None
     remedy = for_framework(
         m,
@@ -112,12 +112,12 @@ def no_device(m: TraceMeasurements) -> Reason | None:
     return NO_DEVICE_WORK(remedy=remedy)
 
 
-def no_launches(m: TraceMeasurements, at_least: float) -> Reason | None:
+def no_launches(m: Measurements, at_least: float) -> Reason | None:
     """Why gaps of the device (there is one) cannot be led back to the host: calls that were not recorded, or too few of them.
 
     None as well where all gaps together take less than `at_least` of the window: then no cause of theirs can matter, whichever it is.
     """
-    gaps = m.table("gaps")
+    gaps = m.device.gaps
     if share_interval(m, by_step(m, gaps["step"], gaps["end_ns"] - gaps["start_ns"]))[0] < at_least:
         return None
     share = m.coverage.kernels_with_launch
@@ -126,28 +126,20 @@ def no_launches(m: TraceMeasurements, at_least: float) -> Reason | None:
         torch="record host and device: activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
         tensorflow="record with ProfilerOptions(host_tracer_level=2, device_tracer_level=1)",
         jax="record with host_tracer_level=2 and device_tracer_level=1",
-        nsys="record with nsys profile --trace=cuda,nvtx",
+        system="record with nsys profile --trace=cuda,nvtx",
     )
     if "runtime" not in m.facts.recorded or share is None:
         return NO_RUNTIME_CALLS(remedy=remedy)
     return LAUNCHES_MISSING(share=share, remedy=remedy) if share < COVERED else None
 
 
-def for_framework(m: TraceMeasurements, *, torch: str, tensorflow: str, jax: str, nsys: str | None = None) -> str:
-    """What to say to users of the trace's framework; what holds for each where it is unknown."""
-    name = (m.facts.framework or "").lower()
-    if "torch" in name or (not name and "kineto" in m.facts.format.lower()):
-        return torch
-    if "tensorflow" in name or "keras" in name:
-        return tensorflow
-    if "jax" in name:
-        return jax
-    if nsys is not None and "nsight" in m.facts.format.lower():
-        return nsys
-    return f"PyTorch: {torch}; TensorFlow: {tensorflow}; JAX: {jax}"
+def for_framework(m: Measurements, *, torch: str, tensorflow: str, jax: str, system: str | None = None) -> str:
+    """What to say to users of whoever's profiler it was; what holds for each where that is unknown."""
+    advice = {"torch": torch, "tensorflow": tensorflow, "jax": jax, "system": system}
+    return advice.get(m.facts.profiler or "") or f"PyTorch: {torch}; TensorFlow: {tensorflow}; JAX: {jax}"
 
 
-def to_mark_steps(m: TraceMeasurements) -> str:
+def to_mark_steps(m: Measurements) -> str:
     """How the user marks steps, so that a trace shows them."""
     return for_framework(
         m,
@@ -157,26 +149,26 @@ def to_mark_steps(m: TraceMeasurements) -> str:
     )
 
 
-def no_marks(m: TraceMeasurements) -> Reason | None:
+def no_marks(m: Measurements) -> Reason | None:
     """Why what a step has so many of cannot be told; None where the trace shows steps."""
-    return NO_MARKS(remedy=to_mark_steps(m)) if m.is_window else None
+    return NO_MARKS(remedy=to_mark_steps(m)) if m.marks.is_window else None
 
 
-def one_step_only(m: TraceMeasurements) -> Reason | None:
+def one_step_only(m: Measurements) -> Reason | None:
     """Why what recurs in each step cannot be told from what happens once, as at the start; None where two steps or more are looked at."""
-    if m.is_window:
+    if m.marks.is_window:
         return no_marks(m)
-    if m.is_chosen:
+    if m.marks.is_chosen:
         return ONE_STEP_CHOSEN()
-    if not m.whole_steps:
+    if not m.marks.whole_steps:
         return NO_WHOLE_STEP()
-    return None if m.whole_steps > 1 else ONE_STEP()
+    return None if m.marks.whole_steps > 1 else ONE_STEP()
 
 
-def steps_seen(m: TraceMeasurements) -> Evidence:
+def steps_seen(m: Measurements) -> Evidence:
     """The evidence row that says over how few steps all others are; a trace that marks none is measured as if it were one."""
-    marked = None if m.is_window else m.table("steps").height
-    return Evidence(name="steps looked at", value=marked, unit="steps", where="the trace marks none" if m.is_window else None)
+    marked = None if m.marks.is_window else m.marks.table.height
+    return Evidence(name="steps looked at", value=marked, unit="steps", where="the trace marks none" if m.marks.is_window else None)
 
 
 def host_work(gap: Mapping[str, Any]) -> str | None:
@@ -194,12 +186,12 @@ def place(call: str | None, where: str | None) -> str:
     return " in ".join(word for word in (call, where) if word) or "an unnamed call"
 
 
-def has_stacks(m: TraceMeasurements) -> bool:
+def has_stacks(m: Measurements) -> bool:
     """Whether Python functions or stacks are in the trace: to ask for them once more tells nothing new."""
     return "stacks" in m.facts.recorded or "python" in m.facts.recorded
 
 
-def with_stacks(m: TraceMeasurements, wheres: Iterable[str | None]) -> str:
+def with_stacks(m: Measurements, wheres: Iterable[str | None]) -> str:
     """What to add to a fix where the trace does not know the user's function; nothing where it does, or where it never will."""
     known = [where for where in wheres if where is not None]
     if known and not any(map(is_function, known)):
