@@ -16,7 +16,7 @@ from pathlib import Path
 import machine
 from case_study import SLOWSTEP, TRAIN
 
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.over_time.pace import find_pace_spread, own_work
 from slowstep.sources.recording import SOURCE
 
@@ -28,7 +28,7 @@ def run(variant: str, folder: Path) -> tuple[float, float]:
     words = [str(SLOWSTEP), "run", "--out", str(folder), sys.executable, str(TRAIN), "--variant", variant]
     subprocess.run(words, check=True, capture_output=True, timeout=LIMIT_S)
     (recording,) = [path for path in folder.iterdir() if path.is_dir()]
-    ledger = measure(SOURCE.read(recording)).ledger
+    ledger = measure_recording(SOURCE.read(recording)).ledger
     work = own_work(ledger)
     return (0.0 if work is None else float(work.mean()) / 1e6), find_pace_spread(ledger)
 

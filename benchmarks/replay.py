@@ -24,16 +24,8 @@ import torch
 from replay_page import page
 from replay_pairs import PAIRS
 
-from slowstep.analyses.coverage import find_coverage
-from slowstep.analyses.device.copies import find_copies
-from slowstep.analyses.device.kernels import find_kernels
-from slowstep.analyses.device.operators import find_operators
-from slowstep.analyses.input.loader_requests import find_loader
-from slowstep.analyses.ledger.device_ledger import build_ledger
-from slowstep.analyses.replay.replay import find_replay
-from slowstep.analyses.steps.trace_steps import find_steps
-from slowstep.analyses.trace_measurements import TraceMeasurements
-from slowstep.diagnosis.trace_gain import replayed_gain
+from slowstep.analyses.measure_trace import measure_trace
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.findings import Gain
 from slowstep.sources.kineto import SOURCE
 
@@ -43,28 +35,7 @@ SECONDS_AT_MOST = 900
 
 def predict(trace: Path, scenario: str) -> Gain:
     """The gain that a trace's replay predicts."""
-    timeline = SOURCE.read(trace)
-    steps, _ = find_steps(timeline)
-    ledger, gaps = build_ledger(timeline, steps)
-    tables = {"steps": steps, "ledger": ledger, "gaps": gaps, "loader": find_loader(timeline, steps, gaps)}
-    if not timeline.table("device_events").is_empty():
-        tables |= {"kernels": find_kernels(timeline, steps), "copies": find_copies(timeline, steps)}
-    tables |= {"operators": find_operators(timeline, steps)}
-    tables |= {"replay": find_replay(timeline, steps, tables)}
-    assert timeline.trace is not None
-    measured = TraceMeasurements(
-        facts=timeline.trace,
-        coverage=find_coverage(timeline, steps),
-        tables=tables,
-        training=True,
-        batch_size=None,
-        batch_size_from=None,
-        device_name=None,
-        compute_capability=None,
-        device_busy_share=None,
-        has_device=not timeline.table("device_events").is_empty(),
-    )
-    return replayed_gain(measured, scenario, scenario)
+    return Replayed(scenario, assumes=scenario).gain(measure_trace(SOURCE.read(trace)))
 
 
 def measure(name: str, rounds: int) -> list[dict[str, Any]]:

@@ -12,9 +12,7 @@ from slowstep.findings import Finding, NotJudged
 
 def answer_of(rule: str, m: Measurements) -> Answer:
     """What the rule says of it."""
-    judge = rules()[rule].judge
-    assert judge is not None
-    return judge(m)
+    return rules()[rule].judge(m)
 
 
 def judged(rule: str, m: Measurements) -> Judged:

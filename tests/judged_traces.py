@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.engine import rules
 from slowstep.diagnosis.rule import Answer, Judged
 from slowstep.findings import Evidence, Finding, NotJudged
 from slowstep.reasons import Reason
 
 
-def judged(rule: str, m: TraceMeasurements) -> Answer:
-    judge = rules()[rule].judge_trace
-    assert judge is not None
-    return judge(m)
+def judged(rule: str, m: Measurements) -> Answer:
+    return rules()[rule].judge(m)
 
 
-def finding(rule: str, m: TraceMeasurements) -> Finding:
+def finding(rule: str, m: Measurements) -> Finding:
     answer = judged(rule, m)
     assert isinstance(answer, Judged), answer
     return answer.finding
@@ -26,7 +24,7 @@ def evidence(found: Finding, name: str) -> Evidence:
     return next(row for row in found.evidence if row.name.startswith(name))
 
 
-def reason(rule: str, m: TraceMeasurements) -> Reason:
+def reason(rule: str, m: Measurements) -> Reason:
     answer = judged(rule, m)
     assert isinstance(answer, NotJudged), answer
     assert answer.rule == rule

@@ -6,14 +6,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from made_topics import of_topics, with_topics
+from slowstep.analyses.coverage import Coverage
 from slowstep.analyses.device.charged import CHARGED
+from slowstep.analyses.device.device_topic import DeviceTopic
 from slowstep.analyses.events.parts import COLUMNS, KERNELS, part_of, row_of
 from slowstep.analyses.events.tables import TRACE_MEASUREMENT_TABLES
+from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
+from slowstep.analyses.replay.replay_topic import ReplayTopic
 from slowstep.analyses.replay.scenarios import UNCHANGED
-from slowstep.analyses.trace_measurements import Coverage, TraceMeasurements
+from slowstep.analyses.steps.marks_topic import MarksTopic
+from slowstep.analyses.steps.trace_steps import as_steps
+from slowstep.analyses.steps.training_topic import TrainingTopic
+from slowstep.frameworks._known import plain
+from slowstep.part_words import parts_in_order
 from slowstep.parts import Part
 from slowstep.timeline.trace import TraceFacts
 
@@ -78,37 +89,50 @@ def made_measured(
     recording: tuple[float, float] | None = None,
     tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
     **more: Any,
-) -> TraceMeasurements:
+) -> Measurements:
     """Measurements of a trace.
 
     `ledger` has ms per step by part, one number or a list with one for each step; rows of the table `gaps` are charged too
     (to the parts that `ledger` does not name); what is left of a step is `rest`.
     `replay` has, by scenario, the ms of a step after the change (a number, a list, or the tuple of expected, best and worst), or in
     words why it is not judged; `recording` the shares of the host's time that the profiler took, usually and at most. `mark` is "window"
-    for a trace without steps, with `steps=1`. `tables` has the rows of other tables by name; `more` are fields of TraceMeasurements.
+    for a trace without steps, with `steps=1`. `tables` has the rows of other tables by name; `more` are fields of topics.
     """
     lengths = _each(step_ms, steps)
-    filled = {name: measured_table(name, (tables or {}).get(name, ())) for name in TABLE}
+    filled = {name: measured_table(name, (tables or {}).get(name, ())) for name in TABLE if name != "ledger"}
     filled["steps"] = _steps(lengths).with_columns(pl.lit(mark).cast(TABLE["steps"].schema["mark"]).alias("mark"))
-    filled["ledger"] = _ledger(lengths, _charged(filled["gaps"], steps) | dict(ledger or {}), rest)
+    charged = _ledger(lengths, _charged(filled["gaps"], steps) | dict(ledger or {}), rest)
     filled["replay"] = pl.concat([_replay(lengths, replay or {}), *_recorded(lengths, recording)])
     given: dict[str, Any] = {"format": "made", "files": ("made.json",), "bytes": 0, "events": 0, "recorded": frozenset(recorded)}
     given |= {"vendor": "nvidia"} if has_device else {}
-    fields: dict[str, Any] = {
-        "training": True,
-        "batch_size": None,
-        "batch_size_from": None,
-        "device_name": "NVIDIA A100-SXM4-40GB" if has_device else None,
+    device: dict[str, Any] = {
+        "seen": has_device,
+        "name": "NVIDIA A100-SXM4-40GB" if has_device else None,
         "compute_capability": 8.0 if has_device else None,
-        "device_busy_share": 0.5 if has_device else None,
+        "busy_share": 0.5 if has_device else None,
     }
-    return TraceMeasurements(
+    tables_of_device = {name: rows for name, rows in filled.items() if name not in ("steps", "replay", "loader")}
+    marks = MarksTopic(table=filled["steps"], whole_steps=steps)
+    found = of_topics(
         facts=TraceFacts(**(given | dict(facts or {}))),
         coverage=replace(COVERED, **dict(coverage or {})),
-        tables=filled,
-        has_device=has_device,
-        **(fields | more),
+        marks=marks,
+        steps=as_steps(filled["steps"], steps),
+        training=TrainingTopic(words=plain()),
+        ledger=charged,
+        device=DeviceTopic(**device, **tables_of_device, requests=filled["loader"]),
+        replay=ReplayTopic(table=filled["replay"]),
     )
+    return changed(found, **more)
+
+
+def changed(m: Measurements, **changes: Any) -> Measurements:
+    """The same with other values of some fields of topics."""
+    topics = {name: m.topic(name) for name in sorted(m.provided)}
+    for name, value in changes.items():
+        home = next(topic for topic, of in topics.items() if hasattr(of, name))
+        topics[home] = replace(topics[home], **{name: value})
+    return with_topics(m, **topics)
 
 
 def _steps(lengths: Sequence[float]) -> pl.DataFrame:
@@ -120,18 +144,14 @@ def _steps(lengths: Sequence[float]) -> pl.DataFrame:
     return measured_table("steps", rows)
 
 
-def _ledger(lengths: Sequence[float], parts: Mapping[Part, Any], rest: Part) -> pl.DataFrame:
+def _ledger(lengths: Sequence[float], parts: Mapping[Part, Any], rest: Part) -> Ledger:
     charged = {part: _each(per_step, len(lengths)) for part, per_step in parts.items()}
     left = [length - sum(values[step] for values in charged.values()) for step, length in enumerate(lengths)]
     assert min(left, default=0.0) >= 0.0, "more was charged to a step than its length"
     charged[rest] = [left[step] + charged.get(rest, [0.0] * len(lengths))[step] for step in range(len(lengths))]
-    rows = [
-        {"step": step, "part": part, "ns": round(values[step] * 1e6)}
-        for part, values in charged.items()
-        for step in range(len(lengths))
-        if values[step]
-    ]
-    return measured_table("ledger", rows)
+    parts = tuple(part for part in parts_in_order(charged) if any(charged[part]))
+    ns = [[round(ms * 1e6) for ms in charged[part]] for part in parts]
+    return Ledger(parts=parts, ns=np.asarray(ns, dtype=np.float64).reshape(len(parts), len(lengths)))
 
 
 def _charged(gaps: pl.DataFrame, steps: int) -> dict[Part, list[float]]:

@@ -6,22 +6,25 @@ What a test does not name is that of a healthy training: steps of 19.5 ms on a p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from made_parts import lines_part
+from made_topics import of_topics, with_topics
+from slowstep.analyses.after_update.after_update_topic import AfterUpdateTopic
 from slowstep.analyses.batches.demand import Demand
 from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.batches.made_by_loader import MadeByLoader
-from slowstep.analyses.batches.producers import REMOVABLE
 from slowstep.analyses.compute.between_forwards import NOTHING
 from slowstep.analyses.compute.blocked import Blocked
+from slowstep.analyses.compute.compute_topic import ComputeTopic
 from slowstep.analyses.compute.fixed_cost import FixedCost
 from slowstep.analyses.compute.work import Work
 from slowstep.analyses.input.input_facts import InputFacts
+from slowstep.analyses.input.input_topic import InputTopic
 from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.input.restarts import Restarts
 from slowstep.analyses.ledger.ledger import Ledger
@@ -29,6 +32,7 @@ from slowstep.analyses.ledger.saves import Saves
 from slowstep.analyses.machine.devices import DeviceUse
 from slowstep.analyses.machine.load import Load
 from slowstep.analyses.machine.machine import Machine
+from slowstep.analyses.machine.machine_topic import MachineTopic
 from slowstep.analyses.machine.memory import Memory
 from slowstep.analyses.machine.own_cost import OwnCost
 from slowstep.analyses.measurements import Measurements
@@ -37,10 +41,13 @@ from slowstep.analyses.over_time.startup import Startup, StartupPart
 from slowstep.analyses.python.calls import Function
 from slowstep.analyses.python.concurrent_threads import ConcurrentThreads
 from slowstep.analyses.python.garbage import Garbage
+from slowstep.analyses.python.python_topic import PythonTopic
 from slowstep.analyses.sharing.sharing import Sharing
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.analyses.steps.training_topic import TrainingTopic
 from slowstep.analyses.steps.trends import Trend
+from slowstep.frameworks._known import plain, words_of_loop
 from slowstep.parts import BACKWARD, BODY, OPTIMIZER, Part, PartKind
 from slowstep.stages import STAGES
 from slowstep.timeline.schema import TABLE
@@ -75,52 +82,86 @@ def measurements(
 
     `ledger` has ms per step by part, one number or one for each step, beside the parts of `HEALTHY` that it does not name; the
     steps are as long as all of it. `workers` is None for a loop without a loader; `making_ms` is what making a step's batch takes;
-    `stacks` is how many of them name a part. Others are fields of Measurements: a value, or for a dataclass the fields of it that change,
-    as in `machine={"ranks": 2}`.
+    `stacks` is how many of them name a part. Others are fields of topics, or topics: a value, or for a dataclass the fields of it that
+    change, as in `machine={"ranks": 2}`.
     """
     parts = replace(_parts(HEALTHY | dict(ledger or {}), steps), gap_stacks=dict(stacks or {}))
     of_steps = _steps(parts.ns, samples)
-    found = Measurements(
+    found = of_topics(
+        training=TrainingTopic(words=plain()),
+        trainer=_trainer(of_steps, workers, cores),
         steps=of_steps,
         ledger=parts,
-        **_input(parts, of_steps, workers, making_ms),
+        input=_input(of_steps, workers, making_ms),
         saves=Saves(count=0, every_steps=None, writes_each=None, bytes_each=None, where=None),
-        fixed_cost=_fixed_cost(float(parts.ns.sum(axis=0).mean())),
-        load=Load(tree_cores=1.3, foreign_cores=0.0, stolen_cores=0.0, cores=cores),
-        stopped=(0, 0.0),
-        trainer_cpu_ns=float(parts.of("compute").mean()),
-        delay_ns=sum((parts.of(stage, PartKind.CORE_WAIT) for stage in STAGES), np.zeros(steps)),
-        cores=cores,
-        device="cpu",
-        has_stacks=True,
-        before_update=None,
-        in_backward=None,
-        blocked=Blocked(share=0.0, line=None),
-        loop_input=None,
-        between_forwards=NOTHING,
-        own_cost=OwnCost(ns_per_step=2000.0, share=1e-4, once_ns=0.0),
+        compute=_compute(parts),
+        machine=MachineTopic(
+            resources=_machine(cores),
+            load=Load(tree_cores=1.3, foreign_cores=0.0, stolen_cores=0.0, cores=cores),
+            cores=cores,
+            delay_ns=sum((parts.of(stage, PartKind.CORE_WAIT) for stage in STAGES), np.zeros(steps)),
+            pace_spread=0.0,
+            stopped=(0, 0.0),
+            own_cost=OwnCost(ns_per_step=2000.0, share=1e-4, once_ns=0.0),
+        ),
         over_time=_over_time(steps),
-        trainer=_trainer(of_steps, workers, cores),
-        machine=_machine(cores),
-        work=_work(),
-        outgrown=frozenset(),
-        files={},
+        after_update=AfterUpdateTopic(gaps=None, gap_lines=None, activities={}, outgrown=frozenset()),
+        python=PythonTopic(
+            garbage=Garbage(recorded=True, kinds=(), let_go=0, asked_at=None, in_workers_ns=0.0),
+            concurrent_threads=ConcurrentThreads(looked_at=True, threads=()),
+            has_stacks=True,
+            files={},
+        ),
         sharing=Sharing(rank=None, ranks=1, seen=False, own_ns=parts.ns.sum(axis=0)),
-        garbage=Garbage(recorded=True, kinds=(), let_go=0, asked_at=None, in_workers_ns=0.0),
-        concurrent_threads=ConcurrentThreads(looked_at=True, threads=()),
-        prefetch_threads=None,
-        pace_spread=0.0,
     )
-    return _changed(found, changes)
+    return changed(found, **changes)
 
 
-def _changed(of: Any, changes: Mapping[str, Any]) -> Any:
-    """A dataclass with some fields changed, inside those of its dataclasses for which a dict says how."""
-    return replace(of, **{name: _change(getattr(of, name), value) for name, value in changes.items()})
+def changed(m: Measurements, **changes: Any) -> Measurements:
+    """The same with other values of some fields, each by its name in whichever topic it is."""
+    topics = {name: m.topic(name) for name in sorted(m.provided)}
+    for name, value in changes.items():
+        home = name if name in topics else next(topic for topic, of in topics.items() if _has(of, name))
+        topics[home] = _change(topics[home], value) if home == name else _with(topics[home], name, value)
+    if "words" not in changes:
+        words = words_of_loop(frame.file for frame in topics["trainer"].way_to_update)
+        topics["training"] = replace(topics["training"], words=words)
+    return with_topics(m, **topics)
+
+
+def _has(of: Any, name: str) -> bool:
+    """Whether a dataclass has a field, itself or inside one of its fields."""
+    return is_dataclass(of) and (hasattr(of, name) or any(_has(getattr(of, each.name), name) for each in fields(of)))
+
+
+def _with(of: Any, name: str, value: Any) -> Any:
+    """A dataclass with a field changed, its own or that of one of its fields."""
+    own = [each.name for each in fields(of)]
+    home = name if name in own else next(each for each in own if _has(getattr(of, each), name))
+    inner = getattr(of, home)
+    return replace(of, **{home: _change(inner, value) if home == name else _with(inner, name, value)})
 
 
 def _change(of: Any, value: Any) -> Any:
-    return _changed(of, value) if isinstance(value, Mapping) and is_dataclass(of) else value
+    """A value, or of a dataclass one with the fields changed for which a dict says how."""
+    if not (isinstance(value, Mapping) and is_dataclass(of)):
+        return value
+    for name, each in value.items():
+        of = _with(of, name, each)
+    return of
+
+
+def _compute(ledger: Ledger) -> ComputeTopic:
+    return ComputeTopic(
+        device="cpu",
+        work=_work(),
+        fixed_cost=_fixed_cost(float(ledger.ns.sum(axis=0).mean())),
+        trainer_cpu_ns=float(ledger.of("compute").mean()),
+        before_update=None,
+        in_backward=None,
+        blocked=Blocked(share=0.0, line=None),
+        between_forwards=NOTHING,
+    )
 
 
 def fed(
@@ -277,16 +318,16 @@ def _steps(ns: Floats, samples: PerStep) -> Steps:
     )
 
 
-def _input(ledger: Ledger, of_steps: Steps, workers: int | None, making_ms: float) -> dict[str, Any]:
-    """The fields that tell of input; of a loop without a loader those that tell of none."""
+def _input(of_steps: Steps, workers: int | None, making_ms: float) -> InputTopic:
+    """Of a loop without a loader that which tells of none."""
     steps = of_steps.count
-    waits = ledger.of("read", *REMOVABLE) + ledger.of("preprocess", *REMOVABLE, PartKind.TRANSPORT)
     is_fed = workers is not None
     making_ns = making_ms * MS if is_fed else None
-    return {
-        "loader": _loader(workers, of_steps.batch_size) if workers is not None else None,
-        "loader_changes": (),
-        "demand": Demand(
+    return InputTopic(
+        facts=_input_facts(steps),
+        loader=_loader(workers, of_steps.batch_size) if workers is not None else None,
+        loader_changes=(),
+        demand=Demand(
             workers=workers or 0,
             wall_ns=making_ns,
             cpu_ns=making_ns,
@@ -295,18 +336,18 @@ def _input(ledger: Ledger, of_steps: Steps, workers: int | None, making_ms: floa
             idle_share=0.5 if workers else None,
             blocked_share=0.0 if is_fed else None,
         ),
-        "ready": np.full(steps if is_fed else 0, 1.0),
-        "wait_ns": waits if is_fed else np.zeros(0),
-        "unmatched_share": 0.0,
-        "filling_ns": np.zeros(steps),
-        "made_by_loader": _made_on_the_training_thread(steps, making_ms) if workers == 0 else (),
-        "fetch_function": _fetch_function() if is_fed else None,
-        "collate_function": None,
-        "timed_fetches": 3 if is_fed else 0,
-        "held_transfer_share": 0.0,
-        "sampler_time": None,
-        "input": _input_facts(steps),
-    }
+        counted=None,
+        unmatched_share=0.0,
+        filling_ns=np.zeros(steps),
+        made_by_loader=_made_on_the_training_thread(steps, making_ms) if workers == 0 else (),
+        fetch_function=_fetch_function() if is_fed else None,
+        collate_function=None,
+        timed_fetches=3 if is_fed else 0,
+        held_transfer_share=0.0,
+        sampler_time=None,
+        loop_input=None,
+        prefetch_threads=None,
+    )
 
 
 def _made_on_the_training_thread(steps: int, making_ms: float) -> tuple[MadeByLoader, ...]:
@@ -428,7 +469,7 @@ def _facts(cores: float) -> ProcessFacts:
         script=SCRIPT,
         cwd="/home/user/project",
         python="3.11.7",
-        torch="2.13.0",
+        framework_version="2.13.0",
         cores_allowed=int(cores),
         cpu_quota=None,
         threads=int(cores),
@@ -476,9 +517,6 @@ def _machine(cores: float) -> Machine:
 
 def _work() -> Work:
     return Work(
-        gaps=None,
-        gap_lines=None,
-        activities={},
         loop=None,
         beside=None,
         bodies_timed=3,

@@ -6,6 +6,7 @@ import polars as pl
 
 from slowstep.analyses.device.charged import CHARGED
 from slowstep.analyses.events.parts import COLUMNS, part_of
+from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.parts import CodePlace, Part, PartKind, read_place
 
 
@@ -19,8 +20,10 @@ def lines_part(stage: str, file: str, first: int, last: int | None = None) -> Pa
     return Part(stage, PartKind.LINES, None, CodePlace(file, first, last))
 
 
-def us_of(rows: pl.DataFrame) -> dict[Part, float]:
-    """What the rows of a table have of each part, in us."""
+def us_of(rows: pl.DataFrame | Ledger) -> dict[Part, float]:
+    """What a ledger, or the rows of a table, have of each part, in us."""
+    if isinstance(rows, Ledger):
+        return {part: rows.total_of(part) / 1000 for part in rows.parts}
     return {part_of(row): ns / 1000 for *row, ns in rows.group_by(COLUMNS).agg(pl.col("ns").sum()).iter_rows()}
 
 

@@ -19,7 +19,7 @@ NAMES = {
     for name in (
         *("WAIT", "START", "UPDATE", "BACKWARD", "SAVE", "FETCH", "FETCH_DELAY", "FETCH_IO", "COLLATE", "IDLE"),
         *("CPU", "STACK", "SPAN", "FORWARD", "TOTALS", "CLOCK", "MODES", "SLOW_SAMPLE", "BACKWARD_CPU"),
-        *("ARM", "LOSS", "COLLECTION", "SHUTDOWN", "GRAPH"),
+        *("ARM", "LOSS", "COLLECTION", "SHUTDOWN", "GRAPH", "AGGREGATE"),
     )
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from slowstep.analyses.measure_recording import MAKERS as RECORDED
+from slowstep.analyses.measure_trace import MAKERS as TRACED
 from slowstep.cli.plugin_texts import RULES, rule_text
 from slowstep.diagnosis.rule import Rule
 from slowstep.registry import discover
@@ -38,5 +40,6 @@ def _first_line(text: str) -> str:
 
 
 def _judges(rule: Rule) -> str:
-    kinds = {"recording": rule.judge is not None, "trace": rule.judge_trace is not None, "advice": rule.advisory}
+    topics = set(rule.topics)
+    kinds = {"recording": RECORDED.keys() >= topics, "trace": TRACED.keys() >= topics, "advice": rule.advisory}
     return ", ".join(kind for kind, does in kinds.items() if does)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from slowstep.analyses.events.tables import TRACE_MEASUREMENT_TABLES
+from slowstep.registry import discover
+from slowstep.sources._source import Source
+from slowstep.timeline.coverage import KINDS, CoverageLevel, KindCoverage
 from slowstep.timeline.table import Column, Table
 from slowstep.timeline.trace_tables import TRACE_TABLES
 
@@ -13,6 +16,13 @@ BEGINNING = """# The tables of a trace
 Generated from the declarations by `python tools/pages.py`; a test holds it against them. Times are nanoseconds on the trace's clock.
 Values that may be unknown are marked `null`: unknown is never 0.
 
+## How much sources see
+
+As each states it (`COVERAGE` in `src/slowstep/sources/`), at most: what a profiler was not asked for, its trace does not have.
+Where a kind is not exact, the absence of a row says nothing.
+
+"""
+READ = """
 ## What sources read
 
 Declared in `src/slowstep/timeline/trace_tables.py`; every source of traces in `src/slowstep/sources/` fills them.
@@ -28,8 +38,22 @@ does not say otherwise.
 
 def page() -> str:
     """The text of the page."""
-    parts = [BEGINNING, *map(_section, TRACE_TABLES), MEASURED, *map(_section, TRACE_MEASUREMENT_TABLES)]
+    parts = [BEGINNING, _coverage(), READ, *map(_section, TRACE_TABLES), MEASURED, *map(_section, TRACE_MEASUREMENT_TABLES)]
     return "".join(parts)
+
+
+def _coverage() -> str:
+    """What each source states of each kind."""
+    sources = discover("slowstep.sources", "SOURCE", Source)
+    rows = [
+        " | ".join((f"{kind}: {what}", *(_stated(source.coverage[kind]) for source in sources.values()))) for kind, what in KINDS.items()
+    ]
+    head = [" | ".join(("", *sources)), " | ".join(["---"] * (len(sources) + 1))]
+    return "".join(f"| {row} |\n" for row in (*head, *rows))
+
+
+def _stated(coverage: KindCoverage) -> str:
+    return coverage.known.value if coverage.known is CoverageLevel.NONE else f"{coverage.known.value}, {coverage.steps}"
 
 
 def _section(table: Table) -> str:

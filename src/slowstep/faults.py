@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from typing import Any, Never, ParamSpec, Self, TypeVar, cast
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Never, ParamSpec, TypeVar, cast
 
 from slowstep.errors import SlowstepError
 from slowstep.reasons import Reason, Wording
@@ -113,11 +115,6 @@ class MayLack:
             raise Faulty(value)
         return value
 
-    def changed(self, **changes: Any) -> Self:
-        """The same with other values of some fields, whatever the others are; dataclasses.replace would read them."""
-        own = {field.name: object.__getattribute__(self, field.name) for field in fields(cast("Any", self))}
-        return type(self)(**(own | changes))
-
 
 class Results(Mapping[str, T]):
     """Results by name, of which some may be faults: those are no items, and asking for one raises `Faulty`."""
@@ -150,6 +147,24 @@ def one_line(error: BaseException) -> str:
     message = " ".join(str(error).split())
     cut = message if len(message) <= _MOST_CHARACTERS else f"{message[:_MOST_CHARACTERS]}..."
     return f"{type(error).__name__}: {cut}" if cut else type(error).__name__
+
+
+def release_frames(faults: Iterable[Fault]) -> None:
+    """Let go of all that the frames of the errors hold, measurements among them. Where they were raised can still be told."""
+    for fault in faults:
+        error: BaseException | None = fault.error
+        while error is not None:
+            for frame, _ in traceback.walk_tb(error.__traceback__):
+                _clear(frame)
+            error = error.__context__
+
+
+def _clear(frame: FrameType | None) -> None:
+    """Clear a frame and those that called it, but for those that still run."""
+    while frame is not None:
+        with suppress(RuntimeError):
+            frame.clear()
+        frame = frame.f_back
 
 
 class FaultOf(Exception):

@@ -15,6 +15,7 @@ _WORDS: Final[dict[PartKind, str]] = {
     PartKind.FORWARD_BY_STACKS: "forward, by stacks",
     PartKind.BACKWARD: "backward",
     PartKind.OPTIMIZER: "optimizer",
+    PartKind.UPDATES: "updates, as the framework counts them",
     PartKind.COMPILING: "torch.compile at work",
     PartKind.UPDATE_BY_HAND: "update by hand",
     PartKind.BESIDE_BACKWARD: "beside backward",
@@ -63,6 +64,8 @@ _WORDS: Final[dict[PartKind, str]] = {
     PartKind.INPUT_WAIT: "waiting for input",
     PartKind.FROM_CAPTURE: "from capture",
     PartKind.UNATTRIBUTED: "unattributed",
+    PartKind.DEVICE_WORK: "device work",
+    PartKind.UNKNOWN: "not known whether the device worked",
 }
 # What stands between the kind's words and the name, where it is no colon; None: the name alone says it.
 _BEFORE_NAME: Final[dict[PartKind, str | None]] = {

@@ -18,6 +18,7 @@ class PartKind(StrEnum):
     FORWARD_BY_STACKS = "forward_by_stacks"
     BACKWARD = "backward"
     OPTIMIZER = "optimizer"
+    UPDATES = "updates"  # whole ones, by a framework that has no optimizer and no span within them
     COMPILING = "compiling"
     # In a script without an optimizer: functions that name gradients, and the loop's own lines, which may hold the update and more.
     UPDATE_BY_HAND = "update_by_hand"
@@ -84,6 +85,10 @@ class PartKind(StrEnum):
     FROM_CAPTURE = "from_capture"  # of a stage that hooks cannot see
     UNATTRIBUTED = "unattributed"
 
+    # Of a device that is seen from afar: it worked, on what is not seen; and it is not known whether it did.
+    DEVICE_WORK = "device_work"
+    UNKNOWN = "unknown"
+
 
 class CodePlace(NamedTuple):
     """Where something stands: a file as reports show it, and its first line there; `last_line` where it is the lines of a loop, `function`
@@ -132,6 +137,8 @@ BODY = Part("compute", PartKind.FORWARD_AND_REST)
 BACKWARD = Part("compute", PartKind.BACKWARD)
 MODELS = (BODY, BACKWARD)
 OPTIMIZER = Part("compute", PartKind.OPTIMIZER)
+UPDATES = Part("compute", PartKind.UPDATES)
 VALIDATION = Part("output", PartKind.VALIDATION)
 COLLECTION = Part("output", PartKind.COLLECTION)
 NOT_ATTRIBUTED = Part(UNATTRIBUTED, PartKind.UNATTRIBUTED)
+UNKNOWN = Part(UNATTRIBUTED, PartKind.UNKNOWN)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from launching import TRAINING, Workplace
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.sources.recording import read
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.diagnose import diagnose_recording
@@ -57,7 +57,7 @@ def test_the_readings_of_a_run_are_plausible(work: Workplace) -> None:
     assert ended.code == 0, ended.err
     folder = work.recording()
     timeline = read(folder)
-    machine = measure(timeline).machine
+    machine = measure_recording(timeline).machine.resources
     cores = os.cpu_count() or 1
     io, memory, times = timeline.table("tree_io"), timeline.table("tree_memory"), timeline.table("machine_times")
     if io.height:

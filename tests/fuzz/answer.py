@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -13,13 +12,13 @@ from unittest.mock import patch
 from rich.cells import cell_len
 
 from slowstep.analyses.measure_trace import measure_trace
-from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.analyses.measurements import Measurements
 from slowstep.document.report import faults
 from slowstep.errors import SlowstepError
 from slowstep.report.json import dumps
 from slowstep.report.terminal import render
 from slowstep.sources._source import PLAIN, Reading
-from slowstep.sources.recording import SOURCE as RECORDING
+from slowstep.sources.recording import OpenRecording
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.analyze import analyze
@@ -85,23 +84,25 @@ def _sound(timeline: Timeline) -> Timeline:
 def measured_once() -> Iterator[None]:
     """Read and measure each trace once, for its report and for all that is exported: by themselves these do so again, which takes long."""
     read: dict[tuple[Path, int | None], Timeline] = {}
-    measured: dict[int, TraceMeasurements] = {}
+    measured: dict[int, Measurements] = {}
 
     def read_one(found: FoundTrace, how: Reading) -> Timeline:
         if (found.path, found.pid) not in read:
             read[found.path, found.pid] = _sound(read_cached(found, how))
         return read[found.path, found.pid]
 
-    def measure_one(timeline: Timeline, **asked: Any) -> TraceMeasurements:
+    def measure_one(timeline: Timeline, **asked: Any) -> Measurements:
         if id(timeline) not in measured:
             measured[id(timeline)] = measure_trace(timeline, **asked)
         return measured[id(timeline)]
 
-    def read_recording(path: Path, how: Reading = PLAIN) -> Timeline:
-        return _sound(RECORDING.read(path, how))
+    tables_of = OpenRecording.timeline
+
+    def read_recording(recording: OpenRecording, **of: Any) -> Timeline:
+        return _sound(tables_of(recording, **of))
 
     with ExitStack() as stack:
-        stack.enter_context(patch("slowstep.workflow.diagnose.RECORDING", replace(RECORDING, read=read_recording)))
+        stack.enter_context(patch.object(OpenRecording, "timeline", read_recording))
         for module in ("slowstep.workflow.traces.traces", "slowstep.workflow.export"):
             stack.enter_context(patch(f"{module}.read_cached", read_one))
             stack.enter_context(patch(f"{module}.measure_trace", measure_one))

@@ -87,7 +87,7 @@ def test_a_failure_is_named_by_its_place_and_keeps_only_the_changes_that_it_take
         if timeline.table("updates").height < of_several:
             raise ZeroDivisionError
 
-    monkeypatch.setattr("slowstep.workflow.diagnose.collect_ranks", broken)
+    monkeypatch.setattr("slowstep.workflow.diagnose.recorded_job", broken)
     failure = tried(target, case).failure
 
     assert failure is not None

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from slowstep.timeline.intervals import covered_ns, innermost, laid_over, overlap_ns
+from slowstep.timeline.intervals import covered_ns, cut, innermost, laid_over, overlap_ns
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)).map(lambda pair: (pair[0], pair[0] + pair[1])), max_size=12)
 CUTS = st.sets(st.integers(0, 80), min_size=2, max_size=6).map(sorted)
@@ -91,3 +91,15 @@ def test_overlap_is_symmetric_and_never_negative(a, b, c, d):
 
     assert shared == overlap_ns(*other, *one)
     assert shared == len(set(range(a, a + b)) & set(range(c, c + d)))
+
+
+@given(SPANS, CUTS)
+def test_pieces_of_intervals_that_overlap_make_each_of_them_whole_and_hold_no_cut(spans, cuts):
+    starts, ends = (np.array([span[i] for span in spans], dtype=np.int64) for i in (0, 1))
+
+    of, begin, end = cut(starts, ends, np.array(cuts, dtype=np.int64))
+
+    for number, (start, stop) in enumerate(spans):
+        mine = np.flatnonzero(of == number)
+        assert (begin[mine][0], end[mine][-1]) == (start, stop)
+        assert begin[mine][1:].tolist() == end[mine][:-1].tolist() == [at for at in cuts if start < at < stop]

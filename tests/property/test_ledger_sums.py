@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from made_recordings import Training, make_recording
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.document.report import validate
 from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
@@ -46,7 +47,7 @@ TRAININGS = st.builds(
 
 
 def _measured(folder: Path) -> Measurements:
-    return measure(SOURCE.read(folder))
+    return measure_recording(SOURCE.read(folder))
 
 
 @settings(max_examples=20)

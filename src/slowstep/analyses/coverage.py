@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from slowstep.analyses.device.clocks import REMEDY, Clocks, compare_clocks
@@ -9,9 +11,22 @@ from slowstep.analyses.events.device_work import busiest_device, device_work, la
 from slowstep.analyses.events.names import matches
 from slowstep.analyses.events.runtime_calls import LAUNCHES_GRAPH, LAUNCHES_KERNEL, calls_of_runtime
 from slowstep.analyses.steps.trace_steps import last_end_ns
-from slowstep.analyses.trace_measurements import Coverage
 from slowstep.health import Health, Severity
 from slowstep.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Coverage:
+    """How much of what happened the trace shows. None is unknown; shares are 0 to 1."""
+
+    kernels: int
+    kernels_with_launch: float | None  # share of the device's kernels whose launch is in the trace (graph launches count for all theirs)
+    launches: int
+    launches_with_kernel: float | None  # share of launches whose kernel is in the trace
+    inside_steps: float | None  # share of the trace's whole time that lies inside the window's steps
+    devices: int
+    streams: int
+    clocks_differ: str | None = None  # how the clocks of host and device differ, in words; None where nothing shows that they do
 
 
 def find_coverage(timeline: Timeline, steps: pl.DataFrame, clocks: Clocks | None = None) -> Coverage:

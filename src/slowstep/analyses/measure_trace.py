@@ -1,16 +1,19 @@
-"""A trace becomes measurements: every analysis once, in the order in which they need one another."""
+"""A trace becomes measurements: every analysis once, when something first needs it."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from typing import Any, Final, Literal
 
 import polars as pl
 
-from slowstep.analyses.coverage import find_coverage
+from slowstep.analyses.coverage import Coverage, find_coverage
 from slowstep.analyses.device.allocations import find_memory
-from slowstep.analyses.device.clocks import find_clocks
+from slowstep.analyses.device.clocks import Clocks, find_clocks
 from slowstep.analyses.device.compilations import find_compilations
 from slowstep.analyses.device.copies import find_copies
+from slowstep.analyses.device.device_topic import DeviceTopic
 from slowstep.analyses.device.kernels import find_kernels
 from slowstep.analyses.device.launches import find_launches
 from slowstep.analyses.device.loss_scaling import find_loss_scaling
@@ -20,26 +23,32 @@ from slowstep.analyses.device.synchronizations import find_synchronizations
 from slowstep.analyses.events.device_work import busiest_device
 from slowstep.analyses.events.trains_with import find_words
 from slowstep.analyses.input.loader_requests import find_loader
-from slowstep.analyses.ledger.device_ledger import build_ledger
+from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.named_work import find_named_work
+from slowstep.analyses.ledger.trace_ledger import build_ledger
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.callers import Callers
 from slowstep.analyses.replay.replay import find_replay
+from slowstep.analyses.replay.replay_topic import ReplayTopic
 from slowstep.analyses.sharing.collectives import find_collectives
-from slowstep.analyses.steps.trace_steps import find_steps
+from slowstep.analyses.steps.marks_topic import MarksTopic
+from slowstep.analyses.steps.steps import Steps
+from slowstep.analyses.steps.trace_steps import as_steps, find_steps
 from slowstep.analyses.steps.traced_training import batch_size as batch_size_of
 from slowstep.analyses.steps.traced_training import is_training
-from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.analyses.steps.training_topic import TrainingTopic
 from slowstep.errors import BadUsage
 from slowstep.faults import Attempts, Results
 from slowstep.reasons import Reason, Wording
 from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.trace import TraceFacts
 
 Chosen = int | Literal["slowest", "median"] | None
 STEP_CHOSEN = Wording("step-chosen", "of {steps} whole steps you chose step {number}{which}: all that is said here is of it alone")
 CHOSEN_BY = Wording("chosen-by", ", the {which} one")
 
 
-def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Chosen = None) -> TraceMeasurements:
+def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Chosen = None) -> Measurements:
     """Measure one rank's trace; of one step only where one is chosen, by its number in the trace or by its length.
 
     An analysis that fails by a fault of its own takes only what needs it with it. Raises BadUsage for a step that is not in the trace,
@@ -47,49 +56,129 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
     """
     if timeline.trace is None:
         raise ValueError("the timeline is of a recording, not of a trace")
-    attempt = Attempts()
-    whole, notes = attempt.several(2, find_steps, timeline)
-    steps = attempt(_chosen, whole, step)
-    # Who called what is looked up by nearly all of them.
-    callers = Callers(timeline)
-    ledger, gaps = attempt.several(2, build_ledger, timeline, steps, callers)
-    tables: dict[str, pl.DataFrame] = {
-        "steps": steps,
-        "ledger": ledger,
-        "gaps": gaps,
-        "kernels": attempt(find_kernels, timeline, steps, callers),
-        "operators": attempt(find_operators, timeline, steps, callers),
-        "launches": attempt(find_launches, timeline, steps, gaps, callers),
-        "copies": attempt(find_copies, timeline, steps, callers),
-        "synchronizations": attempt(find_synchronizations, timeline, steps, gaps, callers),
-        "collectives": attempt(find_collectives, timeline, steps, callers),
-        "memory": attempt(find_memory, timeline, steps),
-        "loader": attempt(find_loader, timeline, steps, gaps),
-        "placement": attempt(find_placement, timeline, steps, callers),
-        "compilations": attempt(find_compilations, timeline, steps, gaps, callers),
-        "named_work": attempt(find_named_work, timeline, steps),
-        "loss_scaling": attempt(find_loss_scaling, timeline, steps, gaps, callers),
-    }
-    clocks = attempt(find_clocks, timeline, callers)
-    tables["replay"] = attempt(find_replay, timeline, steps, Results(tables), callers, clocks)
-    size, size_from = attempt.several(2, _batch_size, timeline, steps, batch_size)
-    device = attempt(_judged_device, timeline)
-    found = TraceMeasurements(
-        facts=timeline.trace,
-        coverage=attempt(find_coverage, timeline, whole, clocks),
-        tables=Results(tables),
-        training=attempt(is_training, timeline),
-        batch_size=size,
-        batch_size_from=size_from,
-        device_name=attempt.named("device_name", lambda: device.get("name")),
-        compute_capability=attempt.named("compute_capability", lambda: device.get("compute_capability")),
-        device_busy_share=attempt(_busy_share, device, steps, gaps),
-        has_device=attempt(bool, device),
-        chosen_of=None if step is None else attempt(len, whole),
-        words=attempt(find_words, timeline),
-        notes=attempt(_notes, notes, whole, steps, step),
-    )
-    return found.changed(faults=tuple(attempt.faults))
+    analyses = _TraceAnalyses(timeline, batch_size, step)
+    # Whether there is such a step is known at once.
+    _ = analyses.step_rows
+    return Measurements({topic: partial(make, analyses) for topic, make in MAKERS.items()}, analyses.attempt.faults)
+
+
+class _TraceAnalyses:
+    """The analyses of one trace: what one finds is kept for the others that need it."""
+
+    def __init__(self, timeline: Timeline, batch_size: int | None, step: Chosen) -> None:
+        self.attempt = Attempts()
+        self._timeline, self._given_size, self._step = timeline, batch_size, step
+
+    def marks_topic(self) -> MarksTopic:
+        """By what steps are known."""
+        return MarksTopic(
+            table=self.step_rows,
+            whole_steps=self.attempt(len, self._whole),
+            notes=self.attempt(_notes, self._steps_and_notes[1], self._whole, self.step_rows, self._step),
+        )
+
+    def facts_topic(self) -> TraceFacts | None:
+        """What it says of itself."""
+        return self._timeline.trace
+
+    def steps_topic(self) -> Steps:
+        """The steps of the window."""
+        # Steps are known without it.
+        size, size_from = self.attempt.otherwise((None, None), _batch_size, self._timeline, self.step_rows, self._given_size)
+        return self.attempt(as_steps, self.step_rows, self.attempt(len, self._whole), size, size_from)
+
+    def device_topic(self) -> DeviceTopic:
+        """The device's work."""
+        device = self.attempt(_judged_device, self._timeline)
+        return DeviceTopic(
+            seen=self.attempt(bool, device),
+            name=self.attempt.named("device_name", lambda: device.get("name")),
+            compute_capability=self.attempt.named("compute_capability", lambda: device.get("compute_capability")),
+            busy_share=self.attempt(_busy_share, device, self.step_rows, self.gaps),
+            gaps=self.gaps,
+            **self._tables,
+        )
+
+    def replay_topic(self) -> ReplayTopic:
+        """Replayed steps."""
+        known = Results({**self._tables, "loader": self._tables["requests"]})
+        return self.attempt(_replayed, self._timeline, self.step_rows, known, self._callers, self._clocks)
+
+    def training_topic(self) -> TrainingTopic:
+        """Whose loop trains."""
+        return TrainingTopic(words=self.attempt(find_words, self._timeline), is_training=self.attempt(is_training, self._timeline))
+
+    def coverage_topic(self) -> Coverage:
+        """How much is shown."""
+        return self.attempt(find_coverage, self._timeline, self._whole, self._clocks)
+
+    @cached_property
+    def _steps_and_notes(self) -> tuple[pl.DataFrame, tuple[Reason, ...]]:
+        return self.attempt.several(2, find_steps, self._timeline)
+
+    @property
+    def _whole(self) -> pl.DataFrame:
+        """All steps of the trace."""
+        return self._steps_and_notes[0]
+
+    @cached_property
+    def step_rows(self) -> pl.DataFrame:
+        """The steps that are looked at."""
+        return self.attempt(_chosen, self._whole, self._step)
+
+    @cached_property
+    def _callers(self) -> Callers:
+        """Who called what: it is looked up by nearly all analyses."""
+        return self.attempt(Callers, self._timeline)
+
+    @cached_property
+    def ledger_and_gaps(self) -> tuple[Ledger, pl.DataFrame]:
+        return self.attempt.several(2, build_ledger, self._timeline, self.step_rows, self._callers)
+
+    @property
+    def gaps(self) -> pl.DataFrame:
+        """When the device had nothing to do."""
+        return self.ledger_and_gaps[1]
+
+    @cached_property
+    def _clocks(self) -> Clocks:
+        return self.attempt(find_clocks, self._timeline, self._callers)
+
+    @cached_property
+    def _tables(self) -> dict[str, pl.DataFrame]:
+        """The tables of the device's work, by name."""
+        attempt, timeline, steps, gaps, callers = self.attempt, self._timeline, self.step_rows, self.gaps, self._callers
+        return {
+            "kernels": attempt(find_kernels, timeline, steps, callers),
+            "operators": attempt(find_operators, timeline, steps, callers),
+            "launches": attempt(find_launches, timeline, steps, gaps, callers),
+            "copies": attempt(find_copies, timeline, steps, callers),
+            "synchronizations": attempt(find_synchronizations, timeline, steps, gaps, callers),
+            "collectives": attempt(find_collectives, timeline, steps, callers),
+            "memory": attempt(find_memory, timeline, steps),
+            "requests": attempt(find_loader, timeline, steps, gaps),
+            "placement": attempt(find_placement, timeline, steps, callers),
+            "compilations": attempt(find_compilations, timeline, steps, gaps, callers),
+            "named_work": attempt(find_named_work, timeline, steps),
+            "loss_scaling": attempt(find_loss_scaling, timeline, steps, gaps, callers),
+        }
+
+
+# What measures each topic, in the order in which they are measured where all are: that keeps least in memory.
+MAKERS: Final[Mapping[str, Callable[[_TraceAnalyses], Any]]] = {
+    "facts": _TraceAnalyses.facts_topic,
+    "marks": _TraceAnalyses.marks_topic,
+    "steps": _TraceAnalyses.steps_topic,
+    "ledger": lambda analyses: analyses.ledger_and_gaps[0],
+    "device": _TraceAnalyses.device_topic,
+    "replay": _TraceAnalyses.replay_topic,
+    "training": _TraceAnalyses.training_topic,
+    "coverage": _TraceAnalyses.coverage_topic,
+}
+
+
+def _replayed(timeline: Timeline, steps: pl.DataFrame, known: Results[pl.DataFrame], callers: Callers, clocks: Clocks) -> ReplayTopic:
+    return ReplayTopic(table=find_replay(timeline, steps, known, callers, clocks))
 
 
 def _batch_size(timeline: Timeline, steps: pl.DataFrame, given: int | None) -> tuple[int | None, str | None]:

@@ -19,7 +19,7 @@ from slowstep.report.comparison_terminal import show
 from slowstep.report.json import dumps, show_and_write
 from slowstep.sources._source import Reading
 from slowstep.units import format_share
-from slowstep.workflow.compare import compare as compare_paths
+from slowstep.workflow.compare import compare_runs
 
 TRIPPED: Final = 3
 NOT_JUDGED: Final = 4
@@ -63,7 +63,7 @@ def compare(
     allowed = None if fail_above is None else _share(fail_above)
     check_json_target(json)
     with progress_on(sys.stderr) as progress:
-        comparison = compare_paths(before, after, how=Reading(progress=progress))
+        comparison = compare_runs(before, after, how=Reading(progress=progress))
     if json == "-":
         sys.stdout.write(dumps(comparison))
     else:

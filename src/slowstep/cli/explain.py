@@ -8,11 +8,14 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
+from slowstep.analyses.measure_recording import MAKERS as RECORDED
+from slowstep.analyses.measure_trace import MAKERS as TRACED
 from slowstep.cli.plugin_texts import LEVERS, RULES, lever_text, names_of_levers, names_of_rules, rule_text
+from slowstep.diagnosis.rule import Rule
 from slowstep.errors import BadUsage
 from slowstep.registry import discover
 from slowstep.report.canvas import Canvas, fitting
@@ -62,17 +65,17 @@ def explain(
 
 def by_stage() -> dict[str, Texts]:
     """The first lines of all rules by the kind of what they judge and the stage that they blame, then of all levers."""
-    rules = discover(RULES, "RULE").items()
+    rules = discover(RULES, "RULE", Rule).items()
     groups: dict[str, Texts] = {}
-    for kind, judges in (("Rules for recordings", "judge"), ("Rules for traces", "judge_trace")):
+    for kind, provided in (("Rules for recordings", RECORDED), ("Rules for traces", TRACED)):
         for stage in (*STAGES, _ANY_STAGE):
-            names = [name for name, rule in rules if _home(rule) == stage and getattr(rule, judges) is not None]
+            names = [name for name, rule in rules if _home(rule) == stage and provided.keys() >= set(rule.topics)]
             if names:
                 groups[f"{kind}: {stage}"] = {name: rule_text(name) for name in names}
     return groups | {"Levers, for slowstep prove --levers": {name: lever_text(name) for name in discover(LEVERS, "LEVER")}}
 
 
-def _home(rule: Any) -> str:
+def _home(rule: Rule) -> str:
     return str(rule.stages[0]) if len(rule.stages) <= _FEW else _ANY_STAGE
 
 

@@ -1,4 +1,4 @@
-"""What other ranks' traces change in the diagnosis of one: what it waits for a later rank is that one's doing, and nothing is blamed here.
+"""What the other ranks change in the diagnosis of one: what it waits for a later rank is that one's doing, and nothing is blamed here.
 
 A rank by itself cannot tell waiting from sending, so that its collectives look like a bottleneck where another rank is late, and the late
 one looks healthy: it waits for nobody.
@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from slowstep.analyses.late_ranks import Compared
+from slowstep.analyses.job.late_rank import RankComparison
 from slowstep.analyses.sharing.sharing import STAGE
 from slowstep.diagnosis.law import RULE_NOT_JUDGED, WAITS_FOR_RANK, Diagnosis, is_bottleneck, larger_unknown, undetermined
-from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
+from slowstep.diagnosis.missing_ranks import among_those_here, late_one_may_be_missing
+from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
 from slowstep.diagnosis.waited_collectives import not_judged, without_waiting
 from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.reasons import Reason, Wording
@@ -30,7 +31,6 @@ IS_THE_LAST: Final = Wording(
     "is-the-last",
     "{here}{who} is the last{often}: its own work takes {own_ns:ms} ms per step, that of rank {fastest} {fastest_ns:ms} ms{gain}",
 )
-RANKS_HERE: Final = Wording("ranks-here", "of the {seen} of {size} ranks here ")
 LAST_OFTEN: Final = Wording("last-often", " (the last in {times} of {steps} steps)")
 EVENING_OUT: Final = Wording("evening-out", "; evening the ranks out would gain {gain:.2f}x at most")
 
@@ -47,14 +47,9 @@ MOSTLY_WAITING: Final = Wording(
 NONE_LATER: Final = Wording(
     "none-later", "{share:share} of the time is {stage}, and no other rank is clearly later: try fewer, larger exchanges"
 )
-LATE_ONE_MAY_BE_MISSING: Final = Wording(
-    "late-one-may-be-missing",
-    "{share:share} of the time is {stage}, and whether this rank waits for one of the {missing} without a trace here is not seen: "
-    "analyze the folder of all ranks' traces",
-)
 
 
-def among_ranks(diagnosis: Diagnosis, compared: Compared, rank: int, *, shares: Mapping[str, float]) -> Diagnosis:
+def among_ranks(diagnosis: Diagnosis, compared: RankComparison, rank: int, *, shares: Mapping[str, float]) -> Diagnosis:
     """A rank's diagnosis, with what is known of the others; `shares` are those of its stages in its time."""
     standing = compared.standings[rank]
     findings: list[Finding] = []
@@ -63,13 +58,22 @@ def among_ranks(diagnosis: Diagnosis, compared: Compared, rank: int, *, shares: 
         left = without_waiting(finding, standing, compared) if finding.stage == STAGE else finding
         findings += [] if left is None else [left]
         unjudged += not_judged((finding.rule, *finding.also), standing, compared) if left is None else []
-    findings.sort(key=lambda finding: (finding.advisory, not is_bottleneck(finding), -(finding.gain.predicted or 0.0)))
+    is_changed = tuple(findings) != diagnosis.findings
+    if is_changed:
+        findings.sort(key=lambda finding: (finding.advisory, not is_bottleneck(finding), -(finding.gain.predicted or 0.0)))
+    verdict = diagnosis.verdict
+    if standing.waits or is_changed or verdict.state != "bottleneck":
+        verdict = _verdict(verdict, findings, unjudged, compared, rank, shares)
     return replace(
         diagnosis,
         findings=tuple(findings),
         not_judged=(*diagnosis.not_judged, *unjudged),
-        verdict=_verdict(diagnosis.verdict, findings, unjudged, compared, rank, shares),
+        verdict=verdict,
         next=diagnosis.next if _removed(findings) == _removed(diagnosis.findings) else None,
+        # What would tell more of this rank alone is not what holds it up.
+        telling=None if standing.waits else diagnosis.telling,
+        change=None if standing.waits else diagnosis.change,
+        by_fault=diagnosis.by_fault and not standing.waits,
     )
 
 
@@ -78,11 +82,11 @@ def _removed(findings: Sequence[Finding]) -> tuple[str, float | None] | None:
     return (findings[0].rule, findings[0].gain.predicted) if findings else None
 
 
-def pace(compared: Compared, rank: int | None = None) -> Reason | None:
+def pace(compared: RankComparison, rank: int | None = None) -> Reason | None:
     """Who holds up the job, by how much, and what evening it out would gain; None where nobody does. `rank` is called "this rank"."""
-    if not compared.is_uneven and not any(standing.waits for standing in compared.standings.values()):
+    if not compared.is_uneven and not compared.somebody_waits:
         return None
-    here = None if compared.is_whole else RANKS_HERE(seen=len(compared.standings), size=compared.size)
+    here = among_those_here(compared)
     gain = EVENING_OUT(gain=compared.gain_at_most) if compared.is_uneven else None
     if compared.is_uneven and not compared.is_one:
         return LAST_IN_TURN(here=here, gain=gain)
@@ -99,7 +103,7 @@ def pace(compared: Compared, rank: int | None = None) -> Reason | None:
     )
 
 
-def look_at(compared: Compared, rank: int) -> int | None:
+def look_at(compared: RankComparison, rank: int) -> int | None:
     """The rank whose report says more of why the job is slow than this one's; None where none does."""
     held_up = compared.standings[rank].waits or (compared.is_uneven and compared.is_one)
     return compared.slowest if held_up and rank != compared.slowest else None
@@ -109,7 +113,7 @@ def _verdict(
     verdict: Verdict,
     findings: list[Finding],
     unjudged: list[NotJudged],
-    compared: Compared,
+    compared: RankComparison,
     rank: int,
     shares: Mapping[str, float],
 ) -> Verdict:
@@ -134,10 +138,12 @@ def _verdict(
         return undetermined(largest, _uneven(compared, rank)(pace=held_up))
     if verdict.state == "bottleneck" or (verdict.state == "undetermined" and unjudged):
         return undetermined(largest, _without_bottleneck(findings, unjudged))
-    return replace(verdict, reason=_among_others(reason, compared)) if reason is not None and late_unseen else verdict
+    if reason is not None and late_unseen and compared.is_whole:
+        return replace(verdict, reason=NONE_LATER(**reason.values))
+    return late_one_may_be_missing(verdict, compared)
 
 
-def _uneven(compared: Compared, rank: int) -> Wording:
+def _uneven(compared: RankComparison, rank: int) -> Wording:
     """What to do about the pace of the job, which this rank sets or waits for."""
     if not compared.is_one:
         return UNEVEN_IN_TURN
@@ -150,10 +156,3 @@ def _without_bottleneck(findings: list[Finding], unjudged: list[NotJudged]) -> R
         return RULE_NOT_JUDGED(rule=unjudged[0].rule, where=None, reason=unjudged[0].reason)
     most = max((finding for finding in findings if finding.stage == STAGE), key=lambda finding: finding.share)
     return MOSTLY_WAITING(rule=most.rule, share=most.share)
-
-
-def _among_others(late_unseen: Reason, compared: Compared) -> Reason:
-    """What takes the place of not having seen whether another rank is late."""
-    if compared.is_whole:
-        return NONE_LATER(**late_unseen.values)
-    return LATE_ONE_MAY_BE_MISSING(**late_unseen.values, missing=compared.missing)

@@ -1,68 +1,62 @@
-"""Runs every rule, lets findings of one cause fold into one, and draws the verdict."""
+"""Runs every rule, lets findings of one cause fold into one, and draws the verdict, whatever was measured.
+
+What depends on that is in the `Viewpoint` of such measurements; everything else is here and in `law.py`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.unnamed import how_to_name, name_by_hand
-from slowstep.diagnosis.few_steps import is_provisional, provisional, why_provisional
-from slowstep.diagnosis.healthy import Doubt, more_blocked, not_healthy
 from slowstep.diagnosis.law import (
+    HIDDEN_BY_FAULT,
+    MODEL,
     STAGE_LEFT,
-    WAITS_FOR_RANK,
     Answers,
     Diagnosis,
     NextLimit,
     ask,
     is_bottleneck,
     larger_unknown,
-    open_by_fault,
     rules,
     sort_answers,
     undetermined,
     what_is_left,
 )
+from slowstep.diagnosis.recording_view import RECORDING
 from slowstep.diagnosis.rule import Judged
+from slowstep.diagnosis.trace_view import TRACE
+from slowstep.diagnosis.viewpoint import Doubt, Viewpoint
 from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, Verdict
-from slowstep.reasons import Wording
+from slowstep.parts import Part, PartKind
+from slowstep.reasons import Reason, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
+
+VIEWPOINTS: Final = (RECORDING, TRACE)
 
 MAKING_BATCHES = Wording("making-batches", "making batches, {ns:ms} ms per step")
 TIMES_THE_SAMPLES = Wording("times-the-samples", " of {ratio:.3g} times the samples")
-NO_PROBLEM = Wording(
-    "no-problem", "no problem was found that costs 10 % or more: {share:share} of the time is {stage}, the training's own work"
-)
-DEVICE_NOT_RECORDED = Wording(
-    "device-not-recorded",
-    "the model trains on {device}, whose work is not recorded: only the training thread is; the waits for input are right; "
-    "trace the rest with torch.profiler",
-)
-WARMUP_TOO_LONG = Wording(
-    "warmup-too-long", "a warm-up of {warmup:,} steps, as was asked for, leaves only {left:,} of {total:count step}: leave out fewer"
-)
 
 
 def diagnose(m: Measurements) -> Diagnosis:
     """Judge the measurements by every rule and draw the verdict."""
-    attempt = Attempts()
-    answers = sort_answers(ask(attempt, ((rule, rule.judge) for rule in rules().values()), m))
-    if attempt.otherwise(False, is_provisional, m):
-        answers = provisional(answers)
-    concluded = attempt.outcome("the verdict", _conclude, m, answers)
+    attempt, view = Attempts(), next(view for view in VIEWPOINTS if m.has(*view.topics))
+    asked = sort_answers(ask(attempt, rules().values(), m))
+    answers = attempt.otherwise(asked, view.claimed, m, asked)
+    concluded = attempt.outcome("the verdict", _conclude, m, view, answers)
     if isinstance(concluded, Fault):
-        verdict = open_by_fault(attempt.otherwise("", _largest_stage, m) or None, concluded)
-        concluded = _Conclusion(answers, verdict, Doubt(concluded.reason, by_fault=True))
+        concluded = _open(answers, attempt.otherwise(None, _largest_stage, m), _hidden_by(concluded))
     leading, doubt = concluded.answers.leading, concluded.doubt
-    following = attempt.otherwise(None, _next, m, leading[0]) if leading else None
+    unclaimed = [one for said in view.unclaimed for one in attempt.otherwise((), said, m, answers)]
     return Diagnosis(
         findings=concluded.answers.findings,
-        not_judged=tuple(answers.unjudged),
+        not_judged=(*answers.unjudged, *unclaimed),
         verdict=concluded.verdict,
-        next=following,
-        telling=doubt.levers if doubt is not None else None,
-        change=doubt.change if doubt is not None else None,
+        next=attempt.otherwise(None, _next, m, leading[0]) if leading else None,
+        telling=None if doubt is None else doubt.levers,
+        change=None if doubt is None else doubt.change,
         faults=tuple(attempt.faults),
         by_fault=doubt is not None and doubt.by_fault,
     )
@@ -74,65 +68,79 @@ class _Conclusion:
 
     answers: Answers
     verdict: Verdict
-    doubt: Doubt | None
+    doubt: Doubt | None = None
 
 
-def _conclude(m: Measurements, answers: Answers) -> _Conclusion:
-    first = next((judged.finding for judged in answers.leading if is_bottleneck(judged.finding)), None)
-    doubt = _doubt(m, first) or (None if first is not None else not_healthy(m, answers))
-    answers = answers if doubt is None else answers.led_by(doubt.rule)
-    verdict = _verdict(m, first, doubt)
-    if verdict.state == "healthy" and m.faults:
-        return _Conclusion(answers, open_by_fault(verdict.stage, m.faults[0]), Doubt(m.faults[0].reason, by_fault=True))
-    return _Conclusion(answers, verdict, doubt)
-
-
-def _verdict(m: Measurements, first: Finding | None, doubt: Doubt | None) -> Verdict:
+def _conclude(m: Measurements, view: Viewpoint, answers: Answers) -> _Conclusion:
     largest = _largest_stage(m)
+    whole = view.open_at_all(m, answers)
+    if whole is not None:
+        return _open(answers, largest, whole)
+    first = next((judged.finding for judged in answers.leading if is_bottleneck(judged.finding)), None)
+    doubt = _not_healthy(m, view, answers) if first is None else _no_bottleneck(m, view, first)
+    scope = view.scope(m)
     if doubt is not None:
-        return undetermined(largest, doubt.reason)
+        return _open(answers, largest, doubt, scope)
     if first is not None:
-        return Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, reason=None)
-    reason = NO_PROBLEM(share=m.ledger.share(largest), stage=largest)
-    return Verdict(state="healthy", stage=largest, healthy=True, rule=None, reason=reason)
+        verdict = Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, reason=None, scope=scope)
+        return _Conclusion(answers, verdict)
+    reason = view.healthy(m, largest or MODEL)
+    return _Conclusion(answers, Verdict(state="healthy", stage=largest, healthy=True, rule=None, reason=reason))
 
 
-def _doubt(m: Measurements, first: Finding | None) -> Doubt | None:
-    """Why nothing can be said for certain; `first` is the finding that would be the bottleneck."""
-    if m.device != "cpu":
-        return Doubt(DEVICE_NOT_RECORDED(device=m.device))
-    if m.sharing.slower is not None:
-        rank, own_ns = m.sharing.slower
-        return Doubt(WAITS_FOR_RANK(rank=rank, theirs_ns=own_ns, own_ns=float(m.sharing.own_ns.mean())))
-    if m.steps.asked_too_many:
-        return Doubt(WARMUP_TOO_LONG(warmup=m.steps.asked_warmup, left=m.steps.count, total=m.steps.total))
-    if is_provisional(m):
-        return Doubt(why_provisional(m))
-    if first is None:
-        return None
-    larger = larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage), lambda: how_to_name(m))
-    return more_blocked(m, first) if larger is None else Doubt(larger, change=name_by_hand(m))
+def _open(answers: Answers, largest: str | None, doubt: Doubt, scope: Reason | None = None) -> _Conclusion:
+    return _Conclusion(answers.led_by(doubt.rule), undetermined(largest, doubt.reason, scope), doubt)
 
 
-def _largest_stage(m: Measurements) -> str:
-    return max(STAGES, key=m.ledger.share)
+def _no_bottleneck(m: Measurements, view: Viewpoint, first: Finding) -> Doubt | None:
+    """Why the first finding that surely gains enough is not what slows the training; None where it is."""
+    larger = larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage), lambda: view.explain_more(m)[0])
+    return view.not_the_cause(m, first) if larger is None else Doubt(larger, change=view.explain_more(m)[1])
+
+
+def _not_healthy(m: Measurements, view: Viewpoint, answers: Answers) -> Doubt | None:
+    """Why a training without a bottleneck cannot be called healthy, of which an error of slowstep's own may be hiding one."""
+    doubt = view.not_healthy(m, answers)
+    return _hidden_by(m.faults[0]) if doubt is None and m.faults else doubt
+
+
+def _hidden_by(fault: Fault) -> Doubt:
+    return Doubt(HIDDEN_BY_FAULT(fault=fault.reason), by_fault=True)
+
+
+def _largest_stage(m: Measurements) -> str | None:
+    """The stage with most time; None where no stage has any."""
+    stage = max(STAGES, key=m.ledger.share)
+    return stage if m.ledger.share(stage) else None
 
 
 def _next(m: Measurements, first: Judged) -> NextLimit | None:
-    """The stage whose demand is B; the training thread's largest remaining stage where that is larger. None for an unknown gain."""
-    if first.counterfactual is None:
+    """What binds once the first finding is fixed: what then runs beside the step, where that takes longer, else the largest stage left.
+
+    None where it is not known what the fix leaves of a step, and where more of it has no known cause than any stage then holds.
+    """
+    after = None if first.counterfactual is None else first.counterfactual.after(m)
+    if after is None:
         return None
-    case = first.counterfactual.expected
-    rest = float(m.step_ns.mean() - case.removed_ns.mean())
-    if case.concurrent_ns > rest:
-        blocked = m.demand.blocked_share is not None and m.demand.blocked_share > 0.5
-        return NextLimit(stage="read" if blocked else "preprocess", predicted=MAKING_BATCHES(ns=case.concurrent_ns))
-    stages = (*STAGES, UNATTRIBUTED)
-    held = {stage: m.ledger.total(stage) / m.steps.count for stage in stages}
-    claims = first.finding.claims
-    claimed = {s: m.ledger.total_of(*(part for part in claims if part.stage == s)) / m.steps.count for s in stages}
-    left = what_is_left(held, claimed, rest)
+    if after.beside_stage is not None:
+        return NextLimit(stage=after.beside_stage, predicted=MAKING_BATCHES(ns=after.beside_ns))
+    held = {stage: m.ledger.share(stage) * m.mean_step_ns for stage in (*STAGES, UNATTRIBUTED)}
+    left = what_is_left(held, _taken(m, first.finding), after.own_ns)
     stage = max(STAGES, key=lambda s: left[s])
-    ratio = first.counterfactual.samples_ratio
-    samples = None if ratio == 1.0 else TIMES_THE_SAMPLES(ratio=ratio)
-    return NextLimit(stage=stage, predicted=STAGE_LEFT(stage=stage, left_ns=left[stage], rest_ns=rest, samples=samples))
+    if left[UNATTRIBUTED] > left[stage]:
+        return None
+    samples = None if after.samples_ratio == 1.0 else TIMES_THE_SAMPLES(ratio=after.samples_ratio)
+    return NextLimit(stage=stage, predicted=STAGE_LEFT(stage=stage, left_ns=left[stage], rest_ns=after.own_ns, samples=samples))
+
+
+def _taken(m: Measurements, finding: Finding) -> list[dict[str, float]]:
+    """What a fix shortens, by stage, ns of the mean step: first what the finding claims, then what those stages wait for a core, for who
+    does less work waits less.
+    """
+    claims = {part.whole for part in finding.claims}
+    stages = sorted({part.stage for part in claims})
+    waits = {Part(stage, PartKind.CORE_WAIT) for stage in stages} - claims
+    return [
+        {stage: m.ledger.share_of(*(part for part in parts if part.stage == stage)) * m.mean_step_ns for stage in stages}
+        for parts in (claims, waits)
+    ]

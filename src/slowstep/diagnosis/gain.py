@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ from slowstep.reasons import Reason, Wording
 RESAMPLES = 400
 # Of a step of which less is left, nothing is.
 NOTHING_NS = 1.0
+# Of making batches: from more than this on, what holds it up is reading them.
+MOSTLY_BLOCKED = 0.5
 # Blocks must be long enough that neighbouring steps' correlation is inside them, and many enough to be drawn from.
 BLOCK_AT_LEAST = 5
 BLOCKS_AT_LEAST = 8
@@ -34,6 +37,43 @@ RUN_TO_RUN = 0.04
 PACE_DEVIATIONS = 1.645 * math.sqrt(2)
 
 NOTHING_LEFT_OF_STEP = Wording("nothing-left-of-step", "nothing would be left of a step")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepAfter:
+    """What a counterfactual leaves of the mean step: what it still takes by itself, and what then runs beside it.
+
+    `beside_stage` is the stage of that, where it takes longer. `samples_ratio` is samples per step afterwards by those before.
+    """
+
+    own_ns: float
+    beside_ns: float = 0.0
+    beside_stage: str | None = None
+    samples_ratio: float = 1.0
+
+    def factor(self, step_ns: float) -> float:
+        """Throughput afterwards by that of steps of `step_ns`; infinite where nothing is left of one."""
+        left = max(self.own_ns, self.beside_ns)
+        return self.samples_ratio * step_ns / left if left >= NOTHING_NS else math.inf
+
+
+class AnyCounterfactual(Protocol):
+    """What would be otherwise, in words, and what that gains: time taken away (`Counterfactual`), or a replay (`replayed.Replayed`)."""
+
+    @property
+    def assumes(self) -> str:
+        """What the world would be like."""
+
+    def gain(self, m: Measurements) -> Gain:
+        """The gain, as a factor of throughput; unknown where it cannot be predicted."""
+
+    def after(self, m: Measurements) -> StepAfter | None:
+        """What is left of the mean step; None where that is not known."""
+
+
+def predict(m: Measurements, counterfactual: AnyCounterfactual) -> Gain:
+    """The gain of a counterfactual of either kind, as a factor of throughput."""
+    return counterfactual.gain(m)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +90,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Counterfactual:
-    """What the world would be like: in words, as expected, pessimistic and optimistic."""
+    """Time that is taken away from steps: what the world would be like, in words, as expected, pessimistic and optimistic."""
 
     assumes: str
     expected: Case
@@ -59,31 +99,38 @@ class Counterfactual:
     # Samples per step after the fix / before (larger batches); 1 for all other fixes.
     samples_ratio: float = 1.0
 
+    def gain(self, m: Measurements) -> Gain:
+        """Unknown where nothing would be left of a step as expected; where that is so only at best, the interval has no upper end."""
+        t, r = (np.asarray([per_step.mean()]) for per_step in (m.step_ns, self.expected.removed_ns))
+        expected = _factor(float(_shares_left(t, self.expected, r, self.samples_ratio)[0]))
+        if math.isinf(expected):
+            return unknown_gain(self.assumes, because=NOTHING_LEFT_OF_STEP())
+        drawn = _drawn(m)
+        clocks = (clock for case in (self.expected, self.pessimistic, self.optimistic) for clock in _clocks(m, case))
+        left = [_shares_left(drawn.means(step), case, drawn.means(case.removed_ns), self.samples_ratio) for step, case in clocks]
+        low = min(_factor(float(np.percentile(shares, 95))) for shares in left)
+        high = max(_factor(float(np.percentile(shares, 5))) for shares in left)
+        differ = math.exp(max(RUN_TO_RUN, PACE_DEVIATIONS * m.machine.pace_spread))
+        least, steady = min(low / differ, expected), min(low * (1 - RUN_TO_RUN), expected)
+        return Gain(
+            predicted=expected,
+            low=least,
+            high=None if math.isinf(high) else max(high * differ, expected),
+            # Why it may be called a bottleneck all the same.
+            assumes=f"{self.assumes} (at a steady pace {steady:.2f}x or more)" if least < 1.0 < steady else self.assumes,
+            steady_low=steady,
+        )
 
-def predict(m: Measurements, c: Counterfactual) -> Gain:
-    """The gain of a counterfactual, as a factor of throughput.
+    def after(self, m: Measurements) -> StepAfter:
+        """What is left of the training thread's time; batches are made beside it."""
+        own_ns, beside_ns = float(m.step_ns.mean() - self.expected.removed_ns.mean()), self.expected.concurrent_ns
+        stage = _stage_of_producers(m) if beside_ns > own_ns else None
+        return StepAfter(own_ns=own_ns, beside_ns=beside_ns, beside_stage=stage, samples_ratio=self.samples_ratio)
 
-    None where nothing would be left of a step as expected; where that is so only at best, the interval has no upper end.
-    """
-    t, r = (np.asarray([per_step.mean()]) for per_step in (m.step_ns, c.expected.removed_ns))
-    expected = _factor(float(_shares_left(t, c.expected, r, c.samples_ratio)[0]))
-    if math.isinf(expected):
-        return unknown_gain(c.assumes, because=NOTHING_LEFT_OF_STEP())
-    drawn = _drawn(m)
-    clocks = (clock for case in (c.expected, c.pessimistic, c.optimistic) for clock in _clocks(m, case))
-    left = [_shares_left(drawn.means(step), case, drawn.means(case.removed_ns), c.samples_ratio) for step, case in clocks]
-    low = min(_factor(float(np.percentile(shares, 95))) for shares in left)
-    high = max(_factor(float(np.percentile(shares, 5))) for shares in left)
-    differ = math.exp(max(RUN_TO_RUN, PACE_DEVIATIONS * m.pace_spread))
-    least, steady = min(low / differ, expected), min(low * (1 - RUN_TO_RUN), expected)
-    return Gain(
-        predicted=expected,
-        low=least,
-        high=None if math.isinf(high) else max(high * differ, expected),
-        # Why it may be called a bottleneck all the same.
-        assumes=f"{c.assumes} (at a steady pace {steady:.2f}x or more)" if least < 1.0 < steady else c.assumes,
-        steady_low=steady,
-    )
+
+def _stage_of_producers(m: Measurements) -> str:
+    blocked = m.input.demand.blocked_share
+    return "read" if blocked is not None and blocked > MOSTLY_BLOCKED else "preprocess"
 
 
 def unknown_gain(assumes: str, *, because: Reason | None = None) -> Gain:
@@ -94,9 +141,9 @@ def unknown_gain(assumes: str, *, because: Reason | None = None) -> Gain:
 def _clocks(m: Measurements, case: Case) -> list[tuple[Floats, Case]]:
     """Wall time per step and, where others use the machine, also without the training thread's run-queue delay."""
     wall = m.step_ns, case
-    if not m.load.busy:
+    if not m.machine.load.busy:
         return [wall]
-    return [wall, (m.step_ns - m.delay_ns, replace(case, removed_ns=case.removed_ns * (1 - case.delay_share)))]
+    return [wall, (m.step_ns - m.machine.delay_ns, replace(case, removed_ns=case.removed_ns * (1 - case.delay_share)))]
 
 
 def share_queued(queued_ns: Floats, removed_ns: Floats) -> float:
@@ -148,7 +195,7 @@ def speed_interval(m: Measurements) -> tuple[float, float]:
     drawn = _drawn(m)
     ends = [np.percentile(drawn.means(step_ns), [5, 95]) for step_ns, _ in _clocks(m, Case(removed_ns=np.zeros_like(m.step_ns)))]
     low, high = min(float(low) for low, _ in ends), max(float(high) for _, high in ends)
-    one_run = math.exp(max(RUN_TO_RUN, PACE_DEVIATIONS * m.pace_spread) / math.sqrt(2))
+    one_run = math.exp(max(RUN_TO_RUN, PACE_DEVIATIONS * m.machine.pace_spread) / math.sqrt(2))
     return max(low, NOTHING_NS) / one_run, high * one_run
 
 

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-
-import numpy as np
 
 from slowstep.analyses.after_update.gaps import FORWARD
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
 from slowstep.diagnosis.evidence.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand
-from slowstep.diagnosis.gain import Case, Counterfactual, predict
 from slowstep.diagnosis.law import (
-    ALL_TOGETHER,
-    BOTTLENECK_PREDICTED,
     FIRST_GAIN_MAY_BE_NONE,
     GAIN_NOT_KNOWN,
-    HEALTHY_SHARE_OF_UNKNOWN_GAIN,
     HEALTHY_UNATTRIBUTED,
     RULE_NOT_JUDGED,
     UNATTRIBUTED_TIME,
     UNJUDGED_STAGE,
     Answers,
+    large_together,
+    may_be_bottleneck,
+    of_unknown_gain,
     rules,
 )
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, threads
 from slowstep.diagnosis.rule import CLAIM, Judged
+from slowstep.diagnosis.viewpoint import Doubt
 from slowstep.findings import Finding, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.part_words import part_in_words, part_name_and_place
 from slowstep.parts import Part, PartKind
-from slowstep.reasons import Reason, Value, Wording
+from slowstep.reasons import Value, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 
 # No rule judges this stage without a trace, so the same share as of a stage whose rules could not judge.
@@ -68,11 +64,6 @@ ROLLED_OUT = Wording(
 WAITING_NOT_MEASURED = Wording(
     "waiting-not-measured",
     "how long this rank waits for the others was not measured (the kernel reports no run-queue delay)",
-)
-LATE_ONE_NOT_RECORDED = Wording(
-    "late-one-not-recorded",
-    "{share:share} of the time goes into sharing gradients and waiting for other ranks, and whether this one waits for rank {missing}, "
-    "which left no recording, is not seen; {remedy}",
 )
 SHARING_WITH_OTHERS = Wording(
     "sharing-with-others",
@@ -117,9 +108,6 @@ BLOCKED_INSIDE = Wording(
     "look for a sleep, a lock, a server or a file there",
 )
 MOST_IN_LINE = Wording("most-in-line", ", most of it in {line}")
-ALL_REMOVE_STEP = Wording(
-    "all-remove-step", "no single finding would gain 10 %, but all together would remove the whole step; see the findings"
-)
 SHARE_TOO_WIDE = Wording(
     "share-too-wide",
     "{rule} takes {low:share} to {high:share} of the time, which is too wide a range; record more, such as several epochs or checkpoints",
@@ -130,21 +118,6 @@ WAITS_FOR_CORE = Wording(
     "waits-for-core",
     "{share:share} of the time the training thread waits for a core beside {whose}, and no fix is known that would gain; {remedy}",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """Why it is not known whether a training is healthy, and the levers that would tell (None: none would).
-
-    `change` is what has to be done by hand before another run of the same command can tell more, `rule` that of the finding that leaves
-    the doubt, if one does, `by_fault` whether an error of slowstep's own does.
-    """
-
-    reason: Reason
-    levers: str | None = None
-    change: str | None = None
-    rule: str | None = None
-    by_fault: bool = False
 
 
 def by_hand(what: Wording, remedy: str, **values: Value) -> Doubt:
@@ -172,7 +145,7 @@ def _unseen(m: Measurements) -> Doubt | None:
     unattributed = m.ledger.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
         return Doubt(UNATTRIBUTED_TIME(share=unattributed, remedy=how_to_name(m)), change=name_by_hand(m))
-    between = m.between_forwards
+    between = m.compute.between_forwards
     if between.unknown_share >= HEALTHY_UNATTRIBUTED:
         beside = BESIDE_GRADIENTS(share=between.gradients_share) if between.gradients_share >= CLAIM else None
         return by_hand(BETWEEN_FORWARDS, NAME_BETWEEN, share=between.unknown_share, beside=beside)
@@ -185,16 +158,13 @@ def _unseen(m: Measurements) -> Doubt | None:
     shared = m.ledger.share("gradient_sharing")
     if shared >= HEALTHY_SHARING and m.sharing.apart:
         return Doubt(SHARING_WITH_OTHERS(share=shared, own_ns=float(m.sharing.own_ns.mean())))
-    if shared >= HEALTHY_SHARING and m.sharing.missing:
-        absent = ", ".join(map(str, m.sharing.missing))
-        return by_hand(LATE_ONE_NOT_RECORDED, "see why it is not recorded", share=shared, missing=absent)
     if shared >= HEALTHY_SHARING:
-        advice = f"try fewer, larger exchanges: accumulate gradients, {m.words.write({Remedy.ACCUMULATE: ...})}"
+        advice = f"try fewer, larger exchanges: accumulate gradients, {m.training.words.write({Remedy.ACCUMULATE: ...})}"
         return by_hand(OVERLAP_NOT_KNOWN, advice, share=shared)
-    before = m.before_update
+    before = m.compute.before_update
     if before is not None and before.share >= HEALTHY_UNATTRIBUTED:
         return Doubt(BEFORE_UPDATE(name=before.name, share=before.share), change=f"try {before.name} every k steps")
-    hook = m.in_backward
+    hook = m.compute.in_backward
     if hook is not None and hook.share >= HEALTHY_UNATTRIBUTED:
         return Doubt(HOOK_IN_BACKWARD(name=hook.name, share=hook.share), change=f"try {hook.name} every k steps, or without")
     return _of_lines_beside_backward(m) or _of_lines_by_stacks(m)
@@ -243,21 +213,16 @@ def _largest(m: Measurements, parts: Sequence[Part]) -> Part:
 def _of_findings(m: Measurements, answers: Answers) -> Doubt | None:
     """Findings that may gain enough, together, or where their gain were known."""
     leading = [judged.finding for judged in answers.leading]
-    together = combined_gain(m, answers.leading)
-    if together >= BOTTLENECK_PREDICTED:
-        gain = leading[0].gain.predicted if leading else None
-        if gain is not None and gain >= BOTTLENECK_PREDICTED:
-            remedy = "record more steps, on a quieter machine"
-            return Doubt(FIRST_GAIN_MAY_BE_NONE(gain=gain, remedy=remedy), _levers(leading[:1]))
-        return Doubt(ALL_REMOVE_STEP() if math.isinf(together) else ALL_TOGETHER(gain=together), _levers(leading))
-    unknown = [finding for finding in leading if finding.gain.predicted is None and finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN]
-    if unknown:
-        reason = GAIN_NOT_KNOWN(rule=unknown[0].rule, share=unknown[0].share, remedy="try its fix")
-        levers = _levers(unknown[:1])
-        change = None if levers is not None else unknown[0].fixes[0].text
-        return Doubt(reason, levers, change, unknown[0].rule)
+    large = large_together(m, answers, "record more steps, on a quieter machine")
+    if large is not None:
+        return Doubt(large, _levers(leading[:1] if large.of(FIRST_GAIN_MAY_BE_NONE) else leading))
+    unknown = of_unknown_gain(answers)
+    if unknown is not None:
+        reason = GAIN_NOT_KNOWN(rule=unknown.rule, share=unknown.share, remedy="try its fix")
+        levers = _levers([unknown])
+        return Doubt(reason, levers, unknown.fixes[0].text if levers is None else None, unknown.rule)
     for doubtful in (judged.finding for judged in answers.uncertain):
-        if (doubtful.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:
+        if may_be_bottleneck(doubtful):
             reason = SHARE_TOO_WIDE(rule=doubtful.rule, low=doubtful.share_low, high=doubtful.share_high)
             return Doubt(reason, _levers([doubtful]))
     return None
@@ -271,16 +236,16 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
     if doubted:
         first = next((skipped for skipped in doubted if skipped.lever is not None), doubted[0])
         lever = first.lever
-        if lever is None and unclaimed is not None and m.loader is not None and unclaimed.kind is not PartKind.ROLL_OUT:
+        if lever is None and unclaimed is not None and m.input.loader is not None and unclaimed.kind is not PartKind.ROLL_OUT:
             lever = MOCK_LOADER
         change = first.change if lever is None else None
         # That others use the machine makes all times doubtful: who and how much is said by the rule for that.
-        reason = RULE_NOT_JUDGED(rule=first.rule, where=ON_BUSY_MACHINE() if m.load.busy else None, reason=first.reason)
+        reason = RULE_NOT_JUDGED(rule=first.rule, where=ON_BUSY_MACHINE() if m.machine.load.busy else None, reason=first.reason)
         return Doubt(reason, lever, change, by_fault=first.by_fault)
     queued = _unclaimed_queue(m, judged)
     if unclaimed is not None and m.ledger.share_of(unclaimed) >= queued:
         share, words, is_rolled_out = m.ledger.share_of(unclaimed), part_in_words(unclaimed), unclaimed.kind is PartKind.ROLL_OUT
-        if m.loader is None or is_rolled_out:
+        if m.input.loader is None or is_rolled_out:
             remedy = PLAY_LESS if is_rolled_out else NAME_IT
             return by_hand(NO_FIX_KNOWN, remedy, share=share, part=words, stage=unclaimed.stage)
         remedy = _faster_input(m, unclaimed)
@@ -290,7 +255,7 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
 
 def _faster_input(m: Measurements, part: Part) -> str:
     """What tells more where no rule says what makes a part of the input faster."""
-    one_by_one = m.loader is not None and m.loader.dataset == "TensorDataset" and m.loader.batch_size is not None
+    one_by_one = m.input.loader is not None and m.input.loader.dataset == "TensorDataset" and m.input.loader.batch_size is not None
     return f"{MOST_OF_INPUT}, and {WHOLE_BATCHES}" if one_by_one and part.kind in (PartKind.SAMPLES, PartKind.COLLATE) else MOST_OF_INPUT
 
 
@@ -299,7 +264,7 @@ def _of_queue(m: Measurements, queued: float) -> Doubt:
     if _has_workers(m):
         return Doubt(WAITS_FOR_CORE(share=queued, whose="its own workers", remedy=MOST_OF_INPUT), MOCK_LOADER)
     whose = "its own other threads and processes"
-    if (m.machine.threads or 1) > 1:
+    if (m.machine.resources.threads or 1) > 1:
         remedy = f"slowstep prove --levers {threads(1)} measures it"
         return Doubt(WAITS_FOR_CORE(share=queued, whose=whose, remedy=remedy), threads(1))
     return by_hand(WAITS_FOR_CORE, "look at what else the script runs", share=queued, whose=whose)
@@ -341,26 +306,8 @@ def _unclaimed_queue(m: Measurements, judged: list[Judged]) -> float:
     """The share of waiting for a core that no finding claims; 0 where that is not worth a verdict, or others use the cores."""
     share = sum(m.ledger.share(stage, PartKind.CORE_WAIT) for stage in (*STAGES, UNATTRIBUTED))
     is_claimed = any(part.kind is PartKind.CORE_WAIT for j in judged for part in j.finding.claims)
-    return share if share >= HEALTHY_UNATTRIBUTED and not is_claimed and not m.load.busy else 0.0
+    return share if share >= HEALTHY_UNATTRIBUTED and not is_claimed and not m.machine.load.busy else 0.0
 
 
 def _has_workers(m: Measurements) -> bool:
-    return m.loader is not None and m.loader.num_workers > 0
-
-
-def combined_gain(m: Measurements, leading: list[Judged]) -> float:
-    """The gain of all findings together; their claims do not overlap, so what they remove adds up. Infinite where that is all of a step."""
-    known = [j.counterfactual for j in leading if j.counterfactual is not None]
-    plain = [c for c in known if c.samples_ratio == 1.0]
-    resized = [_predicted(m, c) for c in known if c.samples_ratio != 1.0]
-    if not plain:
-        return max(resized, default=1.0)
-    removed = np.sum([c.expected.removed_ns for c in plain], axis=0)
-    case = Case(removed_ns=removed, concurrent_ns=min(c.expected.concurrent_ns for c in plain))
-    everything = Counterfactual(assumes="all findings fixed", expected=case, pessimistic=case, optimistic=case)
-    return max([_predicted(m, everything), *resized])
-
-
-def _predicted(m: Measurements, c: Counterfactual) -> float:
-    predicted = predict(m, c).predicted
-    return math.inf if predicted is None else predicted
+    return m.input.loader is not None and m.input.loader.num_workers > 0

@@ -1,11 +1,14 @@
-"""The design's law on findings and verdicts, whatever was measured: what may be claimed, what folds, what is a bottleneck."""
+"""The law on findings and verdicts, whatever was measured: what may be claimed, what folds, what is a bottleneck."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.bounds import judged_within_bounds
+from slowstep.diagnosis.gain import StepAfter
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, Folded, NotJudged, Verdict
@@ -18,9 +21,10 @@ HEALTHY_UNATTRIBUTED = 0.10
 # What could gain 10 % by its share is not called healthy because nobody knows whether it would.
 HEALTHY_SHARE_OF_UNKNOWN_GAIN = 0.10
 UNJUDGED_STAGE = 0.10
-M = TypeVar("M")
+# The stage that is the model's own work.
+MODEL = "compute"
 
-# What both engines, of recordings and of traces, have to say.
+# What is said of recordings and of traces.
 HIDDEN_BY_FAULT = Wording("hidden-by-fault", "an {fault} may hide what slows the training")
 UNKNOWN_IS_LARGER = Wording(
     "unknown-is-larger",
@@ -31,6 +35,9 @@ GAIN_NOT_KNOWN = Wording("gain-not-known", "what fixing {rule} would gain is not
 FIRST_GAIN_MAY_BE_NONE = Wording("first-gain-may-be-none", "the first finding's gain ({gain:.2f}x) may be none; {remedy}")
 STAGE_LEFT = Wording("stage-left", "{stage}, {left_ns:ms} of {rest_ns:ms} ms per step{samples}")
 ALL_TOGETHER = Wording("all-together", "no single finding would gain 10 %, but all together predict {gain:.2f}x; see the findings")
+ALL_REMOVE_STEP = Wording(
+    "all-remove-step", "no single finding would gain 10 %, but all together would remove the whole step; see the findings"
+)
 RULE_NOT_JUDGED = Wording("rule-not-judged", "{rule} could not be judged{where}: {reason}")
 WAITS_FOR_RANK = Wording(
     "waits-for-rank",
@@ -63,10 +70,13 @@ class Diagnosis:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answers:
-    """What all rules answered: findings that lead, most gain first, those too uncertain to be claimed, advice, and what went unjudged."""
+    """What all rules answered: findings that lead, most gain first, those too uncertain to be claimed, those of whose fix nothing would
+    come, advice, and what went unjudged.
+    """
 
     leading: list[Judged] = field(default_factory=list)
     uncertain: list[Judged] = field(default_factory=list)
+    gainless: list[Judged] = field(default_factory=list)
     advice: list[Finding] = field(default_factory=list)
     unjudged: list[NotJudged] = field(default_factory=list)
 
@@ -87,11 +97,11 @@ def rules() -> dict[str, Rule]:
     return discover("slowstep.diagnosis.rules", "RULE", Rule)
 
 
-def ask(attempt: Attempts, judges: Iterable[tuple[Rule, Callable[[M], Answer] | None]], m: M) -> Iterator[tuple[Rule, Answer]]:
-    """What every rule that judges such measurements answers. One that fails, or needs what failed, has not judged."""
-    for rule, judge in judges:
-        if judge is not None:
-            answer = attempt.outcome(f"the rule {rule.name}", judge, m)
+def ask(attempt: Attempts, asked: Iterable[Rule], m: Measurements) -> Iterator[tuple[Rule, Answer]]:
+    """What every rule answers whose topics were measured. One that fails, or needs what failed, has not judged."""
+    for rule in asked:
+        if rule.is_asked(m):
+            answer = attempt.outcome(f"the rule {rule.name}", judged_within_bounds, rule.judge, m)
             yield rule, NotJudged(rule=rule.name, reason=answer.reason, by_fault=True) if isinstance(answer, Fault) else answer
 
 
@@ -138,15 +148,19 @@ def _with_folded(finding: Finding, other: Finding) -> Finding:
     return replace(finding, also=(*finding.also, other.rule), folded=(*finding.folded, folded))
 
 
-def what_is_left(held: Mapping[str, float], claimed: Mapping[str, float], rest: float) -> dict[str, float]:
-    """What each stage still holds of a step that a fix makes `rest` long, of all that it `held` and what the finding `claimed` of that.
+def what_is_left(held: Mapping[str, float], taken: Iterable[Mapping[str, float]], rest: float) -> dict[str, float]:
+    """What each stage still holds of a step that a fix makes `rest` long, of all that it `held`.
 
-    All in one unit; `held` has unattributed time too, so that it sums to the step. A fix may remove more than is claimed: what comes with
-    it, as a host that runs ahead again, is no part of its own, and shortens all that is left. So no stage holds more than the step.
+    `taken` is what the fix takes that away from, each only where those before it are not enough: what the finding claims, then what comes
+    with that. All in one unit; `held` has unattributed time too, so that it sums to the step. A fix may remove more: a host that runs
+    ahead again is no part of anything, and shortens all that is left. So no stage holds more than the step.
     """
-    removed, own = sum(held.values()) - rest, sum(claimed.values())
-    taken = min(removed / own, 1.0) if own > 0 else 0.0
-    left = {stage: max(amount - taken * claimed.get(stage, 0.0), 0.0) for stage, amount in held.items()}
+    left, removed = dict(held), sum(held.values()) - rest
+    for each in taken:
+        whole = sum(each.values())
+        share = min(removed / whole, 1.0) if whole > 0 else 0.0
+        left = {stage: max(amount - share * each.get(stage, 0.0), 0.0) for stage, amount in left.items()}
+        removed -= share * whole
     whole = sum(left.values())
     fits = min(rest / whole, 1.0) if whole > 0 else 0.0
     return {stage: fits * amount for stage, amount in left.items()}
@@ -170,6 +184,13 @@ def is_bottleneck(finding: Finding) -> bool:
     return (gain.predicted or 0.0) >= BOTTLENECK_PREDICTED and (low or 0.0) > BOTTLENECK_LOW
 
 
+def may_be_bottleneck(finding: Finding) -> bool:
+    """Whether a finding that may be nothing, by its share, may also be what slows the training."""
+    if finding.gain.predicted is None:
+        return finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN
+    return finding.gain.predicted >= BOTTLENECK_PREDICTED
+
+
 def larger_unknown(unattributed: float, first: Finding, stage: float, remedy: Callable[[], Value]) -> Reason | None:
     """Why the first finding, whose stage holds the share `stage`, is no bottleneck: what nothing explains is more. Else None.
 
@@ -179,3 +200,39 @@ def larger_unknown(unattributed: float, first: Finding, stage: float, remedy: Ca
     if unattributed < HEALTHY_UNATTRIBUTED or unattributed <= found:
         return None
     return UNKNOWN_IS_LARGER(unattributed=unattributed, stage=first.stage, share=found, remedy=remedy())
+
+
+def of_unknown_gain(answers: Answers) -> Finding | None:
+    """The first finding that could gain enough by its share, of which nobody knows whether it would."""
+    findings = (judged.finding for judged in answers.leading)
+    return next((f for f in findings if f.gain.predicted is None and f.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN), None)
+
+
+def large_together(m: Measurements, answers: Answers, remedy: str) -> Reason | None:
+    """Why findings of which none is a bottleneck are no sign of health: the first may gain enough, or all do together. Else None.
+
+    `remedy` says what makes the first one's gain certain.
+    """
+    together = combined_gain(m, answers.leading)
+    if together < BOTTLENECK_PREDICTED:
+        return None
+    gain = answers.leading[0].finding.gain.predicted
+    if gain is not None and gain >= BOTTLENECK_PREDICTED:
+        return FIRST_GAIN_MAY_BE_NONE(gain=gain, remedy=remedy)
+    return ALL_REMOVE_STEP() if math.isinf(together) else ALL_TOGETHER(gain=together)
+
+
+def combined_gain(m: Measurements, leading: Iterable[Judged]) -> float:
+    """The gain of all findings together; their claims do not overlap, so what they remove adds up. Infinite where that is all of a step.
+
+    Larger batches remove nothing from a step: what they gain stands by itself.
+    """
+    step_ns = m.mean_step_ns
+    left = [after for j in leading if j.counterfactual is not None and (after := j.counterfactual.after(m)) is not None]
+    plain = [after for after in left if after.samples_ratio == 1.0]
+    resized = [after.factor(step_ns) for after in left if after.samples_ratio != 1.0]
+    if not plain:
+        return max(resized, default=1.0)
+    own_ns = step_ns - sum(step_ns - after.own_ns for after in plain)
+    everything = StepAfter(own_ns=own_ns, beside_ns=min(after.beside_ns for after in plain))
+    return max([everything.factor(step_ns), *resized])

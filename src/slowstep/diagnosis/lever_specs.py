@@ -34,7 +34,7 @@ def prefetch(count: int) -> str:
 
 def of_its_loader(m: Measurements, lever: str) -> str | None:
     """A lever that changes the one loader that is waited for most; None where another than the finding's may turn out to be that one."""
-    return None if m.loader is not None and not m.loader.is_surely_most_waited_for else lever
+    return None if m.input.loader is not None and not m.input.loader.is_surely_most_waited_for else lever
 
 
 def fix_of_its_loader(m: Measurements, text: str, lever: str, *, bounded_by: str | None = None) -> Fix:
@@ -66,7 +66,7 @@ def stub(m: Measurements, function: str, file: str | None) -> str | None:
 
 def stub_of_collate(m: Measurements) -> str | None:
     """A collate function that does nothing; None where it is torch's own, or cannot be named."""
-    loader = m.loader
+    loader = m.input.loader
     if loader is None or loader.collate is None or loader.collate_is_default:
         return None
     # It is recorded as `module.function`, and either may have more dots.
@@ -82,4 +82,4 @@ def stub_of(m: Measurements, part: Part) -> str | None:
     """The same of the function that a part of the ledger is; None where it is none."""
     if part.kind is not PartKind.FUNCTION or part.name is None or part.place is None:
         return None
-    return stub(m, part.name, m.files.get((part.name, part.place)))
+    return stub(m, part.name, m.python.files.get((part.name, part.place)))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.trace_measurements import TraceMeasurements
-from slowstep.diagnosis.gain import Counterfactual
+from slowstep.analyses.measurements import TOPICS, Measurements
+from slowstep.diagnosis.gain import AnyCounterfactual
 from slowstep.findings import Finding, NotJudged
 
-# The least share of the window that a finding may claim (design): below it neither problem nor gain is worth a line.
+# The least share of the window that a finding may claim (docs/definitions.md): below it neither problem nor gain is worth a line.
 CLAIM = 0.03
 
 
@@ -19,7 +18,7 @@ class Judged:
     """A finding, with the counterfactual that its gain was predicted from; None where the gain is unknown."""
 
     finding: Finding
-    counterfactual: Counterfactual | None
+    counterfactual: AnyCounterfactual | None
 
 
 Answer = Judged | NotJudged | None
@@ -29,16 +28,22 @@ Answer = Judged | NotJudged | None
 class Rule:
     """One rule: named for its problem, never for the cure. `stages` are those that it may blame.
 
-    `judge` judges what was recorded of a run, `judge_trace` what a profiler's trace shows; a rule has at least one of them.
+    It reads `topics` of the measurements, and is asked where all of these are there; `where_known` are those that it reads besides, where
+    they are there. Access to others fails in tests (`tests/declared.py`).
     `advisory` where all that it finds is advice: then it leaves no verdict in doubt where it could not judge.
     """
 
     name: str
     stages: tuple[str, ...]
-    judge: Callable[[Measurements], Answer] | None = None
-    judge_trace: Callable[[TraceMeasurements], Answer] | None = None
+    topics: tuple[str, ...]
+    judge: Callable[[Measurements], Answer]
+    where_known: tuple[str, ...] = ()
     advisory: bool = False
 
     def __post_init__(self) -> None:
-        if self.judge is None and self.judge_trace is None:
-            raise ValueError(f"rule {self.name!r} judges nothing")
+        if unknown := {*self.topics, *self.where_known} - TOPICS:
+            raise ValueError(f"rule {self.name!r} reads what is no topic: {', '.join(sorted(unknown))}")
+
+    def is_asked(self, m: Measurements) -> bool:
+        """Whether all that it needs is known."""
+        return m.has(*self.topics)

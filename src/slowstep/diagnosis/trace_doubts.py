@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from slowstep.analyses.device.clocks import REMEDY as CLOCKS_REMEDY
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.whole_steps import COPY_AGAIN, WORK_LOST
-from slowstep.analyses.trace_measurements import TraceMeasurements
-from slowstep.diagnosis.evidence.trace_side import to_mark_steps
-from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
+from slowstep.diagnosis.evidence.marked_steps import to_mark_steps
+from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED, Answers
+from slowstep.diagnosis.viewpoint import Doubt
 from slowstep.reasons import Reason, Wording
 from slowstep.stages import UNATTRIBUTED
 
@@ -41,47 +42,48 @@ FEW_LAUNCHES: Final = Wording(
 )
 
 
-def doubt(m: TraceMeasurements, *, found: bool) -> Reason | None:
-    """Why the verdict stays open; None where the trace is enough for one. `found`: findings are listed below it."""
-    if not m.training:
+def open_at_all(m: Measurements, answers: Answers) -> Doubt | None:
+    """Why the verdict stays open whatever was found; None where the trace is enough for one."""
+    if not m.training.is_training:
         reason = _no_training(m)
-        return ABOUT_WHAT_RAN(reason=reason) if found else reason
-    return _no_steps(m) or _no_common_clock(m) or _no_launches(m)
+        return Doubt(ABOUT_WHAT_RAN(reason=reason) if answers.findings else reason)
+    why = _no_steps(m) or _no_common_clock(m) or _no_launches(m)
+    return None if why is None else Doubt(why)
 
 
-def is_inference(m: TraceMeasurements) -> bool:
+def is_inference(m: Measurements) -> bool:
     """Whether the trace would show a backward pass, and shows none; of a file that was cut off, or without a step, nobody can tell."""
-    seen = m.facts.complete and m.whole_steps > 0
-    return seen and not m.training and (m.facts.framework == TORCH or m.facts.gradients is False)
+    seen = m.facts.complete and m.marks.whole_steps > 0
+    return seen and not m.training.is_training and (m.facts.framework == TORCH or m.facts.gradients is False)
 
 
-def _no_training(m: TraceMeasurements) -> Reason:
+def _no_training(m: Measurements) -> Reason:
     if not m.facts.complete:
         return CUT_OFF_TRAINS()
-    if not m.whole_steps:
+    if not m.marks.whole_steps:
         return NO_STEP_TRAINS()
     return INFERENCE() if is_inference(m) else NO_BACKWARD()
 
 
-def _no_steps(m: TraceMeasurements) -> Reason | None:
+def _no_steps(m: Measurements) -> Reason | None:
     """Which steps the trace has; that one of them was chosen is no lack of steps."""
-    if m.is_window and not m.facts.complete:
+    if m.marks.is_window and not m.facts.complete:
         return CUT_OFF_NO_STEP()
-    if m.is_window:
+    if m.marks.is_window:
         return NO_STEPS_FOUND(to_mark=to_mark_steps(m))
-    if m.whole_steps < STEPS_AT_LEAST:
+    if m.marks.whole_steps < STEPS_AT_LEAST:
         # A first or last step that was traced in part is usual; where records are lost, more steps would lose more.
-        is_lost = any(note.of(*WORK_LOST) for note in m.notes)
-        return (FEW_LEFT if is_lost else FEW_TRACED)(steps=m.whole_steps)
+        is_lost = any(note.of(*WORK_LOST) for note in m.marks.notes)
+        return (FEW_LEFT if is_lost else FEW_TRACED)(steps=m.marks.whole_steps)
     return None
 
 
-def _no_common_clock(m: TraceMeasurements) -> Reason | None:
+def _no_common_clock(m: Measurements) -> Reason | None:
     return None if m.coverage.clocks_differ is None else CLOCKS_DIFFER(how=m.coverage.clocks_differ)
 
 
-def _no_launches(m: TraceMeasurements) -> Reason | None:
-    launched, unattributed = m.coverage.kernels_with_launch, m.share(UNATTRIBUTED)
-    if not m.has_device or launched is None or launched >= COVERED_AT_LEAST or unattributed < HEALTHY_UNATTRIBUTED:
+def _no_launches(m: Measurements) -> Reason | None:
+    launched, unattributed = m.coverage.kernels_with_launch, m.ledger.share(UNATTRIBUTED)
+    if not m.device.seen or launched is None or launched >= COVERED_AT_LEAST or unattributed < HEALTHY_UNATTRIBUTED:
         return None
     return FEW_LAUNCHES(kernels=1 - launched, unattributed=unattributed)

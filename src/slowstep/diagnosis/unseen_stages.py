@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from slowstep.analyses.trace_measurements import TraceMeasurements
-from slowstep.diagnosis.evidence.trace_side import no_device
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.marked_steps import no_device
 
 # A trace of the training process tells no reading from preprocessing: all waiting for input stands as `preprocess`.
 NEVER_SEEN: Final = ("read",)
@@ -15,13 +15,13 @@ NAMES: Final = frozenset({"annotations", "python"})
 ON_A_DEVICE: Final = ("h2d", "gradient_sharing", "d2h")
 
 
-def unseen_stages(m: TraceMeasurements) -> frozenset[str]:
+def unseen_stages(m: Measurements) -> frozenset[str]:
     """Those of which nothing was charged and nothing could have been, as the trace lacks what would show them."""
-    requests = m.table("loader")
+    requests = m.device.requests
     unseen = [
         *NEVER_SEEN,
         *(() if requests.height and (requests["end_ns"] > requests["start_ns"]).any() else ("preprocess",)),
         *(() if m.facts.recorded & NAMES else BY_NAME),
         *(() if no_device(m) is None else ON_A_DEVICE),
     ]
-    return frozenset(stage for stage in unseen if not m.share(stage))
+    return frozenset(stage for stage in unseen if not m.ledger.share(stage))

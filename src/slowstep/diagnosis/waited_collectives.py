@@ -7,19 +7,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from slowstep.analyses.late_ranks import Compared, Standing
+from slowstep.analyses.job.late_rank import RankComparison, Standing
 from slowstep.diagnosis.law import UNJUDGED_STAGE
+from slowstep.diagnosis.missing_ranks import assumed_of_others, compare_with_missing
 from slowstep.diagnosis.rule import CLAIM
 from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NAME, assumes
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.reasons import Wording
-from slowstep.units import format_count, format_share
+from slowstep.units import format_share
 
 # What the screen rounds to a percent.
 SAID_FROM: Final = 0.005
 # A finding of which waiting is less than this part is about the collectives themselves, however small it is.
 MOSTLY: Final = 0.5
-OTHERS_IN_TIME: Final = "no other rank became late"
 
 WAITS_IN_COLLECTIVES: Final = Wording(
     "waits-in-collectives",
@@ -27,7 +27,7 @@ WAITS_IN_COLLECTIVES: Final = Wording(
 )
 
 
-def without_waiting(finding: Finding, standing: Standing, compared: Compared) -> Finding | None:
+def without_waiting(finding: Finding, standing: Standing, compared: RankComparison) -> Finding | None:
     """A finding about collectives without what this rank waits in them for later ranks; None where that leaves too little to judge.
 
     Of the waiting it has the part that it has of the collectives.
@@ -40,8 +40,7 @@ def without_waiting(finding: Finding, standing: Standing, compared: Compared) ->
     row = Evidence(name="waiting for later ranks", value=part * standing.waited_ns / 1e6, unit="ms")
     low, high = max(finding.share_low - waited, 0.0), max(finding.share_high - waited, share)
     gain = _gain(finding.gain, low, share, high)
-    in_time = OTHERS_IN_TIME if compared.is_whole else f"{OTHERS_IN_TIME} ({compared.missing} of them were not recorded)"
-    gain = replace(gain, assumes=assumes(in_time)) if finding.rule == NAME else gain
+    gain = replace(gain, assumes=assumes(assumed_of_others(compared))) if finding.rule == NAME else gain
     for_whom = f"; for {format_share(waited)} of it this rank waits for later ones" if waited >= SAID_FROM else ""
     return replace(
         finding,
@@ -55,13 +54,12 @@ def without_waiting(finding: Finding, standing: Standing, compared: Compared) ->
     )
 
 
-def _fixes(finding: Finding, compared: Compared) -> tuple[Fix, ...]:
+def _fixes(finding: Finding, compared: RankComparison) -> tuple[Fix, ...]:
     """Those of the finding, of which comparing the ranks was done as far as there are traces."""
     others = tuple(fix for fix in finding.fixes if fix != COMPARE_RANKS)
-    if compared.is_whole or len(others) == len(finding.fixes):
-        return others or finding.fixes
-    rest = f"compare with the {format_count(compared.missing, 'rank')} without a trace here; where one is late, its own cause comes first"
-    return *others, Fix(text=rest)
+    if len(others) == len(finding.fixes):
+        return finding.fixes
+    return (*others, *compare_with_missing(compared)) or finding.fixes
 
 
 def _gain(gain: Gain, low: float, share: float, high: float) -> Gain:
@@ -81,7 +79,7 @@ def _at_most(gain: float, share: float) -> float:
     return min(gain, 1 / (1 - share))
 
 
-def not_judged(rules: Iterable[str], standing: Standing, compared: Compared) -> list[NotJudged]:
+def not_judged(rules: Iterable[str], standing: Standing, compared: RankComparison) -> list[NotJudged]:
     """Why these rules cannot judge a rank whose collectives are mostly waiting."""
     whom = f"rank {compared.slowest}, whose own work takes longer" if standing.waits else "ranks that are later in the same step"
     reason = WAITS_IN_COLLECTIVES(shared_ns=standing.shared_ns, waited_ns=standing.waited_ns, whom=whom)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.captures import Capture
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.law import Diagnosis
-from slowstep.document.recording import part_row
+from slowstep.document.ledger import part_row
 from slowstep.document.report import HealthRow, LedgerRow
 from slowstep.document.sections import Sections
 from slowstep.document.words import title_of
@@ -33,7 +33,7 @@ class Captured:
 
     capture: Capture
     path: Path
-    m: TraceMeasurements
+    m: Measurements
     diagnosis: Diagnosis
 
     @property
@@ -50,7 +50,7 @@ def with_capture(sections: Sections, captured: Captured, *, may_be_healthy: bool
     run["notes"] = [*run.get("notes", []), _note(captured.path, steps, m)]
     diagnosis = _with_findings(sections.diagnosis, captured.diagnosis, steps)
     ledger = sections.ledger
-    if m.has_device and m.window_ns:
+    if m.device.seen and m.steps.length_ns:
         ledger = _filled(ledger, m)
         if captured.diagnosis.verdict.state != "healthy" or may_be_healthy:
             diagnosis = _with_verdict(diagnosis, captured.diagnosis, steps)
@@ -70,8 +70,8 @@ def _slowed(capture: Capture, steps: str) -> HealthRow:
     return {"name": "capture-slowed", "severity": "notice", "count": 1, "remedy": slower}
 
 
-def _note(path: Path, steps: str, m: TraceMeasurements) -> str:
-    busy = "" if m.device_busy_share is None else f", the device busy {format_share(m.device_busy_share)} of the time"
+def _note(path: Path, steps: str, m: Measurements) -> str:
+    busy = "" if m.device.busy_share is None else f", the device busy {format_share(m.device.busy_share)} of the time"
     seen = format_count(m.facts.events, "event")
     return f"steps {steps} were captured by torch.profiler ({seen}{busy}): slowstep analyze {shlex.quote(str(path))}"
 
@@ -84,7 +84,7 @@ def _with_findings(own: Diagnosis, captured: Diagnosis, steps: str) -> Diagnosis
     return replace(own, findings=(*own.findings, *(replace(each, evidence=(*each.evidence, where)) for each in new)))
 
 
-def _filled(ledger: Sequence[LedgerRow], m: TraceMeasurements) -> list[LedgerRow]:
+def _filled(ledger: Sequence[LedgerRow], m: Measurements) -> list[LedgerRow]:
     """With shares of the captured steps for the stages that only a trace shows; the recording has that time in compute."""
     rows: dict[str, Any] = {row["stage"]: dict(row) for row in ledger}
     compute = rows["compute"]
@@ -95,7 +95,7 @@ def _filled(ledger: Sequence[LedgerRow], m: TraceMeasurements) -> list[LedgerRow
     for stage in NULL_WITHOUT:
         if rows[stage]["share"] is not None:
             continue
-        share = min(m.share(stage), left)
+        share = min(m.ledger.share(stage), left)
         left -= share
         per_step = None if step_ms is None else share * step_ms
         rows[stage] |= {

@@ -24,7 +24,7 @@ CHANGES_TOLD = 4
 def find_doubts(m: Measurements) -> list[Health]:
     """What is doubtful about the measurements themselves."""
     rows = []
-    if not m.has_stacks:
+    if not m.python.has_stacks:
         rows.append(
             Health(
                 name="no-stacks",
@@ -33,14 +33,14 @@ def find_doubts(m: Measurements) -> list[Health]:
                 remedy="no stack samples were taken, so functions cannot be named: record longer, at --level 1 or more",
             )
         )
-    if (differ := math.exp(PACE_DEVIATIONS * m.pace_spread) - 1) >= UNEVEN and not m.load.busy:
+    if (differ := math.exp(PACE_DEVIATIONS * m.machine.pace_spread) - 1) >= UNEVEN and not m.machine.load.busy:
         remedy = f"timings varied by {format_share(differ)} during the run, as on a shared machine; for a reliable figure: slowstep prove"
         rows.append(Health(name="uneven-pace", severity="notice", count=1, remedy=remedy))
     if m.steps.size_changes:
         rows.append(Health(name="batch-size-changed", severity="notice", count=len(m.steps.size_changes), remedy=_of_sizes(m.steps)))
-    if m.loader_changes:
-        remedy = _of_loaders(m.loader_changes)
-        rows.append(Health(name="loader-changed", severity="notice", count=len(m.loader_changes), remedy=remedy))
+    if m.input.loader_changes:
+        remedy = _of_loaders(m.input.loader_changes)
+        rows.append(Health(name="loader-changed", severity="notice", count=len(m.input.loader_changes), remedy=remedy))
     if m.trainer.elsewhere is not None:
         remedy = _of_others(m.trainer, m.trainer.elsewhere)
         rows.append(Health(name="other-trainings", severity="notice", count=len(m.trainer.elsewhere.anchors), remedy=remedy))

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.machine.own_cost import OwnCost
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.over_time import OccasionalEvent
@@ -19,6 +18,7 @@ from slowstep.diagnosis.gain import speed_interval
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.doubts import find_doubts
 from slowstep.document.ending import ending_note
+from slowstep.document.ledger import ledger_section, unseen_ledger
 from slowstep.document.lever_notes import lever_notes
 from slowstep.document.report import (
     NO_THROUGHPUT,
@@ -29,7 +29,6 @@ from slowstep.document.report import (
     Next,
     NotJudgedRow,
     Overhead,
-    PartRow,
     Periodic,
     Run,
     StartupPartRow,
@@ -40,18 +39,15 @@ from slowstep.document.sections import Sections
 from slowstep.document.words import sentence
 from slowstep.faults import Attempts
 from slowstep.findings import Finding, NotJudged, Verdict
-from slowstep.frameworks._known import plain
+from slowstep.frameworks._known import PLAIN
 from slowstep.frameworks._words import Words
 from slowstep.health import Health
 from slowstep.part_words import part_in_words
-from slowstep.parts import Part
 from slowstep.record.writing.format import EXPERIMENT_FILE
-from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.stages import UNATTRIBUTED
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.units import format_duration
 
-# Below this a part is numerical dust and is not listed.
-SMALLEST_SHARE = 1e-6
 # Of such a loader every other step at most has a batch.
 _IN_TURNS = 1.5
 # `slowstep bench` posts plans, and writes no file of an experiment.
@@ -71,10 +67,10 @@ def sections_of_recording(
     return Sections(
         run=row,
         throughput=attempt.otherwise(NO_THROUGHPUT, _throughput, m, attempt),
-        ledger=attempt.otherwise(_ledger(None, ()), _seen_ledger, m),
+        ledger=attempt.otherwise(unseen_ledger(), _seen_ledger, m),
         diagnosis=diagnosis,
         health=tuple(health_row(row) for row in (*timeline.health, *attempt.otherwise([], find_doubts, m))),
-        overhead=attempt.otherwise(_overhead(None), lambda: _overhead(m.own_cost, float(m.step_ns.mean()))),
+        overhead=attempt.otherwise(_overhead(None), lambda: _overhead(m.machine.own_cost, float(m.step_ns.mean()))),
     )
 
 
@@ -117,14 +113,14 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
     row: dict[str, Any] = {
         "name": _name(run, facts.script),
         "command": list(run.command),
-        "framework": _framework(facts.torch, m.words),
+        "framework": _framework(facts.framework or PLAIN, facts.framework_version, m.training.words),
         "ranks": attempt.otherwise(1, lambda: m.sharing.ranks),
         "steps": steps.count,
         "step_boundary": steps.boundary,
         "batch_size": steps.batch_size,
         "batch_size_from": steps.batch_size_from,
         "batches_per_step": steps.batches_per_step,
-        "device": attempt.otherwise(None, lambda: m.device),
+        "device": attempt.otherwise(None, lambda: m.compute.device),
         "started": run.started,
         "duration_s": _seconds(began_ns, run.ended_ns),
         "startup_s": None if follows else _seconds(run.started_ns, first),
@@ -134,9 +130,9 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
         "recorded_steps": steps.total,
         "whole_periods": steps.whole_periods,
         "period_steps": steps.period,
-        "cores": attempt.otherwise(None, lambda: m.load.cores),
+        "cores": attempt.otherwise(None, lambda: m.machine.load.cores),
         "threads": facts.threads,
-        "num_workers": attempt.otherwise(None, lambda: m.loader.num_workers if m.loader else None),
+        "num_workers": attempt.otherwise(None, lambda: m.input.loader.num_workers if m.input.loader else None),
         "exit_code": run.exit_code,
         "startup": attempt.otherwise(None, _startup, m),
         "periodic": attempt.otherwise([], _periodic, m),
@@ -147,6 +143,8 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
         row["notes"] = notes
     if m.trainer.steps_per_batch >= _IN_TURNS:
         row["steps_per_batch"] = m.trainer.steps_per_batch
+    if m.trainer.updates_per_step > 1:
+        row["updates_per_step"] = m.trainer.updates_per_step
     if steps.batch_sizes is not None:
         row["batch_sizes"] = list(steps.batch_sizes)
     return cast(Run, row)
@@ -164,15 +162,15 @@ def _in_turn(training: TrainingInTurn) -> InTurn:
     return {"steps": training.steps, "s": seconds, "samples_per_s": rate, "judged": training.is_judged}
 
 
-def _framework(torch: str | None, words: Words) -> str:
-    """PyTorch's version, and whose loop trains where it is not the script's."""
-    version = f"torch {torch}" if torch else "torch"
-    return version if words == plain() else f"{version} with {words.title}"
+def _framework(name: str, version: str | None, words: Words) -> str:
+    """Which framework, its version, and whose loop trains where it is not the script's."""
+    version = f"{name} {version}" if version else name
+    return version if words.name in (PLAIN, name) else f"{version} with {words.title}"
 
 
 def _stopped(m: Measurements) -> str | None:
     """That the process was suspended for a while, which is no part of the ledger."""
-    times, seconds = m.stopped
+    times, seconds = m.machine.stopped
     if not times:
         return None
     how_often = "once" if times == 1 else f"{times} times"
@@ -235,48 +233,13 @@ def _throughput(m: Measurements, attempt: Attempts) -> Throughput:
 
 def _unseen(m: Measurements) -> tuple[str, ...]:
     """Stages that nothing was recorded of: with an accelerator its copies, with other ranks what is shared with them."""
-    copies = ("h2d", "d2h") if m.device != "cpu" else ()
+    copies = ("h2d", "d2h") if m.compute.device != "cpu" else ()
     unseen = m.sharing.ranks > 1 and not m.sharing.seen and not m.ledger.of("gradient_sharing").any()
     return (*copies, "gradient_sharing") if unseen else copies
 
 
 def _seen_ledger(m: Measurements) -> list[LedgerRow]:
-    return _ledger(m.ledger, _unseen(m))
-
-
-def _ledger(ledger: Ledger | None, unseen: tuple[str, ...]) -> list[LedgerRow]:
-    """The account of every stage: null of those that are unseen, and of all without a ledger."""
-    whole = ledger.whole if ledger is not None else 0.0
-    steps = ledger.ns.shape[1] if ledger is not None else 0
-    rows: list[LedgerRow] = []
-    for stage in (*STAGES, UNATTRIBUTED):
-        if ledger is None or stage in unseen:
-            rows.append({"stage": stage, "share": None, "ms_per_step": None, "parts": []})
-            continue
-        ns = ledger.total(stage)
-        parts: list[PartRow] = []
-        for part in ledger.parts_of(stage) if stage != UNATTRIBUTED else ():
-            own = ledger.total_of(part)
-            if own / whole >= SMALLEST_SHARE:
-                parts.append(part_row(part, share=own / whole, ms_per_step=own / steps / 1e6))
-        parts.sort(key=lambda row: -(row["share"] or 0.0))
-        rows.append({"stage": stage, "share": ns / whole, "ms_per_step": ns / steps / 1e6, "parts": parts})
-    return rows
-
-
-def part_row(part: Part, *, share: float | None, ms_per_step: float | None) -> PartRow:
-    """A part of the ledger as a row of the report."""
-    place = part.place
-    return {
-        "name": part_in_words(part),
-        "kind": part.kind.value,
-        "subject": part.name,
-        "place": None
-        if place is None
-        else {"file": place.file, "line": place.line, "last_line": place.last_line, "function": place.function},
-        "share": share,
-        "ms_per_step": ms_per_step,
-    }
+    return ledger_section(m.ledger, _unseen(m))
 
 
 def next_row(diagnosis: Diagnosis) -> Next | None:

@@ -124,6 +124,8 @@ class Run(TypedDict):
     """Batches between two updates, in the usual step: more than one where gradients are accumulated."""
     steps_per_batch: NotRequired[float]
     """Of loaders that take turns, the steps from one batch to the next of the one that is read least; absent where each step has one."""
+    updates_per_step: NotRequired[float]
+    """Updates in each call of a framework that makes several at once, which then is a step; absent where it makes one."""
     in_turn: NotRequired[list[InTurn]]
     """Of trainings that follow one another in a script, each with an optimizer of its own, all of them in their order."""
     notes: NotRequired[list[str]]
@@ -138,6 +140,8 @@ class Run(TypedDict):
     """Samples/s of all recorded ranks of the job together; `throughput` is that of this rank alone."""
     rank_rows: NotRequired[list[RankRow]]
     """All trainings of the recording."""
+    missing_ranks: NotRequired[list[int]]
+    """Ranks of the job that left neither recording nor trace here: the first of them where they are very many."""
     experiment: NotRequired[ExperimentFacts]
     """Of a recording in which levers were tried."""
     next_command: NotRequired[str]
@@ -179,7 +183,14 @@ class PlaceRow(TypedDict):
     function: str | None
 
 
-class PartRow(TypedDict):
+class Bounds(TypedDict, total=False):
+    """The least and the most of the window that something takes, where it is not known whether the device worked meanwhile."""
+
+    share_low: float
+    share_high: float
+
+
+class PartRow(Bounds):
     """A named piece of a stage: its share of the window (0 to 1), not of the stage.
 
     `name` is its words, for people; `kind` what it is, `subject` the user's or a framework's own name, where there is one.
@@ -193,7 +204,7 @@ class PartRow(TypedDict):
     ms_per_step: float | None
 
 
-class LedgerRow(TypedDict):
+class LedgerRow(Bounds):
     """One stage's account. A null share says that the stage could not be seen."""
 
     stage: str

@@ -8,20 +8,17 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import polars as pl
 
-from slowstep.analyses.events.parts import COLUMNS, part_of
-from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.unseen_stages import unseen_stages
-from slowstep.document.recording import SMALLEST_SHARE, health_row, part_row
-from slowstep.document.report import NO_THROUGHPUT, LedgerRow, PartRow, Run, Throughput, bare_run, unseen_row
+from slowstep.document.ledger import ledger_section, unseen_ledger
+from slowstep.document.recording import health_row
+from slowstep.document.report import NO_THROUGHPUT, LedgerRow, Run, Throughput, bare_run
 from slowstep.document.sections import Sections
 from slowstep.document.words import sentence
 from slowstep.faults import Attempts
 from slowstep.health import Health
-from slowstep.part_words import parts_in_order
-from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count, format_share
 
 # Of parts of a stage, those beyond these many are too small to be read.
@@ -32,14 +29,14 @@ _NOTHING: tuple[str, ...] = ()
 
 
 def sections_of_trace(
-    path: Path, m: TraceMeasurements, diagnosis: Diagnosis, health: Iterable[Health], attempt: Attempts | None = None
+    path: Path, m: Measurements, diagnosis: Diagnosis, health: Iterable[Health], attempt: Attempts | None = None
 ) -> Sections:
     """What one rank's trace tells. What of it cannot be made is left out, and is one of the faults of `attempt`."""
     attempt = attempt or Attempts()
     return Sections(
         run=attempt.otherwise(_bare_run(path, m), _run, path, m, attempt),
         throughput=attempt.otherwise(NO_THROUGHPUT, _throughput, m),
-        ledger=attempt.otherwise([unseen_row(stage) for stage in (*STAGES, UNATTRIBUTED)], _ledger, m),
+        ledger=attempt.otherwise(unseen_ledger(), _ledger, m),
         diagnosis=diagnosis,
         health=tuple(health_row(row) for row in health),
         # What the profiler cost is in the trace's times, and nobody knows how much.
@@ -47,17 +44,17 @@ def sections_of_trace(
     )
 
 
-def _bare_run(path: Path, m: TraceMeasurements) -> Run:
+def _bare_run(path: Path, m: Measurements) -> Run:
     """What is known of a trace of which nothing was measured."""
     return bare_run(name=path.name, framework=_framework(m), ranks=m.facts.world_size or 1, recording=str(path))
 
 
-def _framework(m: TraceMeasurements) -> str:
+def _framework(m: Measurements) -> str:
     return " · ".join(text for text in (m.facts.framework, m.facts.format) if text)
 
 
-def _run(path: Path, m: TraceMeasurements, attempt: Attempts) -> Run:
-    steps = m.table("steps")
+def _run(path: Path, m: Measurements, attempt: Attempts) -> Run:
+    steps = m.marks.table
     mark = steps["mark"][0] if steps.height else None
     row: dict[str, Any] = {
         "name": path.name,
@@ -66,11 +63,11 @@ def _run(path: Path, m: TraceMeasurements, attempt: Attempts) -> Run:
         "ranks": m.facts.world_size or 1,
         "steps": steps.height,
         "step_boundary": mark,
-        "batch_size": attempt.otherwise(None, lambda: m.batch_size),
-        "batch_size_from": attempt.otherwise(None, lambda: m.batch_size_from),
+        "batch_size": attempt.otherwise(None, lambda: m.steps.batch_size),
+        "batch_size_from": attempt.otherwise(None, lambda: m.steps.batch_size_from),
         "device": attempt.otherwise(None, _device, m),
         "started": None,
-        "duration_s": m.window_ns / 1e9,
+        "duration_s": m.steps.length_ns / 1e9,
         "startup_s": None,
         "warmup_steps": None,
         "recording": str(path),
@@ -82,76 +79,55 @@ def _run(path: Path, m: TraceMeasurements, attempt: Attempts) -> Run:
         },
         "notes": [
             *attempt.otherwise(_NOTHING, lambda: (_coverage(m),)),
-            *attempt.otherwise(_NOTHING, lambda: tuple(map(sentence, m.notes))),
+            *attempt.otherwise(_NOTHING, lambda: tuple(map(sentence, m.marks.notes))),
         ],
     }
     return cast(Run, row)
 
 
-def _device(m: TraceMeasurements) -> str:
-    if not m.has_device:
+def _device(m: Measurements) -> str:
+    if not m.device.seen:
         # Calls of a device's runtime without its work: the trace was cut off, or the device was not asked for.
         return "cpu" if m.facts.vendor is None else "a device whose work is not in the trace"
-    return m.device_name or {"nvidia": "NVIDIA GPU", "amd": "AMD GPU"}.get(m.facts.vendor or "", "device unknown")
+    return m.device.name or {"nvidia": "NVIDIA GPU", "amd": "AMD GPU"}.get(m.facts.vendor or "", "device unknown")
 
 
-def _coverage(m: TraceMeasurements) -> str:
+def _coverage(m: Measurements) -> str:
     """How much the trace shows, before any verdict."""
     coverage = m.coverage
     said = [format_count(m.facts.events, "event")]
-    if m.has_device:
+    if m.device.seen:
         kernels, devices = format_count(coverage.kernels, "kernel"), format_count(coverage.devices, "device")
         said.append(f"{kernels} on {devices}, {format_count(coverage.streams, 'stream')}")
     if coverage.kernels_with_launch is not None:
         said.append(f"{format_share(coverage.kernels_with_launch)} of the kernels with their launch")
     if coverage.inside_steps is not None:
-        said.append(f"{format_share(coverage.inside_steps)} of the trace's time {'in the window' if m.is_window else 'inside steps'}")
+        said.append(f"{format_share(coverage.inside_steps)} of the trace's time {'in the window' if m.marks.is_window else 'inside steps'}")
     shown = "the trace shows " + ", ".join(said) + ("" if m.facts.complete else "; the file was cut off")
     return shown + _recording(m)
 
 
-def _recording(m: TraceMeasurements) -> str:
+def _recording(m: Measurements) -> str:
     """What of a step is the profiler's own, where that matters: gains are predicted without it, shares are with it."""
-    share = m.recording_share
+    share = m.replay.profiler_share
     if share is None or share[0] < RECORDING_MATTERS:
         return ""
     return f"; recording it took some {format_share(share[0])} to {format_share(share[1])} of the host's time, which gains leave out"
 
 
-def _throughput(m: TraceMeasurements) -> Throughput:
-    lengths = np.array(m.step_ns, dtype=np.float64) / 1e6
-    seconds = m.window_ns / 1e9
+def _throughput(m: Measurements) -> Throughput:
+    lengths = m.step_ns / 1e6
+    seconds = m.steps.length_ns / 1e9
     if not len(lengths) or seconds <= 0:
         return NO_THROUGHPUT
     p05, median, p95 = (float(value) for value in np.percentile(lengths, [5, 50, 95]))
-    size = Attempts().otherwise(None, lambda: m.batch_size)
+    size = Attempts().otherwise(None, lambda: m.steps.batch_size)
     return {
-        "samples_per_s": size * len(lengths) / seconds if size and not m.is_window else None,
-        "steps_per_s": len(lengths) / seconds if not m.is_window else None,
+        "samples_per_s": size * len(lengths) / seconds if size and not m.marks.is_window else None,
+        "steps_per_s": len(lengths) / seconds if not m.marks.is_window else None,
         "step_ms": {"median": median, "p05": p05, "p95": p95},
     }
 
 
-def _ledger(m: TraceMeasurements) -> list[LedgerRow]:
-    if not m.window_ns:
-        return [unseen_row(stage) for stage in (*STAGES, UNATTRIBUTED)]
-    steps = max(len(m.step_ns), 1)
-    whole = m.window_ns
-    unseen = unseen_stages(m)
-    spent = m.table("ledger").group_by(COLUMNS).agg(pl.col("ns").sum())
-    held = {part_of(row): ns for *row, ns in spent.select(*COLUMNS, "ns").iter_rows()}
-    longest = sorted(parts_in_order(held), key=lambda part: -held[part])
-    rows: list[LedgerRow] = []
-    for stage in (*STAGES, UNATTRIBUTED):
-        if stage in unseen:
-            rows.append(unseen_row(stage))
-            continue
-        own = [part for part in longest if part.stage == stage]
-        ns = sum(held[part] for part in own)
-        parts: list[PartRow] = [
-            part_row(part, share=held[part] / whole, ms_per_step=held[part] / steps / 1e6)
-            for part in own
-            if stage != UNATTRIBUTED and held[part] / whole >= SMALLEST_SHARE
-        ]
-        rows.append({"stage": stage, "share": ns / whole, "ms_per_step": ns / steps / 1e6, "parts": parts[:PARTS_KEPT]})
-    return rows
+def _ledger(m: Measurements) -> list[LedgerRow]:
+    return ledger_section(m.ledger, unseen_stages(m), PARTS_KEPT)

@@ -1,4 +1,4 @@
-"""A recording as events of a trace (steps, and what each thread did), and its steps and ledger as tables."""
+"""A recording as events of a trace (steps, and what each thread did), and its steps as a table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from slowstep.analyses.events.parts import COLUMNS, rows_of
 from slowstep.analyses.measurements import Measurements
 from slowstep.exporters._trace_events import OWN_PID, first_of_all, named
 from slowstep.timeline.timeline import Timeline
@@ -55,13 +54,3 @@ def recorded_steps(m: Measurements) -> pl.DataFrame:
     """One row per step of the window."""
     edges, kept = m.steps.edges_ns, ~m.steps.excluded
     return pl.DataFrame({"start_ns": edges[:-1][kept], "end_ns": edges[1:][kept]}).with_row_index("step")
-
-
-def recorded_ledger(m: Measurements) -> pl.DataFrame:
-    """One row per part of each step that took any time; of a step they sum to its length."""
-    count, known = m.ledger.ns.shape[1], rows_of(m.ledger.parts)
-    parts = [
-        pl.DataFrame({"step": pl.arange(count, eager=True, dtype=pl.UInt32), "ns": ns}).join(known[row], how="cross")
-        for row, ns in enumerate(m.ledger.ns)
-    ]
-    return pl.concat(parts).filter(pl.col("ns") > 0).select("step", *COLUMNS, "ns").sort("step", maintain_order=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
+from functools import cache
 
-from slowstep.frameworks._words import Words
+from slowstep.frameworks._words import Code, Words
 from slowstep.registry import discover
 
 PLAIN = "torch"
@@ -20,10 +22,18 @@ def plain() -> Words:
     return all_words()[PLAIN]
 
 
-def words_of_loop(files: Iterable[str]) -> Words:
-    """The words of the framework that has one of the files in its training loop."""
+@cache
+def code(which: Code) -> re.Pattern[str]:
+    """What finds such code of any framework, in the path of a file."""
+    known = [words.code[which] for words in all_words().values() if which in words.code]
+    # Where none has any, nothing is found: there is no path without an end.
+    return re.compile("|".join(f"(?:{pattern})" for pattern in known) or r"$.")
+
+
+def words_of_loop(files: Iterable[str], trains: str = PLAIN) -> Words:
+    """The words of the framework that has one of the files in its training loop; else of that which `trains`."""
     there = list(files)
-    return _first(lambda words: words.loop is not None and any(map(words.loop.search, there)))
+    return _first(lambda words: words.loop is not None and any(map(words.loop.search, there)), otherwise=trains)
 
 
 def words_of_marks(is_there: Callable[[str], bool]) -> Words:
@@ -31,5 +41,6 @@ def words_of_marks(is_there: Callable[[str], bool]) -> Words:
     return _first(lambda words: words.marks is not None and is_there(words.marks.pattern))
 
 
-def _first(trains: Callable[[Words], bool]) -> Words:
-    return min(filter(trains, all_words().values()), key=lambda words: words.beneath, default=plain())
+def _first(trains: Callable[[Words], bool], *, otherwise: str = PLAIN) -> Words:
+    known = all_words()
+    return min(filter(trains, known.values()), key=lambda words: words.beneath, default=known.get(otherwise, known[PLAIN]))

@@ -44,6 +44,31 @@ class Remedy(Enum):
     DETERMINISM = "deterministic algorithms"
 
 
+class Code(Enum):
+    """What stacks and timed calls of a recording show of a framework, by the file that a frame is of."""
+
+    TRAINS = "all of it that trains, its loop included"
+    COMPUTES = "all of what computes"
+    STEPS = "what a step consists of: layers, gradients, updates"
+    OPTIMIZERS = "optimizers, and what wraps their calls"
+    OWN_OPTIMIZERS = "optimizers of its own"
+    UPDATE = "what wraps every update"
+    MODEL_CALL = "what calls a model"
+    MODEL_HOOKS = "what calls the hooks of models"
+    LAYERS = "layers of models"
+    CONVOLUTIONS = "layers that convolve"
+    GRADIENTS = "what computes gradients where it is called for them"
+    GENERATED = "what calls code that a compiler has written"
+    DECORATOR = "what stands between a caller and a function that is decorated"
+    LOADER = "what makes and hands over batches"
+    REQUEST = "what is asked for the next batch"
+    FETCH = "what makes one batch"
+    REPORTS = "what does something with results"
+    HOOK_OF_BACKWARD = "what slowstep puts in the place of a backward pass"
+    HOOK_OF_REQUEST = "what slowstep puts in the place of a request for a batch"
+    HOOK_OF_COLLATE = "what slowstep puts around the collating of a batch"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Argument:
     """An argument of a call, as scripts write it: of `Trainer({arguments})` the `name`, with its value.
@@ -62,13 +87,15 @@ class Argument:
 class Words:
     """How users of a framework write changes. What it has no word for is said in those of the framework that it `rests_on`.
 
-    `loop` finds a file of its training loop, `marks` what a profiler's trace calls it; of one that is `beneath` others, these train where
-    both are seen. `places` are where scripts make some calls, and `lacks` what it does not let them change.
+    `code` has patterns that find files of it in paths with any separator; `loop` finds one of its training loop, `marks` what a profiler's
+    trace calls it; of one that is `beneath` others, these train where both are seen. `places` are where scripts make some calls, and
+    `lacks` what it does not let them change.
     """
 
     name: str
     title: str
     arguments: Mapping[Remedy, Argument | str]
+    code: Mapping[Code, str] = field(default_factory=dict)
     loop: re.Pattern[str] | None = None
     marks: re.Pattern[str] | None = None
     beneath: bool = False

@@ -25,9 +25,8 @@ from typing import Any, Final
 from slowstep.levers._calls.forward import Forward
 from slowstep.record.experiment.lever import NUMERICS, Change, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
+from slowstep.record.framework import has_compiled
 from slowstep.record.steps.by_hand import ByHand
-from slowstep.record.steps.parameters import describe_parameters, describe_trained
-from slowstep.record.timing.compiled import has_compiled
 
 _DEEPEST: Final = 6
 
@@ -74,6 +73,7 @@ class Autocast(Change):
 
     def __init__(self, training: Training, value: str, device: str | None) -> None:
         self._value, self._device = value, device
+        self._framework = training.recorder.framework
         self._context: Any = None
         self._broken: Exception | None = None
         self._forward = Forward(training, around=self._under, before_backward=self._leave)
@@ -86,7 +86,8 @@ class Autocast(Change):
             return False
         if self._device is None:
             unknown = "the script updates by hand, and the modules that it calls tell no parameters"
-            self._device = _device_of(describe_trained(self._forward.modules), self._value, unknown)
+            trained = (each for module in self._forward.modules for each in module.parameters() if each.requires_grad)
+            self._device = _device_of(self._framework.describe_parameters(trained), self._value, unknown)
         return True
 
     def on(self) -> None:
@@ -154,7 +155,9 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     if isinstance(training.optimizer, ByHand):
         return Autocast(training, value, None)
     return Autocast(
-        training, value, _device_of(describe_parameters(training.optimizer), value, "the optimizer does not tell its parameters")
+        training,
+        value,
+        _device_of(training.recorder.framework.describe_optimizer(training.optimizer), value, "the optimizer does not tell its parameters"),
     )
 
 

@@ -37,9 +37,9 @@ from slowstep.levers._input.rebuilt import Rebuilt, at_building, own_loader
 from slowstep.levers._input.room import MIB
 from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, Change, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
+from slowstep.record.framework import has_compiled
 from slowstep.record.recorder import now
 from slowstep.record.timing.batches import samples_in
-from slowstep.record.timing.compiled import has_compiled
 from slowstep.units import format_duration
 
 # Of the memory that is free, so much is used at most: estimates are no measurements.

@@ -39,7 +39,7 @@ def canonical(spec: LeverSpec, mains: frozenset[str]) -> LeverSpec:
 Role = Literal["fix", "bound", "other"]
 Row = Mapping[str, Any]
 
-# Of what the findings name: the design's budget of a minute is for six levers.
+# Of what the findings name: a budget of a minute is for six levers.
 MOST_CHOSEN: Final = 6
 NO_LEVER: Final = "change it in the script and compare"
 NAME_IT: Final = "several loaders are read; name {} to test it on the one that the training waits for most"

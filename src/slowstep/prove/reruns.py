@@ -15,14 +15,14 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.prove.stats.numerics import Numerics, Pair, compare
+from slowstep.prove.stats.numerics import Numerics, Pair, compare_losses
 from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
 from slowstep.prove.stats.repeated import State as Outcome
 from slowstep.prove.stats.throughput import Throughputs
 from slowstep.prove.whole_run import Make, Ran, RunRequest, State, WholeRunLimits, run_once
 from slowstep.record.experiment.lever import LeverSpec
 
-# The design's upper limit of a warm-up: so large a share of a run's steps comes before those that are counted.
+# The upper limit of a warm-up (docs/definitions.md): so large a share of a run's steps comes before those that are counted.
 WARMUP_SHARE: Final = 0.20
 # A run with fewer counted steps has no throughput.
 FEWEST_STEPS: Final = 10
@@ -170,7 +170,9 @@ def check(
         assert as_is.losses is not None
         assert with_lever.losses is not None
         if not with_lever.effect:
-            return Check(lever=lever, state="idle", reason=_idle(with_lever), numerics=compare(pairs) if pairs else None, seconds=seconds)
+            return Check(
+                lever=lever, state="idle", reason=_idle(with_lever), numerics=compare_losses(pairs) if pairs else None, seconds=seconds
+            )
         pairs.append(Pair(seed=number + 1, without=as_is.losses, with_lever=with_lever.losses, first=with_lever.on_from or 0))
         if as_is.losses.first_not_finite or with_lever.losses.first_not_finite:
             break
@@ -178,7 +180,7 @@ def check(
         lever=lever,
         state="done" if ended is None else ended.state,
         reason=None if ended is None else ended.reason,
-        numerics=compare(pairs) if pairs else None,
+        numerics=compare_losses(pairs) if pairs else None,
         seconds=seconds,
     )
 

@@ -31,7 +31,7 @@ Note = Mapping[str, Any]
 # The plan has two arms without levers before the first choice.
 FIRST: Final = CONTROL + 1
 ENDED: Final = "the experiment ended before it was measured"
-# Others take so much of the machine that wall times are doubtful (design: "busy").
+# Others take so much of the machine that wall times are doubtful (docs/definitions.md: "busy machine").
 BUSY_FROM: Final = 0.20
 # What a lever notes that gives out batches in place of the loader: the receipt of a batch, in ns, that it takes away with the making.
 FLOOR: Final = "floor_ns"

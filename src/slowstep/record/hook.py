@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from slowstep.record.patch import Undo
 from slowstep.record.recorder import Recorder
+
+# What stands in for the start of a loader whose waits are recorded bears this mark: `slowstep.steps` does not record them twice.
+RECORDS_WAITS: Final = "_slowstep_records_waits"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

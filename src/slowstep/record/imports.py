@@ -118,19 +118,25 @@ def listen(
     package_folder: str,
     activate: Callable[[str, int | None], Any],
     say: Callable[[str], Any],
-    modules: tuple[str, ...] = ("torch",),
+    modules: tuple[str, ...],
+    others: tuple[str, ...] = (),
 ) -> None:
     """Once one of these modules is imported, `activate` recording with its name and when its import began.
 
-    slowstep itself is loaded from `package_folder`. `say` is called with the name of a framework that is used, recorded or not.
+    slowstep itself is loaded from `package_folder`. `say` is called with the name of a framework
+    that is used, recorded or, as the `others`, not.
     """
     _FINDER.package_folder = package_folder
     for name in modules:
         _activate_after(name, activate)
-    # Not when it has been imported: a command may be ended in the midst of that.
-    _FINDER.beginning["torch"] = lambda: say("torch")
-    when_imported("tensorflow", lambda: say("tensorflow"))
-    when_imported("jax", lambda: say("jax"))
+        # Not when it has been imported: a command may be ended in the midst of that.
+        _FINDER.beginning[name] = _named(say, name)
+    for name in others:
+        when_imported(name, _named(say, name))
+
+
+def _named(say: Callable[[str], Any], name: str) -> Callable[[], Any]:
+    return lambda: say(name)
 
 
 def _activate_after(name: str, activate: Callable[[str, int | None], Any]) -> None:

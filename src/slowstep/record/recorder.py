@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
 from slowstep.record.device.last_loss import LastLoss
+from slowstep.record.framework import NO_FRAMEWORK, Framework
 from slowstep.record.patch import Undo
 from slowstep.record.system import facts
 from slowstep.record.timing.callers import is_updating
@@ -82,6 +83,8 @@ class Recorder:
         # Called after each update that a script without an optimizer makes, with what stands for one; emptied at the first optimizer.
         self.by_hand: list[Callable[[Any], None]] = []
         self._shared: dict[Callable[[Recorder], Any], Any] = {}
+        # The one that trains, once an update of it was seen.
+        self.framework: Framework = NO_FRAMEWORK
         # The loss of a step that somebody asked for.
         self.last_loss = LastLoss()
         # First and last update that a profiler is to capture.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _GAIN_CELLS: Final = 18
 _VERDICT_CELLS: Final = 18
 _TABLE_FROM: Final = 72
-# The design's "busy".
+# "Busy" of docs/definitions.md.
 _BUSY_FROM: Final = 0.20
 _INDENT: Final = 2
 _CONTROL: Final = "nothing (control)"

@@ -1,4 +1,4 @@
-"""All trainings of a recording in one table: a row per rank, the one shown in the report marked."""
+"""All trainings of a job in one table: a row per rank, the one shown in the report marked, and those that are missing."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 # So that the report stays on one screen.
 _ROWS_SHOWN: Final = 8
+_MISSING_SHOWN: Final = 3
 _NUMBER_CELLS, _USUAL_CELLS = 6, 10
 _FIGURE_CELLS: Final = {"pid": 8}
 _UNKNOWN: Final = "-"
@@ -27,9 +28,14 @@ def rank_name(run: Run) -> str:
 
 
 def draw_ranks(canvas: Canvas, run: Run) -> None:
-    """Draw the rows, those that are most different from the others where there are too many. Nothing for a lone training."""
+    """Draw the rows, those that are most different from the others where there are too many. Nothing for a lone training.
+
+    Missing ranks have rows where they are no more than the others: of a job of hundreds of which a few were traced they would be noise.
+    """
     rows = run.get("rank_rows") or []
-    if len(rows) < 2:
+    missing = run.get("missing_ranks", [])
+    absent = missing if len(missing) <= len(rows) else []
+    if len(rows) + len(absent) < 2:
         return
     canvas.blank()
     of_job = any(row["rank"] is not None for row in rows)
@@ -39,19 +45,29 @@ def draw_ranks(canvas: Canvas, run: Run) -> None:
     head = ("rank" if of_job else "run").ljust(_NUMBER_CELLS)
     head += "".join(figure.rjust(_FIGURE_CELLS.get(figure, _USUAL_CELLS)) for figure in figures)
     canvas.line((f"{head}  {'verdict, largest stages'[: max(canvas.width - len(head) - 2, 0)]}".rstrip(), "dim"))
-    for row in _chosen(rows, run):
-        _draw_row(canvas, row, figures, is_shown=row["number"] == run.get("training"))
-    if len(rows) > _ROWS_SHOWN:
-        canvas.line((f"and {len(rows) - _ROWS_SHOWN} more in report.json", "dim"))
+    chosen = _chosen(rows, run, _ROWS_SHOWN - min(len(absent), _MISSING_SHOWN))
+    numbered: list[tuple[int, RankRow | None]] = [(row["number"], row) for row in chosen]
+    numbered += [(number, None) for number in absent[: _ROWS_SHOWN - len(chosen)]]
+    for number, row in sorted(numbered, key=lambda each: each[0]):
+        if row is None:
+            _draw_missing(canvas, number, len(head))
+        else:
+            _draw_row(canvas, row, figures, is_shown=number == run.get("training"))
+    if (more := len(rows) + len(absent) - _ROWS_SHOWN) > 0:
+        canvas.line((f"and {more} more in report.json", "dim"))
 
 
-def _chosen(rows: list[RankRow], run: Run) -> list[RankRow]:
-    """All where they fit; else the one of the report, those without a report, and the slowest, in the order of their numbers."""
+def _chosen(rows: list[RankRow], run: Run, most: int) -> list[RankRow]:
+    """All where they fit; else the one of the report, those without a report, and the slowest."""
 
     def importance(row: RankRow) -> tuple[bool, bool, float]:
         return row["number"] != run.get("training"), row["report"] is not None, -(row["own_ms"] or row["step_ms"] or 0.0)
 
-    return sorted(sorted(rows, key=importance)[:_ROWS_SHOWN], key=lambda row: row["number"])
+    return sorted(rows, key=importance)[:most]
+
+
+def _draw_missing(canvas: Canvas, number: int, cells: int) -> None:
+    canvas.line((f"  {number}".ljust(cells), ""), "  ", canvas.cut("not recorded", max(canvas.width - cells - 2, 0)))
 
 
 def _draw_row(canvas: Canvas, row: RankRow, figures: tuple[str, ...], *, is_shown: bool) -> None:

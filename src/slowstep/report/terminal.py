@@ -126,7 +126,9 @@ def _steps(run: Run) -> str:
     """How many are looked at, of how many recorded: warm-up is left out, and what is no whole period."""
     looked_at, recorded = run["steps"], run.get("recorded_steps") or run["steps"]
     counted = f"{looked_at:,}{f' of {recorded:,}' if recorded != looked_at else ''} step{'' if recorded == 1 else 's'}"
-    return counted.replace(" ", NBSP)
+    several = run.get("updates_per_step")
+    of = f" of {format_number(int(several) if several.is_integer() else several)} updates" if several else ""
+    return f"{counted}{of}".replace(" ", NBSP)
 
 
 def _speed(report: Report) -> list[str]:

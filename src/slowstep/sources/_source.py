@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from slowstep.timeline.coverage import KindCoverage
 from slowstep.timeline.timeline import Timeline
 
 
@@ -49,5 +50,6 @@ class Source:
     reads: str  # what it reads, in the plural, as the end of "slowstep reads ..."
     sniff: Callable[[bytes, Path], bool]
     read: Callable[[Path, Reading], Timeline]
+    coverage: Mapping[str, KindCoverage]  # of each of KINDS, what it can see at most
     processes: Callable[[Path], Sequence[int]] = _one
     endings: tuple[str, ...] = ()  # of the names that profilers give: an empty file of such a name is a lost trace

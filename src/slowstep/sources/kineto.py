@@ -7,6 +7,7 @@ import tempfile
 from collections import Counter
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Final
 
 from slowstep.errors import UnreadableInput
 from slowstep.sources._filled import clock_of
@@ -20,6 +21,7 @@ from slowstep.sources._kineto.tables import finished_tables
 from slowstep.sources._kineto.text import EVENTS_KEY, MARK, SPACE, nesting_depth
 from slowstep.sources._last_steps import left_out
 from slowstep.sources._source import PLAIN, Reading, Source
+from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.timeline.trace import TraceFacts
 
@@ -158,4 +160,21 @@ def _nothing(path: Path, reader: EventReader, unpacked: Unpacked, counts: Counte
     return f"{path} {why}. Record it again with torch.profiler, and let `export_chrome_trace` finish."
 
 
-SOURCE = Source(name="kineto", reads="PyTorch's traces (Kineto JSON, also gzipped)", sniff=sniff, read=read, endings=(".json", ".json.gz"))
+COVERAGE: Final = {
+    "steps": KindCoverage(CoverageLevel.EXACT, "every traced step"),
+    "host": KindCoverage(CoverageLevel.EXACT, "every traced step"),
+    "functions": KindCoverage(CoverageLevel.EXACT, "every step traced with_stack"),
+    "batches": UNSEEN,
+    "device": KindCoverage(CoverageLevel.EXACT, "every traced step"),
+    "dispatches": KindCoverage(CoverageLevel.EXACT, "every traced step"),
+    "allocations": KindCoverage(CoverageLevel.EXACT, "every step traced with profile_memory"),
+    "machine": UNSEEN,
+}
+SOURCE = Source(
+    name="kineto",
+    reads="PyTorch's traces (Kineto JSON, also gzipped)",
+    sniff=sniff,
+    read=read,
+    coverage=COVERAGE,
+    endings=(".json", ".json.gz"),
+)

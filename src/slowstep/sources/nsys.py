@@ -23,6 +23,7 @@ from slowstep.sources._nsys.database import Database, opened
 from slowstep.sources._nsys.rows import NsysRows, gather
 from slowstep.sources._nsys.steps import marked_steps
 from slowstep.sources._source import PLAIN, Reading, Source
+from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.timeline.trace import TraceFacts
@@ -300,4 +301,22 @@ def _session_began_ns(database: Database) -> int:
     return int(began[0]) if len(began) else 0
 
 
-SOURCE = Source(name="nsys", reads="SQLite exports of Nsight Systems", sniff=sniff, read=read, processes=processes, endings=(".sqlite",))
+COVERAGE: Final = {
+    "steps": KindCoverage(CoverageLevel.EXACT, "every traced step that an NVTX range marks"),
+    "host": KindCoverage(CoverageLevel.EXACT, "every traced step"),
+    "functions": UNSEEN,
+    "batches": UNSEEN,
+    "device": KindCoverage(CoverageLevel.EXACT, "every traced step"),
+    "dispatches": KindCoverage(CoverageLevel.EXACT, "every traced step"),
+    "allocations": UNSEEN,
+    "machine": UNSEEN,
+}
+SOURCE = Source(
+    name="nsys",
+    reads="SQLite exports of Nsight Systems",
+    sniff=sniff,
+    read=read,
+    coverage=COVERAGE,
+    processes=processes,
+    endings=(".sqlite",),
+)

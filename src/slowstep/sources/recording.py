@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import polars as pl
 
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health
 from slowstep.record.launching.folder import LAUNCHER_NOTES, is_recording
+from slowstep.record.writing import format as fmt
 from slowstep.sources._recording.by_hand import stand_ins, without_doubtful
 from slowstep.sources._recording.cells import name_cells
 from slowstep.sources._recording.cut import FIRST, KEPT, find_cut, written_before
@@ -18,24 +20,27 @@ from slowstep.sources._recording.damage import RecordCounts, early_ends, kept_of
 from slowstep.sources._recording.facts import process_facts, run_facts
 from slowstep.sources._recording.machine import machine_tables
 from slowstep.sources._recording.notes import NoteLines, read_notes
-from slowstep.sources._recording.process import process_tables
-from slowstep.sources._recording.records import LATEST_NS, WrittenRecords, losses, read_records
+from slowstep.sources._recording.process import outline_tables, process_tables
+from slowstep.sources._recording.records import LATEST_NS, Lost, Records, WrittenRecords, losses, read_records
 from slowstep.sources._source import PLAIN, Reading, Source
+from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
 from slowstep.timeline.schema import TABLE, TABLES
-from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.timeline import ProcessFacts, Timeline
 
 LAUNCHER = LAUNCHER_NOTES
 # No process is recorded for longer: what has a later time has been written by something else.
 LONGEST_NS = 10 * 365 * 86400 * 10**9
+Tables = dict[str, pl.DataFrame]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Part:
-    """What one process wrote, the launcher among them."""
+    """What one process wrote, the launcher among them, but for its records."""
 
+    file: Path
     notes: NoteLines
-    written: WrittenRecords
     kept: RecordCounts
+    lost: Lost
 
 
 def sniff(head: bytes, path: Path) -> bool:
@@ -45,46 +50,108 @@ def sniff(head: bytes, path: Path) -> bool:
 
 def read(path: Path, how: Reading = PLAIN) -> Timeline:
     """Read a recording folder into a Timeline. Raises UnreadableInput where the folder holds no recording or cannot be read."""
-    try:
-        cut_ns = find_cut(path, read_notes(launcher) if (launcher := path / LAUNCHER).exists() else None)
-        parts = [part for file in sorted(path.glob("*.jsonl")) if (part := _read_part(file, cut_ns)) is not None]
-    except OSError as error:
-        raise UnreadableInput(
-            f"{path} cannot be read: {error.strerror or error}. Check that it exists and that you may read it."
-        ) from error
-    if not parts:
-        raise UnreadableInput(f"{path} is not a recording: a folder made by `slowstep run` has .jsonl and .rec files in it.")
-    parts.sort(key=lambda part: part.notes.started_ns)
-    launchers = [part for part in parts if part.notes.role == "launcher"]
-    recorded = [part for part in parts if part.notes.role != "launcher"]
-    name_cells([part.notes for part in recorded], [part.notes for part in launchers])
-    return Timeline(
-        source="recording",
-        tables=_tables(recorded, launchers),
-        processes=tuple(process_facts(part.notes, part.written, part.kept) for part in recorded),
-        run=run_facts(path.name, [part.notes for part in launchers], cut_ns),
-        health=tuple(
-            _merged(
-                (
-                    *_damage(path, parts, is_over=cut_ns is None and any(part.notes.ended for part in launchers)),
-                    *(row for part in parts for row in (*part.notes.health, *losses(part.written.lost))),
-                )
-            )
-        ),
-    )
+    return OpenRecording(path).timeline()
 
 
-def _read_part(path: Path, cut_ns: int | None) -> _Part | None:
-    """What one process wrote before an experiment began; None where it began to record after that."""
-    notes = read_notes(path)
-    written = read_records(
-        path.with_suffix(".rec"), latest_ns=min(notes.started_ns + LONGEST_NS, LATEST_NS) if notes.started_ns else LATEST_NS
-    )
-    kept = kept_of(notes, written)
+class OpenRecording:
+    """A recording whose tables are made when they are asked for, of all its processes or of some, so that those of one rank are held at a
+    time. Raises UnreadableInput where the folder holds no recording or cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._open()
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+    def timeline(self, *, without: Collection[int] = ()) -> Timeline:
+        """What was recorded; of the processes `without`, by their index, only who they are and when they updated."""
+        made = [outline if at in without else self._tables(at) for at, outline in enumerate(self._outlines)]
+        tables = _joined([*made, *self._machine])
+        tables["updates"] = self._updates
+        return Timeline(source="recording", tables=tables, processes=self._processes, run=self._run, health=self._health)
+
+    def outline(self) -> Timeline:
+        """The same without the tables of any process."""
+        return self.timeline(without=range(len(self._outlines)))
+
+    def _open(self) -> None:
+        path = self._path
+        self._cut_ns = find_cut(path, read_notes(launcher) if (launcher := path / LAUNCHER).exists() else None)
+        whole = {file: read_notes(file) for file in sorted(path.glob("*.jsonl"))}
+        notes = {file: known for file, own in whole.items() if (known := _before(self._cut_ns, file, own)) is not None}
+        if not notes:
+            raise UnreadableInput(f"{path} is not a recording: a folder made by `slowstep run` has .jsonl and .rec files in it.")
+        files = sorted(notes, key=lambda file: notes[file].started_ns)
+        launchers = [notes[file] for file in files if notes[file].role == "launcher"]
+        name_cells([notes[file] for file in files if notes[file].role != "launcher"], launchers)
+        self._recorded: list[_Part] = []
+        self._outlines: list[Tables] = []
+        self._machine: list[Tables] = []
+        self._records: dict[int, Records] = {}
+        processes: list[ProcessFacts] = []
+        parts: list[_Part] = []
+        for file in files:
+            everything = _written(file, notes[file])
+            written, kept = _until(self._cut_ns, everything), kept_of(whole.pop(file), everything)
+            part = _Part(file=file, notes=notes[file], kept=kept, lost=written.lost)
+            parts.append(part)
+            if part.notes.role == "launcher":
+                self._machine.append(machine_tables(part.notes, written.records))
+            else:
+                processes.append(process_facts(part.notes, written, kept))
+                self._add(part, written.records)
+        self._processes = tuple(processes)
+        self._run = run_facts(path.name, launchers, self._cut_ns)
+        self._updates = without_doubtful(
+            pl.concat([TABLE["updates"].empty(), *(outline["updates"] for outline in self._outlines)]),
+            [stand_ins(part.notes) for part in self._recorded],
+        )
+        is_over = self._cut_ns is None and any(launcher.ended for launcher in launchers)
+        told = (row for part in parts for row in (*part.notes.health, *losses(part.lost)))
+        self._health = tuple(_merged((*_damage(path, parts, is_over=is_over), *told)))
+
+    def _add(self, part: _Part, records: Records) -> None:
+        """Take one more process. The records of a lone training are kept until its tables are made; those of several are read again."""
+        at = len(self._recorded)
+        self._recorded.append(part)
+        self._outlines.append(outline_tables(at, part.notes, records[records["kind"] == fmt.UPDATE]))
+        if sum(not outline["updates"].is_empty() for outline in self._outlines) < 2:
+            self._records[at] = records
+        else:
+            self._records.clear()
+
+    def _tables(self, at: int) -> Tables:
+        part = self._recorded[at]
+        records = self._records.pop(at, None)
+        if records is None:
+            try:
+                records = _until(self._cut_ns, _written(part.file, part.notes)).records
+            except OSError as error:
+                raise _unreadable(self._path, error) from error
+        return process_tables(at, part.notes, records)
+
+
+def _unreadable(path: Path, error: OSError) -> UnreadableInput:
+    return UnreadableInput(f"{path} cannot be read: {error.strerror or error}. Check that it exists and that you may read it.")
+
+
+def _before(cut_ns: int | None, file: Path, whole: NoteLines) -> NoteLines | None:
+    """What one process noted before an experiment began; None where it began to record after that."""
     if cut_ns is None:
-        return _Part(notes=notes, written=written, kept=kept)
-    notes = read_notes(path, until=FIRST, kept=KEPT)
-    return None if notes.started_ns > cut_ns else _Part(notes=notes, written=written_before(cut_ns, written), kept=kept)
+        return whole
+    notes = read_notes(file, until=FIRST, kept=KEPT)
+    return None if notes.started_ns > cut_ns else notes
+
+
+def _written(file: Path, notes: NoteLines) -> WrittenRecords:
+    latest_ns = min(notes.started_ns + LONGEST_NS, LATEST_NS) if notes.started_ns else LATEST_NS
+    return read_records(file.with_suffix(".rec"), latest_ns=latest_ns)
+
+
+def _until(cut_ns: int | None, written: WrittenRecords) -> WrittenRecords:
+    return written if cut_ns is None else written_before(cut_ns, written)
 
 
 def _damage(folder: Path, parts: list[_Part], *, is_over: bool) -> Iterable[Health]:
@@ -95,14 +162,10 @@ def _damage(folder: Path, parts: list[_Part], *, is_over: bool) -> Iterable[Heal
         yield from early_ends(sum(part.kept.is_open_end for part in parts if part.notes.role == "trainer"))
 
 
-def _tables(recorded: list[_Part], launchers: list[_Part]) -> dict[str, pl.DataFrame]:
-    """Every table of a recording, the rows of its processes one below the other."""
-    made = [process_tables(index, part.notes, part.written.records) for index, part in enumerate(recorded)]
-    made += [machine_tables(part.notes, part.written.records) for part in launchers]
+def _joined(made: list[Tables]) -> Tables:
+    """Every table, the rows of all processes one below the other."""
     frames = {table.name: [tables[table.name] for tables in made if table.name in tables] for table in TABLES}
-    tables = {name: pl.concat(each) if each else TABLE[name].empty() for name, each in frames.items()}
-    tables["updates"] = without_doubtful(tables["updates"], [stand_ins(part.notes) for part in recorded])
-    return tables
+    return {name: pl.concat(each) if each else TABLE[name].empty() for name, each in frames.items()}
 
 
 def _merged(rows: Iterable[Health]) -> Iterable[Health]:
@@ -116,4 +179,14 @@ def _merged(rows: Iterable[Health]) -> Iterable[Health]:
     return found.values()
 
 
-SOURCE = Source(name="recording", reads="folders that `slowstep run` made", sniff=sniff, read=read)
+COVERAGE: Final = {
+    "steps": KindCoverage(CoverageLevel.EXACT),
+    "host": KindCoverage(CoverageLevel.EXACT, "every step, in a long recording one in several"),
+    "functions": KindCoverage(CoverageLevel.SAMPLED, "every step, in a long recording one in several"),
+    "batches": KindCoverage(CoverageLevel.EXACT, "every step, in a long recording one in several"),
+    "device": UNSEEN,
+    "dispatches": UNSEEN,
+    "allocations": UNSEEN,
+    "machine": KindCoverage(CoverageLevel.SAMPLED),
+}
+SOURCE = Source(name="recording", reads="folders that `slowstep run` made", sniff=sniff, read=read, coverage=COVERAGE)

@@ -23,6 +23,7 @@ from slowstep.sources._xplane.plane import Line, Plane
 from slowstep.sources._xplane.programs import compute_gradients, program_name, programs
 from slowstep.sources._xplane.rows import XplaneRows
 from slowstep.sources._xplane.wire import hostnames, is_whole, planes
+from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.timeline.trace import TraceFacts
 from slowstep.units import format_count
@@ -253,4 +254,14 @@ def _facts(
     )
 
 
-SOURCE = Source(name="xplane", reads="XPlane files (.xplane.pb)", sniff=sniff, read=read, endings=(".pb",))
+COVERAGE: Final = {
+    "steps": KindCoverage(CoverageLevel.EXACT, "every traced step"),
+    "host": KindCoverage(CoverageLevel.EXACT, "every traced step"),
+    "functions": KindCoverage(CoverageLevel.EXACT, "every step traced with python_tracer_level=1"),
+    "batches": UNSEEN,
+    "device": KindCoverage(CoverageLevel.EXACT, "every traced step of an accelerator"),
+    "dispatches": KindCoverage(CoverageLevel.EXACT, "every traced step of an accelerator"),
+    "allocations": UNSEEN,
+    "machine": UNSEEN,
+}
+SOURCE = Source(name="xplane", reads="XPlane files (.xplane.pb)", sniff=sniff, read=read, coverage=COVERAGE, endings=(".pb",))

@@ -21,7 +21,7 @@ def innermost(start_ns: Ints, end_ns: Ints, cuts_ns: Ints) -> tuple[Ints, Ints]:
     inside = (end_ns > low) & (start_ns < high) & (end_ns > start_ns)
     index = np.flatnonzero(inside)
     starts, ends = np.clip(start_ns[index], low, high), np.clip(end_ns[index], low, high)
-    edges = _distinct(starts, ends, cuts_ns)
+    edges = distinct(starts, ends, cuts_ns)
     owner = np.full(len(edges) - 1, -1, dtype=np.int64)
     order = np.lexsort((-end_ns[index], start_ns[index]))
     first, last = np.searchsorted(edges, starts[order]), np.searchsorted(edges, ends[order])
@@ -34,7 +34,7 @@ def innermost(start_ns: Ints, end_ns: Ints, cuts_ns: Ints) -> tuple[Ints, Ints]:
     return edges, owner
 
 
-def _distinct(*instants: Ints) -> Ints:
+def distinct(*instants: Ints) -> Ints:
     """All of them in order, each once. Of parts in order it is many times as fast as numpy's unique, which hashes."""
     edges = np.sort(np.concatenate(instants), kind="stable")
     return edges[np.append(True, np.diff(edges) > 0)] if len(edges) else edges
@@ -43,7 +43,7 @@ def _distinct(*instants: Ints) -> Ints:
 def laid_over(edges: Ints, owner: Ints, start_ns: Ints, end_ns: Ints, first: int) -> tuple[Ints, Ints]:
     """Such a division with further spans laid over it, in which nothing lies: sorted, without overlap, numbered from `first`."""
     low, high = edges[0], edges[-1]
-    cut = _distinct(edges, np.clip(start_ns, low, high), np.clip(end_ns, low, high))
+    cut = distinct(edges, np.clip(start_ns, low, high), np.clip(end_ns, low, high))
     under = owner[np.searchsorted(edges, cut[:-1], side="right") - 1]
     over = containing(start_ns, end_ns, cut[:-1])
     return cut, np.where(over >= 0, over + first, under)
@@ -89,10 +89,31 @@ def containing(start_ns: Ints, end_ns: Ints, at_ns: Ints) -> Ints:
 
 def pieces(start_ns: Ints, end_ns: Ints, cuts_ns: Ints) -> tuple[Ints, Ints, Ints]:
     """Cut intervals, sorted and not overlapping, at instants: of each piece its interval's index, its start and its end; none is empty."""
-    edges = _distinct(start_ns, end_ns, cuts_ns)
+    edges = distinct(start_ns, end_ns, cuts_ns)
     owner = containing(start_ns, end_ns, edges[:-1])
     inside = owner >= 0
     return owner[inside], edges[:-1][inside], edges[1:][inside]
+
+
+def ranges(first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Pairs of a row and each whole number from its first to before its last, row by row."""
+    count = last - first
+    row = np.repeat(np.arange(len(first)), count)
+    return row, first[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+
+
+def cut(start_ns: Ints, end_ns: Ints, cuts_ns: Ints) -> tuple[Ints, Ints, Ints]:
+    """Intervals, which may overlap, cut at some instants: of each piece the number of its interval, its start and its end.
+
+    They come interval by interval. Empty intervals have one piece.
+    """
+    cuts = distinct(cuts_ns)
+    first, last = np.searchsorted(cuts, start_ns, side="right"), np.searchsorted(cuts, end_ns, side="left")
+    last = np.maximum(last, first)
+    of, piece = ranges(first, last + 1)
+    reach = np.append(cuts, 0)
+    begin = np.where(piece == first[of], start_ns[of], reach[piece - 1])
+    return of, begin, np.where(piece == last[of], end_ns[of], reach[piece])
 
 
 def flattened(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints, Ints]:

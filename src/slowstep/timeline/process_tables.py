@@ -77,11 +77,23 @@ PROCESS_TABLES: tuple[Table, ...] = (
     ),
     Table(
         name="updates",
-        row="One row per optimizer call.",
+        row="One row per call that changes parameters: of an optimizer, or of what trains without one.",
         columns=(
             *SPAN,
-            column("optimizer", pl.Int64, "number of the optimizer in its process"),
-            column("skipped", pl.Boolean, "left out by GradScaler"),
+            column("optimizer", pl.Int64, "number of the optimizer, or of what stands for one, in its process"),
+            column("updates", pl.Int64, "how often it changed them"),
+            column("skipped", pl.Boolean, "left out, for gradients were no numbers"),
+        ),
+    ),
+    Table(
+        name="aggregates",
+        row="One row per window and kind of what a framework only counts, on its own threads.",
+        columns=(
+            *SPAN,
+            column("kind", pl.String, "wait: for input; update: computing"),
+            column("count", pl.Int64, "how often it was in the window"),
+            column("total_ns", pl.Int64, "how long, in all"),
+            column("iterator", pl.Int64, "number of the iterator in its process", nullable=True),
         ),
     ),
     Table(

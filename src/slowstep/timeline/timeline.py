@@ -43,7 +43,7 @@ class ProcessFacts:
     script: str | None
     cwd: str | None
     python: str | None
-    torch: str | None
+    framework_version: str | None  # of the one that trains; None where it was not imported
     cores_allowed: int | None
     cpu_quota: float | None
     threads: int | None
@@ -71,6 +71,7 @@ class ProcessFacts:
     left_ns: int | None = None  # when it ran to its end, well or by an exception; None where it was killed, or recorded for a time only
     raised: str | None = None  # the exception that ended it, by its class
     hands_over: frozenset[Place] = frozenset()  # functions in stacks that name what hands something to another thread
+    framework: str = ""  # that trains, by its name; empty where none did
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

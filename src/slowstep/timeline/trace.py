@@ -27,3 +27,15 @@ class TraceFacts:
     complete: bool = True  # False where the file was cut off
     clock_ns: tuple[int, int] | None = None  # its first and last instant by the clock of the day, ns since 1970, where it tells them
     gradients: bool | None = None  # whether a program that ran computes gradients, where the trace holds the programs
+
+    @property
+    def profiler(self) -> str | None:
+        """Whose profiler recorded it: "torch", "tensorflow", "jax", or "system" for one that is no framework's; None where unknown."""
+        name, form = (self.framework or "").lower(), self.format.lower()
+        if "torch" in name or (not name and "kineto" in form):
+            return "torch"
+        if "tensorflow" in name or "keras" in name:
+            return "tensorflow"
+        if "jax" in name:
+            return "jax"
+        return "system" if "nsight" in form else None

@@ -10,7 +10,7 @@ from slowstep.prove.bench.loader_speed import FEW
 from slowstep.prove.bench.overlap import CLOSE, Whole
 from slowstep.units import format_number, format_share
 
-# A smaller share of the time is no finding (the design: at least 3 % of the window).
+# A smaller share of the time is no finding (docs/definitions.md: at least 3 % of the window).
 LEAST_SAID: Final = 0.03
 # From here on a percentage is read wrongly ("200 % more" for three times): a factor says it.
 AS_FACTOR: Final = 2.0

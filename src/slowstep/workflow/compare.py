@@ -12,7 +12,7 @@ from slowstep.workflow.analyze import analyze
 from slowstep.workflow.given import what_is_given
 
 
-def compare(before: Path, after: Path, *, how: Reading = PLAIN) -> Comparison:
+def compare_runs(before: Path, after: Path, *, how: Reading = PLAIN) -> Comparison:
     """Compare what lies at two paths. Raises what `analyze` does, and BadUsage for what `bench` measured."""
     return compare_reports(_report(before, how), _report(after, how))
 

@@ -4,31 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from slowstep.analyses.measurements import Measurements, measure
-from slowstep.analyses.ranks import RankSet, collect_ranks, compare, first_shown
+from slowstep.analyses.job.job import Job, Rank
+from slowstep.analyses.job.rank_steps import own_work_ms, recorded_steps
+from slowstep.analyses.job.recorded_job import recorded_job
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.captures import Capture
+from slowstep.analyses.steps.trainer import processes_beside
 from slowstep.analyses.steps.untrained import with_failure
 from slowstep.diagnosis.engine import diagnose
+from slowstep.diagnosis.law import Diagnosis
+from slowstep.diagnosis.missing_ranks import beside_missing
 from slowstep.document.build import build
+from slowstep.document.launchers import find_other_launcher, missing_launchers
 from slowstep.document.next_step import NextStep
-from slowstep.document.ranks import is_job, rank_sections, waits_for
+from slowstep.document.ranks import RankSummary
 from slowstep.document.recording import sections_of_recording
 from slowstep.document.report import HealthRow
 from slowstep.document.sections import ALONE, ExperimentSection, Sections
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
-from slowstep.faults import Attempts, Fault
+from slowstep.faults import Attempts, Fault, release_frames
 from slowstep.record.writing.format import EXPERIMENT_FILE
-from slowstep.sources._source import PLAIN
-from slowstep.sources.recording import SOURCE as RECORDING
+from slowstep.sources.recording import OpenRecording
 from slowstep.timeline.timeline import Timeline
-from slowstep.units import format_count
 from slowstep.workflow.internal_errors import completed, fault_rows
+from slowstep.workflow.judge_job import JudgedJob, judge_job
 from slowstep.workflow.next_command.after_fault import after_fault
-from slowstep.workflow.next_command.after_ranks import after_launcher, after_rank
+from slowstep.workflow.next_command.after_ranks import after_launcher
 from slowstep.workflow.next_command.after_recording import after_recording
 from slowstep.workflow.traces.find import EXPECTED
 
@@ -61,46 +66,63 @@ def diagnose_all(folder: Path, *, warmup: int | None = None, beside: Sequence[He
     """
     if not folder.exists():
         raise UnreadableInput(f"{folder} does not exist. {EXPECTED}")
-    timeline = RECORDING.read(folder, PLAIN)
-    rank_set = collect_ranks(timeline)
-    measured, unmeasured = _measure_all(timeline, rank_set, timeline.run.warmup if warmup is None else warmup)
+    recording = OpenRecording(folder)
+    outline = recording.outline()
+    job = recorded_job(outline, folder)
+    ranks = _each_by_itself(recording, outline, job, warmup)
+    judged = judge_job(job, ranks, given=[folder], report_names=lambda first: {number: file_name(number, first) for number in ranks})
+    return Diagnosed(first=judged.first, reports=_reports(folder, judged, beside))
+
+
+def _each_by_itself(recording: OpenRecording, outline: Timeline, job: Job, warmup: int | None) -> dict[int, RankSummary]:
+    """The trainings, measured and judged one after the other, so that the tables and measurements of one are held at a time.
+
+    Raises NothingRecorded where nothing can be measured of any.
+    """
+    found: dict[int, RankSummary] = {}
+    refused: list[str] = []
+    for rank in job.ranks:
+        try:
+            found[rank.number] = _by_itself(recording.timeline(without=processes_beside(outline, rank.process)), job, rank, warmup)
+        except NothingRecorded as error:
+            refused.append(str(error))
+        else:
+            release_frames(found[rank.number].faults)
+    if not found:
+        raise NothingRecorded(with_failure(outline.run, refused[0])) if refused else _nothing(recording.timeline())
+    # Beside others, what has hardly begun is no training to compare with.
+    return {number: each for number, each in found.items() if each.total_steps >= FEWEST_BESIDE_OTHERS} or found
+
+
+def _by_itself(timeline: Timeline, job: Job, rank: Rank, warmup: int | None) -> RankSummary:
+    """What one training tells by itself. Its sections are kept whole, for each rank has a report of its own, and they are small."""
+    warmup = timeline.run.warmup if warmup is None else warmup
+    m = measure_recording(timeline, warmup, process=rank.process).settle()
     attempt = Attempts()
-    measured = _compared(measured, rank_set)
-    first = attempt.otherwise(min(measured), first_shown, measured)
-    own = {number: Attempts() for number in measured}
-    sections = {number: _sections(folder, timeline, m, own[number]) for number, m in measured.items()}
-    files = {number: file_name(number, first) for number in sections}
-    tell = partial(
-        rank_sections, measured=measured, rank_set=rank_set, timeline=timeline, folder=folder, files=files, unmeasured=unmeasured
-    )
-    ranks = attempt.outcome(rank_sections.__name__, tell, sections)
-    if isinstance(ranks, Fault):
-        sections, ranks = {number: each.opened_by(ranks) for number, each in sections.items()}, {}
-    elif is_job(rank_set):
-        sections = {number: _with_next_rank(each, folder, measured[number], attempt) for number, each in sections.items()}
-    sections[first], experiment = _with_experiment(sections[first], folder, attempt)
-    faults = fault_rows({number: [*own[number].faults, *attempt.faults] for number in sections}, folder)
-
-    def report(number: int) -> dict[str, Any]:
-        more_health = (*faults[number], *beside)
-        tried = experiment if number == first else None
-        return dict(build(sections[number], ranks=ranks.get(number, ALONE), experiment=tried, more_health=more_health))
-
-    return Diagnosed(first=first, reports={number: report(number) for number in sections})
-
-
-def _compared(measured: dict[int, Measurements], rank_set: RankSet) -> dict[int, Measurements]:
-    """All ranks, each knowing the others; where they cannot be compared, each with that fault, so that none is called healthy."""
-    compared = Attempts().outcome(compare.__name__, compare, measured, rank_set.missing)
-    if isinstance(compared, Fault):
-        return {number: m.changed(faults=(*m.faults, compared)) for number, m in measured.items()}
-    return compared
-
-
-def _sections(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -> Sections:
-    """What one training tells by itself, with its capture."""
     diagnosis = diagnose(m)
     attempt.faults += [*m.faults, *diagnosis.faults]
+    diagnosis = beside_missing(diagnosis, () if rank.rank is None else job.missing)
+    return RankSummary(
+        sections=_sections(rank.path, timeline, job, m, diagnosis, attempt),
+        steps=attempt.otherwise(None, recorded_steps, m),
+        total_steps=attempt.otherwise(rank.steps, _total_steps, m),
+        step_ms=attempt.otherwise(None, _step_ms, m),
+        own_ms=attempt.otherwise(None, own_work_ms, m),
+        health=tuple(attempt.otherwise([], missing_launchers, timeline, rank.path, m)),
+        faults=attempt.faults,
+    )
+
+
+def _total_steps(m: Measurements) -> int:
+    return m.steps.total
+
+
+def _step_ms(m: Measurements) -> float:
+    return float(m.step_ns.mean()) / 1e6
+
+
+def _sections(folder: Path, timeline: Timeline, job: Job, m: Measurements, diagnosis: Diagnosis, attempt: Attempts) -> Sections:
+    """The sections of one training, with its capture."""
     sections = sections_of_recording(folder, timeline, m, diagnosis, attempt)
     if diagnosis.by_fault:
         next_step = after_fault(folder)
@@ -112,15 +134,23 @@ def _sections(folder: Path, timeline: Timeline, m: Measurements, attempt: Attemp
         from slowstep.workflow.read_capture import join_capture
 
         sections = completed(attempt, sections, join_capture, folder, capture, attempt)
-    return sections
+    is_open = job.is_several and sections.diagnosis.verdict.state == "undetermined"
+    other = attempt.otherwise(None, find_other_launcher, folder, m) if is_open else None
+    return sections if other is None else replace(sections, next_step=after_launcher(other))
 
 
-def _with_next_rank(sections: Sections, folder: Path, m: Measurements, attempt: Attempts) -> Sections:
-    """With the report of the rank that this one waits for as the next to look at."""
-    found = attempt.otherwise(None, waits_for, sections.diagnosis, folder, m)
-    if found is None:
-        return sections
-    return replace(sections, next_step=after_launcher(found) if isinstance(found, Path) else after_rank(found, [folder]))
+def _reports(folder: Path, judged: JudgedJob, beside: Sequence[HealthRow]) -> dict[int, dict[str, Any]]:
+    attempt = Attempts()
+    sections = {number: each.sections for number, each in judged.ranks.items()}
+    sections[judged.first], experiment = _with_experiment(sections[judged.first], folder, attempt)
+    faults = fault_rows({number: [*each.faults, *judged.faults, *attempt.faults] for number, each in judged.ranks.items()}, folder)
+
+    def report(number: int) -> dict[str, Any]:
+        more_health = (*faults[number], *beside)
+        tried = experiment if number == judged.first else None
+        return dict(build(sections[number], ranks=judged.others.get(number, ALONE), experiment=tried, more_health=more_health))
+
+    return {number: report(number) for number in sections}
 
 
 def _with_experiment(sections: Sections, folder: Path, attempt: Attempts) -> tuple[Sections, ExperimentSection | None]:
@@ -135,7 +165,7 @@ def _with_experiment(sections: Sections, folder: Path, attempt: Attempts) -> tup
 
 
 def _capture(m: Measurements) -> Capture | None:
-    return Attempts().otherwise(None, lambda: m.capture)
+    return Attempts().otherwise(None, lambda: m.training.capture)
 
 
 def diagnose_recording(
@@ -153,32 +183,9 @@ def diagnose_recording(
     return diagnosed.reports[number]
 
 
-def _measure_all(timeline: Timeline, rank_set: RankSet, warmup: int | None) -> tuple[dict[int, Measurements], dict[int, str]]:
-    """What was measured of each training, and why nothing was of the others. Raises NothingRecorded where that holds for all."""
-    measured: dict[int, Measurements] = {}
-    unmeasured: dict[int, str] = {}
-    for training in rank_set.trainings:
-        try:
-            measured[training.number] = measure(timeline, warmup, process=training.process)
-        except NothingRecorded as error:
-            unmeasured[training.number] = str(error)
-    # Beside others, what has hardly begun is no training to compare with.
-    begun = {number for number, m in measured.items() if _has_hardly_begun(m)}
-    if len(begun) < len(measured):
-        for number in begun:
-            unmeasured[number] = f"only {format_count(measured.pop(number).steps.total, 'update')} recorded"
-    if not measured:
-        raise NothingRecorded(with_failure(timeline.run, next(iter(unmeasured.values())))) if unmeasured else _nothing(timeline)
-    return measured, unmeasured
-
-
-def _has_hardly_begun(m: Measurements) -> bool:
-    return Attempts().otherwise(False, lambda: m.steps.total < FEWEST_BESIDE_OTHERS)
-
-
 def _nothing(timeline: Timeline) -> NothingRecorded:
     try:
-        measure(timeline)
+        measure_recording(timeline)
     except NothingRecorded as error:
         return error
     return NothingRecorded("nothing was recorded.")

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measure_trace import measure_trace
-from slowstep.analyses.measurements import measure
-from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.diagnosis.engine import diagnose
 from slowstep.errors import BadUsage
 from slowstep.exporters._exporter import Exporter
+from slowstep.exporters._measured_tables import measured_tables
 from slowstep.registry import discover
 from slowstep.sources._source import Reading
 from slowstep.workflow.traces.find import RECORDING, FoundTrace, each_process, find
@@ -70,8 +71,9 @@ def _export_trace(exporter: Exporter, place: Path, found: FoundTrace, report: di
     timeline = read_cached(found, how)
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
     # The report has them in words, and in its order.
-    findings = {finding.rule: finding for finding in diagnose_trace(m).findings}
-    exporter.write_trace(place, timeline, m.tables, [findings[row["rule"]] for row in report["findings"] if row["rule"] in findings])
+    findings = {finding.rule: finding for finding in diagnose(m).findings}
+    in_order = [findings[row["rule"]] for row in report["findings"] if row["rule"] in findings]
+    exporter.write_trace(place, timeline, measured_tables(m), in_order)
 
 
 def _export_recording(exporter: Exporter, place: Path, found: FoundTrace, report: dict[str, Any], how: Reading) -> None:
@@ -80,5 +82,5 @@ def _export_recording(exporter: Exporter, place: Path, found: FoundTrace, report
     timeline = found.source.read(found.path, how)
     process = next((number for number, facts in enumerate(timeline.processes) if facts.pid == report["run"].get("pid")), None)
     # Of the steps that the report is of.
-    m = measure(timeline, report["run"]["warmup_steps"], process=process)
+    m = measure_recording(timeline, report["run"]["warmup_steps"], process=process)
     exporter.write_recording(place, timeline, m, report)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from slowstep.analyses.measure_trace import measure_trace
 from slowstep.analyses.steps.captures import Capture
-from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.diagnosis.engine import diagnose
 from slowstep.document.captured import Captured, with_capture, without_capture
 from slowstep.document.sections import Sections
 from slowstep.errors import SlowstepError
@@ -31,7 +31,7 @@ def join_capture(sections: Sections, folder: Path, capture: Capture, attempt: At
     except (SlowstepError, OSError) as error:
         return without_capture(sections, "capture-unreadable", "data_loss", str(error) or type(error).__name__)
     m = measure_trace(timeline)
-    diagnosis = diagnose_trace(m)
+    diagnosis = diagnose(m)
     attempt.faults += [*m.faults, *diagnosis.faults]
     captured = Captured(capture=capture, path=path, m=m, diagnosis=diagnosis)
     return with_capture(sections, captured, may_be_healthy=not attempt.faults)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from made_recordings import Training, make_recording
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.parts import NOT_ATTRIBUTED
 from slowstep.sources.recording import SOURCE
 
@@ -17,7 +18,7 @@ WRAPPER = ("/usr/lib/python3.11/site-packages/torch/optim/optimizer.py", "Optimi
 
 
 def measured(folder: Path, **training: Any) -> Measurements:
-    return measure(SOURCE.read(make_recording(folder, Training(**training))))
+    return measure_recording(SOURCE.read(make_recording(folder, Training(**training))))
 
 
 @pytest.mark.parametrize("stairs", [4, 40])
@@ -58,7 +59,7 @@ def test_without_looks_at_graphs_nothing_is_known_of_them(tmp_path):
 @pytest.mark.parametrize("loop", [{}, {"loader": False, "input_ms": 2}], ids=["loader", "no loader"])
 @pytest.mark.parametrize(("more", "growth"), [({"input_growth": 3.0}, 4.0), ({"tells_bytes": False}, None)], ids=["known", "unknown"])
 def test_how_inputs_grow_is_known_of_both_kinds_of_loops(tmp_path, loop, more, growth):
-    sizes = measured(tmp_path, **GROWS, **loop, **more).input.sizes
+    sizes = measured(tmp_path, **GROWS, **loop, **more).input.facts.sizes
 
     assert (None if sizes is None else sizes.growth) == (None if growth is None else pytest.approx(growth, rel=0.1))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from made_recordings import DATA, Training, make_recording
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.python.calls import Function
 from slowstep.sources.recording import SOURCE
 
@@ -27,7 +27,7 @@ def counted(function: str, first: int, *lines: tuple[int, int, int]) -> dict[str
 
 def held(folder: Path, *notes: dict[str, Any], **training: Any) -> Function:
     recording = make_recording(folder, Training(workers=0, steps=120, producer_lines=notes, **training))
-    found = measure(SOURCE.read(recording)).fetch_function
+    found = measure_recording(SOURCE.read(recording)).input.fetch_function
     assert found is not None
     return found
 

@@ -8,7 +8,8 @@ import pytest
 
 from made_events import Events
 from made_recordings import MS
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.parts import VALIDATION, Part, PartKind
 
 STEPS = 60
@@ -43,7 +44,7 @@ def measured(folder: Path, *, ends: int, collects: tuple[int, float] | None = No
                 now += collects[1]
             now += 5
         now = events.step(now, batch=step % EVERY, iterator=iterator)
-    return measure(events.timeline(), warmup=0)
+    return measure_recording(events.timeline(), warmup=0)
 
 
 def _total_ms(m: Measurements, part: Part) -> float:

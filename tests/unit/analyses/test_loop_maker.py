@@ -11,7 +11,7 @@ from made_gap_notes import counted, line, note, timed
 from made_parts import function_part
 from made_recordings import INPUT_LINE, Training, make_recording
 from slowstep.analyses.input.loop_input import LoopInput
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.sources.recording import SOURCE
 
 # A step of 3 ms, of which the loop makes a batch for 1.2 ms.
@@ -21,7 +21,7 @@ MADE = note(line(INPUT_LINE, 1.2, "make"))
 
 def made(folder: Path, *notes: dict[str, Any]) -> LoopInput:
     recording = make_recording(folder, Training(**{**SHORT, "producer_lines": notes}))
-    found = measure(SOURCE.read(recording)).loop_input
+    found = measure_recording(SOURCE.read(recording)).input.loop_input
     assert found is not None
     return found
 

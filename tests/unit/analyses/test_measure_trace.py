@@ -20,11 +20,11 @@ def three_steps():
 def test_a_step_that_was_chosen_is_one_of_all_that_the_trace_has(asked, number):
     every, m = measure_trace(three_steps()), measure_trace(three_steps(), step=asked)
 
-    assert m.table("steps")["number"].to_list() == [number]
-    assert (m.whole_steps, m.is_chosen) == (3, True)
-    assert (every.whole_steps, every.is_chosen) == (3, False)
+    assert m.marks.table["number"].to_list() == [number]
+    assert (m.marks.whole_steps, m.marks.is_chosen) == (3, True)
+    assert (every.marks.whole_steps, every.marks.is_chosen) == (3, False)
     assert m.coverage == every.coverage
-    note = m.notes[-1]
+    note = m.marks.notes[-1]
     assert (note.code, note.values["steps"], note.values["number"]) == ("step-chosen", 3, number)
 
 
@@ -37,4 +37,4 @@ def test_the_device_that_is_named_is_the_one_whose_kernels_are_judged():
     names = made.table("trace_devices").with_columns(pl.Series("name", ["computes", "copies"]))
     timeline = replace(made, tables={**made.tables, "trace_devices": names})
 
-    assert measure_trace(timeline).device_name == "computes"
+    assert measure_trace(timeline).device.name == "computes"

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from made_recordings import TRAINER_THREAD, Training, make_recording
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
 from slowstep.workflow.diagnose import diagnose_recording
@@ -39,7 +40,7 @@ def thinned(tmp_path: Path) -> Path:
 
 
 def measured(folder: Path) -> Measurements:
-    return measure(SOURCE.read(folder))
+    return measure_recording(SOURCE.read(folder))
 
 
 def test_the_ledger_of_what_is_left_is_that_of_the_whole(whole, thinned):
@@ -64,7 +65,14 @@ def test_steps_that_were_only_counted_are_said_and_belong_to_the_recording(whole
 def test_figures_per_step_have_a_row_for_each_step_that_is_left(thinned):
     m = measured(thinned)
 
-    assert m.steps.count == len(m.steps.samples) == len(m.steps.eventful) == m.ledger.ns.shape[1] == len(m.delay_ns) == len(m.filling_ns)
+    assert (
+        m.steps.count
+        == len(m.steps.samples)
+        == len(m.steps.eventful)
+        == m.ledger.ns.shape[1]
+        == len(m.machine.delay_ns)
+        == len(m.input.filling_ns)
+    )
     assert m.steps.stretches == m.steps.count + 1
     assert m.ledger.ns.sum() == pytest.approx(m.steps.length_ns, rel=1e-12)
     assert max(m.step_ns) < 20 * min(m.step_ns)
@@ -77,4 +85,4 @@ def test_what_a_worker_only_counted_takes_no_step_from_the_training(whole):
 
     after = measured(whole)
     assert after.steps.count == before.steps.count
-    assert after.demand.wall_ns == pytest.approx(before.demand.wall_ns, rel=0.02)
+    assert after.input.demand.wall_ns == pytest.approx(before.input.demand.wall_ns, rel=0.02)

@@ -10,7 +10,7 @@ from made_traces import device, host, made_trace, step
 from slowstep.analyses.coverage import find_coverage, find_doubts
 from slowstep.analyses.events.training_thread import training_thread
 from slowstep.analyses.input.loader_requests import find_loader
-from slowstep.analyses.ledger.device_ledger import build_ledger
+from slowstep.analyses.ledger.trace_ledger import build_ledger
 from slowstep.analyses.steps.trace_steps import find_steps
 from slowstep.analyses.steps.traced_training import batch_size, is_training
 from slowstep.timeline.timeline import Timeline
@@ -55,7 +55,7 @@ def test_clocks_that_differ_overlapping_kernels_and_other_devices_are_counted() 
     }
     ledger, _ = build_ledger(trace, find_steps(trace)[0])
     # From the first work of the device that is judged.
-    assert ledger["ns"].sum() == 35_000
+    assert ledger.whole == 35_000
 
 
 def test_a_sound_trace_has_no_doubts() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from made_events import Events
 from made_recordings import MS
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules.iterator_recreated import judge
 from slowstep.parts import COLLECTION
@@ -32,7 +32,7 @@ def _judged(folder: Path, *, generation: int) -> Judged:
         events.backward(now + 5, now + 15)
         events.update(now + 15, now + 16)
         now += 16.1
-    answer = judge(measure(events.timeline(), warmup=4))
+    answer = judge(measure_recording(events.timeline(), warmup=4))
     assert isinstance(answer, Judged)
     return answer
 

@@ -9,7 +9,8 @@ import pytest
 
 from made_events import Events, at
 from made_recordings import LOOP, MS, TRAINER_THREAD
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.engine import diagnose
 from slowstep.record.writing import format as fmt
 from slowstep.workflow.diagnose import diagnose_recording
@@ -61,7 +62,7 @@ def inner_loop(folder: Path, *, grad: float, timed_ms: float) -> Measurements:
         for name, ms in (("grad", timed_ms), ("backward", 5.0))
     ]
     events.trainer.lines.append({"kind": "calls", "of": "body", "stretches": 3, "wall_ns": 90 * MS, "slowdown": 1.0, "functions": rows})
-    return measure(events.timeline())
+    return measure_recording(events.timeline())
 
 
 def test_what_differentiates_between_forwards_is_the_models_work(tmp_path):
@@ -75,8 +76,8 @@ def test_what_nothing_tells_of_beside_it_is_not(tmp_path, grad, timed_ms, unknow
     """Stacks may stand for Python code that ran just before, and calls are timed in other places, too: the lesser of the two counts."""
     m = inner_loop(tmp_path, grad=grad, timed_ms=timed_ms)
 
-    assert m.between_forwards.unknown_share == pytest.approx(unknown, abs=0.02)
-    assert m.between_forwards.gradients_share == pytest.approx(0.46 - unknown, abs=0.02)
+    assert m.compute.between_forwards.unknown_share == pytest.approx(unknown, abs=0.02)
+    assert m.compute.between_forwards.gradients_share == pytest.approx(0.46 - unknown, abs=0.02)
     verdict = diagnose(m).verdict
     assert verdict.state == "undetermined"
     assert verdict.reason.code == "between-forwards"

@@ -7,7 +7,7 @@ from made_parts import span_part
 from slowstep.analyses.events.parts import FORWARD
 from slowstep.analyses.replay.scenarios import NO_CALLBACKS
 from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.rules.slow_callback import judge_trace
+from slowstep.diagnosis.rules.slow_callback import judge
 from slowstep.findings import NotJudged
 from slowstep.parts import VALIDATION
 
@@ -16,7 +16,7 @@ LOG = span_part("output", "log")
 
 
 def test_a_range_that_takes_its_time_is_named_and_its_gain_is_the_rest() -> None:
-    answer = judge_trace(made_measured(has_device=False, ledger={SAVING: 25.0}, rest=FORWARD))
+    answer = judge(made_measured(has_device=False, ledger={SAVING: 25.0}, rest=FORWARD))
 
     assert isinstance(answer, Judged)
     assert answer.finding.claims == (SAVING,)
@@ -28,7 +28,7 @@ def test_a_range_that_takes_its_time_is_named_and_its_gain_is_the_rest() -> None
 
 
 def test_a_gain_that_differs_from_step_to_step_has_a_wide_interval() -> None:
-    uneven = judge_trace(made_measured(steps=4, has_device=False, ledger={SAVING: [0.0, 0.0, 0.0, 60.0]}, rest=FORWARD))
+    uneven = judge(made_measured(steps=4, has_device=False, ledger={SAVING: [0.0, 0.0, 0.0, 60.0]}, rest=FORWARD))
 
     assert isinstance(uneven, Judged)
     assert uneven.finding.gain.low is not None
@@ -41,11 +41,11 @@ def test_a_gain_that_differs_from_step_to_step_has_a_wide_interval() -> None:
     ids=["too short", "validation", "nothing", "with a device"],
 )
 def test_what_is_short_or_said_by_others_is_not_blamed(ledger, has_device) -> None:
-    assert judge_trace(made_measured(has_device=has_device, ledger=ledger, rest=FORWARD)) is None
+    assert judge(made_measured(has_device=has_device, ledger=ledger, rest=FORWARD)) is None
 
 
 def test_what_a_device_did_meanwhile_must_be_seen() -> None:
-    answer = judge_trace(made_measured(has_device=False, ledger={SAVING: 25.0}, rest=FORWARD, facts={"vendor": "nvidia"}))
+    answer = judge(made_measured(has_device=False, ledger={SAVING: 25.0}, rest=FORWARD, facts={"vendor": "nvidia"}))
 
     assert isinstance(answer, NotJudged)
     assert answer.reason.code == "no-device-work"
@@ -58,7 +58,7 @@ def saving(ms: float, *, between_steps: bool = False) -> list[dict[str, object]]
 def test_with_a_device_a_range_inside_the_steps_is_judged_by_the_time_that_the_device_lacks() -> None:
     m = made_measured(tables={"gaps": [*saving(20.0), *gaps_of(4.0, gap=1, stage="output", part=LOG)]}, replay={NO_CALLBACKS: 80.0})
 
-    answer = judge_trace(m)
+    answer = judge(m)
 
     assert isinstance(answer, Judged)
     assert answer.finding.claims == (SAVING, LOG)
@@ -69,13 +69,13 @@ def test_with_a_device_a_range_inside_the_steps_is_judged_by_the_time_that_the_d
 
 @pytest.mark.parametrize("gaps", [saving(20.0, between_steps=True), saving(4.9)], ids=["between steps", "too short"])
 def test_with_a_device_gaps_between_steps_and_short_ones_are_no_callbacks(gaps: list[dict[str, object]]) -> None:
-    assert judge_trace(made_measured(tables={"gaps": gaps})) is None
+    assert judge(made_measured(tables={"gaps": gaps})) is None
 
 
 def test_ranges_that_lie_between_steps_are_left_to_the_rule_on_these() -> None:
     between = gaps_of(1.0, gap=1, stage="output", part=LOG, between_steps=True)
 
-    answer = judge_trace(made_measured(tables={"gaps": [*saving(20.0), *between]}, replay={NO_CALLBACKS: 79.0}))
+    answer = judge(made_measured(tables={"gaps": [*saving(20.0), *between]}, replay={NO_CALLBACKS: 79.0}))
 
     assert isinstance(answer, Judged)
     assert answer.finding.claims == (SAVING,)
@@ -86,7 +86,7 @@ def test_ranges_that_lie_between_steps_are_left_to_the_rule_on_these() -> None:
 def test_the_gain_is_not_that_of_taking_away_what_is_between_steps_too() -> None:
     between = gaps_of(10.0, gap=1, stage="output", part=LOG, between_steps=True)
 
-    answer = judge_trace(made_measured(tables={"gaps": [*saving(20.0), *between]}, replay={NO_CALLBACKS: 70.0}))
+    answer = judge(made_measured(tables={"gaps": [*saving(20.0), *between]}, replay={NO_CALLBACKS: 70.0}))
 
     assert isinstance(answer, Judged)
     assert answer.finding.gain.predicted is None

@@ -11,7 +11,7 @@ from made_measured_traces import gaps_of, made_measured
 from made_parts import span_part
 from slowstep.analyses.events.parts import FORWARD
 from slowstep.analyses.replay.scenarios import NO_WORK_BETWEEN_STEPS, NO_WRITES
-from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.diagnosis.engine import diagnose
 
 SAVING = span_part("store", "save_checkpoint")
 
@@ -21,7 +21,7 @@ def on_a_processor(ms: float | list[float]) -> Any:
 
 
 def test_a_named_write_is_a_blocking_checkpoint_and_its_gain_is_the_rest() -> None:
-    diagnosis = diagnose_trace(on_a_processor(70.0))
+    diagnosis = diagnose(on_a_processor(70.0))
 
     assert (diagnosis.verdict.state, diagnosis.verdict.rule) == ("bottleneck", "blocking-checkpoint")
     found = diagnosis.findings[0]
@@ -32,7 +32,7 @@ def test_a_named_write_is_a_blocking_checkpoint_and_its_gain_is_the_rest() -> No
 
 
 def test_a_write_in_one_step_of_ten_is_uncertain() -> None:
-    diagnosis = diagnose_trace(on_a_processor([0.0] * 9 + [60.0]))
+    diagnosis = diagnose(on_a_processor([0.0] * 9 + [60.0]))
 
     assert diagnosis.findings == ()
     assert diagnosis.verdict.state != "bottleneck"
@@ -49,5 +49,5 @@ def test_with_a_device_writes_are_judged_wherever_they_are_and_lead_over_the_gap
     m = made_measured(tables={"gaps": gaps}, replay={NO_WRITES: 70.0, NO_WORK_BETWEEN_STEPS: 65.0})
 
     assert finding("blocking-checkpoint", m).gain.predicted == pytest.approx(100 / 70)
-    led = diagnose_trace(m).findings
+    led = diagnose(m).findings
     assert [(one.rule, one.also) for one in led] == [("blocking-checkpoint", ("gaps-between-steps",) if between else ())]

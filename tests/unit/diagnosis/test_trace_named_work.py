@@ -10,7 +10,7 @@ from judged_traces import finding, judged
 from made_measured_traces import made_measured
 from made_parts import span_part
 from slowstep.analyses.events.parts import KERNELS, piece
-from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.diagnosis.engine import diagnose
 from slowstep.parts import VALIDATION
 
 NAME = "beside-the-model"
@@ -24,7 +24,7 @@ def validating(ms: float, *, steps: tuple[int, ...] = (3,)) -> dict[str, list[di
 def test_a_validation_that_fills_a_step_is_named_and_the_training_is_not_healthy():
     m = made_measured(steps=5, step_ms=[100.0, 100.0, 100.0, 400.0, 100.0], tables=validating(300.0))
 
-    found, verdict = finding(NAME, m), diagnose_trace(m).verdict
+    found, verdict = finding(NAME, m), diagnose(m).verdict
 
     assert found.title == "the device computes for validation 38 % of the time"
     assert found.claims == (piece(KERNELS, "validation"),)
@@ -45,4 +45,4 @@ def test_little_of_it_is_not_said(tables):
     m = made_measured(tables=tables)
 
     assert judged(NAME, m) is None
-    assert diagnose_trace(m).verdict.state == "healthy"
+    assert diagnose(m).verdict.state == "healthy"

@@ -8,8 +8,8 @@ from judged_traces import evidence, finding, judged, reason
 from made_measured_traces import EVERYTHING, gaps_of, made_measured
 from made_parts import dry_part
 from slowstep.analyses.events.parts import COPIES, DEVICE_COPIES, piece
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_OVERLAPPED, COPIES_PINNED, NO_DEVICE_COPIES, NO_REPEATED_COPIES
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.rule import Judged
 
 MB = 1_000_000
@@ -19,7 +19,7 @@ BATCH = {"kind": "h2d", "operator": "aten::to", "where": "f (train.py:30)", "cou
 WAIT = {"call": SYNC, "operator": "aten::to", "where": "f (train.py:30)"}
 
 
-def copying(exposed_ms: float, *rows: dict[str, Any], wait_ms: float = 0.0, steps: int = 10, **more: Any) -> TraceMeasurements:
+def copying(exposed_ms: float, *rows: dict[str, Any], wait_ms: float = 0.0, steps: int = 10, **more: Any) -> Measurements:
     """A training whose copies to the device are exposed for so long in each step, all of it in the first of `rows`."""
     first, *others = rows or ({},)
     known = {"total_ms": steps * (exposed_ms + 1.0), "exposed_ms": steps * exposed_ms, "blocking": wait_ms > 0}
@@ -205,7 +205,7 @@ def test_the_line_is_asked_for_only_where_stacks_were_not_recorded():
 # device-to-device-copies
 
 
-def inside(ms: Any, *rows: dict[str, Any], **more: Any) -> TraceMeasurements:
+def inside(ms: Any, *rows: dict[str, Any], **more: Any) -> Measurements:
     copies = [{"kind": "d2d", "count": 10, "steps": 10, "bytes": 4000 * MB, "total_ms": 50.0} | row for row in rows]
     return made_measured(ledger={DEVICE_COPIES: ms}, tables={"copies": copies}, **more)
 

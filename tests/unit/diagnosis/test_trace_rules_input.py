@@ -8,8 +8,8 @@ from judged_traces import evidence, finding, judged, reason
 from made_measured_traces import EVERYTHING, gaps_of, made_measured
 from made_parts import dry_part, span_part
 from slowstep.analyses.events.parts import INPUT_WAIT, LAUNCH, NO_LAUNCH, piece
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE, NO_INPUT_WAIT, NO_WORK_BETWEEN_STEPS
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.rule import Judged
 from slowstep.parts import Part
 from slowstep.stages import UNATTRIBUTED
@@ -18,7 +18,7 @@ WORKERS = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 ALONE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
 
-def waiting(ms: Any, *, name: str = WORKERS, requests: int = 10, exposed_ms: float | None = None, **more: Any) -> TraceMeasurements:
+def waiting(ms: Any, *, name: str = WORKERS, requests: int = 10, exposed_ms: float | None = None, **more: Any) -> Measurements:
     each = exposed_ms if exposed_ms is not None else ms if isinstance(ms, float) else max(ms)
     loader = [{"step": n, "name": name, "start_ms": 0.0, "end_ms": each + 0.2, "exposed_ms": each} for n in range(requests)]
     return made_measured(ledger={INPUT_WAIT: ms}, tables={"loader": loader, "gaps": more.pop("gaps", ())}, **more)
@@ -115,7 +115,7 @@ def test_few_launches_in_the_trace_leave_a_small_wait_unjudged_and_a_large_one_f
 # gaps-between-steps
 
 
-def between(ms: float, part: Part = LAUNCH, **more: Any) -> TraceMeasurements:
+def between(ms: float, part: Part = LAUNCH, **more: Any) -> Measurements:
     cause = {name: more.pop(name) for name in ("call", "operator", "where", "between_steps") if name in more}
     return made_measured(tables={"gaps": gaps_of(ms, part=part, **({"between_steps": True} | cause))}, **more)
 
@@ -204,7 +204,7 @@ def test_one_step_has_nothing_between():
 SMALL = {"median_kernel_ns": 6e3, "median_delay_ns": 5e3, "short_kernels": 700, "queue_empty_share": 0.4}
 
 
-def launching(each_ms: float, pieces: int, *, where: str | None = None, **more: Any) -> TraceMeasurements:
+def launching(each_ms: float, pieces: int, *, where: str | None = None, **more: Any) -> Measurements:
     cause = {"part": LAUNCH, "between_steps": more.pop("between_steps", False), "operator": "aten::add", "where": where}
     gaps = [row for n in range(pieces) for row in gaps_of(each_ms, gap=n, **cause)]
     launches = [{"step": n, "kernels": 1000, "launches": 1000, **SMALL} for n in range(10)]

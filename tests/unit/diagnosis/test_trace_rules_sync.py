@@ -1,18 +1,19 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from judged_traces import evidence, finding, judged, reason
-from made_measured_traces import EVERYTHING, gaps_of, made_measured, measured_table
+from made_measured_traces import EVERYTHING, changed, gaps_of, made_measured, measured_table
 from made_parts import dry_part
+from made_topics import with_topics
 from slowstep.analyses.events.parts import COPIES, LAUNCH, NO_LAUNCH, piece
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.replay.replay_topic import ReplayTopic
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE, NO_READBACKS, NO_SYNCHRONIZATION
-from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.stages import UNATTRIBUTED
 
 SYNC = "cudaStreamSynchronize"
@@ -29,7 +30,7 @@ def wait(
     return {"gaps": gaps_of(ms, steps=on, stage="d2h", part=dry_part(call, where), **place), "call": place | known | row}
 
 
-def dry(*waits: dict[str, Any], **more: Any) -> TraceMeasurements:
+def dry(*waits: dict[str, Any], **more: Any) -> Measurements:
     gaps = [row for number, one in enumerate(waits) for row in ({**gap, "gap": gap["gap"] + number} for gap in one["gaps"])]
     tables = {"gaps": gaps, "synchronizations": [one["call"] for one in waits]} | more.pop("tables", {})
     return made_measured(tables=tables, **more)
@@ -154,7 +155,7 @@ def test_a_gradient_scalers_read_back_is_left_to_the_rule_about_it(scaler_ms, le
     m = dry(wait(9.0, reads_back=True, bytes=40))
     read = {"part": dry_part(SYNC, "f (train.py:41)"), "run_dry_ms": scaler_ms}
     reads = measured_table("loss_scaling", [read] * 10)
-    m = replace(m, tables={**m.tables, "loss_scaling": reads})
+    m = changed(m, loss_scaling=reads)
 
     assert (judged("readback-every-step", m) is None) is left_out
     assert judged("host-sync", m) is None
@@ -173,7 +174,7 @@ def test_what_one_part_waits_for_is_what_most_of_its_time_was_spent_for():
     assert judged("host-sync", m) is None
 
 
-def late(readbacks_gone_ms: float) -> TraceMeasurements:
+def late(readbacks_gone_ms: float) -> Measurements:
     """Steps of 100 ms with a read-back, after which the device runs dry for 1 ms, and with 20 gaps of 0.9 ms before launches."""
     read = wait(1.0, reads_back=True, bytes=40)
     launch = [row for number in range(20) for row in gaps_of(0.9, gap=500 + number, part=LAUNCH)]
@@ -192,7 +193,7 @@ def test_a_read_back_that_keeps_the_host_from_running_ahead_is_the_cause_of_the_
     assert found.share == pytest.approx(0.16)
     assert "the host then cannot launch ahead of the device" in found.title
     assert evidence(found, "of it, idle right after").value == pytest.approx(0.01)
-    diagnosis = diagnose_trace(late(84.0))
+    diagnosis = diagnose(late(84.0))
     assert [(one.rule, one.also) for one in diagnosis.findings] == [("readback-every-step", ("launch-bound",))]
 
 
@@ -208,7 +209,7 @@ def test_where_launches_are_late_without_read_backs_as_well_launching_is_the_cau
 
 def test_without_a_replay_a_read_back_is_blamed_for_what_follows_it_at_once_only():
     m = late(84.0)
-    unknown = replace(m, tables={**m.tables, "replay": m.table("replay").clear()})
+    unknown = with_topics(m, replay=ReplayTopic(table=m.replay.table.clear()))
 
     assert judged("readback-every-step", unknown) is None
 
@@ -218,7 +219,7 @@ def test_without_a_replay_a_read_back_is_blamed_for_what_follows_it_at_once_only
 LARGE = {"kind": "d2h", "operator": "aten::to", "where": "f (train.py:60)", "count": 10, "steps": 10, "bytes": 320 * MB, "pageable": True}
 
 
-def large(wait_ms: float, exposed_ms: float, **copy: Any) -> TraceMeasurements:
+def large(wait_ms: float, exposed_ms: float, **copy: Any) -> Measurements:
     row = LARGE | {"total_ms": 10 * exposed_ms, "exposed_ms": 10 * exposed_ms} | copy
     waits = wait(wait_ms, operator="aten::to", where="f (train.py:60)", reads_back=True, bytes=row["bytes"])
     return dry(waits, ledger={COPIES["d2h"]: exposed_ms}, tables={"copies": [row]}, replay={NO_READBACKS: 80.0})

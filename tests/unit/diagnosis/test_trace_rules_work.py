@@ -9,6 +9,7 @@ import pytest
 from made_measured_traces import EVERYTHING, made_measured
 from made_parts import dry_part
 from slowstep.analyses.events.parts import COLLECTIVES, FORWARD, LAUNCH, piece
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import (
     COLLECTIVES_MERGED,
     COMMUNICATION_OVERLAPPED,
@@ -17,7 +18,6 @@ from slowstep.analyses.replay.scenarios import (
     NO_COMPILATION,
     NO_LOSS_SCALING,
 )
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.engine import rules
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged
 from slowstep.findings import Finding, NotJudged
@@ -28,20 +28,18 @@ FREE = dry_part("cudaFree")
 TORCH = {"framework": "torch"}
 
 
-def judge(rule: str, m: TraceMeasurements) -> Answer:
-    found = rules()[rule].judge_trace
-    assert found is not None
-    return found(m)
+def judge(rule: str, m: Measurements) -> Answer:
+    return rules()[rule].judge(m)
 
 
-def finding(rule: str, m: TraceMeasurements) -> Finding:
+def finding(rule: str, m: Measurements) -> Finding:
     answer = judge(rule, m)
     assert isinstance(answer, Judged), answer
-    assert answer.counterfactual is None
+    assert answer.counterfactual is not None or answer.finding.gain.predicted is None
     return answer.finding
 
 
-def reason(rule: str, m: TraceMeasurements) -> Reason:
+def reason(rule: str, m: Measurements) -> Reason:
     answer = judge(rule, m)
     assert isinstance(answer, NotJudged), answer
     assert answer.rule == rule
@@ -84,7 +82,7 @@ def test_a_healthy_training_is_no_finding(rule):
 # operation-on-host
 
 
-def on_host(idle_ms: float, *, launch_ms: float | None = None, where: str | None = "f (train.py:41)", **more: Any) -> TraceMeasurements:
+def on_host(idle_ms: float, *, launch_ms: float | None = None, where: str | None = "f (train.py:41)", **more: Any) -> Measurements:
     """Steps of 100 ms with a gap in `aten::unique` on the host, and one in `aten::add`, which the device computes."""
     operators = [
         {"name": "aten::unique", "where": where, "host_total_ms": 50.0, "host_self_ms": 50.0, "on_host": True},
@@ -125,7 +123,7 @@ def test_an_operator_that_mostly_runs_on_the_device_is_not_blamed_for_its_gaps()
         {"name": "aten::unique", "where": "f (train.py:41)", "host_total_ms": 2.0, "host_self_ms": 2.0, "on_host": True},
         {"name": "aten::unique", "where": "f (train.py:41)", "host_total_ms": 9.0, "host_self_ms": 9.0, "on_host": False},
     ]
-    mixed = made_measured(ledger={LAUNCH: 20.0}, tables={"operators": both, "gaps": m.table("gaps").to_dicts()})
+    mixed = made_measured(ledger={LAUNCH: 20.0}, tables={"operators": both, "gaps": m.device.gaps.to_dicts()})
 
     assert judge("operation-on-host", mixed) is None
 
@@ -158,7 +156,7 @@ def test_kernels_without_launches_leave_the_host_unknown():
 
 ONE_STEP = [
     ({"steps": 1, "mark": "window"}, "no-marks"),
-    ({"steps": 1, "chosen_of": 4}, "one-step-chosen"),
+    ({"steps": 1, "whole_steps": 4}, "one-step-chosen"),
     ({"steps": 1}, "one-step"),
 ]
 
@@ -303,7 +301,7 @@ def test_a_training_in_another_precision_needs_no_scaler():
 # allocator-churn
 
 
-def churned(ms: float, **more: Any) -> TraceMeasurements:
+def churned(ms: float, **more: Any) -> Measurements:
     """Steps of 100 ms in which the device runs dry after cudaFree, and waits for cudaMalloc for 1 ms."""
     found = gaps(ms, stage="d2h", part=FREE, call="cudaFree", operator="aten::empty")
     found += gaps(1.0, call="cudaMalloc", operator="aten::empty") + gaps(9.0, call="cudaStreamSynchronize", operator="aten::item")
@@ -378,7 +376,7 @@ def collective(count: int, exposed_ms: float, size: int | None, **more: Any) -> 
     return row | {"total_ms": exposed_ms, "exposed_ms": exposed_ms, "overlapped_ns": 0} | more
 
 
-def sharing(*collectives: dict[str, Any], **more: Any) -> TraceMeasurements:
+def sharing(*collectives: dict[str, Any], **more: Any) -> Measurements:
     """Ten steps of 100 ms; what is exposed of the collectives, of the whole window, is charged to the steps alike."""
     exposed = sum(row["exposed_ms"] for row in collectives) / 10
     return made_measured(ledger={COLLECTIVES: exposed}, tables={"collectives": collectives}, **more)

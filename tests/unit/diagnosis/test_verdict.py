@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from made_measurements import fed, measurements
+from made_answers import set_answers
+from made_measurements import changed, fed, measurements
 from made_parts import function_part
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import Function
 from slowstep.analyses.python.garbage import Collected
 from slowstep.diagnosis import engine
-from slowstep.diagnosis import healthy as verdicts
 from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
-from slowstep.diagnosis.healthy import BLOCKED_INSIDE, MOST_IN_LINE, PLAY_LESS, combined_gain, more_blocked
-from slowstep.diagnosis.law import RULE_NOT_JUDGED
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.healthy import BLOCKED_INSIDE, MOST_IN_LINE, PLAY_LESS, more_blocked
+from slowstep.diagnosis.law import RULE_NOT_JUDGED, combined_gain
+from slowstep.diagnosis.rule import Answer, Judged
 from slowstep.diagnosis.rules import (
     double_precision,
     garbage_collection,
@@ -29,7 +29,7 @@ from slowstep.diagnosis.rules import (
     slow_transform,
 )
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
-from slowstep.parts import BACKWARD, BODY, COLLECTION, NOT_ATTRIBUTED, OPTIMIZER, CodePlace, Part, PartKind
+from slowstep.parts import BACKWARD, BODY, COLLECTION, OPTIMIZER, CodePlace, Part, PartKind
 from slowstep.reasons import Wording
 
 DARK, LOUD = Wording("dark", "it was dark")(), Wording("loud", "it was loud")()
@@ -74,56 +74,8 @@ def _judged(
 def _diagnose(
     monkeypatch: pytest.MonkeyPatch, m: Measurements, *answers: Answer, stages: tuple[str, ...] = ("compute",)
 ) -> engine.Diagnosis:
-    def rule(number: int, answer: Answer) -> Rule:
-        return Rule(name=f"r{number}", stages=stages, judge=lambda _: answer)
-
-    for module in (engine, verdicts):
-        monkeypatch.setattr(module, "rules", lambda: {f"r{i}": rule(i, answer) for i, answer in enumerate(answers)})
+    set_answers(monkeypatch, *answers, stages=stages)
     return engine.diagnose(m)
-
-
-def test_without_findings_the_verdict_is_healthy_and_names_the_largest_stage(monkeypatch, healthy):
-    verdict = _diagnose(monkeypatch, healthy, None).verdict
-
-    assert (verdict.state, verdict.stage, verdict.healthy, verdict.rule) == ("healthy", "compute", True, None)
-
-
-@pytest.mark.parametrize(
-    ("predicted", "low", "state"),
-    [
-        (1.10, 1.04, "bottleneck"),
-        (1.5, 1.031, "bottleneck"),
-        (1.5, 1.03, "undetermined"),
-        (1.10, 0.95, "undetermined"),
-        (1.09, 1.05, "healthy"),
-    ],
-)
-def test_a_bottleneck_gains_a_tenth_and_at_least_something(monkeypatch, healthy, predicted, low, state):
-    verdict = _diagnose(monkeypatch, healthy, _judged(healthy, "a", predicted, low)).verdict
-
-    assert verdict.state == state
-    assert verdict.healthy is {"bottleneck": False, "undetermined": None, "healthy": True}[state]
-    assert verdict.rule == ("a" if state == "bottleneck" else None)
-
-
-@pytest.mark.parametrize(("unattributed", "state"), [(0.5, "undetermined"), (0.25, "bottleneck"), (0.05, "bottleneck")])
-def test_what_nothing_explains_is_no_smaller_than_a_bottleneck(monkeypatch, healthy, unattributed, state):
-    ledger = replace(healthy.ledger, parts=(Part("output", PartKind.SPAN, "plot"), NOT_ATTRIBUTED, BODY))
-    shares = np.array([[0.3], [unattributed], [0.7 - unattributed]])
-    m = replace(healthy, ledger=replace(ledger, ns=shares * healthy.steps.duration_ns))
-
-    diagnosis = _diagnose(monkeypatch, m, _judged(m, "a", predicted=1.4, low=1.3))
-
-    assert diagnosis.verdict.state == state
-    assert diagnosis.findings[0].rule == "a"
-
-
-def test_several_small_findings_that_gain_a_tenth_together_are_undetermined(monkeypatch, healthy):
-    verdict = _diagnose(monkeypatch, healthy, _judged(healthy, "a", 1.07, 1.04), _judged(healthy, "b", 1.06, 1.04)).verdict
-
-    assert verdict.state == "undetermined"
-    assert verdict.reason.code == "all-together"
-    assert verdict.reason.values["gain"] == pytest.approx(1 / (1 / 1.07 + 1 / 1.06 - 1), rel=0.01)
 
 
 def test_gains_are_limited_by_what_binds_beside_both(monkeypatch, healthy):
@@ -131,61 +83,6 @@ def test_gains_are_limited_by_what_binds_beside_both(monkeypatch, healthy):
     judged = [_judged(healthy, name, 1.05, 1.02, concurrent_ns=beside) for name in ("a", "b")]
 
     assert combined_gain(healthy, judged) == pytest.approx(1 / 0.95)
-
-
-def test_a_certain_finding_is_the_bottleneck_though_an_uncertain_one_may_gain_more(monkeypatch, healthy):
-    diagnosis = _diagnose(
-        monkeypatch, healthy, _judged(healthy, "certain", 1.2, 1.15), _judged(healthy, "uncertain", 2.0, 0.9, stage="store")
-    )
-
-    assert [finding.rule for finding in diagnosis.findings] == ["certain", "uncertain"]
-    assert (diagnosis.verdict.state, diagnosis.verdict.rule, diagnosis.verdict.stage) == ("bottleneck", "certain", "output")
-
-
-def test_findings_are_ordered_by_gain(monkeypatch, healthy):
-    answers = [_judged(healthy, name, gain, 1.0) for name, gain in (("a", 1.1), ("b", 1.9), ("c", 1.4))]
-
-    assert [finding.rule for finding in _diagnose(monkeypatch, healthy, *answers).findings] == ["b", "c", "a"]
-
-
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
-def test_of_findings_on_the_same_part_the_one_that_names_the_cause_leads_and_the_others_fold_into_it(monkeypatch, healthy, order):
-    wait, more, save = (Part("output", PartKind.SPAN, name) for name in ("wait", "more", "save"))
-    answers = [
-        _judged(healthy, "general", 1.9, 1.5, claims=(wait, more)),
-        _judged(healthy, "cause", 1.5, 1.3, claims=(wait,), names_cause=True),
-        _judged(healthy, "elsewhere", 1.2, 1.1, claims=(save,)),
-    ]
-
-    findings = _diagnose(monkeypatch, healthy, *(answers[i] for i in order)).findings
-
-    assert [(finding.rule, finding.also) for finding in findings] == [("cause", ("general",)), ("elsewhere", ())]
-
-
-def test_what_may_claim_less_than_3_percent_is_no_finding_and_forbids_a_healthy_verdict_where_it_may_gain_a_tenth(monkeypatch, healthy):
-    small, large = (_judged(healthy, "rare", gain, 0.97, share_low=0.02) for gain in (1.05, 1.3))
-
-    one, other = _diagnose(monkeypatch, healthy, small), _diagnose(monkeypatch, healthy, large)
-
-    assert one.findings == other.findings == ()
-    assert one.verdict.state == "healthy"
-    assert other.verdict.state == "undetermined"
-    assert (other.verdict.reason.code, other.verdict.reason.values["low"]) == ("share-too-wide", 0.02)
-
-
-@pytest.mark.parametrize(("stages", "state"), [(("compute",), "undetermined"), (("store", "output"), "healthy")])
-def test_an_unjudged_rule_forbids_a_healthy_verdict_where_its_stage_holds_a_tenth(monkeypatch, healthy, stages, state):
-    verdict = _diagnose(monkeypatch, healthy, NotJudged(rule="r0", reason=DARK), stages=stages).verdict
-
-    assert verdict.state == state
-    assert verdict.reason.holds(DARK) == (state == "undetermined")
-
-
-def test_an_unjudged_rule_does_not_hide_a_bottleneck(monkeypatch, healthy):
-    diagnosis = _diagnose(monkeypatch, healthy, NotJudged(rule="r0", reason=DARK), _judged(healthy, "a", 1.5, 1.3))
-
-    assert diagnosis.verdict.state == "bottleneck"
-    assert [row.rule for row in diagnosis.not_judged] == ["r0"]
 
 
 def test_with_few_steps_even_a_large_gain_is_undetermined(monkeypatch):
@@ -226,7 +123,7 @@ def test_the_interval_covers_the_worse_and_the_better_case(healthy):
 
 
 def test_beside_others_a_wait_for_a_core_is_removed_from_neither_clock_twice(healthy):
-    beside_others = replace(healthy, load=replace(healthy.load, foreign_cores=2.0), delay_ns=healthy.step_ns * 0.6)
+    beside_others = changed(healthy, load={"foreign_cores": 2.0}, delay_ns=healthy.step_ns * 0.6)
 
     gain = predict(beside_others, _counterfactual(Case(removed_ns=healthy.step_ns * 0.6, delay_share=0.6)))
 
@@ -285,7 +182,7 @@ def test_what_a_rule_removes_of_a_wait_for_a_core_is_told_apart(rule, measured):
     assert answer.counterfactual is not None
     case = answer.counterfactual.expected
     assert 0.0 < case.delay_share <= 0.5
-    assert case.delay_share * case.removed_ns.sum() <= 1.01 * max(m.delay_ns.sum(), case.removed_ns.sum() / 2)
+    assert case.delay_share * case.removed_ns.sum() <= 1.01 * max(m.machine.delay_ns.sum(), case.removed_ns.sum() / 2)
 
 
 def test_a_gain_has_no_upper_end_where_at_better_nothing_is_left_of_a_step(healthy):
@@ -307,7 +204,7 @@ def test_a_gain_is_unknown_where_nothing_would_be_left_of_a_step(healthy, share)
 
 
 def test_beside_others_a_time_without_delay_that_cannot_be_ends_no_interval(healthy):
-    beside_others = replace(healthy, load=replace(healthy.load, foreign_cores=2.0), delay_ns=healthy.step_ns * 0.6)
+    beside_others = changed(healthy, load={"foreign_cores": 2.0}, delay_ns=healthy.step_ns * 0.6)
 
     gain = predict(beside_others, _counterfactual(Case(removed_ns=healthy.step_ns * 0.6)))
 
@@ -335,46 +232,6 @@ def test_a_larger_batch_counts_samples_and_not_steps(healthy):
     twice_as_long = Case(removed_ns=-healthy.step_ns)
 
     assert predict(healthy, _counterfactual(twice_as_long, ratio=4.0)).predicted == pytest.approx(2.0)
-
-
-def test_a_fix_that_would_lose_is_no_finding(monkeypatch, healthy):
-    diagnosis = _diagnose(monkeypatch, healthy, _judged(healthy, "loses", 0.91, 0.68))
-
-    assert diagnosis.findings == ()
-    assert diagnosis.verdict.state == "healthy"
-
-
-def test_advice_stands_last_and_does_not_decide_the_verdict(monkeypatch, healthy):
-    advice = Finding(
-        rule="memory-growth",
-        stage="compute",
-        title="memory grows",
-        share=0.0,
-        share_low=0.0,
-        share_high=0.0,
-        claims=(),
-        evidence=(Evidence(name="growth", value=1.0, unit="bytes per step"),),
-        gain=Gain(predicted=None, low=None, high=None, assumes="memory stays as it is"),
-        fixes=(Fix(text="detach what is kept"),),
-        advisory=True,
-    )
-    told = Judged(finding=advice, counterfactual=None)
-
-    alone = _diagnose(monkeypatch, healthy, told)
-    beside = _diagnose(monkeypatch, healthy, told, _judged(healthy, "callback", 1.5, 1.4))
-
-    assert (alone.verdict.state, [f.rule for f in alone.findings], alone.next) == ("healthy", ["memory-growth"], None)
-    assert (beside.verdict.rule, [f.rule for f in beside.findings]) == ("callback", ["callback", "memory-growth"])
-
-
-@pytest.mark.parametrize(("share", "state"), [(0.09, "healthy"), (0.10, "undetermined")])
-def test_a_finding_of_unknown_gain_is_no_bottleneck_and_not_healthy_either(monkeypatch, healthy, share, state):
-    unknown = Gain(predicted=None, low=None, high=None, assumes="it is gone")
-    finding = replace(_judged(healthy, "callback", 1.5, 1.4).finding, gain=unknown, share=share)
-
-    diagnosis = _diagnose(monkeypatch, healthy, Judged(finding=finding, counterfactual=None))
-
-    assert (diagnosis.verdict.state, len(diagnosis.findings), diagnosis.next) == (state, 1, None)
 
 
 def test_what_leaves_the_verdict_open_is_what_the_next_experiment_tells(monkeypatch, healthy):
@@ -409,7 +266,7 @@ def test_of_several_rules_that_could_not_judge_the_one_that_an_experiment_helps_
 def test_an_uneven_machine_widens_the_gain_of_another_run_and_leaves_the_verdict(healthy, monkeypatch):
     case = Case(removed_ns=healthy.step_ns * 0.2)
     gone = Counterfactual(assumes="it is gone", expected=case, pessimistic=case, optimistic=case)
-    even, uneven = (predict(replace(healthy, pace_spread=spread), gone) for spread in (0.0, 0.1))
+    even, uneven = (predict(changed(healthy, pace_spread=spread), gone) for spread in (0.0, 0.1))
     judged = _judged(healthy, "slow-something", 1.25, 1.2)
 
     assert (even.predicted, even.steady_low) == (uneven.predicted, uneven.steady_low)
@@ -466,26 +323,13 @@ def test_a_finding_that_is_folded_keeps_what_it_advises():
     assert [fix.lever for fix in first.folded[0].fixes] == ["workers=2"]
 
 
-@pytest.mark.parametrize("kept", [0.9, 0.5, 0.1])
-def test_what_is_left_fits_into_the_step_that_is_left(healthy, kept):
-    # The fix removes more than the loader's start-up, which is all that the finding claims.
-    case = Case(removed_ns=healthy.step_ns * (1 - kept))
-    finding = replace(_judged(healthy, "start", 1 / kept, 1 / kept).finding, claims=(Part("preprocess", PartKind.LOADER_START),))
-    whole = Counterfactual(assumes="it is gone", expected=case, pessimistic=case, optimistic=case)
-
-    found = engine._next(healthy, Judged(finding=finding, counterfactual=whole))
-
-    assert found is not None
-    left = found.predicted.values
-    assert left["left_ns"] <= left["rest_ns"]
-    assert left["rest_ns"] == pytest.approx(healthy.step_ns.mean() * kept)
-
-
 @pytest.mark.parametrize(("stage", "share", "blocked", "doubted"), [
     ("compute", 0.2, 0.4, True), ("compute", 0.5, 0.4, False), ("output", 0.2, 0.4, False), ("compute", 0.02, 0.05, False),
 ])  # fmt: skip
 def test_a_finding_about_computing_gives_way_where_nobody_computes_for_more_of_the_time(stage, share, blocked, doubted):
-    m: Any = SimpleNamespace(device="cpu", sharing=SimpleNamespace(ranks=1), blocked=SimpleNamespace(share=blocked, line="train.py:22"))
+    m: Any = SimpleNamespace(
+        compute=SimpleNamespace(device="cpu", blocked=SimpleNamespace(share=blocked, line="train.py:22")), sharing=SimpleNamespace(ranks=1)
+    )
     first: Any = SimpleNamespace(stage=stage, share=share)
 
     doubt = more_blocked(m, first)

@@ -12,10 +12,13 @@ import pytest
 
 from few import few
 from made_events import Events
+from made_measurements import changed
 from made_parts import lines_part
 from made_recordings import MS, SCRIPT, START_NS, TRAINER_THREAD, Training, make_recording
+from made_topics import with_topics
 from slowstep.analyses.ledger.ledger import Ledger
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.trainer import find_trainer
 from slowstep.diagnosis.evidence.after_update import activity_of, timed_functions
 from slowstep.diagnosis.rule import Judged
@@ -449,7 +452,7 @@ def test_what_holds_most_of_a_callback_that_grows_is_not_said_by_early_calls(tmp
     note = {**after_step(OPEN, 0.9), "began_ns": [int(at) for at in ends_ns[timed_at : timed_at + 3]]}
     with (folder / "100-1.jsonl").open("a") as notes:
         notes.write(json.dumps(note) + "\n")
-    m = measure(SOURCE.read(folder))
+    m = measure_recording(SOURCE.read(folder))
 
     (entry,) = timed_functions(m)
     doing = activity_of(m, entry.part)
@@ -466,11 +469,11 @@ def test_what_holds_most_of_a_callback_that_grows_is_not_said_by_early_calls(tmp
     ids=["a class in a function", "of a base class", "several functions", "a line of the loop"],
 )
 def test_what_a_framework_names_by_its_instance_is_known_by_its_place(tmp_path, name, also_there, known):
-    m = measure(SOURCE.read(recording(tmp_path, after_step(OPEN, 0.9), after_ms=10, after="after_step")))
+    m = measure_recording(SOURCE.read(recording(tmp_path, after_step(OPEN, 0.9), after_ms=10, after="after_step")))
     (entry,) = timed_functions(m)
-    ((file, _, line), doing), *_ = m.work.activities.items()
+    ((file, _, line), doing), *_ = m.after_update.activities.items()
     activities = {(file, name, line): doing for name in ("main.<locals>.Table.after_step", *also_there)}
-    m = replace(m, work=replace(m.work, activities=activities))
+    m = changed(m, activities=activities)
 
     found = activity_of(m, replace(entry.part, name=name, kind=PartKind.LINES if name is None else PartKind.CALLBACK))
 
@@ -647,7 +650,7 @@ def test_making_what_the_loop_prints_may_take_longer_than_printing_it(tmp_path, 
 
 
 def test_what_a_loop_prints_is_not_to_be_printed_by_a_thread(tmp_path):
-    m = measure(SOURCE.read(recording(tmp_path, calls("gap", 30, (PRINT, 27, 27, [])), after_ms=10, after_unseen=True)))
+    m = measure_recording(SOURCE.read(recording(tmp_path, calls("gap", 30, (PRINT, 27, 27, [])), after_ms=10, after_unseen=True)))
 
     judged = slow_callback.judge(m)
 
@@ -665,7 +668,7 @@ def test_what_the_loop_itself_calls_of_other_libraries_has_no_name_without_stack
 @pytest.mark.parametrize(("shares", "logs"), [((0.4, 0.3, 0.3), False), ((0.9, 0.05, 0.05), True)], ids=["any line", "the longest"])
 def test_a_line_is_not_blamed_for_what_another_line_may_call(tmp_path, shares, logs):
     # Log lines take 6 of 10 ms, and no stack tells which of the loop's lines writes them.
-    m = measure(SOURCE.read(recording(tmp_path, calls("gap", 30, (PRINT, 18, 18, [])), after_ms=10, after="")))
+    m = measure_recording(SOURCE.read(recording(tmp_path, calls("gap", 30, (PRINT, 18, 18, [])), after_ms=10, after="")))
     whole = lines_part("output", "train.py", 34)
     pieces = [lines_part("output", "train.py", number) for number in (34, 35, 36)]
     row = m.ledger.parts.index(whole)
@@ -673,7 +676,7 @@ def test_a_line_is_not_blamed_for_what_another_line_may_call(tmp_path, shares, l
     parts = (*(part for part in m.ledger.parts if part != whole), *pieces)
     ledger = Ledger(parts=parts, ns=rows, gap_stacks=dict.fromkeys(pieces, 20), timed=m.ledger.timed)
 
-    (entry,) = timed_functions(replace(m, ledger=ledger))
+    (entry,) = timed_functions(with_topics(m, ledger=ledger))
 
     assert (entry.name, entry.is_logger) == ("line 34", logs)
 
@@ -689,12 +692,12 @@ def test_a_line_is_not_blamed_for_what_another_line_may_call(tmp_path, shares, l
 def test_a_loop_of_prints_is_not_to_be_written_as_operations_on_tensors(tmp_path, printing_ms, fixes):
     """Nearly half of such a loop was `print`, and the rest made what it printed."""
     note = calls("gap", 30, (PRINT, printing_ms, printing_ms, []))
-    m = measure(SOURCE.read(recording(tmp_path, note, after_ms=10, after="")))
+    m = measure_recording(SOURCE.read(recording(tmp_path, note, after_ms=10, after="")))
     line, loop = lines_part("output", "train.py", 34), lines_part("output", "train.py", 34, 36)
     parts = tuple(loop if part == line else part for part in m.ledger.parts)
     ledger = Ledger(parts=parts, ns=m.ledger.ns, gap_stacks={loop: 20}, timed=m.ledger.timed)
 
-    judged = slow_callback.judge(replace(m, ledger=ledger))
+    judged = slow_callback.judge(with_topics(m, ledger=ledger))
 
     assert isinstance(judged, Judged)
     texts = [fix.text for fix in judged.finding.fixes]
@@ -819,7 +822,7 @@ def _with_a_callback(
         end = events.step(k * 30.5, batch=k, length=20)
         events.span(end + 0.1, end + 10.1, name, line=place)
     events.trainer.lines.append(calls("gap", 30, *rows))
-    return measure(events.timeline())
+    return measure_recording(events.timeline())
 
 
 def _named_in_bodies(folder: Path, name: str, stage: str, named_ms: float, *notes: dict[str, Any]) -> Measurements:
@@ -833,7 +836,7 @@ def _named_in_bodies(folder: Path, name: str, stage: str, named_ms: float, *note
         events.backward(begin + 32, begin + 38)
         events.update(begin + 38, begin + 40)
     events.trainer.lines += notes
-    return measure(events.timeline())
+    return measure_recording(events.timeline())
 
 
 @pytest.mark.parametrize(("named_ms", "fires"), [(20, True), (0.5, False)])

@@ -13,7 +13,7 @@ from slowstep.analyses.events.parts import COLLECTIVES, COPIES, KERNELS, LAUNCH
 from slowstep.analyses.steps.captures import Capture
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.captured import Captured, with_capture, without_capture
-from slowstep.document.recording import part_row
+from slowstep.document.ledger import part_row
 from slowstep.document.report import NO_THROUGHPUT, LedgerRow, unseen_row
 from slowstep.document.sections import Sections
 from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict

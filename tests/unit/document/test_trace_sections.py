@@ -8,7 +8,7 @@ import pytest
 
 from made_measured_traces import made_measured
 from slowstep.analyses.events.parts import INPUT_WAIT
-from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.diagnosis.engine import diagnose
 from slowstep.document.build import build
 from slowstep.document.trace import sections_of_trace
 from slowstep.report.terminal import render
@@ -16,7 +16,7 @@ from slowstep.report.terminal import render
 
 def report(**given):
     m = made_measured(**given)
-    return build(sections_of_trace(Path("of a rank/trace.json"), m, diagnose_trace(m), ()))
+    return build(sections_of_trace(Path("of a rank/trace.json"), m, diagnose(m), ()))
 
 
 def test_a_stage_that_the_trace_could_not_show_has_a_null_share_and_the_others_add_up():

@@ -20,8 +20,9 @@ from made_traces import device, host, made_trace, step
 from slowstep.analyses.events.parts import COLLECTIVES, COLUMNS, COPIES, FORWARD, KERNELS, LAUNCH, piece
 from slowstep.analyses.ledger.instants import find_stretches
 from slowstep.analyses.measure_trace import measure_trace
-from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.diagnosis.engine import diagnose
 from slowstep.exporters._finding_tracks import finding_track
+from slowstep.exporters._measured_tables import measured_tables
 from slowstep.exporters._trace_events import OWN_PID
 from slowstep.exporters.chrome import FIRST_FINDING_TID, STAGES_TID, write_trace
 from slowstep.findings import Finding
@@ -49,7 +50,7 @@ def made() -> Timeline:
 
 
 def track(timeline: Timeline, *claims: Part, operation: str | None = None) -> list[tuple[float, float]]:
-    tables = measure_trace(timeline).tables
+    tables = measured_tables(measure_trace(timeline))
     stretches = find_stretches(timeline, tables["steps"], tables["gaps"])
     rows = finding_track(claiming(*claims, operation=operation), stretches, timeline, tables)
     return [(start / 1000, end / 1000) for start, end in rows.iter_rows()]
@@ -59,10 +60,10 @@ def test_stretches_divide_the_window_as_the_ledger_does() -> None:
     timeline = made()
     m = measure_trace(timeline)
 
-    stretches = find_stretches(timeline, m.table("steps"), m.table("gaps"))
+    stretches = find_stretches(timeline, m.marks.table, m.device.gaps)
 
     assert (stretches["start_ns"][1:] >= stretches["end_ns"][:-1]).all()
-    assert us_of(stretches.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))) == us_of(m.table("ledger"))
+    assert us_of(stretches.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))) == us_of(m.ledger)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_of_a_part_only_the_claimed_piece_is_shown(claimed: str | None, instants
     ]
     operators = [{"name": "aten::sort", "on_host": True, "host_total_us": 9, "host_self_us": 9}]
     compilations = [{"step": 0, "start_us": 10, "end_us": 50, "name": "compile", "exposed_us": 20}]
-    tables = made_measured(tables={"gaps": gaps, "operators": operators, "compilations": compilations}).tables
+    tables = measured_tables(made_measured(tables={"gaps": gaps, "operators": operators, "compilations": compilations}))
     stretches = tables["gaps"].select("start_ns", "end_ns", *COLUMNS)
 
     rows = finding_track(claiming(replace(LAUNCH, piece=claimed)), stretches, made_trace(), tables)
@@ -127,8 +128,8 @@ def test_a_trace_without_a_device_has_stages_and_tracks_too() -> None:
 def shown(folder: Path, timeline: Timeline) -> tuple[tuple[Finding, ...], list[dict[str, Any]]]:
     """The findings of a trace, and the events of the file that is exported of it."""
     m = measure_trace(timeline)
-    findings = diagnose_trace(m).findings
-    write_trace(folder / "out.json.gz", timeline, m.tables, findings)
+    findings = diagnose(m).findings
+    write_trace(folder / "out.json.gz", timeline, measured_tables(m), findings)
     return findings, json.loads(gzip.decompress((folder / "out.json.gz").read_bytes()))["traceEvents"]
 
 

@@ -13,8 +13,8 @@ import slowstep
 from made_measured_traces import made_measured
 from made_recordings import Training, make_recording
 from made_traces import host, made_trace, step
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measure_trace import measure_trace
-from slowstep.analyses.measurements import measure
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rules import full_precision_matmul
 from slowstep.frameworks._known import all_words, plain, words_of_loop
@@ -93,7 +93,7 @@ def test_a_loop_of_the_scripts_own_is_plain(files):
 def test_in_a_trace_a_framework_is_known_by_the_names_of_its_loop(name, event):
     trace = made_trace(hosts=[event, host("aten::relu", 90, 95)], steps=[step(n, 100 * n, 100 * n + 100) for n in range(3)])
 
-    assert measure_trace(trace).words.name == name
+    assert measure_trace(trace).training.words.name == name
 
 
 def test_a_rule_about_traces_speaks_the_words_of_who_trains():
@@ -108,7 +108,7 @@ def _fixes(folder: Path, words: Words, training: Training) -> str:
     way = [["/home/user/project/train.py", "main", 10, 30]] + [[file, "run", 1, 2] for file in LOOPS.get(words.name, [])]
     with (folder / "100-1.jsonl").open("a") as notes:
         notes.write(f'{{"kind": "training_path", "optimizer": 0, "frames": {way}}}\n'.replace("'", '"'))
-    found = diagnose(measure(SOURCE.read(folder)))
+    found = diagnose(measure_recording(SOURCE.read(folder)))
     return "\n".join(fix.text for finding in found.findings for fix in (*finding.fixes, *(f for o in finding.folded for f in o.fixes)))
 
 

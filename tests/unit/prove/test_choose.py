@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from slowstep.document.recording import part_row
+from slowstep.document.ledger import part_row
 from slowstep.errors import BadUsage
 from slowstep.parts import CodePlace, Part, PartKind
 from slowstep.prove.choose import (

@@ -246,7 +246,7 @@ def test_a_torn_or_malformed_line_is_counted_and_the_rest_is_read(folder, line, 
     timeline = read(folder)
 
     assert [(row.name, row.count, row.severity) for row in timeline.health] == [(name, 1, severity)]
-    assert timeline.processes[0].torch == "2.13.0"
+    assert timeline.processes[0].framework_version == "2.13.0"
 
 
 def test_a_value_that_is_null_is_not_known(folder):

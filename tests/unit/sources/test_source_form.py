@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from slowstep import sources as package
 from slowstep.errors import UnreadableInput
+from slowstep.timeline.coverage import KINDS, CoverageLevel
+from slowstep.timeline.trace_tables import NOT_PYTHON
 from slowstep.workflow.traces.find import find, sources
 
 FILES = sorted(path.stem for path in Path(package.__path__[0]).glob("[!_]*.py"))
@@ -52,3 +55,49 @@ def test_what_no_source_knows_is_told_all_that_they_read(tmp_path):
         find([tmp_path / "data.bin"])
 
     assert all(source.reads in str(refused.value) for source in sources().values())
+
+
+DATA = Path(__file__).parents[2] / "data"
+# Of each source some samples that show together what it states.
+SAMPLES = {
+    "recording": ["recordings/chatty_logging-problem.tar.xz"],
+    "kineto": ["kineto/h100_inference", "kineto/mi250_toy_step"],
+    "nsys": ["nsys/h100_two_processes"],
+    "xplane": ["xplane/jax_steps", "xplane/mi300_jax"],
+}
+# Where rows of each kind are.
+ROWS = {
+    "steps": lambda t: t.count("updates") + t.count("marked_steps"),
+    "host": lambda t: t.count("spans") + t.rows("host_events", "kind", kinds=NOT_PYTHON).height,
+    "functions": lambda t: t.count("stacks") + t.rows("host_events", "kind", kinds=["python"]).height,
+    "batches": lambda t: t.count("fetches"),
+    "device": lambda t: t.count("device_events"),
+    "dispatches": lambda t: t.table("host_events")["correlation"].is_not_null().sum(),
+    "allocations": lambda t: t.count("allocations"),
+    "machine": lambda t: t.count("readings"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_source_sees_what_it_states(name, tmp_path):
+    source = sources()[name]
+    read = [source.read(_unpacked(DATA / sample, tmp_path, source)) for sample in SAMPLES[name]]
+    seen = {kind for kind, count in ROWS.items() if any(count(timeline) for timeline in read)}
+
+    assert source.coverage.keys() == KINDS.keys() == ROWS.keys()
+    assert {kind for kind, stated in source.coverage.items() if stated.known is not CoverageLevel.NONE} - seen <= UNMARKED.get(name, set())
+    assert seen <= {kind for kind, stated in source.coverage.items() if stated.known is not CoverageLevel.NONE}
+
+
+# The stored export marks no steps.
+UNMARKED = {"nsys": {"steps"}}
+
+
+def _unpacked(sample, tmp_path, source):
+    if sample.is_dir():
+        return next(path for path in sorted(sample.rglob("*")) if path.is_file() and path.name.endswith(source.endings))
+    folder = tmp_path / "recording"
+    with tarfile.open(sample) as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(folder)
+    return folder

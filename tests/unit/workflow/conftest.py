@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
+from made_topics import with_topics
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measure_trace import Chosen, measure_trace
-from slowstep.analyses.measurements import Measurements, measure
-from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.analyses.measurements import Measurements
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow import diagnose
 from slowstep.workflow.traces import traces
 
 _MEASURED: dict[Any, Measurements] = {}
-_MEASURED_TRACES: dict[Any, TraceMeasurements] = {}
+_MEASURED_TRACES: dict[Any, Measurements] = {}
 
 
 def _content(timeline: Timeline, without: Mapping[str, None]) -> tuple[bytes, ...]:
@@ -34,18 +35,18 @@ def measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
         # What levers said is the experiment's.
         key = (_content(timeline, {"levers": None}), warmup, process)
         if key not in _MEASURED:
-            _MEASURED[key] = measure(timeline, warmup, process=process)
+            _MEASURED[key] = measure_recording(timeline, warmup, process=process)
         m = _MEASURED[key]
-        return m.changed(trainer=replace(m.trainer, facts=timeline.processes[m.trainer.process]))
+        return with_topics(m, trainer=replace(m.trainer, facts=timeline.processes[m.trainer.process]))
 
-    monkeypatch.setattr(diagnose, "measure", known)
+    monkeypatch.setattr(diagnose, "measure_recording", known)
 
 
 @pytest.fixture
 def traces_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of traces that are equal."""
 
-    def known(timeline: Timeline, *, batch_size: int | None = None, step: Chosen = None) -> TraceMeasurements:
+    def known(timeline: Timeline, *, batch_size: int | None = None, step: Chosen = None) -> Measurements:
         key = (_content(timeline, {}), batch_size, step)
         if key not in _MEASURED_TRACES:
             _MEASURED_TRACES[key] = measure_trace(timeline, batch_size=batch_size, step=step)

@@ -12,7 +12,7 @@ from made_recordings import Training, make_recording
 from slowstep.cli.commands import obey
 from slowstep.errors import BadUsage, NoRecording, UnreadableInput
 from slowstep.report.json import write
-from slowstep.workflow.compare import compare
+from slowstep.workflow.compare import compare_runs
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.given import what_is_given
 
@@ -129,13 +129,15 @@ def test_of_a_folder_whose_last_run_is_one_of_bench_that_is_shown_and_not_compar
 
     assert (given.document, given.paths, given.is_benched) == (benched, (recording,), True)
     with pytest.raises(BadUsage, match="slowstep bench, which stops the training"):
-        compare(Path(folder), recording)
+        compare_runs(Path(folder), recording)
 
 
 def test_an_option_asks_for_the_steps_of_a_recording_of_bench(recording, benched, capsys):
     assert obey(["analyze", str(recording), "--warmup", "3"]) == 0
 
-    assert "56 of 60" in capsys.readouterr().out.replace("\xa0", " ")
+    said = capsys.readouterr()
+    assert "56 of 60" in said.out.replace("\xa0", " ")
+    assert f"the steps before slowstep bench stopped the training; what it measured: slowstep analyze {recording}" in said.err
 
 
 def test_a_damaged_report_in_a_recording_keeps_nobody_from_it(recording):

@@ -12,9 +12,9 @@ import pytest
 from few import few
 from kineto_files import event, kernel, launch, written
 from made_recordings import Training, make_recording
+from slowstep.analyses import measure_recording as recording_measure
 from slowstep.analyses import measure_trace as trace_measure
-from slowstep.analyses import measurements
-from slowstep.diagnosis import engine, law, trace_engine
+from slowstep.diagnosis import engine, law
 from slowstep.document import recording as document
 from slowstep.document.report import validate
 from slowstep.errors import NothingRecorded
@@ -23,14 +23,16 @@ from slowstep.report import terminal
 from slowstep.report.fault_log import LOG
 from slowstep.report.terminal import render
 from slowstep.sources.kineto import SOURCE as KINETO
-from slowstep.sources.recording import SOURCE
-from slowstep.workflow import diagnose
+from slowstep.sources.recording import SOURCE, OpenRecording
+from slowstep.workflow import diagnose, judge_job
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.internal_errors import INTERNAL_ERROR
 from slowstep.workflow.traces import traces
 
 BF16 = "ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_tn"
 MESSAGE = "made to fail"
+# Analyses of loops that no loader feeds: the made training is none.
+OF_UNFED_LOOPS = ("find_timed_lines", "times_of_functions")
 # The document is made of these; the others are parts of them.
 SECTIONS = ("_run", "_note_findings", "_throughput", "_seen_ledger", "find_doubts", "_by_hand", "ending_note", "_periodic")
 
@@ -41,8 +43,8 @@ def analyses_of(module, *without):
     return sorted(name for name, value in own.items() if value.__module__.startswith("slowstep.analyses") and name not in without)
 
 
-def judging(attribute):
-    return sorted(name for name, rule in law.rules().items() if getattr(rule, attribute) is not None)
+def judging(topics):
+    return sorted(name for name, rule in law.rules().items() if topics.keys() >= set(rule.topics))
 
 
 def failing(error=ZeroDivisionError):
@@ -73,20 +75,20 @@ def healthy(tmp_path_factory):
     training = Training(steps=60, getitem_ms=0.2, workers=2, fixed_ms=20.0)
     folder = make_recording(tmp_path_factory.mktemp("isolation") / "recording", training)
     timeline = SOURCE.read(folder)
-    return folder, timeline, measurements.measure(timeline)
+    return folder, timeline, recording_measure.measure_recording(timeline).settle()
 
 
 @pytest.fixture
 def report_of(healthy, monkeypatch):
     folder, timeline, _ = healthy
-    monkeypatch.setattr(diagnose, "RECORDING", replace(SOURCE, read=lambda *_: timeline))
+    monkeypatch.setattr(OpenRecording, "timeline", lambda *_, **__: timeline)
     return lambda: diagnose.diagnose_recording(folder)
 
 
 @pytest.fixture
 def report_of_measured(report_of, healthy, monkeypatch):
     """The same of what was measured before."""
-    monkeypatch.setattr(diagnose, "measure", lambda *_, **__: healthy[2])
+    monkeypatch.setattr(diagnose, "measure_recording", lambda *_, **__: healthy[2])
     return report_of
 
 
@@ -96,9 +98,9 @@ def test_the_made_training_is_healthy_where_nothing_fails(report_of):
     assert not [row for row in report["health"] if row["name"] == INTERNAL_ERROR]
 
 
-@pytest.mark.parametrize("name", few(analyses_of(measurements, "measure"), every=8))
+@pytest.mark.parametrize("name", few(analyses_of(recording_measure, "measure_recording", *OF_UNFED_LOOPS), every=8))
 def test_an_analysis_that_fails_leaves_a_report_that_is_not_healthy(report_of, monkeypatch, name):
-    monkeypatch.setattr(measurements, name, failing())
+    monkeypatch.setattr(recording_measure, name, failing())
 
     report = report_of()
 
@@ -108,7 +110,7 @@ def test_an_analysis_that_fails_leaves_a_report_that_is_not_healthy(report_of, m
 
 def test_what_does_not_need_a_failed_analysis_is_measured(report_of, monkeypatch):
     before = report_of()
-    monkeypatch.setattr(measurements, "find_garbage", failing())
+    monkeypatch.setattr(recording_measure, "find_garbage", failing())
 
     report = report_of()
 
@@ -119,7 +121,7 @@ def test_what_does_not_need_a_failed_analysis_is_measured(report_of, monkeypatch
     assert new == {"garbage-collection"}
 
 
-@pytest.mark.parametrize("name", few(judging("judge"), every=8))
+@pytest.mark.parametrize("name", few(judging(recording_measure.MAKERS), every=8))
 def test_a_rule_that_fails_is_not_judged(report_of_measured, monkeypatch, name):
     rules = law.rules()
     monkeypatch.setattr(engine, "rules", lambda: rules | {name: replace(rules[name], judge=failing())})
@@ -169,18 +171,24 @@ def test_a_verdict_that_fails_is_undetermined(report_of_measured, monkeypatch, n
     assert report["run"]["next_command"].startswith("SLOWSTEP_DEBUG=1 slowstep analyze")
 
 
-@pytest.mark.parametrize("name", ["compare", "rank_sections"])
-def test_ranks_that_cannot_be_compared_are_not_healthy(report_of_measured, monkeypatch, name):
-    monkeypatch.setattr(diagnose, name, failing())
+@pytest.mark.parametrize("name", ["compare_ranks", "_judge_each", "rank_sections"])
+@pytest.mark.parametrize("source", ["report_of_measured", "measured_trace_report"])
+def test_ranks_that_cannot_be_compared_are_not_healthy(request, monkeypatch, source, name):
+    monkeypatch.setattr(judge_job, name, failing())
 
-    report = report_of_measured()
+    report = request.getfixturevalue(source)()
 
     internal_error(report)
     assert report["verdict"]["state"] != "healthy"
 
 
+def test_without_knowing_which_rank_to_show_the_lowest_is_shown(report_of_measured, monkeypatch):
+    monkeypatch.setattr(judge_job, "first_shown", failing())
+    internal_error(report_of_measured())
+
+
 def test_the_log_of_a_fault_lies_in_the_recording_and_is_private(report_of, healthy, monkeypatch):
-    monkeypatch.setattr(measurements, "find_saves", failing())
+    monkeypatch.setattr(recording_measure, "find_saves", failing())
     monkeypatch.setattr("sys.argv", ["slowstep", "analyze", "--password", "hunter2"])
 
     row = internal_error(report_of())
@@ -195,7 +203,7 @@ def test_the_log_of_a_fault_lies_in_the_recording_and_is_private(report_of, heal
 
 
 def test_what_slowstep_raises_on_purpose_is_no_fault(report_of, monkeypatch):
-    monkeypatch.setattr(measurements, "find_steps", failing(NothingRecorded))
+    monkeypatch.setattr(recording_measure, "find_steps", failing(NothingRecorded))
     with pytest.raises(NothingRecorded):
         report_of()
 
@@ -218,7 +226,7 @@ def trace(tmp_path_factory):
         ]
     path = written(tmp_path_factory.mktemp("isolation"), events)
     timeline = KINETO.read(path)
-    return path, timeline, trace_measure.measure_trace(timeline)
+    return path, timeline, trace_measure.measure_trace(timeline).settle()
 
 
 def test_the_made_trace_is_healthy_where_nothing_fails(trace_report):
@@ -249,10 +257,10 @@ def test_an_analysis_of_a_trace_that_fails_leaves_a_report(trace_report, monkeyp
     assert report["verdict"]["state"] == "undetermined"
 
 
-@pytest.mark.parametrize("name", few(judging("judge_trace"), every=8))
+@pytest.mark.parametrize("name", few(judging(trace_measure.MAKERS), every=8))
 def test_a_rule_of_traces_that_fails_is_not_judged(measured_trace_report, monkeypatch, name):
     rules = law.rules()
-    monkeypatch.setattr(trace_engine, "rules", lambda: rules | {name: replace(rules[name], judge_trace=failing())})
+    monkeypatch.setattr(engine, "rules", lambda: rules | {name: replace(rules[name], judge=failing())})
 
     report = measured_trace_report()
 
@@ -260,8 +268,8 @@ def test_a_rule_of_traces_that_fails_is_not_judged(measured_trace_report, monkey
     assert next(row["code"] for row in report["not_judged"] if row["rule"] == name) == "internal-error"
 
 
-@pytest.mark.parametrize("name", ["judge_among_ranks", "compare_ranks", "first_shown", "pace_of", "_doubts"])
-def test_ranks_of_traces_that_cannot_be_joined_leave_their_reports(measured_trace_report, monkeypatch, name):
+@pytest.mark.parametrize("name", ["traced_steps", "_doubts"])
+def test_what_is_kept_of_a_trace_and_cannot_be_made_leaves_its_report(measured_trace_report, monkeypatch, name):
     monkeypatch.setattr(traces, name, failing())
     internal_error(measured_trace_report())
 

@@ -9,8 +9,9 @@ import pytest
 
 from made_measured_traces import made_measured
 from slowstep.analyses.events.parts import LAUNCH
+from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.law import Diagnosis
-from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN, diagnose_trace
+from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
 from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict
 from slowstep.reasons import Reason, Wording
 from slowstep.timeline.trace import TraceFacts
@@ -76,8 +77,8 @@ def test_an_inference_is_not_recorded_as_a_training() -> None:
 
 
 def test_after_one_chosen_step_that_leaves_the_verdict_open_all_are_to_be_looked_at() -> None:
-    m = made_measured(steps=1, chosen_of=4)
+    m = made_measured(steps=1, whole_steps=4)
 
-    next_step = after_trace(diagnose_trace(m), m.facts, Path("of a rank/trace.json"), is_chosen=m.is_chosen)
+    next_step = after_trace(diagnose(m), m.facts, Path("of a rank/trace.json"), is_chosen=m.marks.is_chosen)
 
     assert next_step.command == "slowstep analyze 'of a rank/trace.json'"

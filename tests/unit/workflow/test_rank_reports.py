@@ -126,6 +126,33 @@ def test_absent_ranks_are_said(tmp_path: Path) -> None:
     assert "rank 2 joined" in health["idle-ranks"]
 
 
+def test_missing_ranks_stand_in_the_table_of_ranks(tmp_path: Path) -> None:
+    report = diagnose_recording(make_job(tmp_path, [5.0, 5.0], size=4))
+    lines = render(report, width=80, color=False).splitlines()
+
+    assert report["run"]["missing_ranks"] == [2, 3]
+    assert [line.split() for line in lines if line[2:3].isdigit() and line.endswith("not recorded")] == [
+        ["2", "not", "recorded"],
+        ["3", "not", "recorded"],
+    ]
+    validate(report)
+
+
+def test_where_one_of_two_ranks_is_missing_there_is_a_table_of_both(tmp_path: Path) -> None:
+    lines = render(diagnose_recording(make_job(tmp_path, [5.0], size=2)), width=80, color=False).splitlines()
+
+    assert any(line.startswith("> 0") for line in lines)
+    assert any(line.startswith("  1") and line.endswith("not recorded") for line in lines)
+
+
+def test_many_missing_ranks_leave_room_for_those_that_were_recorded(tmp_path: Path) -> None:
+    lines = render(diagnose_recording(make_job(tmp_path, [5.0] * 8, size=16, steps=40)), width=80, color=False).splitlines()
+
+    assert sum(line[2:4].strip().isdigit() and line.endswith("not recorded") for line in lines) == 3
+    assert any(line.startswith("> 0") for line in lines)
+    assert "and 8 more in report.json" in lines
+
+
 def test_where_the_late_rank_left_no_recording_it_is_not_said_that_nothing_is_late(tmp_path: Path) -> None:
     make_job(tmp_path, [3.0, 3.0, 3.0, 9.0])
     for file in tmp_path.glob("103-*"):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.after_update.gap_sides import GapBounds, GapSide, between_updates, nearest_optimizer, side_of
 from slowstep.analyses.python.functions import (
-    TORCH,
+    COMPUTING,
     TRAINING,
     Path,
     Stacks,
@@ -171,5 +171,5 @@ def _by_hand(path: Path, trainer: Trainer, is_other: bool, called: LoopCall) -> 
 def _uses_gradients(path: Path, trainer: Trainer) -> bool:
     """Whether a stack stands in a function, called by the loop, that names gradients; torch's own set them to zero, or copy them."""
     below = path[meeting(path, trainer.way_to_update) + 1 :]
-    places = {(frame.file, frame.function, frame.first_line) for frame in below if not TORCH.search(frame.file)}
+    places = {(frame.file, frame.function, frame.first_line) for frame in below if not COMPUTING.search(frame.file)}
     return not places.isdisjoint(trainer.facts.uses_gradients)

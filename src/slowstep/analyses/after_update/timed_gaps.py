@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from slowstep.analyses.python.functions import MODULE_CALL, MODULE_FILE, TORCH
+from slowstep.analyses.python.functions import COMPUTING, MODEL_FILE, MODULE_CALL
 from slowstep.analyses.python.gap_calls import CHANGES, COPIES, JUDGING, LOGGING, WALKS, GapCalls, Node, Wanted, read_nodes
+from slowstep.frameworks._known import code
+from slowstep.frameworks._words import Code
 from slowstep.parts import Part, PartKind
 from slowstep.record.writing import own_frames
 from slowstep.timeline.timeline import Place, Timeline
@@ -22,12 +24,13 @@ from slowstep.timeline.timeline import Place, Timeline
 FEWEST_GAPS = 3
 # What takes less of the gaps is left to stacks.
 SMALLEST_SHARE = 0.02
-RECEIPT = re.compile(r"torch[/\\]utils[/\\]data[/\\]")
+RECEIPT = code(Code.LOADER)
 # Where a request for the next batch begins. A gap ends with it, but whoever asks may have been called in the gap: a runner's `train_iter`.
 # Not all of the above: a callback may call a model, whose hooks are ours, or collate samples by itself.
-REQUEST = re.compile(r"torch[/\\]utils[/\\]data[/\\]dataloader\.py$")
-# What stands between the loop and a function that is decorated: `@torch.no_grad()`.
-WRAPPER = re.compile(r"torch[/\\]utils[/\\]_contextlib\.py$")
+REQUEST = code(Code.REQUEST)
+OUR_REQUEST = code(Code.HOOK_OF_REQUEST)
+# What stands between the loop and a function that is decorated.
+WRAPPER = code(Code.DECORATOR)
 # Of a function that hands batches on: they are of no length, or nearly, where the loader is fast.
 WAITING = 0.10
 # A function is what it spends at least half of its time in.
@@ -108,7 +111,7 @@ def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
     users = timeline.processes[process].uses_gradients
 
     def uses_gradients(node: Node) -> bool:
-        return (node.file, node.name, node.line) in users and not TORCH.search(node.file)
+        return (node.file, node.name, node.line) in users and not COMPUTING.search(node.file)
 
     judges = _judges(tree)
     own = [number for number in often if is_users(tree.nodes[number])]
@@ -164,7 +167,7 @@ def _receives(node: Node) -> bool:
 
 def requests(node: Node) -> bool:
     """Whether it asks for the next batch: no part of the gap."""
-    return own_frames.is_one_of(node.file, own_frames.REQUEST) or bool(REQUEST.search(node.file))
+    return bool(OUR_REQUEST.search(node.file) or REQUEST.search(node.file))
 
 
 def _unwrapped(tree: GapCalls, roots: dict[int, float]) -> dict[int, float]:
@@ -263,7 +266,7 @@ def _module_called(tree: GapCalls, number: int) -> str | None:
 
 
 def _calls_a_module(node: Node) -> bool:
-    return node.file.replace("\\", "/").endswith(MODULE_FILE) and bool(MODULE_CALL.search(node.name))
+    return bool(MODEL_FILE.search(node.file) and MODULE_CALL.search(node.name))
 
 
 def _walks(tree: GapCalls, number: int) -> bool:

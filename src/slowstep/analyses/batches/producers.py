@@ -17,7 +17,7 @@ from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Ints, covered_ns
 from slowstep.timeline.timeline import Timeline
 
-# Parts of a wait, with the stage each is charged to (design: "read or preprocess").
+# Parts of a wait, with the stage each is charged to (docs/definitions.md, "A wait for input").
 PART_STAGE = {
     PartKind.SAMPLES: "preprocess",
     PartKind.COLLATE: "preprocess",

@@ -18,7 +18,7 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.parts import PartKind
 from slowstep.timeline.timeline import Timeline
 
-# Receiving a batch from a worker that had it ready (design: the floor is 1 to 2 ms, measured at 0.3 ms on an idle machine).
+# Receiving a batch from a worker that had it ready (docs/definitions.md: the floor is 1 to 2 ms, measured at 0.3 ms on an idle machine).
 RECEIVE_NS = 1_000_000.0
 # What receiving takes per tensor, and per byte for pages that are mapped and given back. Measured on two busy cores with batches of 1 to
 # 200 tensors and of 1 KB to 64 MB: 0.35 to 0.45 ms, and 0.4 to 1.5 ns.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +11,8 @@ from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.python.functions import Stacks, inside
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.frameworks._known import code
+from slowstep.frameworks._words import Code
 from slowstep.parts import BACKWARD, BODY
 from slowstep.timeline.intervals import Ints, union
 from slowstep.timeline.timeline import Timeline
@@ -19,7 +20,7 @@ from slowstep.timeline.timeline import Timeline
 # Forwards per step from which on what lies between them may be anything: a student and its teacher make two.
 SEVERAL_FORWARDS = 3
 # torch.autograd.grad is no span: TorchScript knows it by its identity, so models that script it would not compile with a hook in its place.
-_AUTOGRAD = re.compile(r"[/\\]torch[/\\]autograd[/\\]__init__\.py$")
+_AUTOGRAD = code(Code.GRADIENTS)
 _GRAD, _BACKWARD = "grad", "backward"
 
 

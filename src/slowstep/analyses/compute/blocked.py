@@ -40,12 +40,12 @@ def find_blocked(
     load: Load,
     own_ns: float | None,
 ) -> Blocked | None:
-    """None where it is not known who computed.
+    """None where it is not known who computed, and where the host does not wait for what does.
 
     `own_ns` is the training thread's CPU time per step. All that its process tree computed counts for the steps' own work, but for what the
     loader's workers are known to have used. What a quota held back, or the hypervisor took, would have computed.
     """
-    if own_ns is None or (load.tree_cores is None and machine.threads != 1):
+    if trainer.is_asynchronous or own_ns is None or (load.tree_cores is None and machine.threads != 1):
         return None
     step_ns = float(steps.duration_ns.mean())
     made_ns = (demand.cpu_ns or 0.0) if demand.workers else 0.0

@@ -5,7 +5,6 @@ On the processor a backward runs its hooks on the thread that called it, so stac
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -13,17 +12,19 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.ledger.closures import FEWEST_STACKS
-from slowstep.analyses.python.functions import OPTIMIZERS, TORCH, Path, Stacks, inside, is_comprehension, is_library
+from slowstep.analyses.python.functions import COMPUTING, OPTIMIZERS, Path, Stacks, inside, is_comprehension, is_library
 from slowstep.analyses.python.loop import LoopCall
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.frameworks._known import code
+from slowstep.frameworks._words import Code
 from slowstep.timeline.intervals import overlap_ns
 from slowstep.timeline.timeline import Frame
 
 # Autograd's engine: what Python code has below it is called by a node of the graph, or by a hook.
 _ENGINE = "_engine_run_backward"
 # What calls the hooks of modules.
-_HOOKS = re.compile(r"[/\\]torch[/\\]utils[/\\]hooks\.py$")
+_HOOKS = code(Code.MODEL_HOOKS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +66,7 @@ def hook_of(path: Path) -> Frame | None:
     at = max((depth for depth, frame in enumerate(path) if frame.function.endswith(_ENGINE)), default=len(path))
     below = path[at + 1 :]
     called = below[next((depth for depth, frame in enumerate(below) if not _HOOKS.search(frame.file)), len(below)) :]
-    if not called or TORCH.search(called[0].file) or any(OPTIMIZERS.search(frame.file) for frame in called):
+    if not called or COMPUTING.search(called[0].file) or any(OPTIMIZERS.search(frame.file) for frame in called):
         return None
     own = [frame for frame in called if not is_library(frame)]
     named = (frame for frame in own if not (frame.function.endswith("<lambda>") or is_comprehension(frame.function)))

@@ -16,16 +16,17 @@ import polars as pl
 from slowstep.analyses.after_update.roll_outs import forwards_of
 from slowstep.analyses.ledger.trainer_spans import find_bodies
 from slowstep.analyses.python.binomial import share_bounds
-from slowstep.analyses.python.functions import TORCH, Path, Stacks, enclosing, in_module, inside, is_library, shown
+from slowstep.analyses.python.functions import COMPUTING, Path, Stacks, enclosing, in_module, inside, is_library, shown
 from slowstep.analyses.python.hot_loop import FEWEST_BODIES
 from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.frameworks._known import code
+from slowstep.frameworks._words import Code
 from slowstep.timeline.intervals import Ints, union
 from slowstep.timeline.timeline import Frame, Timeline
 
-# What torch.compile writes is called from there. (Code of the user's is called from torch/_dynamo, too.)
-WRITES_CODE = ("/torch/_inductor/", "/torch/_functorch/")
+WRITES_CODE = code(Code.GENERATED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,20 +76,19 @@ def _known(trainer: Trainer) -> tuple[Ints, Ints]:
 
 
 def _users(path: Path) -> Frame | None:
-    """The user's frame that a stack stands in: in its own lines, or, outside of models, in a library's other than torch; else None."""
+    """The user's frame that a stack stands in: in its own lines, or, outside of models, in a library's beside the framework; else None."""
     own = next((depth for depth in range(len(path) - 1, -1, -1) if not is_library(path[depth])), None)
     if own is None or _is_generated(path, own):
         return None
     called = path[own + 1 :]
-    if called and (in_module(path) or any(TORCH.search(frame.file) for frame in called) or path[-1].file.startswith("<")):
+    if called and (in_module(path) or any(COMPUTING.search(frame.file) for frame in called) or path[-1].file.startswith("<")):
         return None
     return path[own]
 
 
 def _is_generated(path: Path, depth: int) -> bool:
     """Whether a frame runs what a compiler has written: the compiled form of a model lies in a file that no package knows."""
-    caller = path[depth - 1].file.replace("\\", "/") if depth else ""
-    return any(folder in caller for folder in WRITES_CODE)
+    return depth > 0 and bool(WRITES_CODE.search(path[depth - 1].file))
 
 
 def _label(frame: Frame, script: str | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +9,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.after_update.activities import Activity, find_activities
-from slowstep.analyses.after_update.timed_gaps import TimedGaps, find_timed_gaps, times_of_functions
-from slowstep.analyses.after_update.timed_lines import TimedLines, find_timed_lines
 from slowstep.analyses.compute.untimed import Untimed, find_untimed
 from slowstep.analyses.python.functions import Path, Stacks, in_module, inside, is_library, shown
 from slowstep.analyses.python.hot_loop import HotLoop, find_hot_loop
@@ -21,7 +17,9 @@ from slowstep.analyses.python.outside_model import OutsideModel, find_outside_mo
 from slowstep.analyses.python.timed_bodies import find_lengthened
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
-from slowstep.timeline.timeline import Frame, Place, Timeline
+from slowstep.frameworks._known import code
+from slowstep.frameworks._words import Code
+from slowstep.timeline.timeline import Frame, Timeline
 
 # The bits of record/timing/modes.py, in words.
 MODES = {
@@ -31,7 +29,7 @@ MODES = {
     8: "a debugger or coverage tool (sys.settrace)",
     16: "a Python profiler (sys.setprofile)",
 }
-CONVOLUTION = re.compile(r"torch[/\\]nn[/\\]modules[/\\]conv\.py$")
+CONVOLUTION = code(Code.CONVOLUTIONS)
 # Fewer stacks inside a forward name no line of it: the share of a half has a 90 % interval of 35 % to 65 % with 30.
 FEWEST_FORWARD_STACKS = 30
 # A line that calls a whole model stands in many modules: it is no more one's than another's below this.
@@ -55,9 +53,6 @@ class ForwardLine:
 class Work:
     """Facts about the training's own work. None is unknown."""
 
-    gaps: TimedGaps | None  # of a loop that is fed
-    gap_lines: TimedLines | None  # of one that is not
-    activities: dict[Place, Activity]  # of the user's functions that ran in timed gaps; empty where none was timed
     loop: HotLoop | None
     beside: OutsideModel | None
     bodies_timed: int
@@ -84,9 +79,6 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
     are_bodies = trainer.is_fed or not trainer.training_forwards.is_empty()
     bodies = timeline.table("calls").filter(pl.col("process") == trainer.process, pl.col("kind") == "body")["stretches"]
     return Work(
-        gaps=find_timed_gaps(timeline, trainer.process) if trainer.is_fed else None,
-        gap_lines=find_timed_lines(trainer, times_of_functions(timeline, trainer.process)) if not trainer.is_fed else None,
-        activities=find_activities(timeline, trainer.process),
         loop=find_hot_loop(timeline, trainer.process, find_lengthened(timeline, trainer), apart) if are_bodies else None,
         beside=find_outside_model(timeline, trainer.process, apart) if are_bodies else None,
         bodies_timed=int(bodies[0]) if len(bodies) else 0,

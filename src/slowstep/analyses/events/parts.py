@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from slowstep.part_words import parts_in_order, place_in_words
 from slowstep.parts import Part, PartKind, read_place
@@ -51,6 +53,14 @@ def part_of(row: Iterable[Any]) -> Part:
     """The part of which a row has the columns COLUMNS."""
     stage, kind, name, place = row
     return Part(stage, PartKind(kind), name, None if place is None else read_place(place))
+
+
+def numbered(rows: pl.DataFrame) -> tuple[list[Part], NDArray[np.int64]]:
+    """The parts that are in rows of a table, each once, and for each row the number of its part."""
+    each = rows.select(COLUMNS).unique(maintain_order=True)
+    number = rows.join(each.with_row_index("number"), on=COLUMNS, how="left", nulls_equal=True, maintain_order="left")["number"]
+    parts = [part_of(row) for row in each.iter_rows()]
+    return parts, number.cast(pl.Int64).to_numpy()
 
 
 def is_part(*parts: Part, columns: tuple[str, ...] = COLUMNS) -> pl.Expr:

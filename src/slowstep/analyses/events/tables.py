@@ -292,6 +292,7 @@ REPLAY = Table(
     ),
 )
 
+# `ledger` is made of the `Ledger` where tables are written for others; rules and reports ask that.
 TRACE_MEASUREMENT_TABLES: tuple[Table, ...] = (
     STEPS,
     LEDGER,

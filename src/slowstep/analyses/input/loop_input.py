@@ -51,11 +51,11 @@ class LoopInput:
 def find_loop_input(timeline: Timeline, trainer: Trainer, ledger: Ledger) -> LoopInput | None:
     """What the ledger, and the calls that were timed in gaps, say of input; None in a loop that is fed.
 
-    What a loader takes whose batches serve several updates each is no part of it.
+    What a loader takes whose batches serve several updates each is no part of it, and neither is what a framework reads by itself.
     """
     if trainer.is_fed:
         return None
-    mine = [part for part in ledger.parts if part.stage == "preprocess" and part.kind not in OF_LOADER]
+    mine = [part for part in ledger.parts if part.stage == "preprocess" and part.kind not in (*OF_LOADER, PartKind.INPUT_WAIT)]
     others = [part for part in mine if part.kind in (PartKind.THREAD_WAIT, PartKind.ROLL_OUT)]
     made = [part for part in mine if part not in others]
     made_ns, others_ns = ledger.of_parts(*made), ledger.of_parts(*others)

@@ -7,6 +7,7 @@ sampler that holds the GIL lets no stack be taken.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 
@@ -17,11 +18,13 @@ from slowstep.analyses.after_update.timed_gaps import MOSTLY, read_gap_calls
 from slowstep.analyses.batches.producers import PART_STAGE, WaitParts
 from slowstep.analyses.python.functions import FRAMEWORK, Path, Stacks, inside, own_frames
 from slowstep.analyses.python.gap_calls import GapCalls, Node
+from slowstep.frameworks._known import code
+from slowstep.frameworks._words import Code
 from slowstep.parts import PartKind
 from slowstep.timeline.timeline import Frame, Timeline
 
-LOADER_FILE = "torch/utils/data/dataloader.py"
-FETCHERS_FILE = "torch/utils/data/_utils/fetch.py"
+LOADER_FILE = code(Code.REQUEST)
+FETCHERS_FILE = code(Code.FETCH)
 NEXT_INDEX = "_next_index"
 REQUEST = "_BaseDataLoaderIter.__next__"
 FETCH = ".fetch"
@@ -125,12 +128,12 @@ def _sampler(tree: GapCalls, begin: int) -> tuple[int, float] | None:
             found = number, held * tree.left(number)
 
 
-def _number(tree: GapCalls, file: str, name: str) -> int | None:
+def _number(tree: GapCalls, file: re.Pattern[str], name: str) -> int | None:
     return next((number for number, node in tree.nodes.items() if _is(node, file, name)), None)
 
 
-def _is(node: Node, file: str, name: str) -> bool:
-    return node.name.endswith(name) and node.file.replace("\\", "/").endswith(file)
+def _is(node: Node, file: re.Pattern[str], name: str) -> bool:
+    return node.name.endswith(name) and bool(file.search(node.file))
 
 
 def _plain_ns(tree: GapCalls, number: int) -> float:
@@ -140,6 +143,6 @@ def _plain_ns(tree: GapCalls, number: int) -> float:
 def _below_next_index(path: Path) -> Path:
     """What the loader's call of its sampler had called; nothing where a stack does not stand there."""
     for depth, frame in enumerate(path):
-        if frame.function.endswith(NEXT_INDEX) and frame.file.replace("\\", "/").endswith(LOADER_FILE):
+        if frame.function.endswith(NEXT_INDEX) and LOADER_FILE.search(frame.file):
             return path[depth + 1 :]
     return ()

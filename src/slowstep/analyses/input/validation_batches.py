@@ -15,11 +15,13 @@ from slowstep.analyses.python.functions import Path, Stacks, enclosing, inside, 
 from slowstep.analyses.python.loop import LoopCall
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.frameworks._known import code
+from slowstep.frameworks._words import Code
 from slowstep.timeline.intervals import overlap_ns
 from slowstep.timeline.timeline import Timeline
 
-# Where a stack leaves torch's loader for what makes the samples, or puts them together.
-_LOADER = "torch/utils/data/"
+# Where a stack leaves the framework's loader for what makes the samples, or puts them together.
+_LOADER = code(Code.LOADER)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +72,7 @@ def find_validation_batches(
 
 
 def _function(paths: list[tuple[float, Path]], script: str | None) -> tuple[str | None, float]:
-    """The deepest function of the user's below torch's loader that surely holds most of the stacks, and its share of their time."""
+    """The deepest function of the user's below the framework's loader that surely holds most of the stacks, and its share of their time."""
     whole = sum(weight for weight, _ in paths)
     weights: dict[LoopCall, list[float]] = defaultdict(list)
     depth: dict[LoopCall, int] = {}
@@ -84,8 +86,8 @@ def _function(paths: list[tuple[float, Path]], script: str | None) -> tuple[str 
 
 
 def _below_loader(path: Path) -> dict[int, LoopCall]:
-    """The user's functions that torch's loader calls, each once, by depth; a comprehension is a part of the function around it."""
-    first = next((at for at, frame in enumerate(path) if _LOADER in frame.file.replace("\\", "/")), len(path))
+    """The user's functions that the framework's loader calls, each once, by depth; a comprehension is a part of the function around it."""
+    first = next((at for at, frame in enumerate(path) if _LOADER.search(frame.file)), len(path))
     own = ((at, frame) for at, frame in enumerate(path) if at > first and not is_library(frame))
     found = {LoopCall(frame.function, frame.file, frame.first_line): at for at, frame in own if enclosing(frame.function) == frame.function}
     return {at: called for called, at in found.items()}

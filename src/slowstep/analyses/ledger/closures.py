@@ -6,20 +6,21 @@ closure does beside its backward, is an estimate from stacks.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.python.functions import OPTIMIZERS, TORCH, Path, Stacks, inside
+from slowstep.analyses.python.functions import COMPUTING, Path, Stacks, inside
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.frameworks._known import code
+from slowstep.frameworks._words import Code
 from slowstep.parts import BODY, OPTIMIZER, Part
 from slowstep.timeline.intervals import Ints, union
 
-# Torch's own optimizers, not what wraps every optimizer's call.
-_OWN = re.compile(OPTIMIZERS.pattern + r"(?!optimizer\.py$|lr_scheduler\.py$)")
+# A framework's own optimizers, not what wraps every optimizer's call.
+_OWN = code(Code.OWN_OPTIMIZERS)
 # Fewer stacks divide nothing: the share of a half has a 90 % interval of 35 % to 65 % with 30.
 FEWEST_STACKS = 30
 
@@ -56,7 +57,7 @@ def move_closures(trainer: Trainer, steps: Steps, stacks: Stacks, rows: dict[Par
 def is_closures(path: Path) -> bool:
     """Whether a stack inside an optimizer's call stands in what one of torch's optimizers has called and is not torch's."""
     at = max((depth for depth, frame in enumerate(path) if _OWN.search(frame.file)), default=len(path))
-    return any(not TORCH.search(frame.file) for frame in path[at + 1 :])
+    return any(not COMPUTING.search(frame.file) for frame in path[at + 1 :])
 
 
 def _backwards(trainer: Trainer) -> tuple[Ints, Ints]:

@@ -9,8 +9,8 @@ from slowstep.analyses.events import parts
 from slowstep.analyses.events.held import held_longest
 from slowstep.analyses.events.parts import COLUMNS, rows_of
 from slowstep.analyses.events.tables import GAPS
-from slowstep.analyses.ledger.host_lane import Lanes
 from slowstep.analyses.ledger.idle import CALLS, LAUNCH, NO_LAUNCH
+from slowstep.analyses.ledger.lanes_beside_device import TraceLanes
 from slowstep.analyses.python.callers import Callers
 from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Ints, pieces
@@ -20,20 +20,44 @@ from slowstep.timeline.timeline import Timeline
 OTHERWISE = (parts.LAUNCH, parts.NO_LAUNCH, parts.NOTHING_RECORDED)
 
 
-def gap_rows(timeline: Timeline, stretches: pl.DataFrame, steps: pl.DataFrame, lanes: Lanes, callers: Callers) -> pl.DataFrame:
+class Causes:
+    """What the codes of `idle.explain` name: a named range, a call after which the device ran dry, or none of these.
+
+    `calls` are the waiting calls among some codes, with `operator` and `where`.
+    """
+
+    def __init__(self, lanes: TraceLanes, callers: Callers, codes: Ints) -> None:
+        self.ranges = lanes.ranges["range"].cast(pl.String)
+        self.calls = _waiting_calls(lanes, callers, np.unique(codes[codes >= CALLS]) - CALLS)
+        dry = self.calls.select(pl.lit("d2h").alias("stage"), pl.lit(PartKind.RUN_DRY.value).alias("kind"), "name", place="where")
+        self._parts = pl.concat(
+            [rows_of(OTHERWISE), *(rows.select(pl.col(name).cast(pl.String) for name in COLUMNS) for rows in (lanes.ranges, dry))]
+        )
+
+    def number(self, codes: Ints) -> Ints:
+        """The row of `calls` that each code is; -1 for others."""
+        return np.where(codes >= CALLS, np.searchsorted(self.calls["row"].to_numpy(), codes - CALLS), -1)
+
+    def parts(self, codes: Ints) -> pl.DataFrame:
+        """The part of each code."""
+        named, waiting = (codes >= 0) & (codes < CALLS), codes >= CALLS
+        choices = [codes + len(OTHERWISE), self.number(codes) + len(OTHERWISE) + len(self.ranges)]
+        otherwise = np.select([codes == LAUNCH, codes == NO_LAUNCH], [0, 1], default=2)
+        return self._parts[np.select([named, waiting], choices, default=otherwise)]
+
+
+def gap_rows(timeline: Timeline, stretches: pl.DataFrame, steps: pl.DataFrame, names: Causes, callers: Callers) -> pl.DataFrame:
     """The stretches of `idle.explain` cut to the window's steps, with names: table `gaps`."""
     rows = _in_steps(stretches, steps)
     causes = rows["cause"].to_numpy()
     named, waiting = (causes >= 0) & (causes < CALLS), causes >= CALLS
     thread = rows["thread"].to_numpy()
     call, at = held_longest(timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name"), rows)
-    ranges = lanes.ranges["range"].cast(pl.String)
-    calls = _waiting_calls(lanes, callers, np.unique(causes[waiting]) - CALLS)
-    number = np.where(waiting, np.searchsorted(calls["row"].to_numpy(), causes - CALLS), -1)
+    calls, number = names.calls, names.number(causes)
     around = callers.around(pl.Series(thread), pl.Series(at))
-    rows = pl.concat([rows, _parts(lanes, calls, causes, number)], how="horizontal")
+    rows = pl.concat([rows, names.parts(causes)], how="horizontal")
     rows = rows.with_columns(
-        call=_chosen([(named, _taken(ranges, np.where(named, causes, -1))), (waiting, _taken(calls["name"], number))], call),
+        call=_chosen([(named, _taken(names.ranges, np.where(named, causes, -1))), (waiting, _taken(calls["name"], number))], call),
         operator=_chosen([(waiting, _taken(calls["operator"], number))], around["operator"]),
         where=_chosen([(waiting, _taken(calls["where"], number))], around["where"]),
         between_steps=_between(rows, steps),
@@ -65,23 +89,11 @@ def _between(rows: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
     return pl.Series(first < np.searchsorted(bounds, rows["gap_end_ns"].to_numpy(), side="right"), dtype=pl.Boolean)
 
 
-def _waiting_calls(lanes: Lanes, callers: Callers, rows: Ints) -> pl.DataFrame:
+def _waiting_calls(lanes: TraceLanes, callers: Callers, rows: Ints) -> pl.DataFrame:
     """The waiting calls of these rows with `operator` and `where`."""
-    calls = lanes.calls.rows[rows].select(pl.col("thread").cast(pl.Int64), "start_ns", pl.col("name").cast(pl.String))
+    calls = lanes.calls[rows].select(pl.col("thread").cast(pl.Int64), "start_ns", pl.col("name").cast(pl.String))
     around = callers.around(calls["thread"], calls["start_ns"])
     return pl.concat([calls, around.select("operator", "where")], how="horizontal").with_columns(pl.Series("row", rows))
-
-
-def _parts(lanes: Lanes, calls: pl.DataFrame, causes: Ints, number: Ints) -> pl.DataFrame:
-    """The part that each cause is: a named range, the device run dry after a call (by its `number`), or none of these."""
-    dry = calls.select(pl.lit("d2h").alias("stage"), pl.lit(PartKind.RUN_DRY.value).alias("kind"), "name", place="where")
-    known = pl.concat(
-        [rows_of(OTHERWISE), *(rows.select(pl.col(name).cast(pl.String) for name in COLUMNS) for rows in (lanes.ranges, dry))]
-    )
-    named, waiting = (causes >= 0) & (causes < CALLS), causes >= CALLS
-    choices = [causes + len(OTHERWISE), number + len(OTHERWISE) + lanes.ranges.height]
-    otherwise = np.select([causes == LAUNCH, causes == NO_LAUNCH], [0, 1], default=2)
-    return known[np.select([named, waiting], choices, default=otherwise)]
 
 
 def _chosen(choices: list[tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], pl.Series]], otherwise: pl.Series) -> pl.Series:

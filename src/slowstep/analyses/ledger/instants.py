@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from slowstep.analyses.events.device_work import busiest_device, device_work
+from slowstep.analyses.events.device_work import busiest_device
 from slowstep.analyses.events.parts import COLUMNS
-from slowstep.analyses.ledger.device_ledger import busy_stretches
-from slowstep.analyses.ledger.host_ledger import host_stretches
+from slowstep.analyses.ledger.trace_ledger import busy_stretches, charge_host
 from slowstep.timeline.timeline import Timeline
 
 TIMES = ("start_ns", "end_ns")
@@ -19,8 +18,9 @@ def find_stretches(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame) 
         return gaps.select(*TIMES, *COLUMNS).clear()
     device = busiest_device(timeline)
     if device is None:
-        return _joined(host_stretches(timeline, steps).select(*TIMES, *COLUMNS))
-    return _joined(pl.concat([busy_stretches(device_work(timeline, device), steps), gaps.select(*TIMES, *COLUMNS)]))
+        charged, parts = charge_host(timeline, steps)
+        return _joined(pl.concat([charged.times, parts[charged.code]], how="horizontal"))
+    return _joined(pl.concat([busy_stretches(timeline, device, steps), gaps.select(*TIMES, *COLUMNS)]))
 
 
 def _joined(rows: pl.DataFrame) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from slowstep.analyses.python.functions import shown
 from slowstep.analyses.python.span_names import named_part
 from slowstep.analyses.steps.forwards import Forwards
 from slowstep.analyses.steps.trainer import Trainer
-from slowstep.parts import BACKWARD, BODY, COLLECTION, OPTIMIZER, VALIDATION, CodePlace, Part, PartKind
+from slowstep.parts import BACKWARD, BODY, COLLECTION, OPTIMIZER, UPDATES, VALIDATION, CodePlace, Part, PartKind
 from slowstep.timeline.intervals import Ints
 
 LOADER_START, LOADER_END = Part("preprocess", PartKind.LOADER_START), Part("preprocess", PartKind.LOADER_END)
@@ -53,7 +53,7 @@ def label_spans(trainer: Trainer, waits: WaitParts, forwards: Forwards) -> Spans
     spans = trainer.spans
     called, closed, ended = _optimizer_calls(trainer)
     add(called, closed, BODY)
-    add(closed, ended, OPTIMIZER)
+    add(closed, ended, OPTIMIZER if trainer.has_optimizers else UPDATES)
     add(*_edges(spans.filter(pl.col("kind") == "backward")), BACKWARD)
     add(*_edges(trainer.ends), LOADER_END)
     saves = spans.filter(pl.col("kind") == "save")

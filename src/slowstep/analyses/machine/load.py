@@ -8,7 +8,7 @@ import polars as pl
 
 from slowstep.timeline.intervals import Ints
 
-# From this share of allowed cores on, other processes' load changes what a step takes (design: "busy").
+# From this share of allowed cores on, other processes' load changes what a step takes (docs/definitions.md: "busy machine").
 BUSY_FROM = 0.20
 # Cores by which two readings of the same processes, a tenth of a second apart at most, do not differ over a window of seconds.
 STRANGER_FROM = 0.05

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.steps.captures import Capture
-from slowstep.analyses.steps.trainer import Trainer, training_processes
+from slowstep.analyses.steps.trainer import Trainer, processes_beside
 from slowstep.timeline.timeline import ProcessFacts, Timeline
 
 # The parts, as report.json names them.
@@ -47,7 +47,8 @@ def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int, capture: Cap
     """The cost of recording so many steps, and of a capture among them; None where no process has measured what
     an event costs, or none was recorded.
     """
-    others = _of_others(timeline, trainer)
+    # Their cost is their own.
+    others = processes_beside(timeline, trainer.process)
     known = [
         facts
         for process, facts in enumerate(timeline.processes)
@@ -75,14 +76,6 @@ def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int, capture: Cap
         parts={name: ns / (last - first) for name, ns in used.items() if ns},
         timing_share=own * _of_timing(timeline.table("calls"), trainer) / (last - first),
     )
-
-
-def _of_others(timeline: Timeline, trainer: Trainer) -> set[int]:
-    """The processes of other trainings beside this one, with their workers: their cost is their own."""
-    others = set(training_processes(timeline)) - {trainer.process}
-    pids = [timeline.processes[process].pid for process in others]
-    workers = timeline.table("processes").filter(pl.col("role") == "worker", pl.col("parent_pid").is_in(pids))
-    return others | set(workers["process"].to_list())
 
 
 def _of_process(facts: ProcessFacts, own: float, first_ns: int, last_ns: int) -> tuple[float, float]:

@@ -11,12 +11,13 @@ import polars as pl
 from slowstep.analyses.over_time.startup_functions import divide_startup
 from slowstep.analyses.python.functions import read_stacks
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.frameworks._known import PLAIN
 from slowstep.stages import COMPILING
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
-BEFORE = "before the import of torch"
-IMPORT = "import of torch"
+BEFORE = "before the import of {}"
+IMPORT = "import of {}"
 SCRIPT = "other imports, data and model"
 # Of these what has no name.
 OTHERS = "other work before training"
@@ -65,7 +66,8 @@ def find_startup(timeline: Timeline, trainer: Trainer, usual_step_ns: float) -> 
     importing = _between(note.get("import_began_ns"), began, activated or first_update)
     first_event = min(max(_first_event(trainer), activated or began), first_update)
     marks = [(began, importing, BEFORE), (importing or began, activated, IMPORT)]
-    parts = [StartupPart(name=name, ns=end - start) for start, end, name in marks if end is not None and end > start]
+    framework = trainer.facts.framework or PLAIN
+    parts = [StartupPart(name=name.format(framework), ns=end - start) for start, end, name in marks if end is not None and end > start]
     parts += _of_script(timeline, trainer, activated or importing or began, first_event)
     parts = _merged([*parts, *_of_training(trainer, first_event, first_update)])
     first_step = next((part.ns for part in parts if part.name == FIRST_STEP), None)
@@ -74,7 +76,7 @@ def find_startup(timeline: Timeline, trainer: Trainer, usual_step_ns: float) -> 
 
 
 def _merged(parts: Iterable[StartupPart]) -> list[StartupPart]:
-    """One part for each name: the script's first use of torch imports more of it."""
+    """One part for each name: the script's first use of a framework imports more of it."""
     ns: dict[str, int] = {}
     for part in parts:
         ns[part.name] = ns.get(part.name, 0) + part.ns

@@ -11,7 +11,8 @@ from itertools import takewhile
 import polars as pl
 
 from slowstep.analyses.python.functions import is_library
-from slowstep.record.writing.own_frames import COLLATE, is_one_of
+from slowstep.frameworks._known import code
+from slowstep.frameworks._words import Code
 from slowstep.timeline.timeline import Frame
 
 # A function is named as the one that matters when it holds at least half of the time of what it is a part of.
@@ -19,7 +20,7 @@ DOMINANT_SHARE = 0.5
 # What a function calls is named beside it from so much of the same on.
 PART_SHARE = 0.1
 
-FETCH_FILE = "torch/utils/data/_utils/fetch.py"
+FETCH_FILE, COLLATE = code(Code.FETCH), code(Code.HOOK_OF_COLLATE)
 PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)[/\\]")
 
 Key = tuple[str, str, int]  # file, function, first line
@@ -80,7 +81,7 @@ def dominant_of_fetch(tree: CallTree, share: float) -> Function | None:
 
     Of a library's data set, as torchvision's, that calls nothing of the user's, the deepest function of the same library.
     """
-    roots = [key for key in tree.total_ns if is_one_of(key[0], (FETCH_FILE,)) and key[1].endswith("fetch")]
+    roots = [key for key in tree.total_ns if FETCH_FILE.search(key[0]) and key[1].endswith("fetch")]
     whole = sum(tree.total_ns[root] - _collating(tree, root) for root in roots)
     if not roots or whole <= 0:
         return None
@@ -140,7 +141,7 @@ def _descent(tree: CallTree, root: Key, least_ns: float) -> list[tuple[Key, floa
     path: list[tuple[Key, float]] = []
     seen, here = {root}, root
     while True:
-        following = {k: ns for k, ns in tree.callees.get(here, {}).items() if k not in seen and not is_one_of(k[0], COLLATE)}
+        following = {k: ns for k, ns in tree.callees.get(here, {}).items() if k not in seen and not COLLATE.search(k[0])}
         here = max(following, key=lambda key: following[key], default=root)
         if here == root or following[here] < least_ns:
             return path
@@ -149,7 +150,7 @@ def _descent(tree: CallTree, root: Key, least_ns: float) -> list[tuple[Key, floa
 
 
 def _collating(tree: CallTree, root: Key) -> float:
-    return sum(ns for key, ns in tree.callees.get(root, {}).items() if is_one_of(key[0], COLLATE))
+    return sum(ns for key, ns in tree.callees.get(root, {}).items() if COLLATE.search(key[0]))
 
 
 def _frame(key: Key) -> Frame:

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.steps.cell_code import is_cell_top_level, without_shell
 from slowstep.analyses.steps.steps import Floats
+from slowstep.frameworks._known import code
+from slowstep.frameworks._words import Code
 from slowstep.parts import CodePlace
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Frame, Timeline
@@ -23,24 +25,21 @@ from slowstep.timeline.timeline import Frame, Timeline
 # The standard library and installed packages, whatever the prefix; frozen and generated code has no file of the user's.
 # What was typed at Python's own prompt is the user's all the same.
 LIBRARY = re.compile(r"[/\\]lib(64)?[/\\]python\d+(\.\d+)?[/\\]|[/\\](site|dist)-packages[/\\]|^<(?!stdin>|python-input-)")
-# PyTorch, and what trains on top of it; of transformers only its trainer: its models are called by anybody's loop.
-FRAMEWORK = re.compile(r"[/\\](site|dist)-packages[/\\](torch[/\\]|accelerate[/\\]|(pytorch_)?lightning[/\\]|transformers[/\\]trainer)")
+FRAMEWORK = code(Code.TRAINS)
 # Modules of trainers that do something with results: the `output` stage.
-REPORTING = re.compile(r"[/\\](loggers|callbacks|integrations)[/\\]|[/\\]trainer_callback\.py$")
-# Optimizers' own methods are called through the last of these.
-TRAINING = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]((optim|nn|autograd|amp)[/\\]|_compile\.py$)")
-TORCH = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
-# Its optimizers, and what wraps every optimizer's call.
-OPTIMIZERS = re.compile(r"[/\\]torch[/\\]optim[/\\]")
-MODULE_FILE = "torch/nn/modules/module.py"
-# What a call of a module goes through there, in whichever version of torch; `parameters` and `train` are no calls of it.
+REPORTING = re.compile(r"[/\\](loggers|callbacks|integrations)[/\\]|" + code(Code.REPORTS).pattern)
+TRAINING = code(Code.STEPS)
+COMPUTING = code(Code.COMPUTES)
+OPTIMIZERS = code(Code.OPTIMIZERS)
+MODEL_FILE = code(Code.MODEL_CALL)
+# What a call of a module goes through there, in whichever version; `parameters` and `train` are no calls of it.
 MODULE_CALL = re.compile(r"(^|\.)(__call__|_call_impl|_wrapped_call_impl)$")
 # Up to Python 3.11 one is a function of its own, and a part of the one around it to everybody.
 COMPREHENSION = re.compile(r"((^|\.)(<locals>\.)?<(listcomp|setcomp|dictcomp|genexpr)>)+$")
-# What torch's optimizers and schedulers wrap around every update.
+# What optimizers and schedulers wrap around every update.
 UPDATE_WRAPPER = re.compile(r"\.<locals>\.wrapper$")
 # Modules whose work is writing logs and event files: the `store` stage.
-WRITERS = re.compile(r"[/\\]logging[/\\]__init__\.py$|[/\\](torch[/\\]utils[/\\])?tensorboard(X)?[/\\]|[/\\]csv\.py$")
+WRITERS = re.compile(r"[/\\]logging[/\\]__init__\.py$|[/\\]tensorboard(X)?[/\\]|[/\\]csv\.py$")
 
 # Where a Python thread waits for another one: what is waited for is that thread's work.
 WAITING = re.compile(r"[/\\](threading|queue|concurrent[/\\]futures[/\\]\w+|multiprocessing[/\\](queues|connection|synchronize|pool))\.py$")
@@ -122,7 +121,7 @@ def own_frames(path: Path) -> Path:
 
 def in_module(path: Path) -> bool:
     """Whether a stack stands inside the call of a model."""
-    return any(frame.file.replace("\\", "/").endswith(MODULE_FILE) for frame in path)
+    return any(MODEL_FILE.search(frame.file) for frame in path)
 
 
 def calls_module(path: Path) -> bool:
@@ -131,9 +130,9 @@ def calls_module(path: Path) -> bool:
 
 
 def wraps_update(path: Path) -> bool:
-    """Whether a stack stands in what torch wraps around an optimizer's update, which calls nothing of the user's there."""
+    """Whether a stack stands in what a framework wraps around an optimizer's update, which calls nothing of the user's there."""
     outermost = next((i for i, frame in enumerate(path) if OPTIMIZERS.search(frame.file) and UPDATE_WRAPPER.search(frame.function)), None)
-    return outermost is not None and all(TORCH.search(frame.file) for frame in path[outermost:])
+    return outermost is not None and all(COMPUTING.search(frame.file) for frame in path[outermost:])
 
 
 def reports(path: Path) -> bool:

@@ -15,8 +15,10 @@ from typing import Any
 import polars as pl
 
 from slowstep.analyses.python.calls import Key
-from slowstep.analyses.python.functions import OPTIMIZERS, TORCH, enclosing, is_library
+from slowstep.analyses.python.functions import COMPUTING, OPTIMIZERS, enclosing, is_library
 from slowstep.analyses.python.timed_bodies import Lengthened
+from slowstep.frameworks._known import code
+from slowstep.frameworks._words import Code
 from slowstep.record.writing import own_frames
 from slowstep.timeline.timeline import Frame, Timeline
 
@@ -31,9 +33,9 @@ PLAIN_NS = 2_000.0
 FEWEST_BODIES = 2
 LARGEST_OPTIMIZER = 0.8
 # Layers of a model, however small they are.
-LAYERS = re.compile(r"[/\\]torch[/\\]nn[/\\]modules[/\\]")
-BACKWARD = (own_frames.BACKWARD, "backward")
-OPTIMIZER = (("torch/optim/optimizer.py",), "wrapper")
+LAYERS = code(Code.LAYERS)
+BACKWARD = (code(Code.HOOK_OF_BACKWARD), "backward")
+OPTIMIZER = (code(Code.UPDATE), "wrapper")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,7 +68,7 @@ def find_hot_loop(
         return None
     called = timeline.table("called").filter(pl.col("process") == process, pl.col("kind") == "body")
     edges = timeline.table("call_edges").filter(pl.col("process") == process, pl.col("kind") == "body")
-    held_ns = held_by_functions(calls, edges, _is_long_in_torch)
+    held_ns = held_by_functions(calls, edges, _is_long_operation)
     loop = max(_loops(calls, lines, called, held_ns, apart), key=lambda loop: loop.held_ns, default=None)
     if loop is None:
         return None
@@ -173,13 +175,13 @@ def _timed(row: dict[str, Any]) -> Timed:
     return Timed(file=row["file"], calls=number / max(row["stretches"], 1), each_ns=row["total_ns"] / number)
 
 
-def _is_long_in_torch(callee: Timed) -> bool:
+def _is_long_operation(callee: Timed) -> bool:
     """Whether it is no part of a loop in Python: a layer, or an operation that takes long or is called a few times.
 
     One that is called again and again, and takes no longer than its dispatch, is such a loop's, as built-in operations are.
     """
     is_short = callee.each_ns <= LONGEST_NS and callee.calls >= OFTEN and not LAYERS.search(callee.file)
-    return bool(TORCH.search(callee.file)) and not is_short
+    return bool(COMPUTING.search(callee.file)) and not is_short
 
 
 def _loops(
@@ -236,7 +238,6 @@ def _untimed(held: float, rest: float, slowdown: float) -> float:
     return min(plain / max(rest - held + plain, 1.0), 1.0)
 
 
-def _within(calls: pl.DataFrame, files: tuple[str, ...], function: str) -> float:
-    path = pl.col("file").str.replace_all("\\\\", "/")
-    name = pl.any_horizontal(path.str.ends_with(file) for file in files) & pl.col("function").str.ends_with(function)
+def _within(calls: pl.DataFrame, files: re.Pattern[str], function: str) -> float:
+    name = pl.col("file").str.contains(files.pattern) & pl.col("function").str.ends_with(function)
     return float(calls.filter(name)["total_ns"].max() or 0.0)  # type: ignore[arg-type]

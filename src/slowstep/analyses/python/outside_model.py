@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from slowstep.analyses.python.functions import MODULE_FILE, enclosing, is_library
+from slowstep.analyses.python.functions import MODEL_FILE, enclosing, is_library
 from slowstep.analyses.python.hot_loop import FEWEST_BODIES, held_by_functions, untimed_shares
 from slowstep.timeline.timeline import Frame, Timeline
 
@@ -93,4 +93,4 @@ _COUNTS = ("hooks", "inside", "gradient", "nothing", "nodes")
 
 
 def _is_module(file: str) -> bool:
-    return file.replace("\\", "/").endswith(MODULE_FILE)
+    return bool(MODEL_FILE.search(file))

@@ -1,7 +1,7 @@
 """Gradient sharing on processors: what the training thread waits for other ranks, in collectives that it calls and inside backward.
 
 Under DistributedDataParallel the gradients are shared by threads of the backend while the training thread blocks in backward. Blocked is
-the wall time of a backward less the thread's CPU time and its run-queue delay (design: "Without an accelerator"): an estimate, for a
+the wall time of a backward less the thread's CPU time and its run-queue delay (docs/definitions.md): an estimate, for a
 backward may block for something else (its own helper threads where it has several, a page that must be read).
 """
 
@@ -32,8 +32,6 @@ class Sharing:
     seen: bool  # what it waits for the others is measured
     own_ns: Floats  # per step, all but gradient sharing: its own work
     apart: bool = False  # the others are recorded by launchers of their own
-    missing: tuple[int, ...] = ()  # ranks of the job that left no recording
-    slower: tuple[int, float] | None = None  # a rank that this one clearly waits for, and that one's own work per step, ns
 
 
 def find_sharing(timeline: Timeline, trainer: Trainer, steps: Steps, shared_ns: Floats, *, device: str) -> Sharing:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from slowstep.timeline.intervals import Ints
 
-# One forward without gradients may be a teacher's. Two of one model in a row are the design's sign of a validation.
+# One forward without gradients may be a teacher's. Two of one model in a row are the sign of a validation.
 REPEATED = 2
 
 

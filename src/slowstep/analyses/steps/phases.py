@@ -18,7 +18,7 @@ import polars as pl
 
 from slowstep.timeline.timeline import Frame
 
-# A verdict needs so many steps, and some before them to warm up (the design's): of a shorter phase nothing could be said.
+# A verdict needs so many steps, and some before them to warm up (docs/definitions.md): of a shorter phase nothing could be said.
 ENOUGH_CALLS = 40
 # The longest of the trainings that one line makes in turn holds as much of their time at least, else it would say little of them.
 LONGEST_SHARE = 0.05

@@ -16,7 +16,7 @@ from slowstep.errors import NothingRecorded
 from slowstep.timeline.intervals import Ints
 from slowstep.units import format_count
 
-# The design's definition of warm-up.
+# The definition of warm-up (docs/definitions.md).
 WARMUP_MEDIAN_OF = 10
 WARMUP_WITHIN = 0.10
 WARMUP_AT_LEAST = 3
@@ -36,11 +36,11 @@ class Steps:
     """The steps of the window, those of which only the number was kept (thinning) left out of all counts and figures per step.
 
     `edges_ns` bounds the stretches between boundaries, n + 1 instants for n of them. A stretch is a step, or one of `excluded`: steps that
-    the recorder only counted, in which the process was stopped, or that a profiler captured. `samples` and `eventful` are per step,
-    samples NaN where unknown.
+    the recorder only counted, in which the process was stopped, or that a profiler captured, or what lies between two steps that a
+    profiler marks. `samples` and `eventful` are per step, samples NaN where unknown.
     """
 
-    boundary: str  # "request for input", "end of the optimizer call" or, of updates by hand, "end of backward"
+    boundary: str  # "request for input", "end of the optimizer call" or, without one, "... of backward" or "... of the call that updates"
     edges_ns: Ints
     excluded: NDArray[np.bool_]
     samples: Floats
@@ -148,7 +148,9 @@ def _boundaries(trainer: Trainer) -> tuple[str, Ints]:
         following = trainer.next_request_ns()
         has = following < np.iinfo(np.int64).max
         return "request for input", np.where(has, following, ends)[: len(ends) if has[-1] else -1]
-    return "end of backward" if trainer.by_hand else "end of the optimizer call", ends
+    if trainer.by_hand:
+        return "end of backward", ends
+    return "end of the optimizer call" if trainer.has_optimizers else "end of the call that updates", ends
 
 
 def _with_ends(trainer: Trainer, edges: Ints) -> Ints:

@@ -20,6 +20,7 @@ from slowstep.analyses.events.tables import STEPS, WINDOW
 from slowstep.analyses.events.training_thread import training_thread
 from slowstep.analyses.steps.marks import choose_marks
 from slowstep.analyses.steps.repetition import infer_marks
+from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.traced_training import is_training
 from slowstep.analyses.steps.whole_steps import NOTHING_LEFT, is_cut_off, whole_steps
 from slowstep.reasons import Reason, Wording
@@ -154,3 +155,28 @@ def _table(steps: pl.DataFrame) -> pl.DataFrame:
     kept = steps.filter(pl.col("end_ns") > pl.col("start_ns")).sort("start_ns")
     kept = kept.with_columns(pl.int_range(pl.len()).alias("step"))
     return kept.select(pl.col(column.name).cast(column.type) for column in STEPS.columns)
+
+
+def as_steps(rows: pl.DataFrame, total: int, batch_size: int | None = None, batch_size_from: str | None = None) -> Steps:
+    """The rows of `STEPS` as steps of the window, of so many in all: what lies between two of them is in none."""
+    edges = rows.select("start_ns", "end_ns").to_numpy().ravel().astype(np.int64)
+    excluded = np.arange(max(len(edges) - 1, 0)) % 2 == 1
+    return Steps(
+        boundary=str(rows["mark"][0]) if rows.height else WINDOW,
+        edges_ns=edges,
+        excluded=excluded,
+        samples=np.full(rows.height, np.nan),
+        batch_size=batch_size,
+        batch_size_from=batch_size_from,
+        batch_sizes=None,
+        size_changes=(),
+        batches_per_step=None,
+        warmup=0,
+        asked_warmup=None,
+        includes_warmup=False,
+        total=total,
+        only_counted=0,
+        eventful=np.zeros(rows.height, dtype=bool),
+        period=1,
+        whole_periods=False,
+    )

@@ -76,6 +76,22 @@ class Trainer:
         return self.update_end_ns if self.takes_turns else np.asarray(self.outer_updates["end_ns"].to_numpy())
 
     @property
+    def has_optimizers(self) -> bool:
+        """Whether updates are calls of optimizers; else calls of the framework make them."""
+        return bool(self.facts.notes["facts"].get("optimizers", True))
+
+    @property
+    def is_asynchronous(self) -> bool:
+        """Whether what calls the framework goes on while it works: what the host does meanwhile is no measure of the step."""
+        return bool(self.facts.notes["facts"].get("asynchronous"))
+
+    @property
+    def updates_per_step(self) -> float:
+        """How often a call of what trains changes the parameters, on average: more than once where a framework makes several at once."""
+        mean = self.all_updates.filter(pl.col("optimizer") == self.optimizer)["updates"].mean()
+        return float(mean) if isinstance(mean, float) else 1.0
+
+    @property
     def outer_updates(self) -> pl.DataFrame:
         """Those of all optimizers, without calls inside of another's."""
         return _outermost(self.all_updates)
@@ -116,6 +132,14 @@ def training_processes(timeline: Timeline) -> list[int]:
     """Processes that called an optimizer, in the order in which they first did."""
     first = timeline.table("updates").group_by("process").agg(pl.col("start_ns").min())
     return first.sort("start_ns")["process"].to_list()
+
+
+def processes_beside(timeline: Timeline, process: int | None) -> set[int]:
+    """The processes of other trainings than that of `process`, with their workers."""
+    others = set(training_processes(timeline)) - {process}
+    pids = [timeline.processes[other].pid for other in others]
+    workers = timeline.table("processes").filter(pl.col("role") == "worker", pl.col("parent_pid").is_in(pids))
+    return others | set(workers["process"].to_list())
 
 
 def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:

@@ -70,7 +70,7 @@ def describe_untrained(timeline: Timeline) -> str:
     batches = timeline.table("waits").height
     backwards = timeline.table("spans").filter(pl.col("kind") == "backward").height
     requested = f"{format_count(batches, 'batch', 'batches')} requested"
-    if not backwards and all(facts.torch is None for facts in timeline.processes if facts.role == "trainer"):
+    if not backwards and all(facts.framework_version is None for facts in timeline.processes if facts.role == "trainer"):
         asked = f"{requested} through slowstep.steps(), and PyTorch was not imported"
         return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {asked}. {_STEP}", ending)))
     who, made = format_count(seen, "process", "processes"), format_count(backwards, "backward pass", "backward passes")

@@ -94,7 +94,7 @@ class TimedFunctions:
 
 def timed_spread(m: Measurements, part: Part) -> TimeSpread:
     """How far off a part may be that is known by timed calls or lines."""
-    if m.loader is not None:
+    if m.input.loader is not None:
         return even(TIMED_SPREAD)
     whole = sum(m.ledger.total_of(each) for each in m.ledger.timed)
     return even(max(LINES_SPREAD * (1 - m.ledger.total_of(part) / max(whole, 1.0)), TIMED_SPREAD))
@@ -102,15 +102,15 @@ def timed_spread(m: Measurements, part: Part) -> TimeSpread:
 
 def timed_functions(m: Measurements) -> list[TimedFunctions]:
     """Functions that were timed in gaps, with their parts, and what the loop itself does there, if it tells or judges."""
-    if m.work.gaps is None:
+    if m.after_update.gaps is None:
         return []
     found = []
-    for function in m.work.gaps.functions:
+    for function in m.after_update.gaps.functions:
         named = called_in_gap(function).part("output", m.trainer.facts.script)
         parts = tuple(filter(named.is_like, m.ledger.timed))
         if parts:
             found.append(_of_function(m, function, parts))
-    found += [_of_direct(call) for call in m.work.gaps.direct if call.part in m.ledger.timed]
+    found += [_of_direct(call) for call in m.after_update.gaps.direct if call.part in m.ledger.timed]
     line = _of_lines(m)
     return found if line is None else [*found, line]
 
@@ -122,7 +122,7 @@ def _of_function(m: Measurements, function: GapFunction, parts: tuple[Part, ...]
         logging=function.logging,
         metrics=function.metrics,
         calls=function.timed_per_gap,
-        within=function.within if m.outgrown.isdisjoint(parts) else None,
+        within=function.within if m.after_update.outgrown.isdisjoint(parts) else None,
         on_weights=function.averages_weights or function.copies_weights,
         beside_update=holds_update(m, parts[0]),
         lever=stub(m, function.name, function.file),
@@ -144,7 +144,7 @@ def _of_direct(call: DirectCall) -> TimedFunctions:
 
 def _of_lines(m: Measurements) -> TimedFunctions | None:
     """The loop's own lines that hold most of the gaps, by what the loop calls there; None where that is nothing that tells or judges."""
-    direct = m.work.gaps.direct if m.work.gaps is not None else ()
+    direct = m.after_update.gaps.direct if m.after_update.gaps is not None else ()
     named = {part: stacks for part, stacks in m.ledger.gap_stacks.items() if part.stage in ("output", "store")}
     places = {part.place for part in named if part.kind is PartKind.LINES}
     if not direct or not places:
@@ -183,11 +183,13 @@ def activity_of(m: Measurements, part: Part) -> Activity | None:
 
     None where its calls were not timed, or only while it took far less than it does.
     """
-    if part in m.outgrown:
+    if part in m.after_update.outgrown:
         return None
     script = m.trainer.facts.script
     at_place = {
-        name: activity for (file, name, line), activity in m.work.activities.items() if CodePlace(shown(file, script), line) == part.place
+        name: activity
+        for (file, name, line), activity in m.after_update.activities.items()
+        if CodePlace(shown(file, script), line) == part.place
     }
     by_name = next((activity for name, activity in at_place.items() if part.name in (name, _class_of(name))), None)
     if by_name is not None or len(at_place) != 1 or part.kind is PartKind.LINES:
@@ -288,7 +290,7 @@ def _evidence(m: Measurements, entry: TimedFunctions, share: float, nature: Evid
         nature,
         *within(entry),
         *(() if entry.calls is None else (Evidence(name="calls", value=round(entry.calls, 1), unit="per step"),)),
-        Evidence(name="timed in", value=m.work.gaps.gaps if m.work.gaps is not None else None, unit="gaps between steps"),
+        Evidence(name="timed in", value=m.after_update.gaps.gaps if m.after_update.gaps is not None else None, unit="gaps between steps"),
         Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
 

@@ -37,7 +37,7 @@ class HandedOver:
 
 def handed_over(m: Measurements, side: InputSide) -> HandedOver:
     """Of several loaders only those get workers whose batches take longer to make than to receive, where there are any."""
-    made = m.made_by_loader
+    made = m.input.made_by_loader
     slow = [loader for loader in made if loader.each_ns > RECEIVE_NS] or list(made)
     if not slow:
         return HandedOver(side=side)
@@ -75,7 +75,7 @@ def leave_most(m: Measurements, side: InputSide) -> bool:
 
 def fix_by_workers(m: Measurements, handed: HandedOver, workers: int) -> Fix:
     """Workers for a loader that has none, with the lever that tries them."""
-    text = m.words.write({Remedy.WORKERS: workers, Remedy.PERSISTENT_WORKERS: True})
+    text = m.training.words.write({Remedy.WORKERS: workers, Remedy.PERSISTENT_WORKERS: True})
     return fix_of_its_loader(m, text + _for(m, handed), workers_lever(workers))
 
 
@@ -83,7 +83,7 @@ def _for(m: Measurements, handed: HandedOver) -> str:
     """Which of several loaders, where the others are faster without workers."""
     if handed.loaders is None:
         return ""
-    count = len(m.made_by_loader)
+    count = len(m.input.made_by_loader)
     of = f"the loader{'s' if len(handed.datasets) > 1 else ''} of {' and '.join(handed.datasets)}"
     which = of if handed.datasets else f"{handed.loaders} of the {count} loaders"
     other = "other's" if count - handed.loaders == 1 else "others'"

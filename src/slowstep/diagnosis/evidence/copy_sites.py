@@ -9,10 +9,10 @@ from typing import Any, Final
 import polars as pl
 
 from slowstep.analyses.events.parts import COPIES, piece
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.marked_steps import per_step, place, spread_over
 from slowstep.diagnosis.evidence.run_dry import Kind, RunDry, run_dries, together_ns
-from slowstep.diagnosis.evidence.trace_side import per_step, place, spread_over
 from slowstep.findings import Evidence
 from slowstep.parts import Part
 from slowstep.units import format_count
@@ -42,11 +42,11 @@ class CopyTime:
     exposed_ns: Floats  # of `ns`, while the copies ran; the rest is after calls that waited for them
 
 
-def held(m: TraceMeasurements, stage: str, copies: pl.DataFrame, waits_for: Kind) -> CopyTime:
+def held(m: Measurements, stage: str, copies: pl.DataFrame, waits_for: Kind) -> CopyTime:
     """What copies of one direction hold: `stage` is where their exposed time is charged, `waits_for` what calls that wait for them are."""
     charged = per_step(m, COPIES[stage])
     # Copies of several streams or devices may run at once; the ledger counts an instant once.
-    of_all = float(m.table("copies").filter(pl.col("kind") == stage)["exposed_ns"].sum())
+    of_all = float(m.device.copies.filter(pl.col("kind") == stage)["exposed_ns"].sum())
     scale = min(float(charged.sum()) / max(of_all, 1.0), 1.0)
     exposed = spread_over(charged, scale * float(copies["exposed_ns"].sum()), max(copies["steps"].to_list(), default=0))
     sites = copies.group_by("operator", "where", maintain_order=True).agg(
@@ -67,12 +67,12 @@ def _often(copies: int, steps: int) -> str:
     return f"{format_count(copies, 'copy', 'copies')} in {format_count(steps, 'step')}"
 
 
-def site_rows(m: TraceMeasurements, found: CopyTime, most: int = 3) -> tuple[Evidence, ...]:
+def site_rows(m: Measurements, found: CopyTime, most: int = 3) -> tuple[Evidence, ...]:
     """The costliest places as evidence: the share of the window that each of them holds."""
     return tuple(
         Evidence(
             name=f"{row['operator'] or row['kind']}, {_often(row['count'], row['steps'])}",
-            value=row["held_ns"] / max(m.window_ns, 1),
+            value=row["held_ns"] / max(m.steps.length_ns, 1),
             unit="share of window",
             where=row["where"],
         )
@@ -80,11 +80,11 @@ def site_rows(m: TraceMeasurements, found: CopyTime, most: int = 3) -> tuple[Evi
     )
 
 
-def traffic(m: TraceMeasurements, copies: pl.DataFrame) -> tuple[Evidence, ...]:
+def traffic(m: Measurements, copies: pl.DataFrame) -> tuple[Evidence, ...]:
     """Bytes per step and speed as evidence."""
     known = copies.filter(pl.col("bytes").is_not_null())
     size_bytes, total_ns = int(known["bytes"].sum()), int(known["total_ns"].sum())
-    steps = max(m.table("steps").height, 1)
+    steps = max(m.marks.table.height, 1)
     return (
         Evidence(name="copied", value=size_bytes / 1e6 / steps if known.height else None, unit="MB per step"),
         Evidence(name="speed", value=size_bytes / total_ns if total_ns else None, unit="GB/s"),

@@ -52,8 +52,8 @@ def core_demand(m: Measurements, side: InputSide) -> CoreDemand:
     Where the workers leave half of the cores or more free, none of it is.
     """
     step_ns = float(m.step_ns.mean())
-    workers = (side.cpu_ns + m.demand.others_cpu_ns) / step_ns if m.demand.workers else 0.0
-    own = workers / max(workers + (m.load.foreign_cores or 0.0), 1e-9)
+    workers = (side.cpu_ns + m.input.demand.others_cpu_ns) / step_ns if m.input.demand.workers else 0.0
+    own = workers / max(workers + (m.machine.load.foreign_cores or 0.0), 1e-9)
     delay = m.ledger.of("compute", PartKind.CORE_WAIT)
     return CoreDemand(
         needed_ns=(side.trainer_cpu_ns + side.cpu_ns) / side.cores,

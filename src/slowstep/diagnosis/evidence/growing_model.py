@@ -58,7 +58,7 @@ def does_more(m: Measurements, growth: PartGrowth, rule: str) -> NotJudged | Non
 
 
 def _by_inputs(m: Measurements, growth: PartGrowth, grows: Reason, rule: str) -> NotJudged | None:
-    sizes = m.input.sizes
+    sizes = m.input.facts.sizes
     if sizes is None or not growth.is_models:
         return None
     if growth.trend.last > (1 + GROWN_BY) * max(growth.trend.first, 0.0) * sizes.growth**LARGEST_POWER:
@@ -81,6 +81,6 @@ def _by_operations(m: Measurements, growth: PartGrowth, graph: GraphGrowth, grow
     first, last = graph.nodes
     if growth.is_models and last > (1 + GROWN_BY) * first:
         return NotJudged(rule=rule, reason=GROWS_BY_OPERATIONS(grows=grows, first=first, last=last))
-    if growth.both and m.input.sizes is None:
+    if growth.both and m.input.facts.sizes is None:
         return NotJudged(rule=rule, reason=GROWS_AS_A_WHOLE(grows=grows))
     return None

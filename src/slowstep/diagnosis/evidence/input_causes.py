@@ -83,12 +83,12 @@ class FileCost:
 
 def file_cost(m: Measurements) -> FileCost | None:
     """What opening files costs where there are many per sample, or a container is opened for each; None otherwise."""
-    opens = sum(f.calls_per_sample for f in m.input.named(*OPENS) if f.file is None)
+    opens = sum(f.calls_per_sample for f in m.input.facts.named(*OPENS) if f.file is None)
     container = _container(m)
     if container is not None and container.share >= CAUSE_SHARE:
         return FileCost(opens_per_sample=max(opens, container.calls_per_sample), share=container.share, container=container)
     # A socket is read through the same buffers as a file.
-    share = sum(f.share for f in m.input.named(*FILE_CALLS) if f.file is None) - receive_share(m)
+    share = sum(f.share for f in m.input.facts.named(*FILE_CALLS) if f.file is None) - receive_share(m)
     if opens < FILES_PER_SAMPLE or share < CAUSE_SHARE:
         return None
     return FileCost(opens_per_sample=opens, share=share, container=None)
@@ -96,10 +96,10 @@ def file_cost(m: Measurements) -> FileCost | None:
 
 def _container(m: Measurements) -> InputFunction | None:
     """The container that is opened for every sample and costs most."""
-    archives = {f.calls_per_sample for f in m.input.named(NUMPY_ARCHIVE)}
+    archives = {f.calls_per_sample for f in m.input.facts.named(NUMPY_ARCHIVE)}
     found = [
         f
-        for f in m.input.functions
+        for f in m.input.facts.functions
         if f.calls_per_sample >= EVERY_SAMPLE
         and any(name in f.name and (file is None) == (f.file is None) and (file or "") in (f.file or "") for file, name in CONTAINERS)
         and not (archives and "ZipFile" in f.name)
@@ -109,13 +109,13 @@ def _container(m: Measurements) -> InputFunction | None:
 
 def loads_archives(m: Measurements) -> bool:
     """Whether nearly every sample opens an archive of numpy's, and reading whole arrays of it counts. The same one or its own: unknown."""
-    opened = any(f.calls_per_sample >= EVERY_SAMPLE for f in m.input.named(NUMPY_ARCHIVE))
-    return opened and bool(m.input.named(NUMPY_READS, at_least=CAUSE_SHARE))
+    opened = any(f.calls_per_sample >= EVERY_SAMPLE for f in m.input.facts.named(NUMPY_ARCHIVE))
+    return opened and bool(m.input.facts.named(NUMPY_READS, at_least=CAUSE_SHARE))
 
 
 def receive_share(m: Measurements) -> float:
     """Share of making batches spent in receiving from sockets."""
-    return sum(f.share for f in m.input.named(*RECEIVES) if f.file is None)
+    return sum(f.share for f in m.input.facts.named(*RECEIVES) if f.file is None)
 
 
 def nearer_cause(m: Measurements) -> bool:
@@ -141,7 +141,7 @@ def cores_leave_most(m: Measurements, side: InputSide) -> bool:
 
     Other processes' use of the cores does not count: it is nothing that the making does.
     """
-    if not m.demand.workers or keeps_up(side, m.demand.workers):
+    if not m.input.demand.workers or keeps_up(side, m.input.demand.workers):
         return False
     left = core_bound_ns(m, side, ATTAINED, by_others=False) - side.rest_ns
     return left > (1 - DOMINANT_SHARE) * float(side.removable_ns.mean())
@@ -149,8 +149,8 @@ def cores_leave_most(m: Measurements, side: InputSide) -> bool:
 
 def more_workers_help(m: Measurements, side: InputSide) -> bool:
     """Whether more workers would save a part of the step that counts: then too-few-workers or serial-loader says so."""
-    workers = workers_needed(side, m.demand.workers)
-    if m.demand.workers:
+    workers = workers_needed(side, m.input.demand.workers)
+    if m.input.demand.workers:
         return workers_save(m, side, workers)
     return max(side.rest_ns, concurrent_ns(side, workers)) <= (1 - SAVES_AT_LEAST) * float(m.step_ns.mean())
 
@@ -182,7 +182,7 @@ def sparing(
     """What sparing a share of making batches does to the waits for them, and to what is lost to workers that take the cores (ns per step);
     `is_cpu` where it spares CPU time in proportion.
     """
-    workers = m.loader.num_workers if m.loader is not None else 0
+    workers = m.input.loader.num_workers if m.input.loader is not None else 0
     waits, queue = side.removable_ns + lost_ns, side.own_queued_ns + lost_ns
 
     def case(share: float, slowed: float = 0.0, queued: float = 1.0) -> Case:

@@ -95,31 +95,31 @@ class InputSide:
 
 def find_side(m: Measurements) -> InputSide | Reason:
     """The measurements that every input rule needs, or why they are missing."""
-    if m.loader is None:
+    if m.input.loader is None:
         return NO_LOADER()
-    if m.demand.wall_ns is None or m.demand.cpu_ns is None:
+    if m.input.demand.wall_ns is None or m.input.demand.cpu_ns is None:
         return WORKERS_NOT_RECORDED()
-    if m.unmatched_share >= WAIT_SHARE:
-        return BATCHES_NOT_MATCHED(share=m.unmatched_share)
-    if m.cores is None:
+    if m.input.unmatched_share >= WAIT_SHARE:
+        return BATCHES_NOT_MATCHED(share=m.input.unmatched_share)
+    if m.machine.cores is None:
         return CORES_UNKNOWN()
-    removable = np.maximum(removable_waits(m) - m.filling_ns, 0.0)
+    removable = np.maximum(removable_waits(m) - m.input.filling_ns, 0.0)
     rest = float(m.step_ns.mean() - removable.mean())
-    trainer_cpu = m.trainer_cpu_ns if m.trainer_cpu_ns is not None else rest
-    own = m.demand.cpu_ns if m.loader.num_workers == 0 else 0.0
+    trainer_cpu = m.compute.trainer_cpu_ns if m.compute.trainer_cpu_ns is not None else rest
+    own = m.input.demand.cpu_ns if m.input.loader.num_workers == 0 else 0.0
     return InputSide(
         removable_ns=removable,
-        filling_ns=m.filling_ns,
+        filling_ns=m.input.filling_ns,
         startup_ns=float(m.ledger.of("preprocess", PartKind.LOADER_START).mean()),
         rest_ns=rest,
         queued_ns=_queued(m),
         own_queued_ns=np.zeros_like(removable),
         others_cpu_ns=_others_cpu(m),
-        wall_ns=m.demand.wall_ns,
-        cpu_ns=m.demand.cpu_ns - m.demand.others_cpu_ns,
-        trainer_cpu_ns=max(trainer_cpu - own, 0.0) + m.demand.others_cpu_ns,
-        cores=m.cores,
-        others_ns=m.demand.others_ns,
+        wall_ns=m.input.demand.wall_ns,
+        cpu_ns=m.input.demand.cpu_ns - m.input.demand.others_cpu_ns,
+        trainer_cpu_ns=max(trainer_cpu - own, 0.0) + m.input.demand.others_cpu_ns,
+        cores=m.machine.cores,
+        others_ns=m.input.demand.others_ns,
     )
 
 
@@ -130,6 +130,13 @@ def side_of_loop(m: Measurements, made: LoopInput) -> InputSide | Reason:
     return _side_of_own(
         m, removable, np.minimum(made.delay_ns, removable), wall_ns=cpu + float(made.blocked_ns.mean()), cpu_ns=cpu, trainer_ns=cpu
     )
+
+
+def side_of_counted(m: Measurements) -> InputSide | Reason:
+    """The same of a framework that makes its batches between its updates, and only counts how long; what of it is CPU time is unknown."""
+    waited = m.ledger.of("preprocess", PartKind.INPUT_WAIT)
+    making = float(waited.mean())
+    return _side_of_own(m, waited, np.zeros_like(waited), wall_ns=making, cpu_ns=making, trainer_ns=0.0)
 
 
 def side_of_threads(m: Measurements, waited_ns: Floats, threads: PrefetchThreads) -> InputSide | Reason:
@@ -143,10 +150,10 @@ def _side_of_own(
     m: Measurements, removable: Floats, own_queued_ns: Floats, *, wall_ns: float, cpu_ns: float, trainer_ns: float
 ) -> InputSide | Reason:
     """Of batches that the script's own process makes; `trainer_ns` of their CPU time are the training thread's."""
-    if m.cores is None:
+    if m.machine.cores is None:
         return CORES_UNKNOWN()
     rest = float(m.step_ns.mean() - removable.mean())
-    trainer_cpu = m.trainer_cpu_ns if m.trainer_cpu_ns is not None else rest + trainer_ns
+    trainer_cpu = m.compute.trainer_cpu_ns if m.compute.trainer_cpu_ns is not None else rest + trainer_ns
     return InputSide(
         removable_ns=removable,
         filling_ns=np.zeros_like(removable),
@@ -158,7 +165,7 @@ def _side_of_own(
         wall_ns=wall_ns,
         cpu_ns=cpu_ns,
         trainer_cpu_ns=max(trainer_cpu - trainer_ns, 0.0),
-        cores=m.cores,
+        cores=m.machine.cores,
     )
 
 
@@ -169,7 +176,7 @@ def _queued(m: Measurements) -> Floats:
 
 
 def _others_cpu(m: Measurements) -> float:
-    return (m.load.foreign_cores or 0.0) * float(m.step_ns.mean())
+    return (m.machine.load.foreign_cores or 0.0) * float(m.step_ns.mean())
 
 
 def relieved_ns(side: InputSide, spared_cpu_ns: float, *, slowed: float, queued: float) -> Floats:
@@ -253,7 +260,7 @@ def core_bound_ns(m: Measurements, side: InputSide, attained: float, *, by_other
 
     What other processes use of them is not free `by_others`.
     """
-    used, free = m.load.tree_cores, side.cores - ((m.load.foreign_cores or 0.0) if by_others else 0.0)
+    used, free = m.machine.load.tree_cores, side.cores - ((m.machine.load.foreign_cores or 0.0) if by_others else 0.0)
     if not used or free <= 0:
         return 0.0
     return float(m.step_ns.mean()) * min(used / (attained * free), 1.0)
@@ -263,8 +270,8 @@ def known_bound_ns(m: Measurements, side: InputSide) -> float:
     """The same by what is known to need the cores: making batches, and the training's threads outside of its waits. OpenMP's threads spin
     while it waits: a step that mostly waited used 21 to 26 ms of CPU time, and 11.5 with enough workers.
     """
-    free = side.cores - (m.load.foreign_cores or 0.0)
-    return (side.cpu_ns + side.rest_ns * (m.machine.threads or 1)) / free if free > 0 else 0.0
+    free = side.cores - (m.machine.load.foreign_cores or 0.0)
+    return (side.cpu_ns + side.rest_ns * (m.machine.resources.threads or 1)) / free if free > 0 else 0.0
 
 
 def workers_save(m: Measurements, side: InputSide, workers: int) -> bool:
@@ -279,13 +286,13 @@ def crowded(m: Measurements, side: InputSide, *, freed: float = 0.0, by_others: 
     `freed`: cores that are used now, and no longer where workers make the batches. Other processes' use of the cores counts `by_others`:
     it keeps workers from gaining, and is not the training's doing.
     """
-    threads, used, making = m.machine.threads or 1, m.machine.tree_cores, float(side.removable_ns.mean())
+    threads, used, making = m.machine.resources.threads or 1, m.machine.resources.tree_cores, float(side.removable_ns.mean())
     if threads == 1 or used is None:
         return None
     # What a worker is blocked needs no core.
     wanted = making / max(side.rest_ns, making) * min(side.cpu_ns / max(side.wall_ns, 1.0), 1.0)
-    foreign = (m.load.foreign_cores or 0.0) if by_others else 0.0
+    foreign = (m.machine.load.foreign_cores or 0.0) if by_others else 0.0
     if side.cores - (used - freed) - foreign >= ENOUGH_LEFT * wanted:
         return None
-    others = f", and other processes {foreign:.1f}" if m.load.busy and by_others else ""
+    others = f", and other processes {foreign:.1f}" if m.machine.load.busy and by_others else ""
     return f"workers found free cores (the training's {threads} threads already use {used - freed:.1f} of {side.cores:g}{others})"

@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.events.parts import KERNELS, piece
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
-from slowstep.diagnosis.evidence.trace_side import per_step
+from slowstep.diagnosis.evidence.marked_steps import per_step
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Judged
 from slowstep.findings import Evidence, Finding
 from slowstep.parts import Part
@@ -24,12 +25,12 @@ SHAPES_SHOWN: Final = 3
 SIXTEEN_BIT: Final = ("float16", "bfloat16")
 
 
-def compute_kernels(m: TraceMeasurements) -> pl.DataFrame:
+def compute_kernels(m: Measurements) -> pl.DataFrame:
     """The rows of the table `kernels` that the ledger's part `kernels` is made of: all but collectives."""
-    return m.table("kernels").filter(pl.col("class") != "collective")
+    return m.device.kernels.filter(pl.col("class") != "collective")
 
 
-def kernels_ns(m: TraceMeasurements, rows: pl.DataFrame) -> Floats:
+def kernels_ns(m: Measurements, rows: pl.DataFrame) -> Floats:
     """Time of the ledger's part `kernels` that falls to some rows of `compute_kernels`. Shape (steps,), ns.
 
     They get of each step the share that they have of all kernels' time: streams that work side by side count once, as in the ledger.
@@ -44,19 +45,19 @@ def kernel_claims(rows: pl.DataFrame) -> tuple[Part, ...]:
     return tuple(piece(KERNELS, f"{kind}, {precision}") for kind, precision in kinds.iter_rows())
 
 
-def gaps_share(m: TraceMeasurements) -> float:
+def gaps_share(m: Measurements) -> float:
     """Share of the window in which the device had nothing to do: what no cause of its gaps can exceed."""
-    gaps = m.table("gaps")
-    return int((gaps["end_ns"] - gaps["start_ns"]).sum()) / max(m.window_ns, 1)
+    gaps = m.device.gaps
+    return int((gaps["end_ns"] - gaps["start_ns"]).sum()) / max(m.steps.length_ns, 1)
 
 
-def kernel_rows(m: TraceMeasurements, rows: pl.DataFrame, most: int = 3) -> tuple[Evidence, ...]:
+def kernel_rows(m: Measurements, rows: pl.DataFrame, most: int = 3) -> tuple[Evidence, ...]:
     """The costliest kernels as evidence: the share of the window that each takes, and whose they are."""
     worst = rows.sort("total_ns", descending=True).head(most)
     return tuple(
         Evidence(
             name=f"{_short(row['name'])} ({format_count(row['count'], 'run')})",
-            value=float(kernels_ns(m, worst[at]).sum()) / max(m.window_ns, 1),
+            value=float(kernels_ns(m, worst[at]).sum()) / max(m.steps.length_ns, 1),
             unit="share of window",
             where=whose(row["operator"], within(row["where"], row["module"]), row["shapes"]),
         )
@@ -89,11 +90,11 @@ def sixteen_bit_share(rows: pl.DataFrame) -> float | None:
     return int(known.filter(pl.col("precision").is_in(SIXTEEN_BIT))["total_ns"].sum()) / total if total else None
 
 
-def unless_beside(finding: Finding) -> Judged | None:
+def unless_beside(finding: Finding, counterfactual: Replayed | None) -> Judged | None:
     """The finding, unless the steps take as long without it: then the device, or the link, was busy with it beside what they wait for."""
     predicted = finding.gain.predicted
     beside = predicted is not None and round(predicted, 2) <= 1.0
-    return None if beside else Judged(finding=finding, counterfactual=None)
+    return None if beside else Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _short(name: str, most: int = 60) -> str:

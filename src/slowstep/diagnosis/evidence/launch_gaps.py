@@ -12,37 +12,37 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.events.parts import LAUNCH, is_part
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.marked_steps import MOST, by_step
 from slowstep.diagnosis.evidence.run_dry import EVERY_STEP
-from slowstep.diagnosis.evidence.trace_side import MOST, by_step
-from slowstep.diagnosis.trace_gain import removed_ms
+from slowstep.diagnosis.replayed import Replayed
 
 
-def launch_gaps(m: TraceMeasurements) -> pl.DataFrame:
+def launch_gaps(m: Measurements) -> pl.DataFrame:
     """The rows of the table `gaps` that are such gaps, with their length `ns`."""
-    gaps = m.table("gaps").with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    gaps = m.device.gaps.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     return gaps.filter(is_part(LAUNCH) & ~pl.col("between_steps"))
 
 
-def launches_exposed_by_readbacks(m: TraceMeasurements, dry_ns: Floats) -> Floats:
+def launches_exposed_by_readbacks(m: Measurements, dry_ns: Floats) -> Floats:
     """Of these gaps what read-backs, after which the device ran dry for `dry_ns`, cost besides. Both of shape (steps,), ns.
 
     Nothing where most of the gaps would stay without the read-backs: then launching itself is too slow, whoever waits.
     """
     gaps = launch_gaps(m)
-    ns, removed = by_step(m, gaps["step"], gaps["ns"]), removed_ms(m, NO_READBACKS)
+    ns, removed = by_step(m, gaps["step"], gaps["ns"]), Replayed(NO_READBACKS, assumes="nothing were read back").removed_ms(m)
     if removed is None or not ns.sum() or not dry_ns.sum():
         return np.zeros(len(ns))
     share = min((removed * 1e6 - float(dry_ns.mean())) / float(ns.mean()), 1.0)
     return ns * share if share >= MOST else np.zeros(len(ns))
 
 
-def readbacks_a_step(m: TraceMeasurements) -> tuple[float, str | None] | None:
+def readbacks_a_step(m: Measurements) -> tuple[float, str | None] | None:
     """How many copies to the host a step waits for, and the operator of most of them; None where not every step has one, or unknown."""
-    copies = m.table("copies").filter((pl.col("kind") == "d2h") & pl.col("blocking"))
-    a_step = int(copies["count"].sum()) / max(m.table("steps").height, 1)
-    if m.is_window or a_step < EVERY_STEP:
+    copies = m.device.copies.filter((pl.col("kind") == "d2h") & pl.col("blocking"))
+    a_step = int(copies["count"].sum()) / max(m.marks.table.height, 1)
+    if m.marks.is_window or a_step < EVERY_STEP:
         return None
     return a_step, copies.sort("count", descending=True)["operator"][0]

@@ -22,8 +22,8 @@ WORKERS_UNKNOWN_OF_ROLL_OUT = Wording(
 
 def made_in_loop(m: Measurements) -> LoopInput | None:
     """What the loop makes of its input itself, where that is more than it waits for a loader's batches."""
-    made = m.loop_input
-    if made is None or m.loader is None:
+    made = m.input.loop_input
+    if made is None or m.input.loader is None:
         return made
     return made if made.made_ns.sum() > removable_waits(m).sum() else None
 

@@ -10,34 +10,46 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.events.parts import COLUMNS, KERNELS, is_part, part_of, parts_of, piece
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_CALLBACKS, NO_WRITES
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
-from slowstep.diagnosis.evidence.trace_side import HOST_SHARE, by_step, no_device, per_step, share_interval, steps_seen
-from slowstep.diagnosis.gain import NOTHING_NS, RUN_TO_RUN, unknown_gain
+from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, no_device, per_step, share_interval, steps_seen
+from slowstep.diagnosis.gain import NOTHING_NS, RUN_TO_RUN, AnyCounterfactual, StepAfter, predict, unknown_gain
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.part_words import part_in_words
 from slowstep.parts import Part, PartKind
 from slowstep.units import format_share
 
 
-def shortened(m: TraceMeasurements, removed_ns: Floats, assumes: str) -> Gain:
-    """The gain of taking so much from each step, shape (steps,), that the training thread does alone.
-
-    Low and high are those of the steps with least and most of it, and what two runs of one training differ by. Nothing is known of a step
-    that nothing would be left of: then there is no high.
+@dataclass(frozen=True, eq=False, slots=True)
+class Shortened:
+    """A counterfactual: from each step so much is taken away, shape (steps,), that the training thread does alone. A replay would need a
+    device.
     """
-    before = np.asarray(m.step_ns, dtype=np.float64)
-    after = np.maximum(before - removed_ns, NOTHING_NS)
-    if not before.sum() or not (after > NOTHING_NS).any():
-        return Gain(predicted=None, low=None, high=None, assumes=assumes)
-    predicted, each = float(before.sum() / after.sum()), before / after
-    low, high = float(each.min()) * (1 - RUN_TO_RUN), float(each.max()) * (1 + RUN_TO_RUN)
-    is_open = not (after > NOTHING_NS).all()
-    return Gain(predicted=predicted, low=min(low, predicted), high=None if is_open else max(high, predicted), assumes=assumes)
+
+    removed_ns: Floats
+    assumes: str
+
+    def gain(self, m: Measurements) -> Gain:
+        """Low and high are those of the steps with least and most of it, and what two runs of one training differ by. Nothing is known of a
+        step that nothing would be left of: then there is no high.
+        """
+        before = m.step_ns
+        after = np.maximum(before - self.removed_ns, NOTHING_NS)
+        if not before.sum() or not (after > NOTHING_NS).any():
+            return unknown_gain(self.assumes)
+        predicted, each = float(before.sum() / after.sum()), before / after
+        low, high = float(each.min()) * (1 - RUN_TO_RUN), float(each.max()) * (1 + RUN_TO_RUN)
+        is_open = not (after > NOTHING_NS).all()
+        return Gain(predicted=predicted, low=min(low, predicted), high=None if is_open else max(high, predicted), assumes=self.assumes)
+
+    def after(self, m: Measurements) -> StepAfter | None:
+        """What is left of the mean step; None in a trace that marks no steps."""
+        predicted = self.gain(m).predicted
+        return None if predicted is None or m.marks.is_window else StepAfter(own_ns=m.mean_step_ns / predicted)
 
 
 MOST = 0.5
@@ -95,14 +107,14 @@ WRITES: Final = NamedStage(
 )
 
 
-def judge_ranges(m: TraceMeasurements, name: str, of: NamedStage) -> Answer:
+def judge_ranges(m: Measurements, name: str, of: NamedStage) -> Answer:
     """Whether named ranges beside the model hold the training thread, and with a device keep it idle; `name` is the rule's."""
-    return _beside_a_device(m, name, of) if m.has_device else _without_device(m, name, of)
+    return _beside_a_device(m, name, of) if m.device.seen else _without_device(m, name, of)
 
 
-def judge_device_work(m: TraceMeasurements, name: str) -> Answer:
+def judge_device_work(m: Measurements, name: str) -> Answer:
     """Whether the device computes for such a range: the ledger has it as the model's own work. `name` is the rule's."""
-    rows = m.table("named_work")
+    rows = m.device.named_work
     if rows.is_empty():
         return None
     part = _largest(rows)
@@ -133,11 +145,11 @@ def judge_device_work(m: TraceMeasurements, name: str) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-def _without_device(m: TraceMeasurements, name: str, of: NamedStage) -> Answer:
-    rows = m.table("ledger").filter((pl.col("stage") == of.stage) & (pl.col("kind") != PartKind.VALIDATION.value))
-    if rows.is_empty():
+def _without_device(m: Measurements, name: str, of: NamedStage) -> Answer:
+    parts = [part for part in m.ledger.parts_of(of.stage) if part.kind is not PartKind.VALIDATION]
+    if not parts:
         return None
-    part = _largest(rows)
+    part = max(parts, key=m.ledger.total_of)
     removed, named = per_step(m, part), part_in_words(part)
     share = share_interval(m, removed)
     if share[0] < CLAIM:
@@ -147,16 +159,16 @@ def _without_device(m: TraceMeasurements, name: str, of: NamedStage) -> Answer:
         # The device may compute meanwhile, or the range wait for it.
         return NotJudged(rule=name, reason=unseen)
     title = f"{named} {of.alone} {format_share(share[0])} of the time"
-    gain = shortened(m, removed, f"{named} took no time on the training thread")
+    counterfactual = Shortened(removed, f"{named} took no time on the training thread")
     evidence = (*_held(named, share[0], CLAIM, float(removed.mean()) / 1e6), _steps_with(removed), steps_seen(m))
-    return _judged(name, of, named, (part,), share, evidence, title, gain)
+    return _judged(m, name, of, named, (part,), share, evidence, title, counterfactual)
 
 
-def _beside_a_device(m: TraceMeasurements, name: str, of: NamedStage) -> Answer:
+def _beside_a_device(m: Measurements, name: str, of: NamedStage) -> Answer:
     """Ranges are claimed that lie inside steps for the most part, and others where they are the rule's own. The replay takes all of the
     stage away: where that is more, the gain of these alone is not known.
     """
-    rows = m.table("gaps").filter(pl.col("stage") == of.stage).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    rows = m.device.gaps.filter(pl.col("stage") == of.stage).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     within = pl.when(pl.col("between_steps")).then(0).otherwise(pl.col("ns")).sum().over(COLUMNS)
     gaps = rows if of.between_steps else rows.filter(within >= MOST * pl.col("ns").sum().over(COLUMNS))
     held = by_step(m, gaps["step"], gaps["ns"])
@@ -167,9 +179,9 @@ def _beside_a_device(m: TraceMeasurements, name: str, of: NamedStage) -> Answer:
     parts = tuple(part_of(row) for row in gaps.select(COLUMNS).unique(maintain_order=True).iter_rows())
     title = f"{named} {of.waited} {format_share(share[0])} of the time"
     is_all = float(gaps["ns"].sum()) >= NEARLY_ALL * float(rows["ns"].sum())
-    gain = replayed_gain(m, of.scenario, of.assumes) if is_all else unknown_gain(of.assumes)
-    evidence = (*_held(named, share[0], HOST_SHARE, removed_ms(m, of.scenario)), _steps_with(held), steps_seen(m))
-    return _judged(name, of, named, parts, share, evidence, title, gain)
+    counterfactual = Replayed(of.scenario, of.assumes)
+    evidence = (*_held(named, share[0], HOST_SHARE, counterfactual.removed_ms(m)), _steps_with(held), steps_seen(m))
+    return _judged(m, name, of, named, parts, share, evidence, title, counterfactual if is_all else None)
 
 
 def _held(named: str, share: float, threshold: float, removed: float | None) -> tuple[Evidence, ...]:
@@ -190,6 +202,7 @@ def _largest(rows: pl.DataFrame) -> Part:
 
 
 def _judged(
+    m: Measurements,
     name: str,
     of: NamedStage,
     named: str,
@@ -197,7 +210,7 @@ def _judged(
     share: tuple[float, float, float],
     evidence: tuple[Evidence, ...],
     title: str,
-    gain: Gain,
+    counterfactual: AnyCounterfactual | None,
 ) -> Judged:
     finding = Finding(
         rule=name,
@@ -208,8 +221,8 @@ def _judged(
         share_high=share[2],
         claims=claims,
         evidence=evidence,
-        gain=gain,
+        gain=unknown_gain(of.assumes) if counterfactual is None else predict(m, counterfactual),
         fixes=of.fixes(named),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)

@@ -31,7 +31,7 @@ def unfused(m: Measurements) -> str | None:
 
     Of several optimizers, whose time is one part of the ledger, all have to be such.
     """
-    if m.device != "cpu" or has_closures(m.trainer):
+    if m.compute.device != "cpu" or has_closures(m.trainer):
         return None
     notes = {note.get("id"): note for note in m.trainer.facts.notes["optimizers"]}
     own, *others = (_gains_by_fusing(notes.get(ident)) for ident in (m.trainer.optimizer, *m.trainer.outer_updates["optimizer"].unique()))
@@ -50,7 +50,7 @@ def optimizer_ns(m: Measurements) -> float:
 
 def takes_most_of_fixed(m: Measurements) -> bool:
     """Whether the optimizer is the largest part of what a step takes however few samples it holds; bounds are taken at what is usual."""
-    cost = m.fixed_cost
+    cost = m.compute.fixed_cost
     return optimizer_ns(m) >= LARGEST * max(cost.likely_ns or 0.0, cost.value_ns or 0.0, cost.low_ns)
 
 
@@ -91,7 +91,7 @@ def flush_denormals(m: Measurements) -> Fix | None:
     numbers is done by microcode. Measured: 21 % of Adam's averages made steps of 5.2 and 5.8 ms 8.7 and 7.1 ms long.
     """
     growth = growing(m)
-    if growth is None or growth.part != OPTIMIZER or m.device != "cpu":
+    if growth is None or growth.part != OPTIMIZER or m.compute.device != "cpu":
         return None
     return Fix(
         text="torch.set_flush_denormal(True) before training: averages of gradients that became nearly zero (denormal) may be why the "

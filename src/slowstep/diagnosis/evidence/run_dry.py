@@ -13,9 +13,9 @@ import polars as pl
 from slowstep.analyses.device.charged import CHARGED
 from slowstep.analyses.device.copies import LARGE_BYTES
 from slowstep.analyses.events.parts import COLUMNS, is_part, part_of
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
-from slowstep.diagnosis.evidence.trace_side import by_step, place
+from slowstep.diagnosis.evidence.marked_steps import by_step, place
 from slowstep.parts import Part, PartKind
 
 # Calls that give memory back or ask for it wait for the device too; they are another problem's.
@@ -52,40 +52,40 @@ class RunDry:
         return place(self.operator or self.call, self.where)
 
 
-def run_dries(m: TraceMeasurements) -> list[RunDry]:
+def run_dries(m: Measurements) -> list[RunDry]:
     """All of them, the costliest first."""
-    gaps = m.table("gaps").filter(pl.col("kind") == PartKind.RUN_DRY.value)
+    gaps = m.device.gaps.filter(pl.col("kind") == PartKind.RUN_DRY.value)
     gaps = gaps.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     scaling = _of_scaling(m)
-    calls = m.table("synchronizations")
-    calls = calls.with_columns(pl.Series("kind", [_kind(row, m.table("copies")) for row in calls.iter_rows(named=True)], dtype=pl.String))
+    calls = m.device.synchronizations
+    calls = calls.with_columns(pl.Series("kind", [_kind(row, m.device.copies) for row in calls.iter_rows(named=True)], dtype=pl.String))
     parts = [part_of(row) for row in gaps.select(COLUMNS).unique(maintain_order=True).iter_rows()]
     found = [_run_dry(m, part, gaps.filter(is_part(part)), calls) for part in parts]
     found = [replace(one, waits_for="loss scaling") if scaling.get(one.part, 0) > one.ns.sum() / 2 else one for one in found]
     return sorted(found, key=lambda one: -float(one.ns.sum()))
 
 
-def _of_scaling(m: TraceMeasurements) -> dict[Part, int]:
+def _of_scaling(m: Measurements) -> dict[Part, int]:
     """By part, the time after a gradient scaler's read-backs of its flag: another rule's, as nobody can read that less often. In ns."""
-    reads = m.tables.get("loss_scaling")
-    if reads is None or not reads.height:
+    reads = m.device.loss_scaling
+    if not reads.height:
         return {}
     sums = reads.drop_nulls("charged_stage").group_by(CHARGED).agg(pl.col("run_dry_ns").sum())
     return {part_of(row): ns for *row, ns in sums.select(*CHARGED, "run_dry_ns").iter_rows()}
 
 
-def together_ns(m: TraceMeasurements, found: Iterable[RunDry]) -> Floats:
+def together_ns(m: Measurements, found: Iterable[RunDry]) -> Floats:
     """Time per step of several. Shape (steps,), ns."""
-    return np.asarray(sum((one.ns for one in found), np.zeros(m.table("steps").height)))
+    return np.asarray(sum((one.ns for one in found), np.zeros(m.marks.table.height)))
 
 
-def in_every_step(m: TraceMeasurements, one: RunDry) -> bool:
+def in_every_step(m: Measurements, one: RunDry) -> bool:
     """Whether its calls occur in (nearly) every step; False in a window of one step, which cannot tell."""
-    steps = m.table("steps").height
+    steps = m.marks.table.height
     return steps > 1 and one.steps >= EVERY_STEP * steps
 
 
-def _run_dry(m: TraceMeasurements, part: Part, gaps: pl.DataFrame, calls: pl.DataFrame) -> RunDry:
+def _run_dry(m: Measurements, part: Part, gaps: pl.DataFrame, calls: pl.DataFrame) -> RunDry:
     by_place = gaps.group_by("call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum().alias("gap_ns"))
     joined = by_place.join(calls, on=["call", "operator", "where"], how="left", nulls_equal=True, maintain_order="left")
     named = part.name or ""

@@ -23,9 +23,9 @@ def blocked_inside(m: Measurements) -> Blocked | None:
 
     On an accelerator it waits for that, and for other ranks it waits in its backward: neither is looked at here.
     """
-    if m.device != "cpu" or m.sharing.ranks > 1 or m.blocked is None or m.blocked.share < HEALTHY_UNATTRIBUTED:
+    if m.compute.device != "cpu" or m.sharing.ranks > 1 or m.compute.blocked is None or m.compute.blocked.share < HEALTHY_UNATTRIBUTED:
         return None
-    return m.blocked
+    return m.compute.blocked
 
 
 def with_core_delay(m: Measurements, part: Part) -> Floats:
@@ -50,7 +50,7 @@ def copying_after_forks(m: Measurements, own: Floats, times: float = AFTER_FORK)
 
     Nothing of what an accelerator computes.
     """
-    return own * (m.over_time.restarts.forks_per_step if m.device == "cpu" else 0.0) * (1 - 1 / times)
+    return own * (m.over_time.restarts.forks_per_step if m.compute.device == "cpu" else 0.0) * (1 - 1 / times)
 
 
 def delay_share(m: Measurements, *parts: Part) -> float:
@@ -61,10 +61,12 @@ def delay_share(m: Measurements, *parts: Part) -> float:
 
 def concurrent_producers_ns(m: Measurements, *, spared_cpu_ns: float = 0.0) -> float:
     """B where the training thread gets faster: what the loader's workers need per step, and what all need of the cores."""
-    if m.loader is None or m.loader.num_workers == 0 or m.demand.wall_ns is None or m.demand.cpu_ns is None:
+    if m.input.loader is None or m.input.loader.num_workers == 0 or m.input.demand.wall_ns is None or m.input.demand.cpu_ns is None:
         return 0.0
-    trainer = max((m.trainer_cpu_ns or 0.0) - spared_cpu_ns, 0.0)
-    cores = (trainer + m.demand.cpu_ns) / m.cores if m.cores else 0.0
-    starting = float((m.filling_ns + m.ledger.of("preprocess", PartKind.LOADER_START)).mean())
+    trainer = max((m.compute.trainer_cpu_ns or 0.0) - spared_cpu_ns, 0.0)
+    cores = (trainer + m.input.demand.cpu_ns) / m.machine.cores if m.machine.cores else 0.0
+    starting = float((m.input.filling_ns + m.ledger.of("preprocess", PartKind.LOADER_START)).mean())
     # They kept up with the step as it is: doing less on the training thread cannot make it longer.
-    return min(max(m.demand.wall_ns / m.loader.num_workers + starting, m.demand.others_ns, cores), float(m.step_ns.mean()))
+    return min(
+        max(m.input.demand.wall_ns / m.input.loader.num_workers + starting, m.input.demand.others_ns, cores), float(m.step_ns.mean())
+    )

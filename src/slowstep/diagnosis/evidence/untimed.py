@@ -26,8 +26,8 @@ def unseen_python(m: Measurements) -> Reason | None:
 
     With an accelerator they say nothing: the line that reads a loss back stands in all of them, and waits.
     """
-    untimed = m.work.untimed
-    if m.device != "cpu" or untimed is None or untimed.at_most < HEALTHY_SHARE_OF_UNKNOWN_GAIN:
+    untimed = m.compute.work.untimed
+    if m.compute.device != "cpu" or untimed is None or untimed.at_most < HEALTHY_SHARE_OF_UNKNOWN_GAIN:
         return None
     compiled = UNTIMED_COMPILED in untimed.why
     # A loop in Python that keeps the GIL is over when a stack is taken: it stands in who called it then.

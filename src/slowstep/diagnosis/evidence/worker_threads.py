@@ -39,10 +39,10 @@ class Oversubscription:
 
 def find_oversubscription(m: Measurements) -> Oversubscription | None:
     """The workers' threads, where they are more than the cores and batches are waited for because they queue; None where not."""
-    side, helpers = find_side(m), m.input.helpers
-    if m.loader is None or not m.loader.num_workers or isinstance(side, Reason) or helpers is None:
+    side, helpers = find_side(m), m.input.facts.helpers
+    if m.input.loader is None or not m.input.loader.num_workers or isinstance(side, Reason) or helpers is None:
         return None
-    workers = m.loader.num_workers
+    workers = m.input.loader.num_workers
     threads = workers * (1 + helpers) + 1
     cores = core_demand(m, side)
     removed = side.removable_ns + cores.lost_ns
@@ -50,7 +50,7 @@ def find_oversubscription(m: Measurements) -> Oversubscription | None:
     queueing = float(removable_waits(m, PartKind.PRODUCER_CORE_WAIT, PartKind.LOCK_WAIT).sum() / max(removable_waits(m).sum(), 1.0))
     if helpers < HELPERS or threads <= side.cores or share < WAIT_SHARE or queueing < QUEUEING:
         return None
-    if (m.demand.blocked_share or 0.0) > BLOCKED_AT_MOST:
+    if (m.input.demand.blocked_share or 0.0) > BLOCKED_AT_MOST:
         return None
     return Oversubscription(
         workers=workers,
@@ -60,7 +60,7 @@ def find_oversubscription(m: Measurements) -> Oversubscription | None:
         queueing=queueing,
         removed_ns=removed,
         claims=(*claims(m), *cores.claims),
-        counterfactual=_counterfactual(side, cores, m.input.helpers_share or 0.0, workers),
+        counterfactual=_counterfactual(side, cores, m.input.facts.helpers_share or 0.0, workers),
     )
 
 

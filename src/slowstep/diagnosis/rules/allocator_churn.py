@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_ALLOCATOR_CALLS
-from slowstep.analyses.trace_measurements import TraceMeasurements
-from slowstep.diagnosis.evidence.trace_side import (
+from slowstep.diagnosis.evidence.marked_steps import (
     by_step,
     claims_of,
     for_framework,
@@ -36,8 +36,9 @@ from slowstep.diagnosis.evidence.trace_side import (
     steps_seen,
     with_stacks,
 )
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_share
 
@@ -49,13 +50,13 @@ ASYNC = r"Async"
 FREES = r"Free|Unmap|Release"
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether allocating device memory holds the steps."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     call = pl.col("call").fill_null("")
-    gaps = m.table("gaps").filter(pl.col("stage").is_in(STAGES) & call.str.contains(ALLOCATES) & ~call.str.contains(ASYNC))
+    gaps = m.device.gaps.filter(pl.col("stage").is_in(STAGES) & call.str.contains(ALLOCATES) & ~call.str.contains(ASYNC))
     gaps = gaps.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
     if share < CLAIM:
@@ -66,8 +67,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing)
     sites = gaps.group_by("call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
     worst = place(sites["call"][0], sites["where"][0] or sites["operator"][0])
-    memory, steps = m.table("memory"), max(m.table("steps").height, 1)
+    memory, steps = m.device.memory, max(m.marks.table.height, 1)
     calls = int(memory["allocator_calls"].sum()) / steps if memory.height else None
+    counterfactual = Replayed(NO_ALLOCATOR_CALLS, assumes="the allocator's cache served every step")
     finding = Finding(
         rule=NAME,
         stage=largest_stage(gaps),
@@ -79,20 +81,22 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         evidence=(
             Evidence(name="device idle for allocator calls", value=share, unit="share of window", threshold=CLAIM, where=worst),
             *(
-                Evidence(name=row["call"], value=row["ns"] / m.window_ns, unit="share of window", where=row["where"] or row["operator"])
+                Evidence(
+                    name=row["call"], value=row["ns"] / m.steps.length_ns, unit="share of window", where=row["where"] or row["operator"]
+                )
                 for row in sites.head(3).iter_rows(named=True)
             ),
             Evidence(name="allocator calls", value=calls, unit="per step"),
             Evidence(name="host time in them", value=_host_ms(memory, steps), unit="ms per step"),
             Evidence(name="most memory held", value=_held_gb(memory), unit="GB"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_ALLOCATOR_CALLS), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_ALLOCATOR_CALLS, "the allocator's cache served every step"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, bool(gaps["call"].str.contains(FREES).any()), with_stacks(m, sites["where"].to_list())),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _host_ms(memory: pl.DataFrame, steps: int) -> float | None:
@@ -104,7 +108,7 @@ def _held_gb(memory: pl.DataFrame) -> float | None:
     return max(held) / 1e9 if held else None
 
 
-def _fixes(m: TraceMeasurements, frees: bool, unknown: str) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, frees: bool, unknown: str) -> tuple[Fix, ...]:
     grow = for_framework(
         m,
         torch=f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, so that segments grow and nothing is freed{unknown}",
@@ -126,4 +130,4 @@ def _fixes(m: TraceMeasurements, frees: bool, unknown: str) -> tuple[Fix, ...]:
     return (Fix(text=grow), Fix(text=same), *((Fix(text=empty),) if frees else ()))
 
 
-RULE = Rule(name=NAME, stages=STAGES, judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=STAGES, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

@@ -45,19 +45,19 @@ FORM_NOT_RECORDED = Wording("form-not-recorded", "what the batches are made of w
 def judge(m: Measurements) -> Answer:
     """Whether the batches themselves are slow to take over."""
     side = find_side(m)
-    if m.loader is None or not m.loader.num_workers or isinstance(side, Reason):
+    if m.input.loader is None or not m.input.loader.num_workers or isinstance(side, Reason):
         return None
     received = m.ledger.of_parts(TRANSPORT)
     share, _, _ = share_interval(m, np.maximum(received - RECEIVE_NS, 0.0))
-    forms = m.input.forms
+    forms = m.input.facts.forms
     if forms is None:
-        may_be_large = m.demand.batch_bytes is None or m.demand.batch_bytes >= SIZE_BYTES
-        if share < UNKNOWN_SHARE or m.load.busy or not may_be_large:
+        may_be_large = m.input.demand.batch_bytes is None or m.input.demand.batch_bytes >= SIZE_BYTES
+        if share < UNKNOWN_SHARE or m.machine.load.busy or not may_be_large:
             return None
         return NotJudged(rule=NAME, reason=FORM_NOT_RECORDED())
     if share < WAIT_SHARE or (forms.tensors < TENSORS and forms.size_bytes < SIZE_BYTES):
         return None
-    counterfactual = _counterfactual(received, forms, concurrent_ns(side, m.loader.num_workers))
+    counterfactual = _counterfactual(received, forms, concurrent_ns(side, m.input.loader.num_workers))
     removed = counterfactual.expected.removed_ns
     share, low, high = share_interval(m, removed)
     many = forms.tensors >= TENSORS
@@ -104,4 +104,4 @@ def _counterfactual(received: Floats, forms: Forms, beside: float) -> Counterfac
     )
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps"), judge=judge)

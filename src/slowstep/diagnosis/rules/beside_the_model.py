@@ -31,7 +31,6 @@ from slowstep.analyses.python.functions import shown
 from slowstep.analyses.python.outside_model import OutsideModel
 from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.after_update import named_by
 from slowstep.diagnosis.evidence.named_ranges import judge_device_work
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, body_rest, concurrent_producers_ns, delay_share
@@ -51,6 +50,11 @@ UNKNOWN = "it ran in parallel to the training, or less often"
 
 
 def judge(m: Measurements) -> Answer:
+    """Whether somebody's own work beside the model holds the step, or the device."""
+    return judge_device_work(m, NAME) if m.has("device") else _by_calls(m)
+
+
+def _by_calls(m: Measurements) -> Answer:
     """Whether such a function holds the step."""
     found = [judged for judged in (_judge_function(m), _judge_transform(m)) if judged is not None]
     if not found and (unseen := unseen_python(m)) is not None:
@@ -93,7 +97,7 @@ def _judge_transform(m: Measurements) -> Judged | None:
 
 def _judge_function(m: Measurements) -> Judged | None:
     """What calls that were timed in a few bodies tell."""
-    beside = m.work.beside
+    beside = m.compute.work.beside
     if beside is None:
         return None
     body = body_rest(m)
@@ -169,9 +173,10 @@ def _counterfactual(m: Measurements, beside: OutsideModel, body: Floats) -> Coun
     )
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
-    """Whether the device works for what somebody has named beside the model."""
-    return judge_device_work(m, NAME)
-
-
-RULE = Rule(name=NAME, stages=("preprocess", "compute"), judge=judge, judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME,
+    stages=("preprocess", "compute"),
+    topics=("ledger", "steps"),
+    where_known=("compute", "device", "input", "machine", "marks", "trainer"),
+    judge=judge,
+)

@@ -25,7 +25,6 @@ from dataclasses import replace
 
 from slowstep.analyses.ledger.saves import is_saving
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.input_side import SIDE_BY_SIDE
 from slowstep.diagnosis.evidence.named_ranges import WRITES, judge_ranges
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
@@ -42,6 +41,11 @@ NAME = "blocking-checkpoint"
 
 
 def judge(m: Measurements) -> Answer:
+    """Whether checkpoint writes, or ranges that are named for them, hold the training thread."""
+    return judge_ranges(m, NAME, WRITES) if m.has("device") else _by_calls(m)
+
+
+def _by_calls(m: Measurements) -> Answer:
     """Whether checkpoint writes hold the training thread."""
     parts = [part for part in m.ledger.parts if is_saving(part)]
     if not parts:
@@ -83,7 +87,7 @@ def judge(m: Measurements) -> Answer:
         claims=tuple(parts),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=_fixes(m.words if any(part.kind is PartKind.CHECKPOINT for part in parts) else plain()),
+        fixes=_fixes(m.training.words if any(part.kind is PartKind.CHECKPOINT for part in parts) else plain()),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
@@ -104,9 +108,10 @@ def _fixes(words: Words) -> tuple[Fix, ...]:
     )
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
-    """Whether named writes hold the training thread, and with a device keep it idle."""
-    return judge_ranges(m, NAME, WRITES)
-
-
-RULE = Rule(name=NAME, stages=("store",), judge=judge, judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME,
+    stages=("store",),
+    topics=("ledger", "steps", "training"),
+    where_known=("compute", "device", "facts", "input", "machine", "marks", "replay", "saves"),
+    judge=judge,
+)

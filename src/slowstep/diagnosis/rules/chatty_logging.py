@@ -51,4 +51,9 @@ def judge(m: Measurements) -> Answer:
     )
 
 
-RULE = Rule(name=NAME, stages=("output", "store"), judge=judge)
+RULE = Rule(
+    name=NAME,
+    stages=("output", "store"),
+    topics=("after_update", "compute", "input", "ledger", "machine", "over_time", "steps", "trainer"),
+    judge=judge,
+)

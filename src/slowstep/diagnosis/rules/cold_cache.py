@@ -38,7 +38,7 @@ PASS_SHARE = 0.5
 
 def judge(m: Measurements) -> Answer:
     """Whether the first pass was served by storage and later ones by memory."""
-    passes = m.input.passes
+    passes = m.input.facts.passes
     whole = [p for p in passes[1:] if p.samples >= PASS_SHARE * passes[0].samples]
     if not whole or passes[0].storage_bytes_per_sample is None:
         return None
@@ -69,8 +69,8 @@ def _kept_waiting(m: Measurements, ratio: float) -> bool:
     side = find_side(m)
     if isinstance(side, Reason):
         return False
-    making_ns = ratio * side.wall_ns * (1 - (m.input.queueing_share or 0.0))
-    return m.demand.workers == 0 or making_ns / m.demand.workers >= COMFORTABLE * side.rest_ns
+    making_ns = ratio * side.wall_ns * (1 - (m.input.facts.queueing_share or 0.0))
+    return m.input.demand.workers == 0 or making_ns / m.input.demand.workers >= COMFORTABLE * side.rest_ns
 
 
-RULE = Rule(name=NAME, stages=("read",), judge=judge)
+RULE = Rule(name=NAME, stages=("read",), topics=("compute", "input", "ledger", "machine", "steps"), judge=judge)

@@ -33,13 +33,13 @@ PROFILER = "torch's profiler"
 
 def judge(m: Measurements) -> Answer:
     """Whether a debugging aid is on."""
-    costly = {name: on for name, on in m.work.modes.items() if name != HARMLESS}
+    costly = {name: on for name, on in m.compute.work.modes.items() if name != HARMLESS}
     share, low, high = share_interval(m, m.ledger.of("compute"))
     on = max(costly.values(), default=0.0)
     if share * on >= CLAIM:
         return _judged(m, costly, share=share * on, low=low * on, high=high * on, advisory=False)
-    if HARMLESS in m.work.modes:
-        return _judged(m, {HARMLESS: m.work.modes[HARMLESS]}, share=0.0, low=0.0, high=0.0, advisory=True)
+    if HARMLESS in m.compute.work.modes:
+        return _judged(m, {HARMLESS: m.compute.work.modes[HARMLESS]}, share=0.0, low=0.0, high=0.0, advisory=True)
     return None
 
 
@@ -53,7 +53,7 @@ def _judged(m: Measurements, modes: dict[str, float], *, share: float, low: floa
         share_low=low,
         share_high=high,
         claims=() if advisory else m.ledger.parts_of("compute"),
-        evidence=tuple(Evidence(name=name, value=on, unit=f"share of {m.work.looks} looks") for name, on in modes.items()),
+        evidence=tuple(Evidence(name=name, value=on, unit=f"share of {m.compute.work.looks} looks") for name, on in modes.items()),
         gain=unknown_gain("it were off"),
         fixes=tuple(Fix(text=_fix(m, name)) for name in sorted(modes, key=lambda name: -modes[name])),
         advisory=advisory,
@@ -65,9 +65,9 @@ def _fix(m: Measurements, mode: str) -> str:
     """What turns a mode off: who trains may have set it."""
     if mode == ANOMALY:
         # Around every fit Lightning sets it to what its argument says, whatever the script has set before.
-        return f"turn anomaly detection off once the NaN is found: {m.words.write({Remedy.ANOMALY: False})}"
+        return f"turn anomaly detection off once the NaN is found: {m.training.words.write({Remedy.ANOMALY: False})}"
     if mode == HARMLESS:
-        own, torch = (words.write({Remedy.DETERMINISM: False}) for words in (m.words, plain()))
+        own, torch = (words.write({Remedy.DETERMINISM: False}) for words in (m.training.words, plain()))
         asked = f"{own}, or {torch} where the script asks for it" if own != torch else own
         return f"{asked}, unless runs must be repeated bit by bit"
     if mode == PROFILER:
@@ -75,4 +75,4 @@ def _fix(m: Measurements, mode: str) -> str:
     return f"run without {mode}"
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "ledger", "steps", "training"), judge=judge)

@@ -27,16 +27,16 @@ NAME = "device-not-used"
 
 def judge(m: Measurements) -> Answer:
     """Whether an accelerator is left alone."""
-    found = m.work.accelerators or {}
-    if not found or m.device != "cpu" or m.work.accelerators_hidden:
+    found = m.compute.work.accelerators or {}
+    if not found or m.compute.device != "cpu" or m.compute.work.accelerators_hidden:
         return None
     share, low, high = share_interval(m, m.ledger.of("compute"))
     if share < CLAIM:
         return None
     names = ", ".join(f"{count} by {make.upper()}" for make, count in found.items())
-    built = m.work.accelerator_built
+    built = m.compute.work.accelerator_built
     install = "install a torch that is built for it (https://pytorch.org/get-started): this one has no support for accelerators"
-    move = f"move the training to it: {m.words.write({Remedy.DEVICE: True})}"
+    move = f"move the training to it: {m.training.words.write({Remedy.DEVICE: True})}"
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -47,7 +47,7 @@ def judge(m: Measurements) -> Answer:
         claims=m.ledger.parts_of("compute"),
         evidence=(
             Evidence(name="accelerators", value=sum(found.values()), unit="devices", where=names),
-            Evidence(name="parameters on", value=m.device, unit=""),
+            Evidence(name="parameters on", value=m.compute.device, unit=""),
             Evidence(name="torch built for it", value={True: "yes", False: "no", None: None}[built], unit=""),
         ),
         gain=unknown_gain("the training ran on it"),
@@ -56,4 +56,4 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "ledger", "steps", "training"), judge=judge)

@@ -41,9 +41,9 @@ CLOCKS_NOT_MEASURED = Wording("clocks-not-measured", "clocks of the training's d
 
 def judge(m: Measurements) -> Answer:
     """Whether a device of the training is slower than it could be while it works."""
-    if m.device == "cpu":
+    if m.compute.device == "cpu":
         return None
-    seen = [device for device in m.machine.devices if device.working >= READINGS_AT_LEAST]
+    seen = [device for device in m.machine.resources.devices if device.working >= READINGS_AT_LEAST]
     if not seen:
         return NotJudged(rule=NAME, reason=CLOCKS_NOT_MEASURED())
     for device in seen:
@@ -90,4 +90,4 @@ def _evidence(device: DeviceUse) -> tuple[Evidence, ...]:
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "machine"), judge=judge, advisory=True)

@@ -22,12 +22,13 @@ from typing import Any
 import polars as pl
 
 from slowstep.analyses.events.parts import DEVICE_COPIES
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_DEVICE_COPIES
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.copy_sites import traffic
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, per_step, place, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, per_step, place, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_count, format_share
 
@@ -35,17 +36,18 @@ NAME = "device-to-device-copies"
 KINDS = ("d2d", "p2p")
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether copies within the device take a part of the step."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     share, low, high = share_interval(m, per_step(m, DEVICE_COPIES))
     if share < CLAIM:
         return None
-    sites = m.table("copies").filter(pl.col("kind").is_in(KINDS)).sort("total_ns", descending=True)
+    sites = m.device.copies.filter(pl.col("kind").is_in(KINDS)).sort("total_ns", descending=True)
     named = sites.filter(pl.col("operator").is_not_null() | pl.col("where").is_not_null()).head(1)
     worst = place(named["operator"][0], named["where"][0]) if named.height else None
+    counterfactual = Replayed(NO_DEVICE_COPIES, assumes="none of these copies were needed")
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -59,13 +61,13 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *(_row(sites, row) for row in sites.head(3).iter_rows(named=True)),
             *traffic(m, sites),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_DEVICE_COPIES), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_DEVICE_COPIES, "none of these copies were needed"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, sites["where"].to_list())),
         names_cause=worst is not None,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _row(sites: pl.DataFrame, row: dict[str, Any]) -> Evidence:
@@ -78,7 +80,7 @@ def _row(sites: pl.DataFrame, row: dict[str, Any]) -> Evidence:
     )
 
 
-def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     first = for_framework(
         m,
         torch=f"write where the result belongs: out=, in-place, slices of a buffer made once in place of cat, no needless clone(){unknown}",
@@ -94,4 +96,4 @@ def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=first), Fix(text=second)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

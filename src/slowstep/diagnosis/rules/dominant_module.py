@@ -31,7 +31,7 @@ WORTH = 0.25
 
 def judge(m: Measurements) -> Answer:
     """Whether one line holds most of the forward."""
-    line = m.work.forward_line
+    line = m.compute.work.forward_line
     if line is None or line.lines < 2 or line.share < DOMINATES or line.share * line.forward_share < WORTH:
         return None
     share = line.share * line.forward_share
@@ -43,8 +43,10 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="stack samples in the forward", value=line.stacks, unit="samples"),
     )
     title = f"{what} in {line.function} holds {format_share(line.share)} of the forward"
-    fix = f"look at {what} first: a cheaper layer, a smaller input to it, channels_last, or {m.words.write({Remedy.COMPILE: True})}"
+    fix = (
+        f"look at {what} first: a cheaper layer, a smaller input to it, channels_last, or {m.training.words.write({Remedy.COMPILE: True})}"
+    )
     return advice(NAME, "compute", title, evidence, "that line took less time", (fix,), share=share)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "training"), judge=judge)

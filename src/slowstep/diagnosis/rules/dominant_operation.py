@@ -20,10 +20,10 @@ from typing import Any
 
 import polars as pl
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.user_places import is_function
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, first_shapes, whose, within
-from slowstep.diagnosis.evidence.trace_side import for_framework, has_stacks, no_device, steps_seen, with_stacks
+from slowstep.diagnosis.evidence.marked_steps import for_framework, has_stacks, no_device, steps_seen, with_stacks
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.reasons import Wording
@@ -39,25 +39,25 @@ NO_OPERATORS = Wording("no-operators", "the trace has no operators: {remedy}")
 KIND_ONLY = Wording("kind-only", "{name} holds a quarter of the time, but the trace tells neither shapes nor functions apart: {remedy}")
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether one operation holds a quarter of the time."""
     missing = no_device(m)
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)
-    own = "device_self_ns" if m.has_device else "host_self_ns"
+    own = "device_self_ns" if m.device.seen else "host_self_ns"
     operations = _operations(m, own)
     if not operations.height:
         return _nothing_named(m)
-    if operations[own][0] < WORTH * max(m.window_ns, 1):
+    if operations[own][0] < WORTH * max(m.steps.length_ns, 1):
         return None
     worst = operations.row(0, named=True)
     in_function = worst["where"] is not None and is_function(worst["where"])
-    if not in_function and worst["shapes"] is None and m.table("operators").height:
+    if not in_function and worst["shapes"] is None and m.device.operators.height:
         return _kind_only(m, worst["name"])
-    share = min(worst[own] / m.window_ns, 1.0)
+    share = min(worst[own] / m.steps.length_ns, 1.0)
     where = within(worst["where"], worst["module"])
     named = whose(worst["name"], where, worst["shapes"]) or worst["name"]
-    place = "device" if m.has_device else "host"
+    place = "device" if m.device.seen else "host"
     all_ns = max(int(operations[own].sum()), 1)
     finding = Finding(
         rule=NAME,
@@ -71,7 +71,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="operation", value=worst["name"], unit="", where=where),
             Evidence(name="its share of the time", value=share, unit="share of window", threshold=WORTH, where=where),
             Evidence(name=f"its share of all operators' time on the {place}", value=worst[own] / all_ns, unit="share"),
-            Evidence(name="calls", value=worst["count"] / max(m.table("steps").height, 1), unit="per step"),
+            Evidence(name="calls", value=worst["count"] / max(m.marks.table.height, 1), unit="per step"),
             Evidence(name="shapes", value=first_shapes(worst["shapes"]), unit=""),
             Evidence(name="each", value=worst[own] / max(worst["count"], 1) / 1e6, unit="ms"),
             steps_seen(m),
@@ -84,45 +84,45 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-def _operations(m: TraceMeasurements, own: str) -> pl.DataFrame:
+def _operations(m: Measurements, own: str) -> pl.DataFrame:
     """The operators, or where a trace has none the kernels, that compute; most time of their own first."""
-    rows = m.table("operators").filter(~pl.col("name").str.contains(COMMUNICATES))
-    if not m.table("operators").height and m.has_device:
+    rows = m.device.operators.filter(~pl.col("name").str.contains(COMMUNICATES))
+    if not m.device.operators.height and m.device.seen:
         rows = compute_kernels(m).rename({"total_ns": own})
     return rows.sort(own, descending=True).select("name", "shapes", "where", "module", "count", own)
 
 
-def _nothing_named(m: TraceMeasurements) -> Answer:
-    if m.has_device or "operators" in m.facts.recorded:
+def _nothing_named(m: Measurements) -> Answer:
+    if m.device.seen or "operators" in m.facts.recorded:
         return None
     ask = for_framework(
         m,
         torch="record with ProfilerActivity.CPU",
         tensorflow="record with ProfilerOptions(host_tracer_level=2)",
         jax="record with host_tracer_level=2",
-        nsys="record with nsys profile --pytorch=autograd-nvtx",
+        system="record with nsys profile --pytorch=autograd-nvtx",
     )
     return NotJudged(rule=NAME, reason=NO_OPERATORS(remedy=ask))
 
 
-def _kind_only(m: TraceMeasurements, name: str) -> NotJudged:
+def _kind_only(m: Measurements, name: str) -> NotJudged:
     """Where all operations of a kind stand in one row: which of them dominates is not known."""
     ask = for_framework(
         m,
         torch=f"record with record_shapes=True{'' if has_stacks(m) else ' and with_stack=True'}",
         tensorflow="record with ProfilerOptions(python_tracer_level=1)",
         jax="record with python_tracer_level=1",
-        nsys="record with nsys profile --pytorch=autograd-shapes-nvtx --python-backtrace=cuda",
+        system="record with nsys profile --pytorch=autograd-shapes-nvtx --python-backtrace=cuda",
     )
     return NotJudged(rule=NAME, reason=KIND_ONLY(name=name, remedy=ask))
 
 
-def _fixes(m: TraceMeasurements, worst: dict[str, Any], named: str) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, worst: dict[str, Any], named: str) -> tuple[Fix, ...]:
     look = f"look at {named} first{with_stacks(m, [worst['where']])}: a cheaper operation, or a smaller input to it"
     return Fix(text=look), Fix(text=_better(m, worst["name"].lower()), changes_numerics=True)
 
 
-def _better(m: TraceMeasurements, name: str) -> str:
+def _better(m: Measurements, name: str) -> str:
     if "conv" in name:
         return for_framework(
             m,
@@ -145,4 +145,4 @@ def _better(m: TraceMeasurements, name: str) -> str:
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace, advisory=True)
+RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "marks", "steps"), judge=judge, advisory=True)

@@ -28,14 +28,13 @@ from slowstep.analyses.events.parts import FORWARD, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import SINGLE_PRECISION
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside
-from slowstep.diagnosis.evidence.trace_side import no_device, per_step, steps_seen
-from slowstep.diagnosis.evidence.trace_side import share_interval as trace_share_interval
+from slowstep.diagnosis.evidence.marked_steps import no_device, per_step, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import share_interval as share_of_steps
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.parts import BACKWARD, OPTIMIZER, PartKind
 from slowstep.reasons import Wording
@@ -53,7 +52,7 @@ FIXES = (
 # What a trace without a device charges to operators.
 HOST_PARTS = (FORWARD, BACKWARD, OPTIMIZER)
 
-PRECISION_NOT_TRACED = Wording(
+PRECISION_NOT_SHOWN = Wording(
     "precision-not-traced",
     "the precision of what takes {share:share} of the time is not in the trace: record with record_shapes=True, which writes the "
     "inputs' types",
@@ -61,12 +60,17 @@ PRECISION_NOT_TRACED = Wording(
 
 
 def judge(m: Measurements) -> Answer:
+    """Whether the model computes in float64."""
+    return _by_kernels(m) if m.has("device") else _by_parameters(m)
+
+
+def _by_parameters(m: Measurements) -> Answer:
     """Whether the parameters are float64."""
-    dtypes = m.work.dtypes or {}
+    dtypes = m.compute.work.dtypes or {}
     elements = sum(dtypes.values())
     double = dtypes.get("float64", 0) / elements if elements else 0.0
     # On an accelerator the ratio is another one, up to 64.
-    if double < MOSTLY or m.device != "cpu":
+    if double < MOSTLY or m.compute.device != "cpu":
         return None
     compute = m.ledger.of("compute")
     share, low, high = share_interval(m, compute)
@@ -85,7 +89,7 @@ def judge(m: Measurements) -> Answer:
         evidence=(
             Evidence(name="float64", value=double, unit="share of parameters", threshold=MOSTLY),
             Evidence(name="compute", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="convolutions", value=m.work.convolutions, unit="share of forward"),
+            Evidence(name="convolutions", value=m.compute.work.convolutions, unit="share of forward"),
             Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
@@ -98,7 +102,7 @@ def _counterfactual(m: Measurements) -> Counterfactual:
     # What waits for a core goes with the rest.
     compute, queued = m.ledger.of("compute"), m.ledger.of("compute", PartKind.CORE_WAIT)
     working = compute - queued
-    convolutions = m.work.convolutions or 0.0
+    convolutions = m.compute.work.convolutions or 0.0
 
     def case(at: int, factor: float) -> Case:
         left = convolutions / CONVOLUTIONS[at] + (1 - convolutions) / OTHERS[at]
@@ -117,16 +121,17 @@ def _counterfactual(m: Measurements) -> Counterfactual:
     )
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def _by_kernels(m: Measurements) -> Answer:
     """Whether kernels, or without a device operators, compute in float64."""
     missing = no_device(m)
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)
     found = compute_kernels(m).filter(pl.col("precision") == "float64")
-    share, low, high = trace_share_interval(m, kernels_ns(m, found) if m.has_device else _on_host_ns(m, "float64"))
+    share, low, high = share_of_steps(m, kernels_ns(m, found) if m.device.seen else _on_host_ns(m, "float64"))
     if share < CLAIM:
         return _unknown(m)
-    what = "kernels" if m.has_device else "operators on the host"
+    what = "kernels" if m.device.seen else "operators on the host"
+    counterfactual = Replayed(SINGLE_PRECISION, assumes="the same work were done in float32")
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -134,34 +139,40 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=kernel_claims(found) if m.has_device else tuple(piece(part, "float64") for part in HOST_PARTS if m.share_of(part)),
+        claims=kernel_claims(found) if m.device.seen else tuple(piece(part, "float64") for part in HOST_PARTS if m.ledger.share_of(part)),
         evidence=(
             Evidence(name=f"float64 {what}", value=share, unit="share of window", threshold=CLAIM),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, SINGLE_PRECISION), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, SINGLE_PRECISION, "the same work were done in float32"),
+        gain=predict(m, counterfactual),
         fixes=FIXES,
     )
-    return unless_beside(finding)
+    return unless_beside(finding, counterfactual)
 
 
-def _on_host_ns(m: TraceMeasurements, precision: str) -> Floats:
+def _on_host_ns(m: Measurements, precision: str) -> Floats:
     """Of the operators' time in each step what falls to those with inputs of a precision. Shape (steps,)."""
-    placed = m.table("placement").filter((pl.col("place") == "host") & (pl.col("precision") == precision))
+    placed = m.device.placement.filter((pl.col("place") == "host") & (pl.col("precision") == precision))
     return np.asarray(per_step(m, *HOST_PARTS) * float(placed["share"].sum()))
 
 
-def _unknown(m: TraceMeasurements) -> Answer:
+def _unknown(m: Measurements) -> Answer:
     """Where as much time as a finding needs is spent in a precision that the trace does not tell."""
-    unknown = kernels_ns(m, compute_kernels(m).filter(pl.col("precision").is_null())) if m.has_device else _on_host_ns(m, "unknown")
-    share = trace_share_interval(m, unknown)[0]
+    unknown = kernels_ns(m, compute_kernels(m).filter(pl.col("precision").is_null())) if m.device.seen else _on_host_ns(m, "unknown")
+    share = share_of_steps(m, unknown)[0]
     # Names of float64 kernels nearly always tell it (dgemm, <double>): a few that tell nothing are no reason for doubt.
     if share < MOSTLY:
         return None
     # Nothing is in float64 that was not asked for: not to know it leaves no verdict in doubt.
-    return NotJudged(rule=NAME, reason=PRECISION_NOT_TRACED(share=share), advisory=True)
+    return NotJudged(rule=NAME, reason=PRECISION_NOT_SHOWN(share=share), advisory=True)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME,
+    stages=("compute",),
+    topics=("ledger", "steps"),
+    where_known=("compute", "device", "facts", "input", "machine", "marks", "replay"),
+    judge=judge,
+)

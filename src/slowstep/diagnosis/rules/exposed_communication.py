@@ -22,12 +22,13 @@ from __future__ import annotations
 import polars as pl
 
 from slowstep.analyses.events.parts import COLLECTIVES
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COMMUNICATION_OVERLAPPED
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.kernel_side import unless_beside
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, per_step, share_interval, steps_seen
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.units import format_share
@@ -47,7 +48,7 @@ BETWEEN_LAYERS = {
 }
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether collectives stand alone for a tenth of the time."""
     missing = no_device(m)
     if missing is not None:
@@ -55,8 +56,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     share, low, high = share_interval(m, per_step(m, COLLECTIVES))
     if share < SHARE:
         return None
-    collectives = m.table("collectives").sort("exposed_ns", descending=True)
+    collectives = m.device.collectives.sort("exposed_ns", descending=True)
     ranks = m.facts.world_size or collectives["group_size"].max()
+    counterfactual = Replayed(COMMUNICATION_OVERLAPPED, assumes=assumes(NOT_SEEN))
     finding = Finding(
         rule=NAME,
         stage="gradient_sharing",
@@ -71,12 +73,12 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *_rows(m, collectives),
             Evidence(name="ranks", value=ranks if isinstance(ranks, int) else None, unit="ranks"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, COMMUNICATION_OVERLAPPED), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, COMMUNICATION_OVERLAPPED, assumes(NOT_SEEN)),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, collectives["operation"][0] if collectives.height else None),
     )
-    return unless_beside(finding)
+    return unless_beside(finding, counterfactual)
 
 
 def assumes(others: str) -> str:
@@ -95,19 +97,19 @@ def _overlapped(collectives: pl.DataFrame) -> float | None:
     return int(collectives["overlapped_ns"].sum()) / both if both else None
 
 
-def _rows(m: TraceMeasurements, collectives: pl.DataFrame) -> tuple[Evidence, ...]:
+def _rows(m: Measurements, collectives: pl.DataFrame) -> tuple[Evidence, ...]:
     rows = []
     for row in collectives.head(3).iter_rows(named=True):
         size = f" of {row['bytes'] / 1e6:.3g} MB" if row["bytes"] is not None else ""
-        each = row["count"] / max(m.table("steps").height, 1)
-        share = row["exposed_ns"] / max(m.window_ns, 1)
+        each = row["count"] / max(m.marks.table.height, 1)
+        share = row["exposed_ns"] / max(m.steps.length_ns, 1)
         rows.append(Evidence(name=f"{row['operation']}{size}, {each:.3g} a step", value=share, unit="share of window", where=row["name"]))
     speed = collectives.filter(pl.col("bus_gb_per_s").is_not_null()).head(1)
     rows.append(Evidence(name="bus bandwidth of the first", value=speed["bus_gb_per_s"][0] if speed.height else None, unit="GB/s"))
     return tuple(rows)
 
 
-def _fixes(m: TraceMeasurements, operation: str | None) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, operation: str | None) -> tuple[Fix, ...]:
     if operation in BETWEEN_LAYERS:
         return Fix(text=BETWEEN_LAYERS[operation]), COMPARE_RANKS
     overlap = for_framework(
@@ -119,7 +121,7 @@ def _fixes(m: TraceMeasurements, operation: str | None) -> tuple[Fix, ...]:
     )
     fewer = for_framework(
         m,
-        torch=f"exchange every k micro-batches: {m.words.write({Remedy.ACCUMULATE: ...})}",
+        torch=f"exchange every k micro-batches: {m.training.words.write({Remedy.ACCUMULATE: ...})}",
         tensorflow="exchange every k micro-batches: accumulate gradients before apply_gradients",
         jax="exchange every k micro-batches: optax.MultiSteps",
     )
@@ -132,4 +134,6 @@ def _fixes(m: TraceMeasurements, operation: str | None) -> tuple[Fix, ...]:
     return Fix(text=overlap), Fix(text=fewer, changes_numerics=True), Fix(text=smaller, changes_numerics=True), COMPARE_RANKS
 
 
-RULE = Rule(name=NAME, stages=("gradient_sharing",), judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME, stages=("gradient_sharing",), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+)

@@ -22,12 +22,13 @@ from __future__ import annotations
 import polars as pl
 
 from slowstep.analyses.events.parts import KERNELS
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_OVERLAPPED
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.copy_sites import CopyTime, brings_parameters, held, site_name, site_rows, traffic
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, share_interval, steps_seen
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.units import format_share
@@ -36,15 +37,16 @@ NAME = "exposed-copy"
 PARAMETERS_STAY = "copy less: keep parameters and states on the device instead of offloading them, or offload a part of them only"
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether copies to the device hold the step."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
-    found = held(m, "h2d", m.table("copies").filter(pl.col("kind") == "h2d"), "copy to the device")
+    found = held(m, "h2d", m.device.copies.filter(pl.col("kind") == "h2d"), "copy to the device")
     share, low, high = share_interval(m, found.ns)
     if share < CLAIM:
         return None
+    counterfactual = Replayed(COPIES_OVERLAPPED, assumes="copies overlapped with the kernels before them")
     finding = Finding(
         rule=NAME,
         stage="h2d",
@@ -55,38 +57,38 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         claims=found.claims,
         evidence=(
             Evidence(name="copying, and waiting for copies", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="of it, while copying", value=float(found.exposed_ns.sum()) / max(m.window_ns, 1), unit="share of window"),
+            Evidence(name="of it, while copying", value=float(found.exposed_ns.sum()) / max(m.steps.length_ns, 1), unit="share of window"),
             *site_rows(m, found),
             *traffic(m, found.copies),
             Evidence(name="the host waits for", value=_blocking(found), unit="share of copies"),
             Evidence(name="copies take", value=_times_kernels(m, found), unit="of the kernels' time", threshold=1.0),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, COPIES_OVERLAPPED), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, COPIES_OVERLAPPED, "copies overlapped with the kernels before them"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, found),
     )
     # That copies are exposed is what happens, not why: a rule that knows why (pageable, repeated) leads where it claims the same.
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _blocking(found: CopyTime) -> float:
     return float(found.copies.filter(pl.col("blocking"))["count"].sum()) / max(int(found.copies["count"].sum()), 1)
 
 
-def _times_kernels(m: TraceMeasurements, found: CopyTime) -> float | None:
+def _times_kernels(m: Measurements, found: CopyTime) -> float | None:
     """From 1 on the link takes longer than the kernels: then no overlap can hide all of it."""
-    kernels_ns = m.share_of(KERNELS) * m.window_ns
+    kernels_ns = m.ledger.share_of(KERNELS) * m.steps.length_ns
     return float(found.copies["total_ns"].sum()) / kernels_ns if kernels_ns else None
 
 
-def _fixes(m: TraceMeasurements, found: CopyTime) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, found: CopyTime) -> tuple[Fix, ...]:
     if brings_parameters(found):
         return (Fix(text=_parameters_ahead(m)), Fix(text=PARAMETERS_STAY))
     ahead = for_framework(
         m,
         torch="copy the next batch on a stream of its own while this step runs: "
-        + m.words.write({Remedy.PIN_MEMORY: True, Remedy.COPY_AHEAD: True}),
+        + m.training.words.write({Remedy.PIN_MEMORY: True, Remedy.COPY_AHEAD: True}),
         tensorflow="end the input with tf.data.experimental.prefetch_to_device('/gpu:0')",
         jax="call jax.device_put for the next batch before this step's result is waited for",
     )
@@ -101,7 +103,7 @@ def _fixes(m: TraceMeasurements, found: CopyTime) -> tuple[Fix, ...]:
     return (Fix(text=ahead), Fix(text=narrow), *((Fix(text=less),) if bound else ()))
 
 
-def _parameters_ahead(m: TraceMeasurements) -> str:
+def _parameters_ahead(m: Measurements) -> str:
     return for_framework(
         m,
         torch="copy the next layer's parameters while this one computes: FSDP's forward_prefetch=True and BackwardPrefetch.BACKWARD_PRE, "
@@ -111,4 +113,4 @@ def _parameters_ahead(m: TraceMeasurements) -> str:
     )
 
 
-RULE = Rule(name=NAME, stages=("h2d",), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("h2d",), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

@@ -31,21 +31,23 @@ OTHERS_NOT_MEASURED = Wording("others-not-measured", "how busy other processes k
 
 def judge(m: Measurements) -> Answer:
     """Whether others use the machine so much that times are doubtful."""
-    if m.load.foreign_share is None or m.load.foreign_cores is None:
+    if m.machine.load.foreign_share is None or m.machine.load.foreign_cores is None:
         return NotJudged(rule=NAME, reason=OTHERS_NOT_MEASURED())
-    if not m.load.busy:
+    if not m.machine.load.busy:
         return None
-    queued = float(m.delay_ns.sum() / m.step_ns.sum())
+    queued = float(m.machine.delay_ns.sum() / m.step_ns.sum())
     evidence = (
-        Evidence(name="cores used by others", value=m.load.foreign_cores, unit="cores", where=f"of {m.load.cores:g} allowed"),
-        Evidence(name="their share of the cores", value=m.load.foreign_share, unit="share", threshold=BUSY_FROM),
-        Evidence(name="taken by the hypervisor", value=m.load.stolen_cores, unit="cores"),
+        Evidence(
+            name="cores used by others", value=m.machine.load.foreign_cores, unit="cores", where=f"of {m.machine.load.cores:g} allowed"
+        ),
+        Evidence(name="their share of the cores", value=m.machine.load.foreign_share, unit="share", threshold=BUSY_FROM),
+        Evidence(name="taken by the hypervisor", value=m.machine.load.stolen_cores, unit="cores"),
         Evidence(name="training thread waits for a core", value=queued, unit="share of window"),
-        Evidence(name="any task waited for a core", value=m.machine.pressure.get("cpu"), unit="share of time"),
+        Evidence(name="any task waited for a core", value=m.machine.resources.pressure.get("cpu"), unit="share of time"),
     )
-    title = f"busy machine: {others_use(m.load)}; times may be off"
+    title = f"busy machine: {others_use(m.machine.load)}; times may be off"
     fixes = ("record again on a quieter machine, or on cores of its own",)
     return advice(NAME, "compute", title, evidence, "nothing else ran on the machine", fixes, share=queued, outside=True)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)
+RULE = Rule(name=NAME, stages=("compute",), topics=("machine", "steps"), judge=judge, advisory=True)

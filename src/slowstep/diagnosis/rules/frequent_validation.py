@@ -105,7 +105,7 @@ def judge(m: Measurements) -> Answer:
         fixes=(
             Fix(text=f"validate every {2 * every} steps{_seldom(m, event, frequency)}", lever=_lever(m)),
             *_cheaper(m),
-            Fix(text=_less_data(m.words)),
+            Fix(text=_less_data(m.training.words)),
         ),
         names_cause=True,
     )
@@ -113,7 +113,7 @@ def judge(m: Measurements) -> Answer:
 
 
 def _frequency(m: Measurements, event: OccasionalEvent) -> Frequency:
-    if m.loader is not None:
+    if m.input.loader is not None:
         # The window's ends cut off one of either: two more validations than epochs are more than one for each.
         is_once = event.count <= m.over_time.restarts.count + 1
         return Frequency.ONCE_A_PASS if is_once and not _is_most_of_short_passes(m) else Frequency.HIGH
@@ -127,7 +127,7 @@ def _frequency(m: Measurements, event: OccasionalEvent) -> Frequency:
 
 def _seldom(m: Measurements, event: OccasionalEvent, frequency: Frequency) -> str:
     """How the framework's trainer is asked for half as many; nothing where the loop is the script's."""
-    words, restarts = m.words, m.over_time.restarts
+    words, restarts = m.training.words, m.over_time.restarts
     if frequency is Frequency.ONCE_A_PASS and words.has(Remedy.VALIDATION_EPOCHS):
         epochs = max(round(restarts.count / event.count), 1)
         return f": {words.write({Remedy.VALIDATION_EPOCHS: 2 * epochs})}"
@@ -171,9 +171,9 @@ def _not_judged(share: float) -> NotJudged:
 def _passes(m: Measurements) -> tuple[Evidence, ...]:
     """As evidence: the passes over the training data, or what is known in their place."""
     known = m.over_time.validations
-    begun = m.over_time.restarts.count if m.loader is not None else None
+    begun = m.over_time.restarts.count if m.input.loader is not None else None
     passes = Evidence(name="passes over the training data", value=begun, unit="begun in the window")
-    if m.loader is not None and not _is_most_of_short_passes(m):
+    if m.input.loader is not None and not _is_most_of_short_passes(m):
         return (passes,)
     if known is None or known.samples_ratio is None:
         return (passes,)
@@ -214,4 +214,4 @@ def _made(m: Measurements) -> ValidationBatches | None:
     return None if known is None else known.batches
 
 
-RULE = Rule(name=NAME, stages=("output",), judge=judge)
+RULE = Rule(name=NAME, stages=("output",), topics=("compute", "input", "ledger", "machine", "over_time", "steps", "training"), judge=judge)

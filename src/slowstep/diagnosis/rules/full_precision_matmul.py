@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import HALF_PRECISION
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.kernel_side import (
     compute_kernels,
     kernel_claims,
@@ -32,9 +32,10 @@ from slowstep.diagnosis.evidence.kernel_side import (
     unless_beside,
     whose,
 )
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, share_interval, steps_seen
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.reasons import Wording
@@ -57,10 +58,10 @@ PRECISION_NOT_NAMED = Wording(
 )
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether eligible kernels run in float32 on ordinary cores."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     products = compute_kernels(m).filter(pl.col("class").is_in(CLASSES))
     ordinary = products.filter((pl.col("precision") == "float32") & ~pl.col("tensor_core").fill_null(False))
@@ -70,6 +71,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         return _unknown(m, products, ordinary)
     in_sixteen_bit = sixteen_bit_share(compute_kernels(m))
     worst = found.sort("total_ns", descending=True).row(0, named=True)
+    counterfactual = Replayed(HALF_PRECISION, assumes="these kernels took the time that they take in 16 bit on Tensor Cores")
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -83,16 +85,16 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="kernels in 16 bit", value=in_sixteen_bit, unit="share of kernel time", threshold=XPROF_SIXTEEN_BIT),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, HALF_PRECISION), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, HALF_PRECISION, "these kernels took the time that they take in 16 bit on Tensor Cores"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, whose(worst["operator"], worst["where"], None) if (in_sixteen_bit or 0.0) >= XPROF_SIXTEEN_BIT else None),
         names_cause=worst["operator"] is not None,
     )
-    return unless_beside(finding)
+    return unless_beside(finding, counterfactual)
 
 
-def _unknown(m: TraceMeasurements, products: pl.DataFrame, ordinary: pl.DataFrame) -> Answer:
+def _unknown(m: Measurements, products: pl.DataFrame, ordinary: pl.DataFrame) -> Answer:
     """Where the finding would be one if what is not known of the kernels were so."""
     if share_interval(m, kernels_ns(m, ordinary.filter(pl.col("eligible").fill_null(True))))[0] >= CLAIM:
         return NotJudged(rule=NAME, reason=DEVICE_UNKNOWN())
@@ -117,12 +119,12 @@ def _title(share: float, in_sixteen_bit: float | None, operator: str | None, whe
     return f"matrix multiplications and convolutions run in float32, beside the Tensor Cores: {format_share(share)} of the time"
 
 
-def _fixes(m: TraceMeasurements, fell_back: str | None) -> tuple[Fix, ...]:
-    old = m.facts.vendor != "amd" and m.compute_capability is not None and m.compute_capability < FIRST_BFLOAT16
+def _fixes(m: Measurements, fell_back: str | None) -> tuple[Fix, ...]:
+    old = m.facts.vendor != "amd" and m.device.compute_capability is not None and m.device.compute_capability < FIRST_BFLOAT16
     kind = "float16" if old else "bfloat16"
     first = for_framework(
         m,
-        torch=m.words.write({Remedy.FLOAT16 if old else Remedy.BFLOAT16: True}),
+        torch=m.training.words.write({Remedy.FLOAT16 if old else Remedy.BFLOAT16: True}),
         tensorflow=f"tf.keras.mixed_precision.set_global_policy('mixed_{kind}')",
         jax=f"keep parameters in float32 and compute in jnp.{kind} (flax: dtype=jnp.{kind})",
     )
@@ -132,7 +134,7 @@ def _fixes(m: TraceMeasurements, fell_back: str | None) -> tuple[Fix, ...]:
     if not old and m.facts.vendor != "amd":
         easy = for_framework(
             m,
-            torch=f"{m.words.write({Remedy.TF32: True})}: TF32, float32 stays in memory",
+            torch=f"{m.training.words.write({Remedy.TF32: True})}: TF32, float32 stays in memory",
             tensorflow="tf.config.experimental.enable_tensor_float_32_execution(True): TF32, float32 stays in memory",
             jax="jax.config.update('jax_default_matmul_precision', 'tensorfloat32')",
         )
@@ -140,4 +142,4 @@ def _fixes(m: TraceMeasurements, fell_back: str | None) -> tuple[Fix, ...]:
     return tuple(fixes)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

@@ -28,10 +28,10 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.events.parts import COLUMNS, LAUNCH, is_part, part_of
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.user_places import without_folders
 from slowstep.analyses.replay.scenarios import NO_WORK_BETWEEN_STEPS
-from slowstep.analyses.trace_measurements import TraceMeasurements
-from slowstep.diagnosis.evidence.trace_side import (
+from slowstep.diagnosis.evidence.marked_steps import (
     HOST_SHARE,
     by_step,
     claim_of,
@@ -44,8 +44,9 @@ from slowstep.diagnosis.evidence.trace_side import (
     share_interval,
     steps_seen,
 )
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.part_words import part_in_words, place_in_words
 from slowstep.parts import Part
@@ -57,15 +58,15 @@ STAGES_BETWEEN = ("compute", "output", "store")
 EVERY = 10
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether host work between two steps leaves the device without work."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     missing = one_step_only(m)
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)
-    gaps = m.table("gaps").with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    gaps = m.device.gaps.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     gaps = gaps.filter(pl.col("between_steps") & pl.col("stage").is_in(STAGES_BETWEEN))
     share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
     if share < HOST_SHARE:
@@ -76,6 +77,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     worst = causes.row(0, named=True)
     what = _named(worst)
     each_ms = float(np.median(gaps.group_by("gap").agg(pl.col("ns").sum())["ns"].to_numpy())) / 1e6
+    counterfactual = Replayed(NO_WORK_BETWEEN_STEPS, assumes="between steps the host only asked for input and waited")
     finding = Finding(
         rule=NAME,
         stage=parts["stage"][0],
@@ -89,16 +91,16 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="median gap", value=each_ms, unit="ms"),
             *(_row(m, row) for row in causes.head(3).iter_rows(named=True)),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_WORK_BETWEEN_STEPS), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_WORK_BETWEEN_STEPS, "between steps the host only asked for input and waited"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, what),
         names_cause=what is not None and not _said_better(m, worst),
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _claims(m: TraceMeasurements, gaps: pl.DataFrame) -> tuple[Part, ...]:
+def _claims(m: Measurements, gaps: pl.DataFrame) -> tuple[Part, ...]:
     """Callbacks and writes as a whole; of the time before launches what lies between steps."""
     launch = gaps.filter(is_part(LAUNCH))
     others = [part_of(row) for row in gaps.filter(~is_part(LAUNCH)).select(COLUMNS).unique(maintain_order=True).iter_rows()]
@@ -127,18 +129,18 @@ def _names(part: Part, where: str) -> bool:
     return without_folders(place_in_words(itself)) == where
 
 
-def _said_better(m: TraceMeasurements, cause: dict[str, Any]) -> bool:
+def _said_better(m: Measurements, cause: dict[str, Any]) -> bool:
     """Whether a rule of its own is about it: writes, operators on the host, compiling."""
-    compiles = cause["call"] in m.table("compilations")["name"].to_list()
+    compiles = cause["call"] in m.device.compilations["name"].to_list()
     return cause["stage"] == "store" or (_part(cause) == LAUNCH and (cause["operator"] is not None or compiles))
 
 
-def _row(m: TraceMeasurements, cause: dict[str, Any]) -> Evidence:
+def _row(m: Measurements, cause: dict[str, Any]) -> Evidence:
     name = cause["call"] or cause["operator"] or part_in_words(_part(cause))
-    return Evidence(name=f"in them: {name}", value=cause["ns"] / max(m.window_ns, 1), unit="share of window", where=cause["where"])
+    return Evidence(name=f"in them: {name}", value=cause["ns"] / max(m.steps.length_ns, 1), unit="share of window", where=cause["where"])
 
 
-def _fixes(m: TraceMeasurements, what: str | None) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, what: str | None) -> tuple[Fix, ...]:
     first = f"do {what} once in {EVERY} steps" if what is not None else f"do metrics, callbacks and logs once in {EVERY} steps"
     second = for_framework(
         m,
@@ -149,4 +151,4 @@ def _fixes(m: TraceMeasurements, what: str | None) -> tuple[Fix, ...]:
     return Fix(text=first), Fix(text=second)
 
 
-RULE = Rule(name=NAME, stages=STAGES_BETWEEN, judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=STAGES_BETWEEN, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

@@ -44,7 +44,7 @@ COLLECTIONS_NOT_RECORDED = Wording("collections-not-recorded", "garbage collecti
 
 def judge(m: Measurements) -> Answer:
     """Whether the training thread spends its time on collecting garbage."""
-    garbage = m.garbage
+    garbage = m.python.garbage
     if not garbage.recorded:
         return NotJudged(rule=NAME, reason=COLLECTIONS_NOT_RECORDED(), advisory=True)
     if not garbage.kinds:
@@ -143,4 +143,4 @@ def _fixes(garbage: Garbage, *, asked: bool) -> tuple[Fix, ...]:
     return Fix(text=every), keep
 
 
-RULE = Rule(name=NAME, stages=("output",), judge=judge)
+RULE = Rule(name=NAME, stages=("output",), topics=("compute", "input", "ledger", "machine", "python", "steps"), judge=judge)

@@ -44,13 +44,13 @@ WAITS_FOR_EITHER = Wording("waits-for-either", "whether steps wait for {others} 
 
 def judge(m: Measurements) -> Answer:
     """Whether such threads may hold up the training."""
-    beside = m.concurrent_threads
+    beside = m.python.concurrent_threads
     if not beside.looked_at:
         return NotJudged(rule=NAME, reason=THREADS_NOT_RECORDED(), advisory=True)
     if not beside.cores:
         return None
-    if m.device != "cpu" or m.sharing.ranks > 1:
-        others = "an accelerator" if m.device != "cpu" else "other ranks"
+    if m.compute.device != "cpu" or m.sharing.ranks > 1:
+        others = "an accelerator" if m.compute.device != "cpu" else "other ranks"
         return NotJudged(rule=NAME, reason=WAITS_FOR_EITHER(others=others), advisory=True)
     held = m.ledger.of_parts(HELD_UP)
     share, low, high = share_interval(m, held)
@@ -75,7 +75,7 @@ def judge(m: Measurements) -> Answer:
         ),
         gain=unknown_gain(UNKNOWN),
         fixes=(
-            Fix(text=f"if {_name(busiest)} makes input: {m.words.write({Remedy.WORKERS: ...})}, which are processes"),
+            Fix(text=f"if {_name(busiest)} makes input: {m.training.words.write({Remedy.WORKERS: ...})}, which are processes"),
             Fix(text="else run it in a process of its own (multiprocessing), or less often", lever=_lever(m, busiest)),
         ),
     )
@@ -104,4 +104,4 @@ def _lever(m: Measurements, thread: ConcurrentThread) -> str | None:
     return None if thread.function is None else stub(m, thread.function.function, thread.function.file)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "ledger", "python", "sharing", "steps", "trainer", "training"), judge=judge)

@@ -125,4 +125,9 @@ def _what(m: Measurements) -> str:
     return "files of checkpoints" if (m.saves.writes_each or 1.0) > 1 else "checkpoints"
 
 
-RULE = Rule(name=NAME, stages=("output", "store"), judge=judge)
+RULE = Rule(
+    name=NAME,
+    stages=("output", "store"),
+    topics=("compute", "input", "ledger", "machine", "over_time", "python", "saves", "steps", "trainer"),
+    judge=judge,
+)

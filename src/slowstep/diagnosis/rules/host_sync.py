@@ -20,22 +20,23 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_SYNCHRONIZATION
-from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.diagnosis.evidence.run_dry import RunDry, in_every_step, run_dries, together_ns
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_count, format_share
 
 NAME = "host-sync"
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether the device idles after calls that waited for it."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     found = [one for one in run_dries(m) if one.waits_for == "other" or (one.waits_for == "read-back" and not in_every_step(m, one))]
     share, low, high = share_interval(m, together_ns(m, found))
@@ -44,6 +45,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     worst = found[0]
     others = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    counterfactual = Replayed(NO_SYNCHRONIZATION, assumes="the host went on without waiting for the device")
     finding = Finding(
         rule=NAME,
         stage="d2h",
@@ -57,17 +59,17 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *(_row(m, one) for one in found[:3]),
             Evidence(name="host time inside them", value=sum(one.wait_ns for one in found) / 1e6, unit="ms in all"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_SYNCHRONIZATION), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_SYNCHRONIZATION, "the host went on without waiting for the device"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, found),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _row(m: TraceMeasurements, one: RunDry) -> Evidence:
-    share = float(one.ns.sum()) / max(m.window_ns, 1)
+def _row(m: Measurements, one: RunDry) -> Evidence:
+    share = float(one.ns.sum()) / max(m.steps.length_ns, 1)
     name = f"{one.call} in {one.operator}" if one.operator else one.call
     return Evidence(
         name=f"{name}, {format_count(one.count, 'call')} in {format_count(one.steps, 'step')}",
@@ -77,7 +79,7 @@ def _row(m: TraceMeasurements, one: RunDry) -> Evidence:
     )
 
 
-def _fixes(m: TraceMeasurements, found: list[RunDry]) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, found: list[RunDry]) -> tuple[Fix, ...]:
     unknown = with_stacks(m, [one.where for one in found])
     first = for_framework(
         m,
@@ -94,4 +96,4 @@ def _fixes(m: TraceMeasurements, found: list[RunDry]) -> tuple[Fix, ...]:
     return Fix(text=first + unknown), Fix(text=second)
 
 
-RULE = Rule(name=NAME, stages=("d2h",), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("d2h",), topics=("coverage", "device", "facts", "marks", "replay", "steps"), judge=judge)

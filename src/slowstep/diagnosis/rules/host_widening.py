@@ -27,7 +27,7 @@ from slowstep.units import format_share
 
 NAME = "host-widening"
 SPARE_SHARE = 0.5
-# A copy with its allocation runs at 1 GB/s at least (slow-collate); saved time under 3 % of a step is no finding by the design's law.
+# A copy with its allocation runs at 1 GB/s at least (slow-collate); saved time under 3 % of a step is no finding (docs/definitions.md).
 COPY_BYTES_PER_NS = 1.0
 STEP_SHARE = 0.03
 
@@ -41,12 +41,12 @@ OWN_BATCHES_NOT_SEEN = Wording(
 
 def judge(m: Measurements) -> Answer:
     """Whether batches could travel in a quarter of their bytes."""
-    if m.loader is None:
+    if m.input.loader is None:
         return None
-    if not m.loader.num_workers:
+    if not m.input.loader.num_workers:
         # On the processor such batches travel nowhere.
-        return None if m.device == "cpu" else NotJudged(rule=NAME, reason=OWN_BATCHES_NOT_SEEN(), advisory=True)
-    forms = m.input.forms
+        return None if m.compute.device == "cpu" else NotJudged(rule=NAME, reason=OWN_BATCHES_NOT_SEEN(), advisory=True)
+    forms = m.input.facts.forms
     if forms is None:
         return NotJudged(rule=NAME, reason=NO_BATCH_SEEN(), advisory=True)
     spare = forms.spare_bytes / max(forms.size_bytes, 1.0)
@@ -66,4 +66,4 @@ def judge(m: Measurements) -> Answer:
     return advice(NAME, "preprocess", title, evidence, "batches were sent as 8 bits and converted after receipt", (fix,))
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "steps"), judge=judge)

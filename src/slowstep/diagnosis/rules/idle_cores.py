@@ -39,25 +39,25 @@ OPERATION_NS = 100_000.0
 
 def judge(m: Measurements) -> Answer:
     """Whether more threads are worth a try. Where anything that this needs is unknown there is nothing to advise."""
-    threads, nodes = m.machine.threads, m.trainer.facts.graph_nodes
+    threads, nodes = m.machine.resources.threads, m.trainer.facts.graph_nodes
     if blocked_inside(m) is not None:
         # Cores are idle because the training is blocked: more threads would be, too.
         return None
-    if m.device != "cpu" or m.cores is None or m.machine.tree_cores is None or not threads or not nodes:
+    if m.compute.device != "cpu" or m.machine.cores is None or m.machine.resources.tree_cores is None or not threads or not nodes:
         return None
-    cores = m.cores if m.machine.quota_cores is None else min(m.cores, m.machine.quota_cores)
+    cores = m.machine.cores if m.machine.resources.quota_cores is None else min(m.machine.cores, m.machine.resources.quota_cores)
     compute = float((m.ledger.of("compute") - m.ledger.of("compute", PartKind.CORE_WAIT)).sum() / m.step_ns.sum())
     idle = _idle(m, cores, compute)
     per_operation = compute * float(m.step_ns.mean()) / nodes
-    given, enough = threads * m.machine.ranks, NEARLY * max(IDLE_SHARE * cores, IDLE_CORES)
+    given, enough = threads * m.machine.resources.ranks, NEARLY * max(IDLE_SHARE * cores, IDLE_CORES)
     if compute < COMPUTE_SHARE or idle < enough or given > cores / 2 or per_operation < OPERATION_NS:
         return None
-    proposed = min(2 * threads, int(cores // m.machine.ranks))
+    proposed = min(2 * threads, int(cores // m.machine.resources.ranks))
     evidence = (
         Evidence(name="cores idle", value=idle, unit="cores", threshold=enough, where=f"of {cores:g} allowed"),
-        Evidence(name="cores used by the training", value=m.machine.tree_cores, unit="cores"),
+        Evidence(name="cores used by the training", value=m.machine.resources.tree_cores, unit="cores"),
         Evidence(name="threads for one operation", value=threads, unit="threads", threshold=cores / 2),
-        Evidence(name="training processes", value=m.machine.ranks, unit="processes"),
+        Evidence(name="training processes", value=m.machine.resources.ranks, unit="processes"),
         Evidence(name="compute", value=compute, unit="share of window", threshold=COMPUTE_SHARE),
         Evidence(name="compute per operation", value=per_operation / 1e6, unit="ms", threshold=OPERATION_NS / 1e6),
     )
@@ -72,10 +72,12 @@ def _idle(m: Measurements, cores: float, compute: float) -> float:
 
     All that it uses is taken for the model's: else a loop that waits in half of its time would seem to compute on half as many cores.
     """
-    free = cores - (m.machine.tree_cores or 0.0) / max(compute, COMPUTE_SHARE)
-    if m.machine.idle_cores is not None:
-        return min(free, m.machine.idle_cores)
-    return free - (m.load.foreign_cores or 0.0)
+    free = cores - (m.machine.resources.tree_cores or 0.0) / max(compute, COMPUTE_SHARE)
+    if m.machine.resources.idle_cores is not None:
+        return min(free, m.machine.resources.idle_cores)
+    return free - (m.machine.load.foreign_cores or 0.0)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)
+RULE = Rule(
+    name=NAME, stages=("compute",), topics=("compute", "ledger", "machine", "sharing", "steps", "trainer"), judge=judge, advisory=True
+)

@@ -26,11 +26,12 @@ import re
 import polars as pl
 
 from slowstep.analyses.events.parts import INPUT_WAIT
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_INPUT_WAIT
-from slowstep.analyses.trace_measurements import TraceMeasurements
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_launches, per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_launches, per_step, share_interval, steps_seen
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.reasons import Wording
@@ -39,7 +40,7 @@ from slowstep.units import format_share
 NAME = "input-wait"
 # The lower mark of XProf and the Kineto plugin's only one. Their readings are of requests; here only the part that nothing hides counts.
 SHARE = 0.05
-# The lower end of what receiving a batch takes that lies ready in a worker's queue (design).
+# The lower end of what receiving a batch takes that lies ready in a worker's queue (docs/definitions.md).
 RECEIVE_NS = 1e6
 # How PyTorch names the requests to a loader without workers.
 OWN_BATCHES = r"SingleProcess"
@@ -50,19 +51,20 @@ REQUESTS_WITHOUT_LENGTH = Wording(
 )
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether the next batch is late."""
     wait_ns = per_step(m, INPUT_WAIT)
     share, low, high = share_interval(m, wait_ns)
     if share < SHARE:
         return _unseen(m)
-    requests = m.table("loader")
+    requests = m.device.requests
     late = requests.filter(pl.col("exposed_ns") > 0)
     makes_them = bool(requests.height) and all(re.search(OWN_BATCHES, name) for name in requests["name"].unique().to_list())
     each_ns = float(wait_ns.sum()) / max(late.height, 1)
     if not makes_them and each_ns < RECEIVE_NS:
         return None
     name = requests["name"].mode().sort()[0] if requests.height else None
+    counterfactual = Replayed(NO_INPUT_WAIT, assumes="every batch were ready when it is asked for")
     finding = Finding(
         rule=NAME,
         stage="preprocess",
@@ -78,29 +80,29 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="each of them", value=each_ns / 1e6, unit="ms", threshold=None if makes_them else RECEIVE_NS / 1e6),
             Evidence(name="longest request", value=_longest_ms(requests), unit="ms"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_INPUT_WAIT), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_INPUT_WAIT, "every batch were ready when it is asked for"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, makes_them),
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _unseen(m: TraceMeasurements) -> Answer:
+def _unseen(m: Measurements) -> Answer:
     """What little was charged may be little because requests, or what led to a gap, are not in the trace."""
-    requests = m.table("loader")
+    requests = m.device.requests
     if not requests.height:
         remedy = for_framework(
             m,
             torch='iterate over a DataLoader while the profiler runs, or name the wait: with record_function("get_batch")',
             tensorflow="profile on the host too: ProfilerOptions(host_tracer_level=2)",
             jax='name the wait: with jax.profiler.TraceAnnotation("get_batch")',
-            nsys='name the wait: with torch.cuda.nvtx.range("get_batch")',
+            system='name the wait: with torch.cuda.nvtx.range("get_batch")',
         )
         return NotJudged(rule=NAME, reason=NO_REQUESTS(remedy=remedy))
     if not (requests["end_ns"] - requests["start_ns"]).max():
         return NotJudged(rule=NAME, reason=REQUESTS_WITHOUT_LENGTH())
-    missing = no_launches(m, SHARE) if m.has_device else None
+    missing = no_launches(m, SHARE) if m.device.seen else None
     return NotJudged(rule=NAME, reason=missing) if missing is not None else None
 
 
@@ -108,9 +110,9 @@ def _longest_ms(requests: pl.DataFrame) -> float | None:
     return (requests["end_ns"] - requests["start_ns"]).to_numpy().max() / 1e6 if requests.height else None
 
 
-def _fixes(m: TraceMeasurements, makes_them: bool) -> tuple[Fix, ...]:
-    workers = f"give the loader four workers or more: {m.words.write({Remedy.WORKERS: 4, Remedy.PERSISTENT_WORKERS: True})}"
-    deeper = f"raise the loader's {m.words.name_of(Remedy.WORKERS)}, then its {m.words.name_of(Remedy.PREFETCH)}"
+def _fixes(m: Measurements, makes_them: bool) -> tuple[Fix, ...]:
+    workers = f"give the loader four workers or more: {m.training.words.write({Remedy.WORKERS: 4, Remedy.PERSISTENT_WORKERS: True})}"
+    deeper = f"raise the loader's {m.training.words.name_of(Remedy.WORKERS)}, then its {m.training.words.name_of(Remedy.PREFETCH)}"
     text = for_framework(
         m,
         torch=workers if makes_them else deeper,
@@ -120,4 +122,9 @@ def _fixes(m: TraceMeasurements, makes_them: bool) -> tuple[Fix, ...]:
     return (Fix(text=text), Fix(text="record it with `slowstep run`: it tells what of reading, decoding, transforms and collating is slow"))
 
 
-RULE = Rule(name=NAME, stages=("preprocess", "read"), judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME,
+    stages=("preprocess", "read"),
+    topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"),
+    judge=judge,
+)

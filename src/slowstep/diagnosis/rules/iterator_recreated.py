@@ -55,25 +55,25 @@ def judge(m: Measurements) -> Answer:
     """Whether iterators are made in the step loop."""
     restarts = m.over_time.restarts
     few = restarts.batches_each is not None and restarts.batches_each <= MOST_BATCHES
-    if restarts.count < FEWEST or not few or m.loader is None:
+    if restarts.count < FEWEST or not few or m.input.loader is None:
         return None
-    serial, used_up = m.loader.num_workers == 0, restarts.used_up > restarts.count / 2
+    serial, used_up = m.input.loader.num_workers == 0, restarts.used_up > restarts.count / 2
     if used_up and not serial:
         return None
     collected = restarts.collected_ns
-    removed = restarts.start_ns + (0.0 if serial else m.filling_ns) + collected
+    removed = restarts.start_ns + (0.0 if serial else m.input.filling_ns) + collected
     share, low, high = share_interval(m, removed)
     if share < CLAIM:
         return None
-    wall = m.demand.wall_ns or 0.0
+    wall = m.input.demand.wall_ns or 0.0
     # What is made and never read must not be made any more: the workers' need per batch that is used stays.
-    beside = 0.0 if serial else min(wall / max(m.loader.num_workers, 1), concurrent_producers_ns(m))
+    beside = 0.0 if serial else min(wall / max(m.input.loader.num_workers, 1), concurrent_producers_ns(m))
     own = m.step_ns - removed
     case = Case(removed_ns=removed + copying_after_forks(m, own), concurrent_ns=beside)
     pessimistic = Case(removed_ns=0.9 * (removed - collected), concurrent_ns=WORSE_BESIDE * beside)
     all_collected = np.maximum(with_core_delay(m, COLLECTION), collected)
     quicker = copying_after_forks(m, own, AFTER_FORK_HIGH)
-    listed = LISTED_AT_BETTER_NS * (m.input.dataset_length or 0) * restarts.count / m.steps.count
+    listed = LISTED_AT_BETTER_NS * (m.input.facts.dataset_length or 0) * restarts.count / m.steps.count
     quicker = np.maximum(quicker, np.minimum(listed, MOST_BY_LISTS * own))
     optimistic_ns = removed - collected + all_collected + quicker
     optimistic = Case(
@@ -82,8 +82,8 @@ def judge(m: Measurements) -> Answer:
         delay_share=share_queued(all_collected - m.ledger.of_parts(COLLECTION), optimistic_ns),
     )
     # Such a trainer makes the iterators of its loaders itself.
-    in_lightning = m.words.has(Remedy.KEEP_LOADER)
-    who = m.words.title if in_lightning else "the loop"
+    in_lightning = m.training.words.has(Remedy.KEEP_LOADER)
+    who = m.training.words.title if in_lightning else "the loop"
     assumes = _assumes(in_lightning=in_lightning, serial=serial, used_up=used_up)
     counterfactual = Counterfactual(assumes=assumes, expected=case, pessimistic=pessimistic, optimistic=optimistic)
     ends = m.ledger.parts_of("preprocess", PartKind.LOADER_START, PartKind.LOADER_END)
@@ -97,7 +97,7 @@ def judge(m: Measurements) -> Answer:
         share_high=high,
         claims=(*ends, *(() if serial else claims(m)), *_garbage_claimed(m)),
         evidence=(
-            Evidence(name="iterators created", value=restarts.count, unit="iterators", threshold=FEWEST, where=m.loader.data_set),
+            Evidence(name="iterators created", value=restarts.count, unit="iterators", threshold=FEWEST, where=m.input.loader.data_set),
             Evidence(name="batches taken of each", value=restarts.batches_each, unit="batches", threshold=MOST_BATCHES),
             Evidence(name="read to their end", value=restarts.used_up, unit="iterators"),
             Evidence(name="creating them and their first batch", value=share, unit="share of window", threshold=CLAIM),
@@ -105,7 +105,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
-        fixes=_fixes(m.words, in_lightning=in_lightning, serial=serial, used_up=used_up),
+        fixes=_fixes(m.training.words, in_lightning=in_lightning, serial=serial, used_up=used_up),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
@@ -137,4 +137,6 @@ def _fixes(words: Words, *, in_lightning: bool, serial: bool, used_up: bool) -> 
     return (Fix(text=f"{words.write({Remedy.PERSISTENT_WORKERS: True})}, made once{made_once}"), longer)
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(
+    name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "over_time", "steps", "training"), judge=judge
+)

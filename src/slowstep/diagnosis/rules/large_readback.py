@@ -21,33 +21,35 @@ from __future__ import annotations
 import polars as pl
 
 from slowstep.analyses.device.copies import LARGE_BYTES
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.copy_sites import CopyTime, held, site_name, site_rows, traffic
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
 NAME = "large-readback"
 
-SIZES_NOT_TRACED = Wording(
+SIZES_NOT_SHOWN = Wording(
     "sizes-not-traced", "the trace does not say how large its copies to the host are: nsys profile --trace=cuda records it"
 )
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether large copies to the host hold the step."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
-    copies = m.table("copies").filter(pl.col("kind") == "d2h")
+    copies = m.device.copies.filter(pl.col("kind") == "d2h")
     found = held(m, "d2h", copies.filter(pl.col("bytes") >= LARGE_BYTES * pl.col("count")), "large read-back")
     share, low, high = share_interval(m, found.ns)
     if share < CLAIM:
         return _unknown(m, copies)
+    counterfactual = Replayed(NO_READBACKS, assumes="nothing were copied to the host in the step")
     finding = Finding(
         rule=NAME,
         stage="d2h",
@@ -63,21 +65,21 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *traffic(m, found.copies),
             Evidence(name="into pageable memory", value=_pageable(found), unit="share of copies"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_READBACKS), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_READBACKS, "nothing were copied to the host in the step"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, found.sites["where"].to_list())),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _unknown(m: TraceMeasurements, copies: pl.DataFrame) -> Answer:
+def _unknown(m: Measurements, copies: pl.DataFrame) -> Answer:
     """Where the sizes of copies that would matter are not in the trace."""
     maybe = held(m, "d2h", copies.filter(pl.col("bytes").is_null()), "large read-back")
     if share_interval(m, maybe.ns)[0] < CLAIM:
         return None
-    return NotJudged(rule=NAME, reason=SIZES_NOT_TRACED())
+    return NotJudged(rule=NAME, reason=SIZES_NOT_SHOWN())
 
 
 def _each_mb(found: CopyTime) -> float:
@@ -90,7 +92,7 @@ def _pageable(found: CopyTime) -> float | None:
     return float(known.filter(pl.col("pageable"))["count"].sum()) / int(known["count"].sum()) if known.height else None
 
 
-def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     less = for_framework(
         m,
         torch=f"reduce on the device and copy the result (mean, argmax, topk), or copy every k steps{unknown}",
@@ -106,4 +108,4 @@ def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=less), Fix(text=beside)
 
 
-RULE = Rule(name=NAME, stages=("d2h",), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("d2h",), topics=("device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

@@ -26,10 +26,10 @@ from collections import Counter
 import polars as pl
 
 from slowstep.analyses.events.parts import LAUNCH
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.launch_gaps import launch_gaps, readbacks_a_step
-from slowstep.diagnosis.evidence.trace_side import (
+from slowstep.diagnosis.evidence.marked_steps import (
     HOST_SHARE,
     by_step,
     claim_of,
@@ -42,10 +42,10 @@ from slowstep.diagnosis.evidence.trace_side import (
     steps_seen,
     to_mark_steps,
 )
-from slowstep.diagnosis.gain import unknown_gain
+from slowstep.diagnosis.gain import predict, unknown_gain
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
@@ -61,10 +61,10 @@ OWN_WORK = 0.5
 HOST_WORK_STAYS = Wording("host-work-stays", "most of the gaps are host work of 1 ms and more, which a graph does not take away")
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether launching keeps the device waiting."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     gaps = launch_gaps(m)
     ns = by_step(m, gaps["step"], gaps["ns"])
@@ -75,6 +75,8 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     long = gaps.filter(pl.col("ns") >= LONG_NS)
     long_share = float(long["ns"].sum()) / max(float(gaps["ns"].sum()), 1.0)
     worst = _worst(long if long_share >= OWN_WORK else gaps)
+    counterfactual = Replayed(LAUNCHES_FREE, assumes="all kernels of a step were launched at once")
+    is_replayed = long_share < OWN_WORK
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -90,19 +92,12 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *_launches(m),
             *_readbacks(m),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, LAUNCHES_FREE) if long_share < OWN_WORK else None, unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m) if is_replayed else None, unit="ms"),
         ),
-        gain=_gain(m, long_share),
+        gain=predict(m, counterfactual) if is_replayed else unknown_gain(counterfactual.assumes, because=HOST_WORK_STAYS()),
         fixes=_fixes(m, long_share >= OWN_WORK, worst),
     )
-    return Judged(finding=finding, counterfactual=None)
-
-
-def _gain(m: TraceMeasurements, long_share: float) -> Gain:
-    assumes = "all kernels of a step were launched at once"
-    if long_share < OWN_WORK:
-        return replayed_gain(m, LAUNCHES_FREE, assumes)
-    return unknown_gain(assumes, because=HOST_WORK_STAYS())
+    return Judged(finding=finding, counterfactual=counterfactual if is_replayed else None)
 
 
 def _worst(gaps: pl.DataFrame) -> str | None:
@@ -115,18 +110,18 @@ def _worst(gaps: pl.DataFrame) -> str | None:
     return named.most_common(1)[0][0] if named else None
 
 
-def _title(m: TraceMeasurements, share: float, long_share: float, worst: str | None) -> str:
+def _title(m: Measurements, share: float, long_share: float, worst: str | None) -> str:
     if long_share >= OWN_WORK:
         return (
             f"the device spends {format_share(share)} of the time waiting for the host's own work between launches ({worst or 'not named'})"
         )
-    kernels = m.table("launches")["kernels"].median()
-    many = f" of {kernels:,.0f} kernels{'' if m.is_window else ' a step'}" if isinstance(kernels, int | float) else ""
+    kernels = m.device.launches["kernels"].median()
+    many = f" of {kernels:,.0f} kernels{'' if m.marks.is_window else ' a step'}" if isinstance(kernels, int | float) else ""
     return f"the device spends {format_share(share)} of the time waiting for launches{many}"
 
 
-def _launches(m: TraceMeasurements) -> tuple[Evidence, ...]:
-    launches = m.table("launches")
+def _launches(m: Measurements) -> tuple[Evidence, ...]:
+    launches = m.device.launches
     if not launches.height:
         return (Evidence(name="kernels", value=None, unit="per step"),)
     total = max(int(launches["kernels"].sum()), 1)
@@ -139,7 +134,7 @@ def _launches(m: TraceMeasurements) -> tuple[Evidence, ...]:
     )
 
 
-def _readbacks(m: TraceMeasurements) -> tuple[Evidence, ...]:
+def _readbacks(m: Measurements) -> tuple[Evidence, ...]:
     found = readbacks_a_step(m)
     return () if found is None else (Evidence(name="read-backs that the host waits for", value=found[0], unit="per step", where=found[1]),)
 
@@ -159,10 +154,10 @@ def _us(values_ns: pl.Series) -> float | None:
     return None if mean is None else mean / 1e3
 
 
-def _fixes(m: TraceMeasurements, own_work: bool, worst: str | None) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, own_work: bool, worst: str | None) -> tuple[Fix, ...]:
     """What is advised: no graph takes away what the host does for long between two launches."""
     if own_work:
-        if m.is_window:
+        if m.marks.is_window:
             return (_look(m, worst),)
         return _look(m, worst), Fix(text="a larger batch: what the host does in each step it does less often", changes_numerics=True)
     found = readbacks_a_step(m)
@@ -175,8 +170,8 @@ def _fixes(m: TraceMeasurements, own_work: bool, worst: str | None) -> tuple[Fix
     )
     fuse = for_framework(
         m,
-        torch=f"{m.words.write({Remedy.GRAPHS: True})} fuses kernels and launches the rest as a graph; "
-        f"{m.words.write({Remedy.FUSED_ADAMW: True}) or 'an optimizer with fused=True'}",
+        torch=f"{m.training.words.write({Remedy.GRAPHS: True})} fuses kernels and launches the rest as a graph; "
+        f"{m.training.words.write({Remedy.FUSED_ADAMW: True}) or 'an optimizer with fused=True'}",
         tensorflow="tf.function(jit_compile=True) fuses kernels",
         jax="put the whole step, optimizer included, into one jax.jit, so that its kernels are fused",
     )
@@ -187,8 +182,8 @@ def _fixes(m: TraceMeasurements, own_work: bool, worst: str | None) -> tuple[Fix
     )
 
 
-def _look(m: TraceMeasurements, worst: str | None) -> Fix:
-    if m.is_window:
+def _look(m: Measurements, worst: str | None) -> Fix:
+    if m.marks.is_window:
         # What the first calls of a runtime and its libraries set up happens once.
         work = "the host's own work" if worst is None else f"what the host does around {worst}"
         return Fix(text=f"see whether {work} recurs in each step, or is done once at the start: {to_mark_steps(m)}, and trace some steps")
@@ -203,4 +198,6 @@ def _look(m: TraceMeasurements, worst: str | None) -> Fix:
     return Fix(text=f"find out what the host does there, and take it out of the step: name what you suspect, {name}")
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME, stages=("compute",), topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+)

@@ -21,12 +21,13 @@ from __future__ import annotations
 import polars as pl
 
 from slowstep.analyses.device.charged import CHARGED
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_LOSS_SCALING
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, gaps_share
-from slowstep.diagnosis.evidence.trace_side import by_step, claims_of, no_device, no_launches, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.evidence.marked_steps import by_step, claims_of, no_device, no_launches, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.parts import Part
@@ -49,12 +50,12 @@ NO_OPERATORS_OF_SCALER = Wording(
 )
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether the scaler's read-back lets the device run dry."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
-    reads = m.table("loss_scaling")
+    reads = m.device.loss_scaling
     ns = by_step(m, reads["step"], reads["run_dry_ns"])
     share, low, high = share_interval(m, ns)
     if share < CLAIM:
@@ -63,6 +64,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     known = reads.filter(pl.col("where").is_not_null())
     where = known["where"].mode().sort()[0] if known.height else None
     steps = reads["step"].n_unique()
+    counterfactual = Replayed(NO_LOSS_SCALING, assumes="the optimizer were launched without waiting for the scaler's answer")
     finding = Finding(
         rule=NAME,
         stage="d2h",
@@ -74,20 +76,20 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         claims=_claims(m, reads),
         evidence=(
             Evidence(name="device idle after the scaler's read-back", value=share, unit="share of window", threshold=CLAIM, where=where),
-            Evidence(name="read-backs", value=reads.height / max(m.table("steps").height, 1), unit="per step"),
+            Evidence(name="read-backs", value=reads.height / max(m.marks.table.height, 1), unit="per step"),
             Evidence(name="steps with it", value=steps, unit="steps"),
             Evidence(name="host waits in it", value=_wait_ms(m, reads), unit="ms per step"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_LOSS_SCALING), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_LOSS_SCALING, "the optimizer were launched without waiting for the scaler's answer"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, [where])),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _not_seen(m: TraceMeasurements, reads: pl.DataFrame) -> Reason | None:
+def _not_seen(m: Measurements, reads: pl.DataFrame) -> Reason | None:
     """Why no read-back was seen where there may be some: in a training in float16 whose host calls are not all there."""
     kernels = compute_kernels(m)
     in_float16 = int(kernels.filter(pl.col("precision") == "float16")["total_ns"].sum()) / max(int(kernels["total_ns"].sum()), 1)
@@ -101,21 +103,23 @@ def _not_seen(m: TraceMeasurements, reads: pl.DataFrame) -> Reason | None:
     return no_launches(m, CLAIM)
 
 
-def _claims(m: TraceMeasurements, reads: pl.DataFrame) -> tuple[Part, ...]:
+def _claims(m: Measurements, reads: pl.DataFrame) -> tuple[Part, ...]:
     return claims_of(m, reads, "loss scaling", "run_dry_ns", CHARGED)
 
 
-def _wait_ms(m: TraceMeasurements, reads: pl.DataFrame) -> float:
-    return float((reads["end_ns"] - reads["start_ns"]).sum()) / 1e6 / max(m.table("steps").height, 1)
+def _wait_ms(m: Measurements, reads: pl.DataFrame) -> float:
+    return float((reads["end_ns"] - reads["start_ns"]).sum()) / 1e6 / max(m.marks.table.height, 1)
 
 
-def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
-    optimizer = m.words.write({Remedy.FUSED_ADAMW: True}) or "AdamW(fused=True) or SGD(fused=True)"
+def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
+    optimizer = m.training.words.write({Remedy.FUSED_ADAMW: True}) or "AdamW(fused=True) or SGD(fused=True)"
     fused = Fix(text=f"{optimizer}: the optimizer skips its update on the device, nothing is read back{unknown}")
-    if m.compute_capability is not None and m.compute_capability < FIRST_BFLOAT16:
+    if m.device.compute_capability is not None and m.device.compute_capability < FIRST_BFLOAT16:
         return (fused,)
-    bfloat16 = m.words.write({Remedy.BFLOAT16: True}) + ("" if m.words.has_loop else ", and no loss scaling (GradScaler)")
+    bfloat16 = m.training.words.write({Remedy.BFLOAT16: True}) + ("" if m.training.words.has_loop else ", and no loss scaling (GradScaler)")
     return Fix(text=f"{bfloat16}: bfloat16 needs none", changes_numerics=True), fused
 
 
-RULE = Rule(name=NAME, stages=("d2h",), judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME, stages=("d2h",), topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+)

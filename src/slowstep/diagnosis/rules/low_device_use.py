@@ -32,9 +32,9 @@ USE_NOT_MEASURED = Wording("use-not-measured", "how busy the training's device i
 
 def judge(m: Measurements) -> Answer:
     """Whether the training's devices are idle for most of the time."""
-    if m.device == "cpu":
+    if m.compute.device == "cpu":
         return None
-    known = [device for device in m.machine.devices if device.busy_share is not None and device.readings >= READINGS_AT_LEAST]
+    known = [device for device in m.machine.resources.devices if device.busy_share is not None and device.readings >= READINGS_AT_LEAST]
     if not known:
         return NotJudged(rule=NAME, reason=USE_NOT_MEASURED())
     device = min(known, key=lambda one: one.busy_share or 0.0)
@@ -53,4 +53,4 @@ def judge(m: Measurements) -> Answer:
     return advice(NAME, "compute", title, evidence, "the device always had work", fixes, share=1 - busy)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "machine"), judge=judge, advisory=True)

@@ -53,11 +53,11 @@ GROWS_OR_SETTLES = Wording(
 
 def judge(m: Measurements) -> Answer:
     """Whether memory grows steadily, and when it would be used up."""
-    growth, limit = m.machine.memory.growth, m.machine.memory.limit
+    growth, limit = m.machine.resources.memory.growth, m.machine.resources.memory.limit
     if growth is None:
-        if m.machine.memory.resident_bytes is None:
+        if m.machine.resources.memory.resident_bytes is None:
             return NotJudged(rule=NAME, reason=MEMORY_NOT_MEASURED())
-        return _judge_early(m, m.machine.memory.early, limit)
+        return _judge_early(m, m.machine.resources.memory.early, limit)
     if not _steady(growth):
         return None
     left_s = None if limit is None else limit.left_bytes / growth.per_s
@@ -128,4 +128,4 @@ def _long(left_s: float) -> str:
     return f"{left_s / 60:.0f} min" if 600 <= left_s < 3600 else format_duration(max(left_s, 1.0) * 1e9)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)
+RULE = Rule(name=NAME, stages=("compute",), topics=("machine", "steps"), judge=judge, advisory=True)

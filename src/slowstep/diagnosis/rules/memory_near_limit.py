@@ -40,7 +40,7 @@ LEFT_NOT_MEASURED = Wording("left-not-measured", "how much memory is left was no
 
 def judge(m: Measurements) -> Answer:
     """Whether memory is short, by what is left of it or by swapping."""
-    memory = m.machine.memory
+    memory = m.machine.resources.memory
     if memory.limit is None:
         return NotJudged(rule=NAME, reason=LEFT_NOT_MEASURED())
     swaps = memory.swap_in_per_s is not None and memory.swap_in_per_s >= SWAP_IN_PER_S
@@ -53,15 +53,15 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="held by the training", value=_mib(memory.resident_bytes), unit="MiB", where="shared pages counted in each process"),
         Evidence(name="swapped in", value=_mib(memory.swap_in_per_s), unit="MiB/s", threshold=SWAP_IN_PER_S / MIB),
         Evidence(name="swapped out", value=_mib(memory.swap_out_per_s), unit="MiB/s"),
-        Evidence(name="pages of the training read from storage", value=m.machine.major_faults_per_s, unit="per second"),
-        Evidence(name="some task waited for memory", value=m.machine.pressure.get("memory"), unit="share of time"),
+        Evidence(name="pages of the training read from storage", value=m.machine.resources.major_faults_per_s, unit="per second"),
+        Evidence(name="some task waited for memory", value=m.machine.resources.pressure.get("memory"), unit="share of time"),
     )
     title = (
         f"the machine swaps: {(memory.swap_in_per_s or 0) / MIB:.1f} MiB/s are read back from swap space"
         if swaps
         else f"memory is nearly used up: {limit.left_bytes / GIB:.1f} of {limit.limit_bytes / GIB:.1f} GiB of {limit.of} were left"
     )
-    fewer_batches = f"fewer loader workers or a smaller {m.words.name_of(Remedy.PREFETCH)}"
+    fewer_batches = f"fewer loader workers or a smaller {m.training.words.name_of(Remedy.PREFETCH)}"
     fixes = (
         f"{fewer_batches}; keep the dataset in arrays or mapped files, not in Python lists",
         "a smaller batch, or a larger limit",
@@ -77,4 +77,4 @@ def _mib(value: float | None) -> float | None:
     return None if value is None else value / MIB
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)
+RULE = Rule(name=NAME, stages=("compute",), topics=("machine", "training"), judge=judge, advisory=True)

@@ -86,14 +86,14 @@ MAY_MATTER = 1 - 1 / BOTTLENECK_PREDICTED
 def judge(m: Measurements) -> Answer:
     """Whether the training thread had better make its batches itself."""
     side = find_side(m)
-    if m.loader is None or not m.loader.num_workers or isinstance(side, Reason):
+    if m.input.loader is None or not m.input.loader.num_workers or isinstance(side, Reason):
         return None
     parts = (*m.ledger.parts_of("read"), *m.ledger.parts_of("preprocess"))
     waits = m.ledger.of_parts(*parts)
     share, low, high = share_interval(m, _case(m, side, waits, ALONE).removed_ns)
     if share < WAIT_SHARE:
         return _may_gain(m, side, waits)
-    if m.load.busy:
+    if m.machine.load.busy:
         return NotJudged(rule=NAME, reason=RECEIVING_ON_BUSY_MACHINE(share=share))
     counterfactual = Counterfactual(
         assumes="the training thread made a batch as fast as a worker, and torch's own collating were four times as fast",
@@ -104,9 +104,9 @@ def judge(m: Measurements) -> Answer:
     waited_ns, made_ns = float(waits.mean()), _made_here_ns(m, side, EXPECTED)
     evidence = (
         Evidence(name="waiting for a batch", value=waited_ns / 1e6, unit="ms per step", threshold=made_ns / 1e6),
-        Evidence(name="making it without workers", value=made_ns / 1e6, unit="ms per step", where=m.loader.data_set),
+        Evidence(name="making it without workers", value=made_ns / 1e6, unit="ms per step", where=m.input.loader.data_set),
         Evidence(name="making it in a worker", value=side.wall_ns / 1e6, unit="ms per step"),
-        Evidence(name="num_workers", value=m.loader.num_workers, unit="workers"),
+        Evidence(name="num_workers", value=m.input.loader.num_workers, unit="workers"),
         Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
@@ -121,7 +121,7 @@ def judge(m: Measurements) -> Answer:
         evidence=evidence,
         gain=predict(m, counterfactual),
         fixes=(
-            fix_of_its_loader(m, m.words.write({Remedy.WORKERS: 0}), workers_lever(0)),
+            fix_of_its_loader(m, m.training.words.write({Remedy.WORKERS: 0}), workers_lever(0)),
             Fix(text="of data that is in memory, index the tensors by whole batches, without a DataLoader"),
         ),
         names_cause=True,
@@ -134,9 +134,9 @@ def _may_gain(m: Measurements, side: InputSide, waits: Floats) -> NotJudged | No
     optimistic, pessimistic = (
         _case(m, side, waits, assumed).removed_ns.sum() / m.step_ns.sum() for assumed in (ALONE_AT_BETTER, ALONE_AT_WORSE)
     )
-    if optimistic < MAY_MATTER or m.load.busy:
+    if optimistic < MAY_MATTER or m.machine.load.busy:
         return None
-    reason = WITHOUT_WORKERS_MAY_GAIN(workers=m.words.name_of(Remedy.WORKERS), shorter=optimistic, longer=max(-pessimistic, 0.0))
+    reason = WITHOUT_WORKERS_MAY_GAIN(workers=m.training.words.name_of(Remedy.WORKERS), shorter=optimistic, longer=max(-pessimistic, 0.0))
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, workers_lever(0)))
 
 
@@ -144,7 +144,7 @@ def _case(m: Measurements, side: InputSide, waits: Floats, assumed: _Assumed) ->
     freed = assumed.queued * side.queued_ns
     own = m.step_ns - waits - freed
     copying = copying_after_forks(m, own, assumed.after_fork)
-    tensors = 0.0 if m.input.forms is None else max(m.input.forms.tensors - 2, 0.0)
+    tensors = 0.0 if m.input.facts.forms is None else max(m.input.facts.forms.tensors - 2, 0.0)
     longer = assumed.slowed * (own - copying)
     mapped = assumed.mapped_ns + np.minimum(tensors * assumed.unmapped_ns, MOST_UNMAPPING * (own - copying))
     removed = waits + freed + copying + mapped - _made_here_ns(m, side, assumed) - longer
@@ -153,14 +153,16 @@ def _case(m: Measurements, side: InputSide, waits: Floats, assumed: _Assumed) ->
 
 def _made_here_ns(m: Measurements, side: InputSide, assumed: _Assumed) -> float:
     """What the training thread would need for a batch, ns per step."""
-    by_torch = m.loader is not None and bool(m.loader.collate_is_default)
+    by_torch = m.input.loader is not None and bool(m.input.loader.collate_is_default)
     making = _working(m, side) if assumed.makes_at_once else 1.0
-    return making * (side.wall_ns - (1 - assumed.collated) * (m.demand.collate_ns or 0.0) * by_torch)
+    return making * (side.wall_ns - (1 - assumed.collated) * (m.input.demand.collate_ns or 0.0) * by_torch)
 
 
 def _working(m: Measurements, side: InputSide) -> float:
     """The part of the workers' time in which they do not wait for a core: they compute or are blocked."""
-    return min(side.cpu_ns / max(side.wall_ns, 1.0) + (m.demand.blocked_share or 0.0), 1.0)
+    return min(side.cpu_ns / max(side.wall_ns, 1.0) + (m.input.demand.blocked_share or 0.0), 1.0)
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(
+    name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "over_time", "steps", "training"), judge=judge
+)

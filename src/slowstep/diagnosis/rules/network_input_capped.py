@@ -55,27 +55,27 @@ LIMITS = {
 def judge(m: Measurements) -> Answer:
     """Whether a network's rate is what batches wait for."""
     side, received = find_side(m), receive_share(m)
-    if isinstance(side, Reason) or received < CAUSE_SHARE or (m.demand.idle_share or 0.0) > IDLE_AT_MOST:
+    if isinstance(side, Reason) or received < CAUSE_SHARE or (m.input.demand.idle_share or 0.0) > IDLE_AT_MOST:
         return None
-    first_byte = max((f.share for f in m.input.named(FIRST_BYTE)), default=None)
+    first_byte = max((f.share for f in m.input.facts.named(FIRST_BYTE)), default=None)
     if first_byte is None or first_byte >= LATENCY_SHARE * received:
         return None
     blocked, _, _ = share_interval(m, removable_waits(m, PartKind.BLOCKED))
     share, low, high = share_interval(m, side.removable_ns)
     together = _shares_a_limit(m)
-    number = workers_needed(side, m.demand.workers)
+    number = workers_needed(side, m.input.demand.workers)
     if blocked < WAIT_SHARE or (together is False and workers_save(m, side, number)):
         return None
     assumes = "the data were on this machine, and nothing else about making batches changed"
     spared = Spared(expected=received, pessimistic=(1 - LEFT_AT_WORSE) * received, optimistic=received)
     counterfactual = sparing(m, side, spared, assumes, is_cpu=False)
-    around = m.input.around(received)
+    around = m.input.facts.around(received)
     where = None if around is None else place(m, around)
     who = "the dataset" if around is None else f"{around.name} ({where})"
     evidence = (
         Evidence(name="receiving", value=received, unit="share of making a batch", threshold=CAUSE_SHARE, where=where),
         Evidence(name="waiting for first bytes", value=first_byte, unit="share of making a batch", threshold=LATENCY_SHARE * received),
-        Evidence(name="workers idle", value=m.demand.idle_share, unit="share of their time", threshold=IDLE_AT_MOST),
+        Evidence(name="workers idle", value=m.input.demand.idle_share, unit="share of their time", threshold=IDLE_AT_MOST),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         *_rate(m),
@@ -103,11 +103,11 @@ def judge(m: Measurements) -> Answer:
 
 def _shares_a_limit(m: Measurements) -> bool | None:
     """Whether all connections share one limit; False where each has its own, None where that is not known."""
-    return None if m.input.fetch_concurrency is None else m.input.fetch_concurrency.share_a_limit
+    return None if m.input.facts.fetch_concurrency is None else m.input.facts.fetch_concurrency.share_a_limit
 
 
 def _together(m: Measurements) -> tuple[Evidence, ...]:
-    found = m.input.fetch_concurrency
+    found = m.input.facts.fetch_concurrency
     if found is None:
         return ()
     unit = "(1: by one limit for all, 0: each is by itself)"
@@ -117,14 +117,14 @@ def _together(m: Measurements) -> tuple[Evidence, ...]:
 def _more_workers(m: Measurements, number: int, *, known: bool) -> Fix:
     """What gains where each connection is slow by itself, and tells whether it is where that is not `known`."""
     lever = workers(number)
-    tried = m.words.write({Remedy.WORKERS: number}) + ("" if known else ", if each connection is slow by itself")
+    tried = m.training.words.write({Remedy.WORKERS: number}) + ("" if known else ", if each connection is slow by itself")
     told = "" if of_its_loader(m, lever) is None else f": slowstep prove --levers {lever} tells"
     return fix_of_its_loader(m, tried + told, lever)
 
 
 def _rate(m: Measurements) -> tuple[Evidence, ...]:
     """What this machine received meanwhile, where its interfaces were read."""
-    received = m.input.received
+    received = m.input.facts.received
     if received is None:
         return ()
     return (
@@ -133,4 +133,4 @@ def _rate(m: Measurements) -> tuple[Evidence, ...]:
     )
 
 
-RULE = Rule(name=NAME, stages=("read",), judge=judge)
+RULE = Rule(name=NAME, stages=("read",), topics=("compute", "input", "ledger", "machine", "steps", "trainer", "training"), judge=judge)

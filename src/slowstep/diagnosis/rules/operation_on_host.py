@@ -23,10 +23,10 @@ from typing import Any
 import polars as pl
 
 from slowstep.analyses.device.operators import mostly_on_host
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import HOST_OPERATIONS_ON_DEVICE
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.kernel_side import gaps_share
-from slowstep.diagnosis.evidence.trace_side import (
+from slowstep.diagnosis.evidence.marked_steps import (
     HOST_SHARE,
     by_step,
     claims_of,
@@ -39,8 +39,9 @@ from slowstep.diagnosis.evidence.trace_side import (
     steps_seen,
     with_stacks,
 )
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
@@ -48,13 +49,13 @@ from slowstep.units import format_share
 NAME = "operation-on-host"
 STAGES = ("compute", "d2h")
 
-PLACES_NOT_TRACED = Wording("places-not-traced", "the trace does not show where operators ran: {remedy}")
+PLACES_NOT_SHOWN = Wording("places-not-traced", "the trace does not show where operators ran: {remedy}")
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether operators on the host keep the device waiting."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     gaps = _gaps_on_host(m)
     share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
@@ -63,6 +64,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     sites = gaps.group_by("operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
     worst = place(sites["operator"][0], sites["where"][0])
+    counterfactual = Replayed(HOST_OPERATIONS_ON_DEVICE, assumes="these operators ran on the device")
     finding = Finding(
         rule=NAME,
         stage=largest_stage(gaps),
@@ -76,24 +78,24 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *(_row(m, site) for site in sites.head(3).iter_rows(named=True)),
             Evidence(name="operators on the host", value=_share_of_operators(m), unit="share of operators"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, HOST_OPERATIONS_ON_DEVICE), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, HOST_OPERATIONS_ON_DEVICE, "these operators ran on the device"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, worst, with_stacks(m, sites["where"].to_list())),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _gaps_on_host(m: TraceMeasurements) -> pl.DataFrame:
+def _gaps_on_host(m: Measurements) -> pl.DataFrame:
     """The gaps, with their length `ns`, in which an operator that computes on the host held longest."""
-    sites = mostly_on_host(m.table("operators"), "name", "where").rename({"name": "operator"})
-    gaps = m.table("gaps").filter(pl.col("stage").is_in(STAGES)).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    sites = mostly_on_host(m.device.operators, "name", "where").rename({"name": "operator"})
+    gaps = m.device.gaps.filter(pl.col("stage").is_in(STAGES)).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     return gaps.join(sites, on=["operator", "where"], how="semi", nulls_equal=True)
 
 
-def _no_operators(m: TraceMeasurements) -> Reason | None:
-    operators = m.table("operators")
+def _no_operators(m: Measurements) -> Reason | None:
+    operators = m.device.operators
     if operators["on_host"].is_not_null().any() or gaps_share(m) < HOST_SHARE:
         return None
     ask = for_framework(
@@ -101,22 +103,22 @@ def _no_operators(m: TraceMeasurements) -> Reason | None:
         torch="record host and device: activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
         tensorflow="record with ProfilerOptions(host_tracer_level=2), and tf.debugging.set_log_device_placement(True) prints the places",
         jax="record with host_tracer_level=2",
-        nsys="record with nsys profile --pytorch=autograd-nvtx",
+        system="record with nsys profile --pytorch=autograd-nvtx",
     )
-    return PLACES_NOT_TRACED(remedy=ask)
+    return PLACES_NOT_SHOWN(remedy=ask)
 
 
-def _share_of_operators(m: TraceMeasurements) -> float | None:
-    placed = m.table("placement")
+def _share_of_operators(m: Measurements) -> float | None:
+    placed = m.device.placement
     total = int(placed["operators"].sum())
     return int(placed.filter(pl.col("place") == "host")["operators"].sum()) / total if total else None
 
 
-def _row(m: TraceMeasurements, site: dict[str, Any]) -> Evidence:
-    return Evidence(name=site["operator"], value=site["ns"] / max(m.window_ns, 1), unit="share of window", where=site["where"])
+def _row(m: Measurements, site: dict[str, Any]) -> Evidence:
+    return Evidence(name=site["operator"], value=site["ns"] / max(m.steps.length_ns, 1), unit="share of window", where=site["where"])
 
 
-def _fixes(m: TraceMeasurements, worst: str, unknown: str) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, worst: str, unknown: str) -> tuple[Fix, ...]:
     first = for_framework(
         m,
         torch=f"bring {worst} to the device: make its inputs with device='cuda', or move them there before it{unknown}",
@@ -132,4 +134,4 @@ def _fixes(m: TraceMeasurements, worst: str, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=first), Fix(text=second)
 
 
-RULE = Rule(name=NAME, stages=STAGES, judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=STAGES, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

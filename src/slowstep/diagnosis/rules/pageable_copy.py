@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import polars as pl
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_PINNED
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.copy_sites import held, site_name, site_rows, traffic
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.reasons import Wording
@@ -32,23 +33,24 @@ from slowstep.units import format_share
 
 NAME = "pageable-copy"
 
-PINNED_NOT_TRACED = Wording(
+PINNED_NOT_SHOWN = Wording(
     "pinned-not-traced",
     "the trace does not say whether copies come from pageable or pinned memory: nsys profile --trace=cuda records it on NVIDIA devices; "
     "in the script, batch.is_pinned() tells",
 )
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether copies from pageable memory hold the step."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
-    copies = m.table("copies").filter(pl.col("kind") == "h2d")
+    copies = m.device.copies.filter(pl.col("kind") == "h2d")
     found = held(m, "h2d", copies.filter(pl.col("pageable")), "copy to the device")
     share, low, high = share_interval(m, found.ns)
     if share < CLAIM:
         return _unknown(m, copies)
+    counterfactual = Replayed(COPIES_PINNED, assumes="the copies came from pinned memory, at the link's speed, and the host did not wait")
     finding = Finding(
         rule=NAME,
         stage="h2d",
@@ -62,27 +64,28 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *site_rows(m, found),
             *traffic(m, found.copies),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, COPIES_PINNED), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, COPIES_PINNED, "the copies came from pinned memory, at the link's speed, and the host did not wait"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, found.sites["where"].to_list())),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _unknown(m: TraceMeasurements, copies: pl.DataFrame) -> Answer:
+def _unknown(m: Measurements, copies: pl.DataFrame) -> Answer:
     """Where the trace does not say pageable or pinned, of copies that would matter if they were pageable."""
     maybe = held(m, "h2d", copies.filter(pl.col("pageable").fill_null(True)), "copy to the device")
     if share_interval(m, maybe.ns)[0] < CLAIM:
         return None
-    return NotJudged(rule=NAME, reason=PINNED_NOT_TRACED())
+    return NotJudged(rule=NAME, reason=PINNED_NOT_SHOWN())
 
 
-def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
+    words = m.training.words
     first = for_framework(
         m,
-        torch=f"{m.words.write({Remedy.PIN_MEMORY: True, Remedy.COPY_AHEAD: True})}{', both' * m.words.has(Remedy.COPY_AHEAD)}{unknown}",
+        torch=f"{words.write({Remedy.PIN_MEMORY: True, Remedy.COPY_AHEAD: True})}{', both' * words.has(Remedy.COPY_AHEAD)}{unknown}",
         tensorflow="feed the model by tf.data with prefetch, not by NumPy arrays in feed_dict or train_on_batch: its buffers are pinned",
         jax="jax.device_put the next batch while this step runs: it stages copies without keeping the step",
     )
@@ -95,4 +98,4 @@ def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=first), Fix(text=second)
 
 
-RULE = Rule(name=NAME, stages=("h2d", "d2h"), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("h2d", "d2h"), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

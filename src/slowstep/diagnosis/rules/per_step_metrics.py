@@ -97,4 +97,9 @@ def _judge_logged(m: Measurements) -> Judged | None:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-RULE = Rule(name=NAME, stages=("output", "store"), judge=judge)
+RULE = Rule(
+    name=NAME,
+    stages=("output", "store"),
+    topics=("after_update", "compute", "input", "ledger", "machine", "over_time", "steps", "trainer"),
+    judge=judge,
+)

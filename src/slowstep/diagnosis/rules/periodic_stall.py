@@ -89,11 +89,11 @@ def _is_own(part: Part) -> bool:
 
 def _is_beside_workers(m: Measurements, event: OccasionalEvent) -> bool:
     """Whether it is the model's own work that takes longer whenever all workers have made a batch, begin the next ones, or are forked."""
-    workers, restarts = 0 if m.loader is None else m.loader.num_workers, m.over_time.restarts
+    workers, restarts = 0 if m.input.loader is None else m.input.loader.num_workers, m.over_time.restarts
     # After a fork the model's memory is copied page by page: `worker-restart` counts that.
     each = restarts.batches_each if restarts.forks_per_step else None
     periods = {workers if workers > 1 else None, None if each is None else round(each)} - {None}
     return event.part in MODELS and round(event.every_steps or 0) in periods
 
 
-RULE = Rule(name=NAME, stages=STAGES, judge=judge)
+RULE = Rule(name=NAME, stages=STAGES, topics=("compute", "input", "ledger", "machine", "over_time", "steps"), judge=judge)

@@ -42,24 +42,24 @@ SHOWN = 3
 def judge(m: Measurements) -> Answer:
     """Whether the cores are used up by preprocessing."""
     side = find_side(m)
-    if m.loader is None or isinstance(side, Reason):
+    if m.input.loader is None or isinstance(side, Reason):
         return None
     cores = core_demand(m, side)
-    if not cores.binds or (m.demand.blocked_share or 0.0) > BLOCKED_AT_MOST:
+    if not cores.binds or (m.input.demand.blocked_share or 0.0) > BLOCKED_AT_MOST:
         return None
-    if m.loader.num_workers < int(side.cores) and more_workers_help(m, side):
+    if m.input.loader.num_workers < int(side.cores) and more_workers_help(m, side):
         return None
     removed = side.removable_ns + cores.lost_ns
     share, low, high = share_interval(m, removed)
     if share < WAIT_SHARE:
         return None
-    counterfactual = _counterfactual(m, side, cores, m.loader.num_workers)
+    counterfactual = _counterfactual(m, side, cores, m.input.loader.num_workers)
     evidence = (
         Evidence(
             name="CPU time needed", value=cores.needed_ns / 1e6, unit="ms per step on all cores", threshold=BINDS * cores.alone_ns / 1e6
         ),
         Evidence(name="preprocessing", value=side.cpu_ns / 1e6, unit="ms of CPU time per step"),
-        Evidence(name="workers", value=m.loader.num_workers, unit="workers", threshold=int(side.cores)),
+        Evidence(name="workers", value=m.input.loader.num_workers, unit="workers", threshold=int(side.cores)),
         Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
         *_heaviest(m),
@@ -102,10 +102,10 @@ def _counterfactual(m: Measurements, side: InputSide, cores: CoreDemand, workers
 
 def _heaviest(m: Measurements) -> tuple[Evidence, ...]:
     """The user's functions that hold most of the making: the innermost that holds half of it or more, and those that hold less."""
-    innermost = m.input.around(MOSTLY)
-    less = [f for f in m.input.functions if f.is_users and f.share < MOSTLY]
+    innermost = m.input.facts.around(MOSTLY)
+    less = [f for f in m.input.facts.functions if f.is_users and f.share < MOSTLY]
     shown = [innermost, *less] if innermost is not None else less
     return tuple(Evidence(name=f.name, value=f.share, unit="share of making a batch", where=place(m, f)) for f in shown[:SHOWN])
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)

@@ -68,8 +68,8 @@ CALLS_OF_SEVERAL_OPTIMIZERS = Wording(
 
 def judge(m: Measurements) -> Answer:
     """Whether a Python loop holds the step."""
-    loop = m.work.loop
-    if loop is None and not m.work.bodies_timed and m.trainer.all_updates.height >= SEVERAL * m.trainer.update_end_ns.size:
+    loop = m.compute.work.loop
+    if loop is None and not m.compute.work.bodies_timed and m.trainer.all_updates.height >= SEVERAL * m.trainer.update_end_ns.size:
         return NotJudged(rule=NAME, reason=CALLS_OF_SEVERAL_OPTIMIZERS())
     if loop is None:
         unseen = unseen_python(m)
@@ -165,4 +165,4 @@ def _counterfactual(m: Measurements, loop: HotLoop, *, low_ns: Floats, removed_n
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)

@@ -20,14 +20,23 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.events.parts import LAUNCH
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.launch_gaps import launches_exposed_by_readbacks
+from slowstep.diagnosis.evidence.marked_steps import (
+    claim_of,
+    for_framework,
+    no_device,
+    no_launches,
+    share_interval,
+    steps_seen,
+    with_stacks,
+)
 from slowstep.diagnosis.evidence.run_dry import EVERY_STEP, RunDry, in_every_step, run_dries, together_ns
-from slowstep.diagnosis.evidence.trace_side import claim_of, for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_share
 
@@ -36,10 +45,10 @@ NAME = "readback-every-step"
 EVERY = 50
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether a small read-back in every step lets the device run dry."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     found = [one for one in run_dries(m) if one.waits_for == "read-back" and in_every_step(m, one)]
     dry = together_ns(m, found)
@@ -49,6 +58,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         missing = no_launches(m, CLAIM)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     worst = found[0]
+    counterfactual = Replayed(
+        NO_READBACKS, assumes="results stayed on the device, and reading them once in many steps costs next to nothing"
+    )
     finding = Finding(
         rule=NAME,
         stage="compute" if late.sum() > dry.sum() else "d2h",
@@ -60,16 +72,16 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         evidence=(
             *_costs(m, dry, late),
             *(_row(m, one) for one in found[:3]),
-            Evidence(name="steps with it", value=worst.steps / m.table("steps").height, unit="share of steps", threshold=EVERY_STEP),
+            Evidence(name="steps with it", value=worst.steps / m.marks.table.height, unit="share of steps", threshold=EVERY_STEP),
             Evidence(name="bytes each", value=worst.bytes_each, unit="bytes"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_READBACKS), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_READBACKS, "results stayed on the device, and reading them once in many steps costs next to nothing"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, [one.where for one in found])),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _title(found: list[RunDry], share: float, *, ahead: bool) -> str:
@@ -79,7 +91,7 @@ def _title(found: list[RunDry], share: float, *, ahead: bool) -> str:
     return f"{found[0].named}{reads} back in every step, and {costs}: {format_share(share)} of the time"
 
 
-def _costs(m: TraceMeasurements, dry: Floats, late: Floats) -> tuple[Evidence, ...]:
+def _costs(m: Measurements, dry: Floats, late: Floats) -> tuple[Evidence, ...]:
     """What was charged to the read-backs, and what to launching because of them."""
     both = share_interval(m, dry + late)[0]
     if not late.any():
@@ -90,14 +102,14 @@ def _costs(m: TraceMeasurements, dry: Floats, late: Floats) -> tuple[Evidence, .
     )
 
 
-def _row(m: TraceMeasurements, one: RunDry) -> Evidence:
-    share = float(one.ns.sum()) / max(m.window_ns, 1)
+def _row(m: Measurements, one: RunDry) -> Evidence:
+    share = float(one.ns.sum()) / max(m.steps.length_ns, 1)
     each = one.count / max(one.steps, 1)
     others = " and others" if one.places > 1 else ""
     return Evidence(name=f"{one.operator or one.call}{others}, {each:.0f} a step", value=share, unit="share of window", where=one.where)
 
 
-def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     first = for_framework(
         m,
         torch=f"add up on the device (total += loss.detach()) and call .item() once in {EVERY} steps{unknown}",
@@ -119,4 +131,4 @@ def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=first), Fix(text=second), Fix(text=ahead)
 
 
-RULE = Rule(name=NAME, stages=("d2h", "compute"), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("d2h", "compute"), topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

@@ -24,10 +24,10 @@ import polars as pl
 
 from slowstep.analyses.device.charged import CHARGED
 from slowstep.analyses.events.parts import FORWARD, piece
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_COMPILATION
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.kernel_side import gaps_share
-from slowstep.diagnosis.evidence.trace_side import (
+from slowstep.diagnosis.evidence.marked_steps import (
     by_step,
     claims_of,
     for_framework,
@@ -38,8 +38,9 @@ from slowstep.diagnosis.evidence.trace_side import (
     steps_seen,
     with_stacks,
 )
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.parts import Part
 from slowstep.reasons import Reason, Wording
@@ -50,15 +51,15 @@ WHAT = "compiling"
 # Of these kinds of rows at least one must be there for a range that compiles to be seen.
 SHOWN_BY = frozenset({"operators", "annotations", "python"})
 
-COMPILING_NOT_TRACED = Wording("compiling-not-traced", "the trace shows nothing of the host by which compiling could be seen: {remedy}")
+COMPILING_NOT_SHOWN = Wording("compiling-not-traced", "the trace shows nothing of the host by which compiling could be seen: {remedy}")
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether compiling holds the steps."""
     missing = no_device(m) or _not_shown(m)
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)
-    found = m.table("compilations")
+    found = m.device.compilations
     ns = by_step(m, found["step"], found["exposed_ns"])
     share, low, high = share_interval(m, ns)
     if share < CLAIM:
@@ -70,10 +71,11 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     sites = sites.sort("exposed_ns", descending=True)
     worst = place(sites["name"][0], sites["where"][0])
     steps = found["step"].n_unique()
+    counterfactual = Replayed(NO_COMPILATION, assumes="everything had been compiled before the first of these steps")
     finding = Finding(
         rule=NAME,
         stage=_stage(m, found),
-        title=f"{format_share(share)} of the time is compiling, in {steps} of {m.table('steps').height} steps ({worst})",
+        title=f"{format_share(share)} of the time is compiling, in {steps} of {m.steps.count} steps ({worst})",
         share=share,
         share_low=low,
         share_high=high,
@@ -83,46 +85,46 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *(_row(m, site) for site in sites.head(3).iter_rows(named=True)),
             Evidence(name="steps in which something is compiled", value=steps, unit="steps"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_COMPILATION), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_COMPILATION, "everything had been compiled before the first of these steps"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, found["where"].to_list())),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _not_shown(m: TraceMeasurements) -> Reason | None:
-    if m.facts.recorded & SHOWN_BY or m.table("compilations").height or (m.has_device and gaps_share(m) < CLAIM):
+def _not_shown(m: Measurements) -> Reason | None:
+    if m.facts.recorded & SHOWN_BY or m.device.compilations.height or (m.device.seen and gaps_share(m) < CLAIM):
         return None
     ask = for_framework(
         m,
         torch="record the host too (ProfilerActivity.CPU); TORCH_LOGS=recompiles prints each with its cause",
         tensorflow="record with ProfilerOptions(host_tracer_level=2)",
         jax="record with host_tracer_level=2; jax.config.update('jax_log_compiles', True) prints each",
-        nsys="record with nsys profile --trace=cuda,nvtx --python-sampling=true",
+        system="record with nsys profile --trace=cuda,nvtx --python-sampling=true",
     )
-    return COMPILING_NOT_TRACED(remedy=ask)
+    return COMPILING_NOT_SHOWN(remedy=ask)
 
 
-def _claims(m: TraceMeasurements, found: pl.DataFrame) -> tuple[Part, ...]:
+def _claims(m: Measurements, found: pl.DataFrame) -> tuple[Part, ...]:
     """The parts that it was charged to; without a device the forward, in which functions are called for the first time."""
     return claims_of(m, found, WHAT, "exposed_ns", CHARGED) or (piece(FORWARD, WHAT),)
 
 
-def _stage(m: TraceMeasurements, found: pl.DataFrame) -> str:
+def _stage(m: Measurements, found: pl.DataFrame) -> str:
     """The stage of the part that most of it was charged to; where no device waited, the forward's."""
     charged = found.drop_nulls("charged_stage").group_by(CHARGED).agg(pl.col("exposed_ns").sum())
     charged = charged.sort("exposed_ns", *CHARGED, descending=[True, *(False for _ in CHARGED)])
     return str(charged["charged_stage"][0]) if charged.height else "compute"
 
 
-def _row(m: TraceMeasurements, site: dict[str, Any]) -> Evidence:
-    share = site["exposed_ns"] / max(m.window_ns, 1)
+def _row(m: Measurements, site: dict[str, Any]) -> Evidence:
+    share = site["exposed_ns"] / max(m.steps.length_ns, 1)
     return Evidence(name=f"{site['name']}, {site['count']} times", value=share, unit="share of window", where=site["where"])
 
 
-def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     first = for_framework(
         m,
         torch=f"the same shapes in every step (drop_last=True, padded lengths); TORCH_LOGS=recompiles names the cause{unknown}",
@@ -144,4 +146,4 @@ def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=first), Fix(text=second), Fix(text=later)
 
 
-RULE = Rule(name=NAME, stages=("compute", "d2h"), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("compute", "d2h"), topics=("device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

@@ -53,7 +53,7 @@ def judge(m: Measurements) -> Answer:
     if share < WAIT_SHARE:
         return None
     counterfactual = _counterfactual(m, side, cost)
-    around = m.input.around(cost.share)
+    around = m.input.facts.around(cost.share)
     evidence = [
         Evidence(
             name="files opened",
@@ -85,7 +85,7 @@ def judge(m: Measurements) -> Answer:
 
 
 def _title(m: Measurements, cost: FileCost) -> str:
-    around = m.input.around(cost.share)
+    around = m.input.facts.around(cost.share)
     who = "every sample" if around is None else f"{around.name} ({place(m, around)})"
     if cost.container is not None:
         return f"{who} opens the container file again for each sample ({cost.container.name}): {format_share(cost.share)} of making a batch"
@@ -101,7 +101,7 @@ def _fixes(cost: FileCost) -> tuple[Fix, ...]:
 
 
 def _counterfactual(m: Measurements, side: InputSide, cost: FileCost) -> Counterfactual:
-    around = m.input.around(cost.share)
+    around = m.input.facts.around(cost.share)
     whole = max(cost.share, around.share if around is not None else 0.0)
     if cost.container is not None:
         spared = Spared(expected=cost.share, pessimistic=CONTAINER_WORSE * cost.share, optimistic=(cost.share + whole) / 2)
@@ -111,4 +111,4 @@ def _counterfactual(m: Measurements, side: InputSide, cost: FileCost) -> Counter
     return sparing(m, side, spared, "each sample were read from one file")
 
 
-RULE = Rule(name=NAME, stages=("preprocess", "read"), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess", "read"), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)

@@ -20,24 +20,25 @@ from __future__ import annotations
 
 import polars as pl
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_REPEATED_COPIES
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.copy_sites import held, site_name, site_rows, traffic
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, one_step_only, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, one_step_only, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_share
 
 NAME = "repeated-copy"
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether copies that repeat in every step hold it."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
-    copies = m.table("copies").filter(pl.col("kind") == "h2d")
+    copies = m.device.copies.filter(pl.col("kind") == "h2d")
     missing = one_step_only(m)
     if missing is not None:
         worth_it = share_interval(m, held(m, "h2d", copies, "copy to the device").ns)[0] >= CLAIM
@@ -47,6 +48,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     if share < CLAIM:
         return None
     unknown = with_stacks(m, found.sites["where"].to_list())
+    counterfactual = Replayed(NO_REPEATED_COPIES, assumes="the same data were copied only once")
     finding = Finding(
         rule=NAME,
         stage="h2d",
@@ -60,16 +62,16 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *site_rows(m, found),
             *traffic(m, found.copies),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, NO_REPEATED_COPIES), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_REPEATED_COPIES, "the same data were copied only once"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, unknown),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     first = for_framework(
         m,
         torch=f"make it once: register_buffer in the module, or a tensor that was moved to the device before the loop{unknown}",
@@ -85,4 +87,4 @@ def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
     return Fix(text=first), Fix(text=second)
 
 
-RULE = Rule(name=NAME, stages=("h2d", "d2h"), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("h2d", "d2h"), topics=("device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

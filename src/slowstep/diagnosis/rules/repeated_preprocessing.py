@@ -65,7 +65,7 @@ MEMORY_SHARE = 0.5
 def judge(m: Measurements) -> Answer:
     """Whether a decoder repeats its work in every pass while the cores are used up."""
     side = find_side(m)
-    decoder = max(m.input.named(*DECODERS, at_least=HOLDS), key=lambda f: f.share, default=None)
+    decoder = max(m.input.facts.named(*DECODERS, at_least=HOLDS), key=lambda f: f.share, default=None)
     if isinstance(side, Reason) or decoder is None or not _repeats(m):
         return None
     cores = core_demand(m, side)
@@ -84,7 +84,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{_called(decoder)} does the same for each of {m.input.dataset_length} samples in every pass: {format_share(held)} of "
+        title=f"{_called(decoder)} does the same for each of {m.input.facts.dataset_length} samples in every pass: {format_share(held)} of "
         "making a batch",
         share=share,
         share_low=low,
@@ -93,7 +93,7 @@ def judge(m: Measurements) -> Answer:
         evidence=(
             Evidence(name="function", value=_called(decoder), unit=""),
             Evidence(name="its share", value=held, unit="share of making a batch", threshold=HOLDS),
-            Evidence(name="passes begun", value=len(m.input.passes), unit="passes", threshold=2),
+            Evidence(name="passes begun", value=len(m.input.facts.passes), unit="passes", threshold=2),
             Evidence(name="all samples", value=_all_bytes(m), unit="bytes as batched", threshold=_room(m)),
             Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
             Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
@@ -107,7 +107,7 @@ def judge(m: Measurements) -> Answer:
 
 def _repeats(m: Measurements) -> bool:
     """Whether a second pass began after one that read the whole dataset."""
-    length, passes = m.input.dataset_length, m.input.passes
+    length, passes = m.input.facts.dataset_length, m.input.facts.passes
     return bool(length) and len(passes) >= 2 and max(p.samples for p in passes[:-1]) >= WHOLE_PASS * (length or 0)
 
 
@@ -117,12 +117,12 @@ def _called(decoder: InputFunction) -> str:
 
 
 def _all_bytes(m: Measurements) -> float | None:
-    length, each = m.input.dataset_length, m.input.sample_bytes
+    length, each = m.input.facts.dataset_length, m.input.facts.sample_bytes
     return None if length is None or each is None else length * each
 
 
 def _room(m: Measurements) -> float | None:
-    return None if m.input.memory_available_bytes is None else MEMORY_SHARE * m.input.memory_available_bytes
+    return None if m.input.facts.memory_available_bytes is None else MEMORY_SHARE * m.input.facts.memory_available_bytes
 
 
 def _fixes(m: Measurements) -> tuple[Fix, ...]:
@@ -135,4 +135,4 @@ def _fixes(m: Measurements) -> tuple[Fix, ...]:
     return Fix(text=text, bounded_by=MOCK_LOADER), stored
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps"), judge=judge)

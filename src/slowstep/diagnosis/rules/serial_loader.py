@@ -2,7 +2,8 @@
 
 What it sees:
     A DataLoader with num_workers=0 feeds the training, or a loop without a loader does something before its forward, by lines that were
-    timed in a few steps or else by stacks; and making batches takes at least 5 % of the window.
+    timed in a few steps or else by stacks; or a framework counts how long it waits for batches, and has no workers. Making batches takes at
+    least 5 % of the window.
 Why it costs:
     While a batch is made the model waits, and while the model computes no batch is made. A worker process makes the next batch meanwhile.
 How the gain is predicted:
@@ -23,6 +24,7 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep.analyses.batches.counted_work import CountedWork
 from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
@@ -33,6 +35,7 @@ from slowstep.diagnosis.evidence.input_side import (
     claims,
     crowded,
     find_side,
+    side_of_counted,
     side_of_loop,
     wait_stage,
     workers_needed,
@@ -53,9 +56,11 @@ BACKGROUND_THREAD = Fix(text="make the next batch in a background thread, where 
 
 def judge(m: Measurements) -> Answer:
     """Whether the training thread makes its own batches, and what workers would gain."""
+    if m.input.counted is not None and m.input.counted.num_workers == 0:
+        return _judge_counted(m, m.input.counted)
     if (made := made_in_loop(m)) is not None:
         return _judge_loop(m, made)
-    if m.loader is None or m.loader.num_workers > 0:
+    if m.input.loader is None or m.input.loader.num_workers > 0:
         return None
     side = find_side(m)
     if isinstance(side, Reason):
@@ -70,7 +75,7 @@ def judge(m: Measurements) -> Answer:
     if gain is None:
         return None
     evidence = (
-        Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=m.loader.data_set),
+        Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=m.input.loader.data_set),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         *_most_of_it(m),
         Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
@@ -93,11 +98,44 @@ def judge(m: Measurements) -> Answer:
 
 def _most_of_it(m: Measurements) -> tuple[Evidence, ...]:
     """The function below the data set's own that holds most of making samples, where there is one: faster code there helps as well."""
-    function = m.fetch_function
+    function = m.input.fetch_function
     if function is None or len(function.path) < 2:
         return ()
     where = f"{format_share(function.share)}, {shown(function.file, m.trainer.facts.script)}:{function.line}"
     return (Evidence(name="most of it in", value=function.name, unit="", where=where),)
+
+
+def _judge_counted(m: Measurements, counted: CountedWork) -> Answer:
+    """Of a framework that reads its input itself, and keeps sums of what it waits."""
+    side = side_of_counted(m)
+    if isinstance(side, Reason):
+        return NotJudged(rule=NAME, reason=side)
+    share, low, high = share_interval(m, side.removable_ns)
+    if share < WAIT_SHARE:
+        return None
+    workers, taken = workers_needed(side, 0), crowded(m, side)
+    counterfactual = made_by_workers(side, workers, receipts=counted.batches)
+    gain = gain_by_workers(m, counterfactual, taken)
+    if gain is None:
+        return None
+    evidence = (
+        Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=counted.data_set),
+        Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
+        Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+    )
+    finding = Finding(
+        rule=NAME,
+        stage="preprocess",
+        title=f"{m.training.words.title} makes each batch when it is to train on it, so making them and training never overlap",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=claims(m, PartKind.INPUT_WAIT),
+        evidence=evidence,
+        gain=gain,
+        fixes=(Fix(text=m.training.words.write({Remedy.WORKERS: workers})),),
+    )
+    return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
 
 
 def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
@@ -137,7 +175,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         gain=gain,
         fixes=(
             Fix(
-                text=f"put {name} into a Dataset's __getitem__ and read it by {m.words.write({Remedy.WORKERS: workers})}, "
+                text=f"put {name} into a Dataset's __getitem__ and read it by {m.training.words.write({Remedy.WORKERS: workers})}, "
                 "if it needs nothing that the training changes meanwhile (as a replay memory)"
             ),
             *(() if _is_python(made) else (BACKGROUND_THREAD,)),
@@ -152,4 +190,6 @@ def _is_python(made: LoopInput) -> bool:
     return made.maker is not None and (made.maker.python_share or 0.0) >= DOMINANT_SHARE
 
 
-RULE = Rule(name=NAME, stages=("read", "preprocess"), judge=judge)
+RULE = Rule(
+    name=NAME, stages=("read", "preprocess"), topics=("compute", "input", "ledger", "machine", "steps", "trainer", "training"), judge=judge
+)

@@ -30,9 +30,9 @@ PROCESSES_NOT_MEASURED = Wording("processes-not-measured", "which processes use 
 
 def judge(m: Measurements) -> Answer:
     """Whether a device of the training has other tenants most of the time."""
-    if m.device == "cpu":
+    if m.compute.device == "cpu":
         return None
-    known = [device for device in m.machine.devices if device.shared is not None]
+    known = [device for device in m.machine.resources.devices if device.shared is not None]
     if not known:
         return NotJudged(rule=NAME, reason=PROCESSES_NOT_MEASURED())
     device = max(known, key=lambda one: one.shared or 0.0)
@@ -55,4 +55,4 @@ def judge(m: Measurements) -> Answer:
     return advice(NAME, "compute", title, evidence, "no other process used the device", fixes, outside=True)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "machine"), judge=judge, advisory=True)

@@ -35,7 +35,6 @@ import re
 from slowstep.analyses.after_update.activities import Activity, ActivityKind
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.after_update import (
     TimedFunctions,
     activity_of,
@@ -94,13 +93,18 @@ NO_STACKS_AFTER_UPDATE = Wording("no-stacks-after-update", "no stack samples wer
 
 
 def judge(m: Measurements) -> Answer:
+    """Whether one function, or one named range, beside the model holds the training thread."""
+    return judge_ranges(m, NAME, CALLBACKS) if m.has("device") else _by_functions(m)
+
+
+def _by_functions(m: Measurements) -> Answer:
     """Whether one function after the update holds the training thread."""
     named = {p: n for p, n in m.ledger.gap_stacks.items() if p.stage in ("output", "store") and p.kind is not PartKind.VALIDATION}
     spans = [part for part in m.ledger.parts if part.stage == "output" and part not in named and part.kind not in OTHERS]
     candidates = [*named, *spans]
     if not candidates:
         if m.ledger.share(UNATTRIBUTED) >= UNNAMED:
-            tell = how_to_name(m) if m.has_stacks else "record longer, at --level 1 or more"
+            tell = how_to_name(m) if m.python.has_stacks else "record longer, at --level 1 or more"
             return NotJudged(rule=NAME, reason=NO_STACKS_AFTER_UPDATE(remedy=tell))
         return None
     # Where another rule says better what a function is, the next one is worth a line of its own.
@@ -211,11 +215,11 @@ def _fixes(m: Measurements, part: Part, entry: TimedFunctions | None) -> tuple[F
     """What is advised depends on what kind of callback it is, on how often it is called already, and on what it does."""
     name, lever, activity = part_name(part), _lever(m, part), activity_of(m, part)
     if part.kind is PartKind.LOGGING:
-        how = m.words.write({Remedy.LOGGING_STEPS: ...}) or "an if around the call"
+        how = m.training.words.write({Remedy.LOGGING_STEPS: ...}) or "an if around the call"
         interval = f"log every k steps ({how}), or {_aside(activity)}"
         return Fix(text=interval, lever=lever), Fix(text=_log_less(name, activity))
-    if part.kind is PartKind.PROGRESS_BAR and m.words.has(Remedy.PROGRESS_BAR):
-        bar = f"leave out the progress bar: {m.words.write({Remedy.PROGRESS_BAR: False})}"
+    if part.kind is PartKind.PROGRESS_BAR and m.training.words.has(Remedy.PROGRESS_BAR):
+        bar = f"leave out the progress bar: {m.training.words.write({Remedy.PROGRESS_BAR: False})}"
         return Fix(text=bar, lever=lever), Fix(text=f"call {name} every k steps")
     every = next((event.every_steps for event in m.over_time.events if event.part == part), None)
     often = f"less often than every {round(every)} steps" if every is not None and round(every) > 1 else "every k steps"
@@ -271,7 +275,7 @@ def _is_on_weights(m: Measurements, part: Part, entry: TimedFunctions | None) ->
     """Whether it works on the model's weights: then a background thread would do so while the next step uses them."""
     if entry is not None:
         return entry.on_weights
-    gaps = m.work.gaps if part.kind is PartKind.CALLBACK else None
+    gaps = m.after_update.gaps if part.kind is PartKind.CALLBACK else None
     return gaps is not None and (part.name or "").rpartition(".")[2] in gaps.on_weights
 
 
@@ -343,9 +347,10 @@ def _lever(m: Measurements, part: Part) -> str | None:
     return LOGGING_OFF if part.kind in (PartKind.PROGRESS_BAR, PartKind.LOGGING) else stub_of(m, part)
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
-    """Whether one named range beside the model holds the training thread."""
-    return judge_ranges(m, NAME, CALLBACKS)
-
-
-RULE = Rule(name=NAME, stages=("output",), judge=judge, judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME,
+    stages=("output",),
+    topics=("ledger", "steps", "training"),
+    where_known=("after_update", "compute", "device", "facts", "input", "machine", "marks", "over_time", "python", "replay", "trainer"),
+    judge=judge,
+)

@@ -64,28 +64,28 @@ COLLATE_NOT_RECORDED = Wording("collate-not-recorded", "the time in the collate 
 
 def judge(m: Measurements) -> Answer:
     """Whether collating holds most of the producers' time."""
-    if m.loader is None:
+    if m.input.loader is None:
         return None
     side = find_side(m)
     if isinstance(side, Reason):
         return NotJudged(rule=NAME, reason=side)
-    if m.demand.collate_ns is None:
+    if m.input.demand.collate_ns is None:
         return NotJudged(rule=NAME, reason=COLLATE_NOT_RECORDED())
-    held = m.demand.collate_ns / max(side.wall_ns, 1.0)
+    held = m.input.demand.collate_ns / max(side.wall_ns, 1.0)
     waits = removable_waits(m)
     share, low, high = share_interval(m, waits)
-    if share < WAIT_SHARE or held < DOMINATES or (m.loader.collate_is_default and m.demand.collate_ns < RECEIVE_NS):
+    if share < WAIT_SHARE or held < DOMINATES or (m.input.loader.collate_is_default and m.input.demand.collate_ns < RECEIVE_NS):
         return None
     counterfactual = _counterfactual(m, side)
-    name = (m.loader.collate or "collate_fn").removeprefix("__main__.")
-    where = f" ({m.loader.collate_where})" if m.loader.collate_where else ""
-    inner = m.collate_function
+    name = (m.input.loader.collate or "collate_fn").removeprefix("__main__.")
+    where = f" ({m.input.loader.collate_where})" if m.input.loader.collate_where else ""
+    inner = m.input.collate_function
     most = "" if inner is None else f", most of it in {inner.name} ({_where(m, inner)})"
     evidence = (
-        Evidence(name="collate function", value=name, unit="", where=m.loader.collate_where),
+        Evidence(name="collate function", value=name, unit="", where=m.input.loader.collate_where),
         *(() if inner is None else (_most_of_it(m, inner),)),
         Evidence(name="collating", value=held, unit="share of making a batch", threshold=DOMINATES),
-        Evidence(name="collate time per step", value=m.demand.collate_ns / 1e6, unit="ms"),
+        Evidence(name="collate time per step", value=m.input.demand.collate_ns / 1e6, unit="ms"),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
     )
@@ -120,7 +120,7 @@ def _fixes(m: Measurements, name: str, inner: Function | None) -> tuple[Fix, ...
         bound = stub(m, inner.name, inner.file) or bound
         once = f"do {inner.name} once before training and store its result, where all epochs need the same"
         return Fix(text=_faster(inner), bounded_by=bound), Fix(text=once, bounded_by=bound)
-    if m.loader is not None and m.loader.collate_is_default:
+    if m.input.loader is not None and m.input.loader.collate_is_default:
         return (Fix(text=FEWER_PARTS, bounded_by=bound),)
     return (Fix(text=f"let {name} only stack tensors (torch.stack, or the default collate function)", bounded_by=bound),)
 
@@ -132,9 +132,9 @@ def _faster(inner: Function) -> str:
 
 
 def _counterfactual(m: Measurements, side: InputSide) -> Counterfactual:
-    collate = m.demand.collate_ns or 0.0
-    floor = min((m.demand.batch_bytes or 0.0) / COPY_BYTES_PER_NS, collate)
-    workers = m.loader.num_workers if m.loader is not None else 0
+    collate = m.input.demand.collate_ns or 0.0
+    floor = min((m.input.demand.batch_bytes or 0.0) / COPY_BYTES_PER_NS, collate)
+    workers = m.input.loader.num_workers if m.input.loader is not None else 0
 
     def case(left: float, warmed: Warmed, slowed: float = 0.0, queued: float = 1.0) -> Case:
         spared = collate - left
@@ -156,4 +156,4 @@ def _counterfactual(m: Measurements, side: InputSide) -> Counterfactual:
     )
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)

@@ -48,7 +48,7 @@ THREAD_WAITS = Wording("thread-waits", "{workers}: {thread}, in a thread, waits 
 
 def judge(m: Measurements) -> Answer:
     """Whether such threads cannot keep up, and what processes in their place would gain."""
-    if m.loop_input is None:
+    if m.input.loop_input is None:
         return None
     parts = m.ledger.parts_of("preprocess", PartKind.THREAD_WAIT)
     if not parts:
@@ -57,7 +57,7 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, waited)
     if share < WAIT_SHARE:
         return None
-    threads, largest = m.prefetch_threads, max(parts, key=m.ledger.total_of)
+    threads, largest = m.input.prefetch_threads, max(parts, key=m.ledger.total_of)
     if threads is None:
         return NotJudged(rule=NAME, reason=NO_COMPUTING_THREAD(workers=workers_unknown(largest)))
     if threads.busy_share < BUSY_SHARE:
@@ -80,6 +80,7 @@ def _judged(
     counterfactual = made_by_workers(side, workers, spread)
     who = "a background thread makes" if threads.threads == 1 else f"{threads.threads} background threads make"
     function = part_name(threads.function)
+    by_processes = m.training.words.write({Remedy.WORKERS: workers})
     finding = Finding(
         rule=NAME,
         stage="preprocess",
@@ -99,9 +100,7 @@ def _judged(
         ),
         gain=predict(m, counterfactual) if taken is None else unknown_gain(taken),
         fixes=(
-            Fix(
-                text=f"put what {function} does for a sample into a Dataset, read by processes: {m.words.write({Remedy.WORKERS: workers})}"
-            ),
+            Fix(text=f"put what {function} does for a sample into a Dataset, read by processes: {by_processes}"),
             *((Fix(text=f"do less in {threads.inner[0]}, or use a faster library for it"),) if threads.inner else ()),
         ),
         names_cause=True,
@@ -121,4 +120,4 @@ def _busy(threads: PrefetchThreads) -> Evidence:
     return Evidence(name="it computes", value=share, unit="share of its time", threshold=BUSY_SHARE, where=stacks)
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "training"), judge=judge)

@@ -39,7 +39,7 @@ LEFT, LEFT_AT_WORSE = 0.05, 0.20
 
 def judge(m: Measurements) -> Answer:
     """Whether drawing indices holds the training thread."""
-    sampler_time = m.sampler_time
+    sampler_time = m.input.sampler_time
     drawn = m.ledger.of_parts(DRAWING) * (sampler_time.held if sampler_time is not None else 1.0)
     share, low, high = share_interval(m, drawn)
     if sampler_time is None or share < WAIT_SHARE:
@@ -92,4 +92,4 @@ def _counterfactual(m: Measurements, drawn: Floats, spread: TimeSpread) -> Count
     )
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)

@@ -2,9 +2,9 @@
 
 What it sees:
     The launcher's start of the command, and the end of the first update: at least 30 s lie between, and at least a tenth of the whole run.
-    They are divided by what is known: what came before the import of torch, that import, what the script did until it asked for its first
-    batch (other imports, indexing data, building the model: by stacks, four a second), the loader's start, the first batches, and what the
-    first step takes longer than a usual one, in which a model that is compiled is.
+    They are divided by what is known: what came before the import of the framework, that import, what the script did until it asked for its
+    first batch (other imports, indexing data, building the model: by stacks, four a second), the loader's start, the first batches, and
+    what the first step takes longer than a usual one, in which a model that is compiled is.
 Why it costs:
     It is paid at every start: at each try of a developer, each job of a sweep, each restart after a failure, with accelerators idle.
 How the gain is predicted:
@@ -65,4 +65,4 @@ def _evidence(parts: tuple[StartupPart, ...], taken_ns: int, share: float) -> tu
     )
 
 
-RULE = Rule(name=NAME, stages=("preprocess", "compute"), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess", "compute"), topics=("over_time",), judge=judge)

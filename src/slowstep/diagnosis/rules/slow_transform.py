@@ -114,7 +114,7 @@ def judge(m: Measurements) -> Answer:
     """Whether one function keeps the producers busy beyond what workers can hide."""
     if (made := made_in_loop(m)) is not None:
         return _judge_loop(m, made)
-    if m.loader is None:
+    if m.input.loader is None:
         return None
     side = find_side(m)
     if isinstance(side, Reason):
@@ -123,15 +123,15 @@ def judge(m: Measurements) -> Answer:
     # Workers that find no cores hide nothing. What others take of them is nothing that the function does.
     hidden = hidden_by_workers(side) and crowded(m, side, by_others=False) is None and not cores_leave_most(m, side)
     # Those of a first worker's batches that take about as long to receive as to make are not hidden at a profit.
-    received = hidden and m.loader.num_workers == 0 and leave_most(m, side)
+    received = hidden and m.input.loader.num_workers == 0 and leave_most(m, side)
     if share < WAIT_SHARE or (hidden and not received):
         return None
-    if not m.timed_fetches:
+    if not m.input.timed_fetches:
         return NotJudged(rule=NAME, reason=NO_CALL_TIMED())
     if m.over_time.stragglers is not None and m.over_time.stragglers.share_of_making >= DOMINANT_SHARE:
         # Few samples hold most of the time: what is slow is those, see straggler-samples, and not the function as such.
         return None
-    function = m.fetch_function
+    function = m.input.fetch_function
     # Below the data set's own method a function is a part of the making; that method itself is the making, which may be one operation.
     if function is None or not (len(function.path) > 1 or function.is_python):
         return None
@@ -156,7 +156,7 @@ def judge(m: Measurements) -> Answer:
             *((LOAD_ONCE,) if loads_archives(m) else ()),
             *workers,
             Fix(text=f"do {function.name} once before training and store its result", bounded_by=bound),
-            *((HAND_OVER,) if m.held_transfer_share >= CAUSE_SHARE else ()),
+            *((HAND_OVER,) if m.input.held_transfer_share >= CAUSE_SHARE else ()),
         ),
         names=f"{function.name} ({where})",
         # Where it is known why the function takes its time, that is the cause, and this finding a part of it.
@@ -167,7 +167,7 @@ def judge(m: Measurements) -> Answer:
 
 def _workers(m: Measurements, side: InputSide) -> tuple[Fix, ...]:
     """Workers for a loader without them, where they find cores and would save a part of the step that counts."""
-    if m.loader is None or m.loader.num_workers > 0 or crowded(m, side) is not None or not more_workers_help(m, side):
+    if m.input.loader is None or m.input.loader.num_workers > 0 or crowded(m, side) is not None or not more_workers_help(m, side):
         return ()
     handed = handed_over(m, side)
     return (fix_by_workers(m, handed, workers_needed(handed.side, 0)),)
@@ -269,7 +269,7 @@ def _evidence(m: Measurements, side: InputSide, function: Function, where: str, 
 
 def _by_cores(m: Measurements, side: InputSide) -> str:
     """Whose work leaves workers no cores."""
-    alone = m.loader is not None and m.loader.num_workers == 0
+    alone = m.input.loader is not None and m.input.loader.num_workers == 0
     return BY_THREADS if alone and crowded(m, side, by_others=False) is not None else BY_CORES
 
 
@@ -283,16 +283,16 @@ def _not_hidden(m: Measurements, side: InputSide, *, received: bool) -> Evidence
             name="CPU time needed", value=concurrent_ns(side, 1_000_000) / 1e6, unit="ms per step on all cores", threshold=rest_ms
         )
     if crowded(m, side, by_others=False) is not None:
-        return Evidence(name="cores used", value=m.machine.tree_cores, unit="cores", threshold=side.cores)
+        return Evidence(name="cores used", value=m.machine.resources.tree_cores, unit="cores", threshold=side.cores)
     bound = core_bound_ns(m, side, ATTAINED, by_others=False)
     return Evidence(name="shortest step on these cores", value=bound / 1e6, unit="ms", threshold=rest_ms)
 
 
 def _counterfactual(m: Measurements, side: InputSide, function: Function) -> Counterfactual:
-    collate = m.demand.collate_ns or 0.0
+    collate = m.input.demand.collate_ns or 0.0
     held = function.share * (side.wall_ns - collate)
     cpu = held * side.cpu_ns / max(side.wall_ns, 1.0)
-    workers = m.loader.num_workers if m.loader is not None else 0
+    workers = m.input.loader.num_workers if m.input.loader is not None else 0
 
     def case(left: float, warmed: Warmed, slowed: float = 0.0, queued: float = 1.0, handed: float = 0.0) -> Case:
         spared_wall, spared_cpu = held * (1 - left), cpu * (1 - left)
@@ -321,10 +321,15 @@ def _late(m: Measurements) -> Floats:
 
     More of it than is known may be their doing: one that waits for a core may hold the GIL.
     """
-    if m.held_transfer_share < CAUSE_SHARE:
+    if m.input.held_transfer_share < CAUSE_SHARE:
         return np.zeros(m.steps.count)
     usual = RECEIVE_NS * (m.steps.batches_per_step or 1.0)
     return np.maximum(m.ledger.of("preprocess", PartKind.TRANSPORT) - usual, 0.0)
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(
+    name=NAME,
+    stages=("preprocess",),
+    topics=("compute", "input", "ledger", "machine", "over_time", "steps", "trainer", "training"),
+    judge=judge,
+)

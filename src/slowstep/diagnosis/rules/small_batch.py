@@ -33,15 +33,14 @@ from slowstep.analyses.compute.fixed_cost import FEWEST_SMALL, FixedCost
 from slowstep.analyses.events.parts import LAUNCH
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LARGER_BATCH
-from slowstep.analyses.trace_measurements import TraceMeasurements
+from slowstep.diagnosis.evidence.marked_steps import no_device, no_launches, per_step, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import share_interval as share_of_steps
 from slowstep.diagnosis.evidence.optimizer_side import LARGEST, flush_denormals, fused, optimizer_ns, unfused
-from slowstep.diagnosis.evidence.trace_side import no_device, no_launches, per_step, steps_seen
-from slowstep.diagnosis.evidence.trace_side import share_interval as trace_share_interval
 from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import batch_size
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy, Words
 from slowstep.parts import PartKind
@@ -90,8 +89,13 @@ SHORT_OPERATORS = Wording(
 
 
 def judge(m: Measurements) -> Answer:
+    """Whether most of a step is what it takes however few samples it holds."""
+    return _by_launches(m) if m.has("device") else _by_sizes(m)
+
+
+def _by_sizes(m: Measurements) -> Answer:
     """Whether the fixed cost dominates the step."""
-    cost = m.fixed_cost
+    cost = m.compute.fixed_cost
     # Of the usual step: the mean step holds stalls too, which are neither fixed nor per sample. All of it, waits and callbacks included:
     # a larger batch saves nothing of those. But no waiting for a core, which comes and goes with what else runs.
     step = float(np.median(m.step_ns - m.ledger.of("compute", PartKind.CORE_WAIT)))
@@ -101,7 +105,7 @@ def judge(m: Measurements) -> Answer:
     if fixed < DOMINATES * step:
         # The sizes of the same run are the same again.
         change = _another_size(cost) if cost.high_ns is not None and cost.value_ns is None else None
-        return NotJudged(rule=NAME, reason=_reason(cost, step, busy=m.load.busy), lever=_telling(m, cost), change=change)
+        return NotJudged(rule=NAME, reason=_reason(cost, step, busy=m.machine.load.busy), lever=_telling(m, cost), change=change)
     if cost.samples is None:
         return NotJudged(rule=NAME, reason=SAMPLES_UNKNOWN())
     # At least so much of it is fixed: that it dominates is certain, how far it does is not.
@@ -131,14 +135,14 @@ def _sizes(cost: FixedCost) -> Reason:
 
 def _telling(m: Measurements, cost: FixedCost) -> str | None:
     """The lever that shows what a larger batch gains, where the loader can be built with one."""
-    if cost.varied is not None or not cost.samples or m.loader is None or m.load.busy:
+    if cost.varied is not None or not cost.samples or m.input.loader is None or m.machine.load.busy:
         return None
     return batch_size(2 * _of_loader(m, cost))
 
 
 def _of_loader(m: Measurements, cost: FixedCost) -> int:
     """The batch size that the loader was built with: a step may hold several batches, and a sample several rows of a tensor."""
-    size = None if m.loader is None else m.loader.batch_size
+    size = None if m.input.loader is None else m.input.loader.batch_size
     return size or round(cost.samples or 0.0)
 
 
@@ -174,8 +178,8 @@ def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judg
 def _fixes(m: Measurements, cost: FixedCost, factor: int) -> tuple[Fix, ...]:
     """What the gain is of comes first."""
     kind = unfused(m)
-    optimizer = "a fused or foreach optimizer" if kind is None else fused(m.words, kind)
-    last = Fix(text=f"{optimizer}, or {m.words.write({Remedy.COMPILE: True})}: both lower the fixed cost itself")
+    optimizer = "a fused or foreach optimizer" if kind is None else fused(m.training.words, kind)
+    last = Fix(text=f"{optimizer}, or {m.training.words.write({Remedy.COMPILE: True})}: both lower the fixed cost itself")
     return tuple(fix for fix in (_larger(m, cost, factor), flush_denormals(m), last) if fix is not None)
 
 
@@ -184,7 +188,7 @@ def _larger(m: Measurements, cost: FixedCost, factor: int) -> Fix:
     if cost.varied is not None:
         return Fix(text=f"batches {factor} times as large (memory permitting; scale the learning rate)", changes_numerics=True)
     own = _of_loader(m, cost)
-    text = f"batch size {factor * own} instead of {own}{_by(m.words)} (memory permitting; scale the learning rate)"
+    text = f"batch size {factor * own} instead of {own}{_by(m.training.words)} (memory permitting; scale the learning rate)"
     return Fix(text=text, lever=batch_size(factor * own), changes_numerics=True)
 
 
@@ -211,7 +215,7 @@ def _counterfactual(m: Measurements, cost: FixedCost, fixed: float, factor: int,
         variable = (step - fixed_ns).clip(min=0.0) * (1 + change)
         after = fixed_ns + factor * variable
         # The training thread's CPU time grows with its step, not with the samples.
-        spared = (m.trainer_cpu_ns or 0.0) * float(1 - after.mean() / (factor * step.mean()))
+        spared = (m.compute.trainer_cpu_ns or 0.0) * float(1 - after.mean() / (factor * step.mean()))
         return Case(removed_ns=step - after, concurrent_ns=factor * concurrent_producers_ns(m, spared_cpu_ns=spared))
 
     return Counterfactual(
@@ -223,19 +227,20 @@ def _counterfactual(m: Measurements, cost: FixedCost, fixed: float, factor: int,
     )
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def _by_launches(m: Measurements) -> Answer:
     """Whether launching takes most of the steps, and the kernels are too short to hide it."""
     missing = no_device(m)
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)
-    if not m.has_device:
+    if not m.device.seen:
         return _on_the_host(m)
-    launches = m.table("launches").filter(pl.col("short_kernels").is_not_null())
-    share, low, high = trace_share_interval(m, per_step(m, LAUNCH))
+    launches = m.device.launches.filter(pl.col("short_kernels").is_not_null())
+    share, low, high = share_of_steps(m, per_step(m, LAUNCH))
     short = int(launches["short_kernels"].sum()) / max(int(launches["kernels"].sum()), 1)
     if share < DOMINATES or short < DOMINATES:
         missing = no_launches(m, DOMINATES)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    counterfactual = Replayed(LARGER_BATCH, assumes="twice the samples in a step took as many launches and gaps as now")
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -249,33 +254,40 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="idle before a launch", value=share, unit="share of window", threshold=DOMINATES),
             Evidence(name="kernels shorter than their launch", value=short, unit="share of kernels", threshold=DOMINATES),
             Evidence(name="kernels", value=int(launches["kernels"].sum()) / max(launches.height, 1), unit="per step"),
-            Evidence(name="batch size", value=m.batch_size, unit="samples", where=m.batch_size_from),
+            Evidence(name="batch size", value=m.steps.batch_size, unit="samples", where=m.steps.batch_size_from),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, LARGER_BATCH), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, LARGER_BATCH, "twice the samples in a step took as many launches and gaps as now"),
-        fixes=_trace_fixes(m),
+        gain=predict(m, counterfactual),
+        fixes=_fixes_of_launches(m),
     )
-    return Judged(finding=finding, counterfactual=None)
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _on_the_host(m: TraceMeasurements) -> NotJudged | None:
+def _on_the_host(m: Measurements) -> NotJudged | None:
     """Why a training without a device cannot be called free of it: what a short operator takes is its fixed cost, and the profiler's."""
-    short = m.table("operators").filter(pl.col("host_self_ns") < SHORT_OPERATOR_NS * pl.col("count"))
-    share = int(short["host_self_ns"].sum()) / max(m.window_ns, 1)
+    short = m.device.operators.filter(pl.col("host_self_ns") < SHORT_OPERATOR_NS * pl.col("count"))
+    share = int(short["host_self_ns"].sum()) / max(m.steps.length_ns, 1)
     if share < UNJUDGED_SHORT:
         return None
     each = int(short["count"].sum()) / max(len(m.step_ns), 1)
     return NotJudged(rule=NAME, reason=SHORT_OPERATORS(each=each, share=share))
 
 
-def _trace_fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
-    size = f"batch size {2 * m.batch_size} instead of {m.batch_size}" if m.batch_size is not None else "twice the batch size, or more"
-    lever = None if m.batch_size is None else batch_size(2 * m.batch_size)
+def _fixes_of_launches(m: Measurements) -> tuple[Fix, ...]:
+    own, words = m.steps.batch_size, m.training.words
+    size = f"batch size {2 * own} instead of {own}" if own is not None else "twice the batch size, or more"
+    lever = None if own is None else batch_size(2 * own)
     return (
-        Fix(text=f"{size}{_by(m.words)} (memory permitting; scale the learning rate)", lever=lever, changes_numerics=True),
-        Fix(text=f"CUDA graphs ({m.words.write({Remedy.GRAPHS: True})}) or a compiled step: both lower the cost of launching itself"),
+        Fix(text=f"{size}{_by(words)} (memory permitting; scale the learning rate)", lever=lever, changes_numerics=True),
+        Fix(text=f"CUDA graphs ({words.write({Remedy.GRAPHS: True})}) or a compiled step: both lower the cost of launching itself"),
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge, judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME,
+    stages=("compute",),
+    topics=("ledger", "steps", "training"),
+    where_known=("compute", "coverage", "device", "facts", "input", "machine", "marks", "over_time", "replay", "trainer"),
+    judge=judge,
+)

@@ -22,13 +22,14 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.events.parts import COLLECTIVES
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COLLECTIVES_MERGED
 from slowstep.analyses.steps.steps import Floats
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.kernel_side import unless_beside
-from slowstep.diagnosis.evidence.trace_side import claim_of, for_framework, no_device, no_marks, per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import claim_of, for_framework, no_device, no_marks, per_step, share_interval, steps_seen
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.reasons import Wording
@@ -41,17 +42,17 @@ SMALL_BYTES = 1 << 20
 A_STEP = 10
 JOIN = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
 
-COLLECTIVE_SIZES_NOT_TRACED = Wording(
+COLLECTIVE_SIZES_NOT_SHOWN = Wording(
     "collective-sizes-not-traced", "the sizes of the collectives that hold {share:share} of the time are not in the trace: {remedy}"
 )
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether small collectives cost more by their number than by their bytes."""
     missing = no_device(m)
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)
-    joining = m.table("collectives").filter(pl.col("operation").is_in(JOIN))
+    joining = m.device.collectives.filter(pl.col("operation").is_in(JOIN))
     found = joining.filter(pl.col("bytes") < SMALL_BYTES)
     ns = _exposed_ns(m, found)
     share, low, high = share_interval(m, ns)
@@ -61,7 +62,8 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     missing = no_marks(m)
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)
-    carried = found.select((pl.col("bytes") * pl.col("count")).sum())["bytes"][0] / max(m.table("steps").height, 1)
+    carried = found.select((pl.col("bytes") * pl.col("count")).sum())["bytes"][0] / max(m.marks.table.height, 1)
+    counterfactual = Replayed(COLLECTIVES_MERGED, assumes="the small collectives of a step were merged into few large ones")
     finding = Finding(
         rule=NAME,
         stage="gradient_sharing",
@@ -77,31 +79,31 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="of all collectives", value=_share_of_all(m, found), unit="share of collectives"),
             Evidence(name="each", value=int(found["total_ns"].sum()) / max(int(found["count"].sum()), 1) / 1e3, unit="us"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, COLLECTIVES_MERGED), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, COLLECTIVES_MERGED, "the small collectives of a step were merged into few large ones"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m),
         names_cause=True,
     )
-    return unless_beside(finding)
+    return unless_beside(finding, counterfactual)
 
 
-def _exposed_ns(m: TraceMeasurements, found: pl.DataFrame) -> Floats:
+def _exposed_ns(m: Measurements, found: pl.DataFrame) -> Floats:
     """Of the ledger's exposed collectives, the time per step that falls to these; shape (steps,)."""
     held = per_step(m, COLLECTIVES)
-    total = float(m.table("collectives")["exposed_ns"].sum())
+    total = float(m.device.collectives["exposed_ns"].sum())
     return np.asarray(held * (float(found["exposed_ns"].sum()) / total if total else 0.0))
 
 
-def _a_step(m: TraceMeasurements, found: pl.DataFrame) -> float:
-    return int(found["count"].sum()) / max(m.table("steps").height, 1)
+def _a_step(m: Measurements, found: pl.DataFrame) -> float:
+    return int(found["count"].sum()) / max(m.marks.table.height, 1)
 
 
-def _share_of_all(m: TraceMeasurements, found: pl.DataFrame) -> float:
-    return int(found["count"].sum()) / max(int(m.table("collectives")["count"].sum()), 1)
+def _share_of_all(m: Measurements, found: pl.DataFrame) -> float:
+    return int(found["count"].sum()) / max(int(m.device.collectives["count"].sum()), 1)
 
 
-def _unknown(m: TraceMeasurements, joining: pl.DataFrame) -> Answer:
+def _unknown(m: Measurements, joining: pl.DataFrame) -> Answer:
     """Where so many collectives of unknown size would matter if they were small."""
     maybe = joining.filter(pl.col("bytes").is_null() | (pl.col("bytes") < SMALL_BYTES))
     if not maybe["bytes"].is_null().any() or _a_step(m, maybe) <= A_STEP:
@@ -114,12 +116,12 @@ def _unknown(m: TraceMeasurements, joining: pl.DataFrame) -> Answer:
         torch="record with record_shapes=True (torch 2.2 and later write the sizes of collectives)",
         tensorflow="XProf's collective view has them on TPU only",
         jax="look for them in the program's HLO (XLA_FLAGS=--xla_dump_to=...)",
-        nsys="record with nsys profile --trace=cuda,nvtx and NCCL_NVTX at its default",
+        system="record with nsys profile --trace=cuda,nvtx and NCCL_NVTX at its default",
     )
-    return NotJudged(rule=NAME, reason=COLLECTIVE_SIZES_NOT_TRACED(share=share, remedy=ask))
+    return NotJudged(rule=NAME, reason=COLLECTIVE_SIZES_NOT_SHOWN(share=share, remedy=ask))
 
 
-def _fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
+def _fixes(m: Measurements) -> tuple[Fix, ...]:
     first = for_framework(
         m,
         torch="leave gradients to DistributedDataParallel(bucket_cap_mb=25 or more, gradient_as_bucket_view=True), not one all_reduce each",
@@ -134,11 +136,13 @@ def _fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
     )
     third = for_framework(
         m,
-        torch=f"exchange every k micro-batches: {m.words.write({Remedy.ACCUMULATE: ...})}",
+        torch=f"exchange every k micro-batches: {m.training.words.write({Remedy.ACCUMULATE: ...})}",
         tensorflow="exchange every k micro-batches: accumulate gradients before apply_gradients",
         jax="exchange every k micro-batches: optax.MultiSteps",
     )
     return Fix(text=first), Fix(text=second), Fix(text=third, changes_numerics=True)
 
 
-RULE = Rule(name=NAME, stages=("gradient_sharing",), judge_trace=judge_trace)
+RULE = Rule(
+    name=NAME, stages=("gradient_sharing",), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+)

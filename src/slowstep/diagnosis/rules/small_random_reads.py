@@ -34,7 +34,7 @@ CALLS_PER_SAMPLE = 8
 
 def judge(m: Measurements) -> Answer:
     """Whether storage is read in small pieces while the training waits for it."""
-    calls, read_bytes = m.input.read_calls_per_sample, m.input.read_bytes_per_sample
+    calls, read_bytes = m.input.facts.read_calls_per_sample, m.input.facts.read_bytes_per_sample
     if calls is None or read_bytes is None or calls < CALLS_PER_SAMPLE or read_bytes >= SMALL_BYTES * calls:
         return None
     share, low, high = share_interval(m, removable_waits(m, PartKind.STORAGE))
@@ -61,4 +61,4 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-RULE = Rule(name=NAME, stages=("read",), judge=judge)
+RULE = Rule(name=NAME, stages=("read",), topics=("input", "ledger", "steps"), judge=judge)

@@ -52,7 +52,7 @@ def judge(m: Measurements) -> Answer:
     spared = Spared(expected=held, pessimistic=(1 - LEFT_AT_WORSE) * held, optimistic=held)
     counterfactual = sparing(m, side, spared, ASSUMES, is_cpu=False)
     hidden = more_workers_help(m, side)
-    read_bytes = float(m.input.storage_bytes_per_step.mean())
+    read_bytes = float(m.input.facts.storage_bytes_per_step.mean())
     evidence = (
         Evidence(name="blocked on storage", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="read from storage", value=read_bytes / 1e6, unit="MB per step"),
@@ -80,8 +80,8 @@ def judge(m: Measurements) -> Answer:
 
 
 def _lasts(m: Measurements) -> bool:
-    known = [p.storage_bytes_per_sample for p in m.input.passes if p.storage_bytes_per_sample is not None]
+    known = [p.storage_bytes_per_sample for p in m.input.facts.passes if p.storage_bytes_per_sample is not None]
     return len(known) < 2 or max(known[1:]) >= LASTING * known[0]
 
 
-RULE = Rule(name=NAME, stages=("read",), judge=judge)
+RULE = Rule(name=NAME, stages=("read",), topics=("compute", "input", "ledger", "machine", "steps"), judge=judge)

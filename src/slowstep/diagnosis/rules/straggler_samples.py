@@ -53,7 +53,7 @@ def judge(m: Measurements) -> Answer:
     case = Case(removed_ns=found.removed_ns)
     pessimistic = Case(removed_ns=(1 - LEFT_AT_WORSE) * found.removed_ns)
     # Without workers nothing is made ahead, and torch takes no prefetch_factor.
-    has_workers = m.loader is not None and m.loader.num_workers > 0
+    has_workers = m.input.loader is not None and m.input.loader.num_workers > 0
     words = "slow samples took as long as the others"
     counterfactual = Counterfactual(assumes=words, expected=case, pessimistic=pessimistic, optimistic=case)
     finding = Finding(
@@ -78,8 +78,8 @@ def judge(m: Measurements) -> Answer:
 
 
 def _made_ahead(m: Measurements) -> Fix:
-    hiding = m.words.write({Remedy.PREFETCH: AHEAD, Remedy.ANY_ORDER: False})
-    return Fix(text=f"{hiding} hides some of it", changes_numerics=m.words.has(Remedy.ANY_ORDER))
+    hiding = m.training.words.write({Remedy.PREFETCH: AHEAD, Remedy.ANY_ORDER: False})
+    return Fix(text=f"{hiding} hides some of it", changes_numerics=m.training.words.has(Remedy.ANY_ORDER))
 
 
 def _evidence(found: Stragglers, share: float) -> tuple[Evidence, ...]:
@@ -102,4 +102,4 @@ def _which(found: Stragglers) -> str:
     return f"index {known}"
 
 
-RULE = Rule(name=NAME, stages=("read", "preprocess"), judge=judge)
+RULE = Rule(name=NAME, stages=("read", "preprocess"), topics=("input", "ledger", "machine", "over_time", "steps", "training"), judge=judge)

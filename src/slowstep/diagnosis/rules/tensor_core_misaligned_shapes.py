@@ -22,8 +22,8 @@ from __future__ import annotations
 import polars as pl
 
 from slowstep.analyses.device.tensor_cores import MISALIGNED, MULTIPLE, UNKNOWN
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import ALIGNED_SHAPES
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.kernel_side import (
     SIXTEEN_BIT,
     compute_kernels,
@@ -33,11 +33,11 @@ from slowstep.diagnosis.evidence.kernel_side import (
     unless_beside,
     whose,
 )
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, share_interval, steps_seen
-from slowstep.diagnosis.gain import unknown_gain
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, share_interval, steps_seen
+from slowstep.diagnosis.gain import predict, unknown_gain
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
@@ -50,7 +50,7 @@ MOSTLY = 0.5
 ALL_BUT_FEW = 0.9
 PRECISIONS = (*SIXTEEN_BIT, "tf32")
 
-SHAPES_NOT_TRACED = Wording(
+SHAPES_NOT_SHOWN = Wording(
     "shapes-not-traced", "kernels with {share:share} of the time miss the Tensor Cores, and the trace has no shapes: {remedy}"
 )
 
@@ -60,10 +60,10 @@ FULL_RATE_UNKNOWN = Wording(
 NOT_TOLD_APART = Wording("not-told-apart", "the replay cannot tell them from other kernels beside the Tensor Cores, which no padding helps")
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether misaligned sizes cost Tensor Core time."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     able = compute_kernels(m).filter(pl.col("eligible") & pl.col("precision").is_in(PRECISIONS))
     wanted = pl.col("precision").replace_strict(MULTIPLE, default=None, return_dtype=pl.Int64)
@@ -77,6 +77,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     named = whose(worst["operator"], worst["where"], worst["shapes"]) or worst["name"]
     without = int(found.filter(~pl.col("tensor_core"))["total_ns"].sum()) / max(int(found["total_ns"].sum()), 1)
     unknown = _not_replayed(able, found, without)
+    counterfactual = Replayed(ALIGNED_SHAPES, assumes="these kernels ran at the rate of aligned ones (what padding adds is not counted)")
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -91,20 +92,13 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="sizes should be multiples of", value=worst["why_not"] or named, unit="", threshold=MULTIPLE[worst["precision"]]),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, ALIGNED_SHAPES) if unknown is None else None, unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m) if unknown is None else None, unit="ms"),
         ),
-        gain=_gain(m, unknown),
+        gain=predict(m, counterfactual) if unknown is None else unknown_gain(counterfactual.assumes, because=unknown),
         fixes=_fixes(m, worst["class"], named),
         names_cause=True,
     )
-    return unless_beside(finding)
-
-
-def _gain(m: TraceMeasurements, unknown: Reason | None) -> Gain:
-    assumes = "these kernels ran at the rate of aligned ones (what padding adds is not counted)"
-    if unknown is None:
-        return replayed_gain(m, ALIGNED_SHAPES, assumes)
-    return unknown_gain(assumes, because=unknown)
+    return unless_beside(finding, counterfactual if unknown is None else None)
 
 
 def _not_replayed(able: pl.DataFrame, found: pl.DataFrame, without: float) -> Reason | None:
@@ -117,7 +111,7 @@ def _not_replayed(able: pl.DataFrame, found: pl.DataFrame, without: float) -> Re
     return None
 
 
-def _unknown(m: TraceMeasurements, able: pl.DataFrame) -> Answer:
+def _unknown(m: Measurements, able: pl.DataFrame) -> Answer:
     """Where kernels miss the Tensor Cores and nothing tells why."""
     unknown = able.filter(~pl.col("tensor_core") & (pl.col("why_not").fill_null(UNKNOWN) == UNKNOWN))
     share = share_interval(m, kernels_ns(m, unknown))[0]
@@ -129,10 +123,10 @@ def _unknown(m: TraceMeasurements, able: pl.DataFrame) -> Answer:
         tensorflow="look at the shapes in the model's summary",
         jax="look at the shapes by jax.make_jaxpr",
     )
-    return NotJudged(rule=NAME, reason=SHAPES_NOT_TRACED(share=share, remedy=ask))
+    return NotJudged(rule=NAME, reason=SHAPES_NOT_SHOWN(share=share, remedy=ask))
 
 
-def _fixes(m: TraceMeasurements, kind: str, named: str) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, kind: str, named: str) -> tuple[Fix, ...]:
     if kind == "convolution":
         channels = for_framework(
             m,
@@ -148,4 +142,4 @@ def _fixes(m: TraceMeasurements, kind: str, named: str) -> tuple[Fix, ...]:
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)

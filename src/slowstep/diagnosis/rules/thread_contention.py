@@ -50,15 +50,15 @@ class _Cause:
 
 def judge(m: Measurements) -> Answer:
     """Whether threads of the training compete for the cores that it may use, and why."""
-    share, low, high = share_interval(m, m.delay_ns)
+    share, low, high = share_interval(m, m.machine.delay_ns)
     cause = _quota(m) or _bound(m, share) or _too_many(m, share)
     if cause is None:
         return None
     evidence = (
         *cause.evidence,
         Evidence(name="training thread waits for a core", value=share, unit="share of window", threshold=QUEUED_SHARE),
-        Evidence(name="threads that wait for a core", value=m.machine.queueing, unit="threads on average"),
-        Evidence(name="cores used by the training", value=m.machine.tree_cores, unit="cores"),
+        Evidence(name="threads that wait for a core", value=m.machine.resources.queueing, unit="threads on average"),
+        Evidence(name="cores used by the training", value=m.machine.resources.tree_cores, unit="cores"),
     )
     assumes = "no thread waited for a core (the cost of spinning, and of fewer threads, is not known)"
     if low < CLAIM or cause.beside_others:
@@ -80,12 +80,12 @@ def judge(m: Measurements) -> Answer:
 
 
 def _quota(m: Measurements) -> _Cause | None:
-    quota, throttling = m.machine.quota_cores, m.machine.throttling
+    quota, throttling = m.machine.resources.quota_cores, m.machine.resources.throttling
     if quota is None or throttling is None or throttling.share < THROTTLED_SHARE:
         return None
-    threads = m.machine.threads
-    more = threads is not None and threads * m.machine.ranks > quota
-    fewer = max(int(quota // m.machine.ranks), 1)
+    threads = m.machine.resources.threads
+    more = threads is not None and threads * m.machine.resources.ranks > quota
+    fewer = max(int(quota // m.machine.resources.ranks), 1)
     return _Cause(
         title=f"the CPU quota of {quota:g} cores is used up in {format_share(throttling.share)} of its periods, and then every "
         "thread is stopped",
@@ -102,8 +102,8 @@ def _quota(m: Measurements) -> _Cause | None:
 
 
 def _bound(m: Measurements, queued: float) -> _Cause | None:
-    before, now, used = m.machine.cores_at_start, m.machine.cores_now, m.machine.tree_cores
-    if before is None or now is None or now >= before or m.load.busy:
+    before, now, used = m.machine.resources.cores_at_start, m.machine.resources.cores_now, m.machine.resources.tree_cores
+    if before is None or now is None or now >= before or m.machine.load.busy:
         return None
     # What it uses may be more than those cores: then its other threads are not bound, or other processes compute.
     if queued < QUEUED_SHARE or used is None or used < FILLED_SHARE * now:
@@ -113,7 +113,7 @@ def _bound(m: Measurements, queued: float) -> _Cause | None:
         evidence=(
             Evidence(name="cores that it may use now", value=now, unit="cores", threshold=before),
             Evidence(name="cores at its start", value=before, unit="cores"),
-            Evidence(name="the fewest of a loader's worker", value=m.machine.worker_cores, unit="cores"),
+            Evidence(name="the fewest of a loader's worker", value=m.machine.resources.worker_cores, unit="cores"),
         ),
         fix=Fix(
             text="os.sched_setaffinity(0, range(os.cpu_count())) after the imports; unset GOMP_CPU_AFFINITY, KMP_AFFINITY and OMP_PROC_BIND"
@@ -122,26 +122,26 @@ def _bound(m: Measurements, queued: float) -> _Cause | None:
 
 
 def _too_many(m: Measurements, queued: float) -> _Cause | None:
-    threads, ranks = m.machine.threads, m.machine.ranks
-    cores = m.machine.cores_now if m.machine.cores_now is not None else m.cores
-    quota = m.machine.quota_cores
+    threads, ranks = m.machine.resources.threads, m.machine.resources.ranks
+    cores = m.machine.resources.cores_now if m.machine.resources.cores_now is not None else m.machine.cores
+    quota = m.machine.resources.quota_cores
     cores = cores if cores is None or quota is None else min(cores, quota)
-    if threads is None or cores is None or threads * ranks <= cores or m.load.foreign_share is None:
+    if threads is None or cores is None or threads * ranks <= cores or m.machine.load.foreign_share is None:
         return None
     if queued < QUEUED_SHARE:
         return None
     fewer = max(int(cores // ranks), 1)
     of = f"{ranks} training processes with {threads} threads each" if ranks > 1 else f"{threads} threads for one operation"
     return _Cause(
-        title=f"{of} share {cores:g} cores" + (", with other processes beside them" if m.load.busy else ""),
+        title=f"{of} share {cores:g} cores" + (", with other processes beside them" if m.machine.load.busy else ""),
         evidence=(
             Evidence(name="threads for one operation", value=threads, unit="threads", threshold=cores / ranks),
             Evidence(name="training processes", value=ranks, unit="processes"),
             Evidence(name="cores allowed", value=cores, unit="cores"),
         ),
         fix=Fix(text=f"OMP_NUM_THREADS={fewer} or torch.set_num_threads({fewer})", lever=threads_lever(fewer)),
-        beside_others=m.load.busy,
+        beside_others=m.machine.load.busy,
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("ledger", "machine", "steps"), judge=judge)

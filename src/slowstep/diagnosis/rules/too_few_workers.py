@@ -59,7 +59,7 @@ NAME = "too-few-workers"
 # One more worker may slow those that are there: at worst they share what they wait for by a tenth.
 WORSE_SHARING = 1.10
 ATTAINED_AT_WORSE = 0.70
-# From this share of the window on, the restarts of the loader forbid a healthy verdict (design: a stage of 10 % that went unjudged).
+# From this share of the window on, the restarts of the loader forbid a healthy verdict (docs/definitions.md: 10 % unjudged).
 RESTARTS = 0.10
 # What workers that keep up could try to make ahead, times what they do; and what they do by themselves (torch's default).
 AHEAD, USUAL_PREFETCH = 4, 2
@@ -81,7 +81,7 @@ WORKERS_SHARE_A_LIMIT = Wording(
 
 def judge(m: Measurements) -> Answer:
     """Whether more workers would shorten the waits."""
-    if m.loader is None or m.loader.num_workers == 0:
+    if m.input.loader is None or m.input.loader.num_workers == 0:
         return None
     side = find_side(m)
     if isinstance(side, Reason):
@@ -89,27 +89,27 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, side.removable_ns)
     if share < WAIT_SHARE:
         return _restarts(m)
-    now = m.loader.num_workers
-    if m.input.fetch_concurrency is not None and m.input.fetch_concurrency.share_a_limit:
-        return NotJudged(rule=NAME, reason=_shared(m.input.fetch_concurrency, now))
+    now = m.input.loader.num_workers
+    if m.input.facts.fetch_concurrency is not None and m.input.facts.fetch_concurrency.share_a_limit:
+        return NotJudged(rule=NAME, reason=_shared(m.input.facts.fetch_concurrency, now))
     workers = workers_needed(side, now)
     counterfactual = _counterfactual(m, side, workers)
     if not workers_save(m, side, workers):
         return None
     if keeps_up(side, now):
         return _uneven(m, side)
-    each = 1e6 * max(m.demand.batches, 1e-9)
+    each = 1e6 * max(m.input.demand.batches, 1e-9)
     evidence = (
-        Evidence(name="num_workers", value=now, unit="workers", threshold=workers, where=m.loader.data_set),
+        Evidence(name="num_workers", value=now, unit="workers", threshold=workers, where=m.input.loader.data_set),
         Evidence(name="waiting for workers", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="worker time per step", value=side.wall_ns / 1e6, unit="ms", threshold=side.rest_ns * now / 1e6),
-        Evidence(name="workers idle", value=m.demand.idle_share, unit="share of their time"),
+        Evidence(name="workers idle", value=m.input.demand.idle_share, unit="share of their time"),
         Evidence(name="fix saves per step", value=float(side.removable_ns.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
         stage=wait_stage(m),
-        title=f"{_whose(m.loader, now)} cannot keep up: {side.wall_ns / each:.0f} ms to make a batch, "
+        title=f"{_whose(m.input.loader, now)} cannot keep up: {side.wall_ns / each:.0f} ms to make a batch, "
         f"one needed every {side.rest_ns / each:.0f} ms",
         share=share,
         share_low=low,
@@ -117,7 +117,7 @@ def judge(m: Measurements) -> Answer:
         claims=claims(m),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=(_fix(m, m.loader, workers),),
+        fixes=(_fix(m, m.input.loader, workers),),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 
@@ -129,7 +129,7 @@ def _whose(loader: Loader, workers: int) -> str:
 
 
 def _fix(m: Measurements, loader: Loader, workers: int) -> Fix:
-    return fix_of_its_loader(m, m.words.write({Remedy.WORKERS: workers}) + _for(loader), workers_lever(workers))
+    return fix_of_its_loader(m, m.training.words.write({Remedy.WORKERS: workers}) + _for(loader), workers_lever(workers))
 
 
 def _for(loader: Loader) -> str:
@@ -147,7 +147,7 @@ def _restarts(m: Measurements) -> NotJudged | None:
     """
     restarts = m.over_time.restarts
     anew = restarts.cold_ns if restarts.with_workers else -m.ledger.of("preprocess", PartKind.LOADER_START)
-    lost = float((m.filling_ns - anew).sum() / m.step_ns.sum())
+    lost = float((m.input.filling_ns - anew).sum() / m.step_ns.sum())
     if lost < RESTARTS:
         return None
     return NotJudged(rule=NAME, reason=FIRST_BATCHES(share=lost))
@@ -156,16 +156,16 @@ def _restarts(m: Measurements) -> NotJudged | None:
 def _uneven(m: Measurements, side: InputSide) -> NotJudged | None:
     """Workers that keep up are waited for where a batch takes much longer than others; few slow samples are their own rule's affair."""
     slow = few_slow_samples(m)
-    if m.loader is None or (slow is not None and slow.removed_ns.sum() >= DOMINANT_SHARE * removable_waits(m).sum()):
+    if m.input.loader is None or (slow is not None and slow.removed_ns.sum() >= DOMINANT_SHARE * removable_waits(m).sum()):
         return None
-    workers, ahead = m.loader.num_workers, AHEAD * (m.loader.prefetch_factor or USUAL_PREFETCH)
-    each = 1e6 * max(m.demand.batches, 1e-9)
+    workers, ahead = m.input.loader.num_workers, AHEAD * (m.input.loader.prefetch_factor or USUAL_PREFETCH)
+    each = 1e6 * max(m.input.demand.batches, 1e-9)
     reason = WORKERS_KEEP_UP(
-        whose=_whose(m.loader, workers),
+        whose=_whose(m.input.loader, workers),
         workers=workers,
         made_ms=side.wall_ns / workers / each,
         needed_ms=needed_every_ns(side) / each,
-        prefetch=m.words.name_of(Remedy.PREFETCH),
+        prefetch=m.training.words.name_of(Remedy.PREFETCH),
         ahead=ahead,
     )
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, prefetch(ahead)))
@@ -206,12 +206,17 @@ class _Longer:
 
 def _longer(m: Measurements, workers: int) -> _Longer:
     """With so many workers; as now where it is not known, or may be so, whether they hold each other up."""
-    found = m.input.fetch_concurrency
+    found = m.input.facts.fetch_concurrency
     if found is None:
         return _Longer()
-    more = workers / m.demand.workers
+    more = workers / m.input.demand.workers
     slows = found.slows if found.low > 0 else 0.0
     return _Longer(*(more ** min(max(each, 0.0), 1.0) for each in (slows, found.high, found.low)))
 
 
-RULE = Rule(name=NAME, stages=("read", "preprocess"), judge=judge)
+RULE = Rule(
+    name=NAME,
+    stages=("read", "preprocess"),
+    topics=("compute", "input", "ledger", "machine", "over_time", "steps", "training"),
+    judge=judge,
+)

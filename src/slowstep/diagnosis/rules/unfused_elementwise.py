@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import polars as pl
 
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import FUSED_ELEMENTWISE
-from slowstep.analyses.trace_measurements import TraceMeasurements
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside, whose
-from slowstep.diagnosis.evidence.trace_side import for_framework, no_device, no_marks, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, no_marks, share_interval, steps_seen
+from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Rule
-from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.units import format_share
@@ -38,15 +39,15 @@ A_STEP = 10
 FUSED = r"(?i)^triton_|fusion|fused|^wrapped_|nvfuser|^kernel\d+$|CudaCodeGen"
 
 
-def judge_trace(m: TraceMeasurements) -> Answer:
+def judge(m: Measurements) -> Answer:
     """Whether elementwise kernels that nobody fused hold a tenth of the time."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
+    if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     elementwise = compute_kernels(m).filter(pl.col("class") == "elementwise")
     found = elementwise.filter(~pl.col("name").str.contains(FUSED))
     share, low, high = share_interval(m, kernels_ns(m, found))
-    a_step = int(found["count"].sum()) / max(m.table("steps").height, 1)
+    a_step = int(found["count"].sum()) / max(m.marks.table.height, 1)
     if share < SHARE or a_step <= A_STEP:
         return None
     missing = no_marks(m)
@@ -55,6 +56,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     worst = found.sort("total_ns", descending=True).row(0, named=True)
     named = whose(worst["operator"], worst["where"], None)
     fused_ns = int(elementwise["total_ns"].sum()) - int(found["total_ns"].sum())
+    counterfactual = Replayed(FUSED_ELEMENTWISE, assumes="each run of elementwise kernels were one pass over memory")
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -69,24 +71,24 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="fused already", value=fused_ns / max(int(elementwise["total_ns"].sum()), 1), unit="share of elementwise time"),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=removed_ms(m, FUSED_ELEMENTWISE), unit="ms"),
+            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
-        gain=replayed_gain(m, FUSED_ELEMENTWISE, "each run of elementwise kernels were one pass over memory"),
+        gain=predict(m, counterfactual),
         fixes=_fixes(m, f" (most time: {named})" if named else ""),
     )
-    return unless_beside(finding)
+    return unless_beside(finding, counterfactual)
 
 
-def _fixes(m: TraceMeasurements, named: str) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, named: str) -> tuple[Fix, ...]:
     first = for_framework(
         m,
-        torch=f"{m.words.write({Remedy.COMPILE: True})}{named}",
+        torch=f"{m.training.words.write({Remedy.COMPILE: True})}{named}",
         tensorflow=f"tf.function(jit_compile=True), or compile(jit_compile=True) in Keras{named}",
         jax=f"put what runs step by step into one jax.jit{named}",
     )
     second = for_framework(
         m,
-        torch=f"fused variants: {m.words.write({Remedy.FUSED_ADAMW: True}) or 'AdamW(fused=True)'}, "
+        torch=f"fused variants: {m.training.words.write({Remedy.FUSED_ADAMW: True}) or 'AdamW(fused=True)'}, "
         "torch.nn.functional.scaled_dot_product_attention, gradients clipped with foreach=True",
         tensorflow="fused variants: tf.keras.layers.BatchNormalization(fused=True), an optimizer with jit_compile=True",
         jax="optax updates inside the jitted step",
@@ -94,4 +96,4 @@ def _fixes(m: TraceMeasurements, named: str) -> tuple[Fix, ...]:
     return Fix(text=first, changes_numerics=True), Fix(text=second, changes_numerics=True)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

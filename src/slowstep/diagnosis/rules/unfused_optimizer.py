@@ -64,10 +64,15 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
-        fixes=(fuse(m.words, kind, share), *(() if flushed is None else (flushed,))),
+        fixes=(fuse(m.training.words, kind, share), *(() if flushed is None else (flushed,))),
         names_cause=takes_most_of_fixed(m),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(
+    name=NAME,
+    stages=("compute",),
+    topics=("compute", "input", "ledger", "machine", "over_time", "steps", "trainer", "training"),
+    judge=judge,
+)

@@ -33,14 +33,14 @@ VARIATION = 0.5
 MOST_OF_IT = 0.5
 # Numbers of samples that vary by so much of what the time does are the reason: a larger batch takes longer, by less than in proportion.
 BY_SAMPLES = 0.5
-# As for a verdict (design): of fewer steps a spread says nothing.
+# As for a verdict (docs/definitions.md): of fewer steps a spread says nothing.
 FEWEST_STEPS = 30
 
 
 def judge(m: Measurements) -> Answer:
     """Whether the training's own work varies much from step to step."""
     found = m.over_time.unsteady
-    if m.load.busy or m.steps.count < FEWEST_STEPS:
+    if m.machine.load.busy or m.steps.count < FEWEST_STEPS:
         return None
     if found.variation < VARIATION or found.part.stage != "compute" or found.part_share < MOST_OF_IT:
         return None
@@ -56,4 +56,4 @@ def judge(m: Measurements) -> Answer:
     return advice(NAME, found.part.stage, title, evidence, "every step took the same time", (fix,))
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("machine", "over_time", "steps"), judge=judge)

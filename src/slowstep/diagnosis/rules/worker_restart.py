@@ -90,7 +90,7 @@ def judge(m: Measurements) -> Answer:
         ),
         gain=predict(m, counterfactual),
         fixes=(
-            fix_of_its_loader(m, m.words.write({Remedy.PERSISTENT_WORKERS: True}), PERSISTENT_WORKERS),
+            fix_of_its_loader(m, m.training.words.write({Remedy.PERSISTENT_WORKERS: True}), PERSISTENT_WORKERS),
             Fix(text="longer epochs: a sampler that passes over the data set several times"),
         ),
         names_cause=True,
@@ -102,11 +102,13 @@ def _too_few(m: Measurements, starts: int) -> NotJudged | None:
     """What one start of the workers, or two, have taken, where that is much."""
     taken_ns = float(m.over_time.restarts.start_ns.sum())
     share = taken_ns / float(m.step_ns.sum())
-    if share < UNJUDGED or m.loader is None:
+    if share < UNJUDGED or m.input.loader is None:
         return None
-    persistent = m.words.name_of(Remedy.PERSISTENT_WORKERS)
-    reason = FEW_STARTS(workers=m.loader.num_workers, taken_ns=taken_ns, share=share, starts=starts, persistent=persistent)
+    persistent = m.training.words.name_of(Remedy.PERSISTENT_WORKERS)
+    reason = FEW_STARTS(workers=m.input.loader.num_workers, taken_ns=taken_ns, share=share, starts=starts, persistent=persistent)
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, PERSISTENT_WORKERS))
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(
+    name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "over_time", "steps", "training"), judge=judge
+)

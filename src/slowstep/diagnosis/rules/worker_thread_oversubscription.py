@@ -71,4 +71,4 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=found.counterfactual)
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps"), judge=judge)

@@ -9,9 +9,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
+from slowstep.levers._calls.scaling import when_scaling
 from slowstep.record.experiment.training import Training
 from slowstep.record.patch import Undo, all_of, replace
-from slowstep.record.steps.scaling import when_scaling
 
 
 class Forward:

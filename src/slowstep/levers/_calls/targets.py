@@ -16,7 +16,7 @@ from slowstep.levers._calls.handing import Function
 from slowstep.levers._calls.holders import Holders
 from slowstep.levers._calls.wrappers import Call, as_called, kept_alike, unwrapped
 from slowstep.record.experiment.lever import NotApplicable
-from slowstep.record.timing.compiled import has_compiled
+from slowstep.record.framework import has_compiled
 
 # Guards name what they look at by the number that id() gives: ___check_obj_id(G['helper'].__code__, 140243108763376)
 _NUMBER: Final = re.compile(r"[ (](\d{9,})\)")

@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
+from slowstep.levers._input.described import ready_batches
 from slowstep.levers._input.epochs import has_indices
 from slowstep.levers._input.indices import Supply
 from slowstep.record.recorder import now
-from slowstep.record.steps.loaders import ready_batches
 from slowstep.record.writing.format import READY_UNKNOWN
 
 Receive = Callable[[Any], Any]

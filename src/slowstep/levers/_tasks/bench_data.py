@@ -11,6 +11,7 @@ import time
 from dataclasses import asdict
 from typing import Any, Final
 
+from slowstep.levers._input.described import describe_iterator
 from slowstep.levers._input.rebuilt import MOST_ROOM, _start_method, loader_of
 from slowstep.levers._input.room import memory_free_bytes, own_bytes, shared_free_bytes
 from slowstep.levers._input.stream import ready_in
@@ -22,7 +23,6 @@ from slowstep.levers.workers import LEAST_ADDED
 from slowstep.record.experiment.lever import NotApplicable
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
-from slowstep.record.steps.loaders import describe_iterator
 from slowstep.record.system.facts import cores_allowed, cpu_quota
 from slowstep.units import MIB
 

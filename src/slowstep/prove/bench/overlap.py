@@ -16,7 +16,7 @@ from slowstep.prove.stats.readings import ExperimentSteps
 How = Literal["max", "sum"]
 
 # Within a tenth the halves explain the whole: the step time of a training that is left alone moves as much between its warm-up and its end
-# (design.md, "warm-up").
+# (docs/definitions.md, "warm-up").
 CLOSE: Final = 0.10
 
 

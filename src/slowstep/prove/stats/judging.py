@@ -20,7 +20,7 @@ from slowstep.prove.stats.intervals import Interval
 
 Verdict = Literal["proved", "refuted", "cannot distinguish"]
 
-# A gain of 3 % is the least that is worth a change, and the least that the diagnosis calls one (the design's verdict).
+# A gain of 3 % is the least that is worth a change, and the least that the diagnosis calls one (docs/definitions.md, "Verdicts").
 WORTH: Final = 1.03
 CONTROL_LEVEL: Final = 0.99
 

@@ -71,7 +71,7 @@ class Numerics:
         return asdict(self) | {"says": says(self)}
 
 
-def compare(pairs: Sequence[Pair]) -> Numerics:
+def compare_losses(pairs: Sequence[Pair]) -> Numerics:
     """Compare pairs of runs, over the steps that all of them have made since the lever was on in all of them."""
     bad = tuple(_not_finite(pairs))
     first, last = _compared(pairs)

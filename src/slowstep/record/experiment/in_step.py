@@ -9,10 +9,10 @@ others, which therefore have passed that boundary; where they have not, the rank
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from typing import Any, Final
 
+from slowstep.record.framework import Framework
 from slowstep.record.writing import format as contract
 
 # Others may be one boundary ahead, never two.
@@ -41,12 +41,13 @@ class Vote:
     gone: int
 
 
-def find_place() -> LocalRank | None:
-    """Where this process stands in torch's process group; None where it is no rank of several. Raises what torch does."""
-    module = sys.modules.get("torch.distributed")
-    if module is None or not module.is_available() or not module.is_initialized() or (size := int(module.get_world_size())) < 2:
+def find_place(framework: Framework) -> LocalRank | None:
+    """Where this process stands among those that train together; None where it is no rank of several. Raises what the framework does."""
+    told = framework.rank()
+    if told is None or told[1] < 2:
         return None
-    ranks, number = _number("LOCAL_WORLD_SIZE", size), _number("LOCAL_RANK", int(module.get_rank()))
+    rank, size = told
+    ranks, number = _number("LOCAL_WORLD_SIZE", size), _number("LOCAL_RANK", rank)
     # Those of a larger job have no room on the page: each is by itself.
     return LocalRank(number, ranks, is_whole=ranks == size) if ranks <= MOST_RANKS else LocalRank(0, 1, is_whole=False)
 

@@ -31,7 +31,7 @@ class LossSum:
         self._recorder = recorder
         self._training = Training(recorder)
         self._passes_open = 0
-        # What GradScaler multiplied the next losses by, and how many of them.
+        # What a loss scaler multiplied the next losses by, and how many of them.
         self._scale, self._scaled = 1.0, 0
         self._forget()
         recorder.forgetters.append(self._forget)
@@ -41,7 +41,7 @@ class LossSum:
         self._input = NO_INPUT
 
     def scaled(self, outputs: Any, scale: float) -> None:
-        """GradScaler has multiplied these losses."""
+        """A loss scaler has multiplied these losses."""
         self._scale, self._scaled = scale, len(outputs) if isinstance(outputs, (list, tuple)) else 1
 
     def enter(self, tensors: Any) -> None:

@@ -1,8 +1,8 @@
 """Seeds of a training that is run several times: what the script sets is shifted by an offset that the environment gives.
 
-Only in sandboxed trainings. `random`, `numpy.random` and `torch` are seeded before the script can, so that one that sets no
+Only in sandboxed trainings. `random`, `numpy.random` and frameworks are seeded before the script can, so that one that sets no
 seeds repeats itself too. What the functions return and raise stays as it was. Generators that a script makes with a seed of its own
-(`torch.Generator`, `random.Random`, `numpy.random.default_rng(1)`) keep that seed: it is the same in all runs.
+(`random.Random`, `numpy.random.default_rng(1)`) keep that seed: it is the same in all runs.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ import os
 import random
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from slowstep.record import imports
+from slowstep.record.framework import Framework, known_frameworks, training_modules
 from slowstep.record.patch import Undo, all_of, replace
 from slowstep.record.writing.format import ENV_SEEDS
 
 # Where the script asks for a seed of the system's: any will do, if it is the same in both runs of a pair.
 FIRST_SEED: Final = 20_260_101
 _NUMPY_SEEDS: Final = 2**32
-_TORCH_LOWEST, _TORCH_HIGHEST = -(2**63), 2**64 - 1
 
 # Called after the script has seeded something.
 when_seeded: Final[list[Callable[[], None]]] = []
 _installed: Final[dict[str, Undo]] = {}
-# Whether a seeding function runs already: torch.manual_seed calls those of its devices.
+# Whether a seeding function runs already: one may call others, as for each device.
 _inside: Final = [False]
 _asked: Final = [0]
 
@@ -41,26 +42,28 @@ def offset() -> int | None:
 
 
 def install() -> None:
-    """Shift the seeds of `random` now, and of numpy and torch as soon as they are imported. Once is enough in a process."""
+    """Shift the seeds of `random` now, and of numpy and frameworks as soon as they are imported. Once is enough in a process."""
     added = offset()
     if added is None:
         return
     _once("random", lambda: _shift_random(added))
     _when_imported("numpy.random", lambda: _shift_numpy(added))
-    _when_imported("torch", lambda: _shift_torch(added))
+    for framework in known_frameworks():
+        if framework.module is not None:
+            _when_imported(framework.module, partial(framework.shift_seeds, added))
 
 
-def install_torch() -> None:
-    """The same for a torch that is complete although Python does not say so yet."""
+def install_now(framework: Framework) -> None:
+    """The same for a framework that is complete although Python does not say so yet."""
     install()
     added = offset()
-    if added is not None:
-        _once("torch", lambda: _shift_torch(added))
+    if added is not None and framework.module is not None:
+        _once(framework.module, partial(framework.shift_seeds, added))
 
 
 def remove() -> None:
     """Put every function back; the generators stay as they are."""
-    imports.forget([name for name in ("numpy.random", "torch") if name not in _installed])
+    imports.forget([name for name in ("numpy.random", *training_modules()) if name not in _installed])
     while _installed:
         _installed.popitem()[1]()
 
@@ -80,7 +83,7 @@ def _when_imported(name: str, shift: Callable[[], Undo]) -> None:
 
 def _shift_random(added: int) -> Undo:
     random.seed(FIRST_SEED + added)
-    return replace(random, "seed", _shifted(random.seed, lambda seed: _python_seed(seed, added), name="a", optional=True))
+    return replace(random, "seed", shifted(random.seed, lambda seed: _python_seed(seed, added), name="a", optional=True))
 
 
 def _shift_numpy(added: int) -> Undo:
@@ -88,26 +91,13 @@ def _shift_numpy(added: int) -> Undo:
     module.seed((FIRST_SEED + added) % _NUMPY_SEEDS)
     return all_of(
         [
-            replace(module, "seed", _shifted(module.seed, lambda seed: _numpy_seed(seed, added), name="seed", optional=True)),
+            replace(module, "seed", shifted(module.seed, lambda seed: _numpy_seed(seed, added), name="seed", optional=True)),
             replace(module, "default_rng", _default_rng(module.default_rng, added)),
         ]
     )
 
 
-def _shift_torch(added: int) -> Undo:
-    torch: Any = sys.modules["torch"]
-    # Its own first seed is the system's.
-    torch.manual_seed(FIRST_SEED + added)
-    manual = _shifted(torch.manual_seed, lambda seed: _torch_seed(seed, added), name="seed")
-    drawn = _drawn(torch.manual_seed, added)
-    undos = [replace(owner, name, new) for owner in (torch, torch.random) for name, new in (("manual_seed", manual), ("seed", drawn))]
-    for name in ("manual_seed", "manual_seed_all"):
-        new = _shifted(getattr(torch.cuda, name), lambda seed: _torch_seed(seed, added), name="seed")
-        undos.append(replace(torch.cuda, name, new))
-    return all_of(undos)
-
-
-def _shifted(original: Any, shift: Callable[[Any], Any], *, name: str, optional: bool = False) -> Any:
+def shifted(original: Any, shift: Callable[[Any], Any], *, name: str, optional: bool = False) -> Any:
     """A seeding function whose first argument, called `name`, is shifted."""
 
     @functools.wraps(original)
@@ -123,21 +113,7 @@ def _shifted(original: Any, shift: Callable[[Any], Any], *, name: str, optional:
             return original(*args, **kwargs)
         finally:
             _inside[0] = False
-            for tell in when_seeded:
-                tell()
-
-    return seed
-
-
-def _drawn(manual_seed: Any, added: int) -> Any:
-    """In place of torch.seed, which takes a seed of the system's and returns it."""
-
-    def seed() -> int:
-        drawn = _next_seed(added)
-        manual_seed(drawn)
-        for tell in when_seeded:
-            tell()
-        return drawn
+            tell_seeded()
 
     return seed
 
@@ -145,12 +121,18 @@ def _drawn(manual_seed: Any, added: int) -> Any:
 def _default_rng(original: Any, added: int) -> Any:
     @functools.wraps(original)
     def default_rng(seed: Any = None) -> Any:
-        return original(_next_seed(added) if seed is None else seed)
+        return original(next_seed(added) if seed is None else seed)
 
     return default_rng
 
 
-def _next_seed(added: int) -> int:
+def tell_seeded() -> None:
+    """The script has seeded something."""
+    for tell in when_seeded:
+        tell()
+
+
+def next_seed(added: int) -> int:
     """A seed in place of the system's: another one each time, and the same ones in each run with this offset."""
     _asked[0] += 1
     return FIRST_SEED + added + 1_000_003 * _asked[0]
@@ -158,7 +140,7 @@ def _next_seed(added: int) -> int:
 
 def _python_seed(seed: Any, added: int) -> Any:
     if seed is None:
-        return _next_seed(added)
+        return next_seed(added)
     if isinstance(seed, (int, float)):
         return seed + added
     if added and isinstance(seed, str):
@@ -170,7 +152,7 @@ def _python_seed(seed: Any, added: int) -> Any:
 
 def _numpy_seed(seed: Any, added: int) -> Any:
     if seed is None:
-        return _next_seed(added) % _NUMPY_SEEDS
+        return next_seed(added) % _NUMPY_SEEDS
     if not added:
         return seed
     try:
@@ -188,14 +170,3 @@ def _numpy_seeds(seeds: Any, added: int) -> Any:
     except TypeError:
         return seeds
     return [*numbers, added % _NUMPY_SEEDS]
-
-
-def _torch_seed(seed: Any, added: int) -> Any:
-    try:
-        number = int(seed)
-    except (TypeError, ValueError):
-        return seed
-    if not _TORCH_LOWEST <= number <= _TORCH_HIGHEST:
-        return seed
-    shifted = number + added
-    return shifted if _TORCH_LOWEST <= shifted <= _TORCH_HIGHEST else number - added

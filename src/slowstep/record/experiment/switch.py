@@ -157,7 +157,7 @@ class Switch:
             return None
         with open(os.path.join(self._recorder.folder, contract.PLAN_FILE), encoding="utf-8") as file:
             plan: dict[str, Any] = json.load(file)
-        self._number, self._place = number, find_place()
+        self._number, self._place = number, find_place(self._recorder.framework)
         process = plan.get("process")
         self._is_mine = process == os.getpid() or (process is None and (self._place is None or self._place.number == 0))
         if self._is_mine:

@@ -22,7 +22,7 @@ ENOUGH_UPDATES: Final = 16
 class Training:
     """Watches requests and updates, and knows which loader, iterator and optimizer are the training's.
 
-    `thread` is the ident of the thread that updates; `loader` and `iterator` are None where no torch DataLoader feeds the training.
+    `thread` is the ident of the thread that updates; `loader` and `iterator` are None where no loader feeds the training.
     `requests` counts those for batches of the training's loader. Of several loaders that are read in each step, as by zip(), or in turns,
     that is the one which is waited for most; once the training is held, that one stays. `longest_step_ns` is how long a step of an
     experiment may take for its lever to be judged; None where nobody said.
@@ -40,7 +40,7 @@ class Training:
         # By the key of the object too: where the script has built it (record/experiment/building.py).
         self._places: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._loader_of: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        # Loaders by their iterators: a script need not hold them (`for batch in DataLoader(...)`).
+        # Loaders by their iterators: a script need not hold them (`for batch in Loader(...)`).
         self._held: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._last_read: weakref.ref[Any] | None = None
         self._iterators: dict[int, weakref.ref[Any]] = {}
@@ -134,7 +134,7 @@ class Training:
 
     @property
     def loader(self) -> Any:
-        """The torch DataLoader that was read last before most updates, of those that are still there; None where none was.
+        """The loader that was read last before most updates, of those that are still there; None where none was.
 
         Where it is read together with others it is the one of them that is waited for most.
         """

@@ -13,6 +13,7 @@ from typing import Any
 
 from slowstep.record import imports
 from slowstep.record.active import recorders
+from slowstep.record.framework import training_modules
 from slowstep.record.hook import Hook
 from slowstep.record.launching.ancestry import find_recording
 from slowstep.record.patch import Unfit
@@ -36,8 +37,9 @@ def activated(just_imported: str | None = None, import_began_ns: int | None = No
         folder = find_recording(instead=True)
     if not folder or os.environ.get(contract.ENV_DISABLE):
         return None
-    if "torch" in sys.modules:
-        set_flag("torch")
+    for module in training_modules():
+        if module in sys.modules:
+            set_flag(module)
     try:
         recorder = Recorder(
             folder,

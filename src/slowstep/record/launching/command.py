@@ -7,14 +7,13 @@ import os
 import shutil
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from slowstep.errors import CommandNotStarted
+from slowstep.record.framework import OTHERS, training_modules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-FRAMEWORKS: Final = ("torch", "tensorflow", "jax")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +48,7 @@ def find_python(environ: Mapping[str, str]) -> str:
         found = shutil.which("python", path=on_path)
         if found:
             return found
-    if any(importlib.util.find_spec(name) for name in FRAMEWORKS):
+    if any(importlib.util.find_spec(name) for name in (*training_modules(), *OTHERS)):
         return sys.executable
     return shutil.which("python", path=on_path) or shutil.which("python3", path=on_path) or sys.executable
 

@@ -6,6 +6,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Final
 
+from slowstep.record.framework import OTHERS, training_modules
 from slowstep.record.writing import format as contract
 
 if TYPE_CHECKING:
@@ -44,14 +45,16 @@ def _activate(name, began_ns):
 
 class _Door(object):
     def find_spec(self, name, path=None, target=None):
-        if name not in {modules!r}:
+        # What opens the door: a framework, and slowstep itself, which a spawned worker asks for first.
+        if name not in {training!r} + {others!r} + ("slowstep",):
             return None
         try:
             sys.meta_path.remove(self)
             listener = type(sys)("_slowstep_imports")
             listener.__file__ = {imports!r}
             type(__loader__)("_slowstep_imports", listener.__file__).exec_module(listener)
-            listener.listen({package!r}, _activate, lambda known: _tell({flags!r}[known]))
+            flags = {flags!r}
+            listener.listen({package!r}, _activate, lambda known: known in flags and _tell(flags[known]), {training!r}, {others!r})
             return sys.meta_path[0].find_spec(name, path, target)
         except Exception:
             return None  # a training is never harmed; that nothing was recorded is said at its end
@@ -71,8 +74,6 @@ sys.path[:] = [entry for entry in sys.path if entry != {here!r}]
 sys.modules.pop("sitecustomize", None)
 import sitecustomize
 """
-# What opens the door: a framework, and slowstep itself, which a spawned worker asks for first.
-_MODULES: Final = ("torch", "tensorflow", "jax", "slowstep")
 
 
 def write_injection(folder: str) -> str:
@@ -80,7 +81,8 @@ def write_injection(folder: str) -> str:
     here = os.path.join(folder, INJECT_FOLDER)
     os.mkdir(here, 0o700)
     text = _TEMPLATE.format(
-        modules=_MODULES,
+        training=training_modules(),
+        others=OTHERS,
         recording=contract.ENV_RECORDING,
         disable=contract.ENV_DISABLE,
         control=contract.CONTROL_FILE,

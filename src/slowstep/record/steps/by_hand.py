@@ -1,4 +1,4 @@
-"""Updates that a script makes by hand: it has gradients and no optimizer of torch's, so its steps are told by their backward passes."""
+"""Updates that a script makes by hand: it has gradients and no optimizer of a framework, so its steps are told by their backward passes."""
 
 from __future__ import annotations
 

@@ -64,4 +64,4 @@ def _caller() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-HOOK = Hook(name="garbage_collections", module="torch", install=install)
+HOOK = Hook(name="garbage_collections", module="gc", install=install)

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from slowstep.record.active import active
+from slowstep.record.hook import RECORDS_WAITS
 from slowstep.record.recorder import now
 from slowstep.record.steps.cpu_marks import build_marks
 from slowstep.record.timing.batches import samples_in
@@ -32,7 +33,7 @@ _numbers = [_FIRST_NUMBER]
 def steps(loader: Iterable[T]) -> Iterator[T]:
     """Iterate over any input and have the waiting for each batch recorded; without a recording it is `iter(loader)`.
 
-    A torch DataLoader needs no `steps`, and is not recorded twice: where the input reads one, its wait is taken to be this one.
+    A framework's own loader needs no `steps`, and is not recorded twice: where the input reads one, its wait is taken to be this one.
     """
     recorder = active()
     if recorder is None or _is_hooked(loader):
@@ -48,7 +49,7 @@ def span(name: str, stage: str = "output") -> AbstractContextManager[None]:
 
 def _is_hooked(loader: Any) -> bool:
     iterate = getattr(type(loader), "__iter__", None)
-    return hasattr(iterate, "__wrapped__") and getattr(iterate, "__module__", "") == "torch.utils.data.dataloader"
+    return bool(getattr(iterate, RECORDS_WAITS, False))
 
 
 class _Steps(Iterator[T]):

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from slowstep.record.framework import Framework
 from slowstep.record.recorder import now
 from slowstep.record.timing.call_times import CallTimes, others_profile
-from slowstep.record.timing.compiled import compilations
 from slowstep.record.timing.line_counts import LineCounts
 from slowstep.record.timing.line_times import LineTimes
 from slowstep.record.timing.modes import PYTHON_MODES, python_modes
@@ -49,14 +48,14 @@ def mixes_threads() -> bool:
 class StepCalls:
     """What is timed in the steps of this process, by one thread at a time."""
 
-    def __init__(self, recorder: Recorder, compiles: Callable[[], bool]) -> None:
-        self._recorder, self._compiles = recorder, compiles
+    def __init__(self, recorder: Recorder, framework: Framework) -> None:
+        self._recorder, self._framework = recorder, framework
         self._gap = CallTimes("gap", recorder.note, share=GAP_SHARE, builtins=True, first=FIRST)
         self._body = CallTimes("body", recorder.note, share=BODY_SHARE, first=FIRST)
         self._gap_lines = LineTimes(recorder.note)
-        # Loops that ask for the next batch inside a body (transformers') make it there, which is no work of the body's.
-        self._lines = LineCounts(recorder.note, lambda: recorder.local.me.making is not None)
-        self._gap_counts = LineCounts(recorder.note, lambda: False, of="gap")
+        # Loops that ask for the next batch inside a body make it there, which is no work of the body's.
+        self._lines = LineCounts(recorder.note, lambda: recorder.local.me.making is not None, framework)
+        self._gap_counts = LineCounts(recorder.note, lambda: False, framework, of="gap")
         self._clear()
         recorder.forgetters.append(self._forget)
         # What is still timed must not outlive the hooks that would end it.
@@ -116,7 +115,7 @@ class StepCalls:
         """Whether that can be done now; what forbids it is noted once: what was never timed is not known to be nothing."""
         # Compiled code does not notice the profiler, which is in C, but what counts lines: a function in Python runs at each of them. And
         # without lines the calls in a body say little: a loop in Python is not told from an operation.
-        is_withheld = self._compiles() and not only_calls_of_a_gap
+        is_withheld = self._framework.has_compiled() and not only_calls_of_a_gap
         why = UNTIMED_COMPILED if is_withheld else UNTIMED_THREADS if mixes_threads() else None
         if why is not None and why not in self._withheld:
             self._withheld.add(why)
@@ -128,7 +127,7 @@ class StepCalls:
             self._delay_ns = me.delay_ns() or 0
             return self._gap_lines.begin(sys._getframe(2))
         if not self._wants_gap_counts(me):
-            self._compilations = compilations()
+            self._compilations = self._framework.compilations()
             return self._gap.enable(now())
         self._gap_counts.begin(self._gap.entries(), self._gap.wall_s)
         return True
@@ -174,7 +173,7 @@ class StepCalls:
         self._batches = 0
         if self._gap.running:
             # Compiling is done once, and by no function of the script's.
-            self._gap.end(at_ns, keep=self._compilations == compilations())
+            self._gap.end(at_ns, keep=self._compilations == self._framework.compilations())
             self._thread = 0
         elif self._gap_lines.running:
             self._gap_lines.end(at_ns, waited_ns=(me.delay_ns() or 0) - self._delay_ns)

@@ -7,14 +7,13 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from slowstep.record.framework import Framework
 from slowstep.record.recorder import now
 from slowstep.record.steps.by_hand import ByHand
 from slowstep.record.steps.cpu_marks import SPARSE_NS, build_marks
-from slowstep.record.steps.parameters import HeldParameters, describe_parameters
+from slowstep.record.steps.held_parameters import HeldParameters
 from slowstep.record.steps.step_calls import StepCalls
-from slowstep.record.system.facts import torch_facts
 from slowstep.record.timing.callers import call_path, training_frame
-from slowstep.record.timing.compiled import has_compiled
 from slowstep.record.timing.inner_loops import loops_around, loops_beside
 from slowstep.record.timing.turns import UpdateTurn, place_of
 from slowstep.record.writing.format import SKIPPED, UPDATE
@@ -58,7 +57,7 @@ _NOBODY: Final = Optimizer(0, 0)
 
 
 class Capturing(Protocol):
-    """A profiler of the framework's own that is to look at a few updates (frameworks/torch/inside/_capture.py)."""
+    """A profiler of the framework's own that is to look at a few updates."""
 
     def ask(self) -> None:
         """Note that a capture is wanted."""
@@ -74,21 +73,21 @@ class Capturing(Protocol):
 
 
 class Updates:
-    """The optimizers of this process; `capture` is told of their updates."""
+    """The optimizers of a framework in this process; `capture` is told of their updates."""
 
-    def __init__(self, recorder: Recorder, capture: Capturing | None = None) -> None:
-        self._recorder, self._capture = recorder, capture
+    def __init__(self, recorder: Recorder, framework: Framework, capture: Capturing | None = None) -> None:
+        self._recorder, self._framework, self._capture = recorder, framework, capture
         self._optimizers: dict[int, Optimizer] = {}
         self._last = [_NOBODY]
         self._number = self._most = self._stepped = 0
         self._is_by_hand = False
         self._optimizers_called = 0
-        self._held = HeldParameters()
+        self._held = HeldParameters(framework)
         # That of the last bookkeeping, and whether one was called again after another one had been.
         self._due = _NOBODY
         self._in_turns = False
         _, self._mark = build_marks(recorder)
-        self._calls = StepCalls(recorder, has_compiled)
+        self._calls = StepCalls(recorder, framework)
         recorder.forgetters.append(self._forget)
         recorder.undos.append(self._held.forget)
 
@@ -150,9 +149,21 @@ class Updates:
         return updated
 
     def skipped(self, optimizer: Any, t0: int, t1: int) -> None:
-        """Record that GradScaler has left out an update. Raises TypeError where the optimizer takes no weak references."""
+        """Record an update that was left out, for infinite gradients. Raises TypeError where the optimizer takes no weak references."""
         state = self.known(optimizer)
         self._recorder.event(UPDATE, t0, t1, state.number, 0, 0, SKIPPED)
+        self._count(state, t1)
+
+    def called(self, trainer: Any, t0: int, t1: int, updates: int = 1) -> None:
+        """Record one call of what trains without an optimizer, in which so many updates were made: it is one step. Raises nothing."""
+        try:
+            state = self.known(trainer)
+            self._recorder.event(UPDATE, t0, t1, state.number, updates)
+            self._count(state, t1)
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+
+    def _count(self, state: Optimizer, t1: int) -> None:
         state.count += 1
         if t1 >= state.due_ns:
             self._do_what_is_due(state, t1)
@@ -195,14 +206,16 @@ class Updates:
         if not (recorder.live[0] and recorder.ensure_open()):
             return
         if self._number == 1:
-            recorder.note(torch_facts())
+            recorder.framework = self._framework
+            said = {"framework": self._framework.name, "optimizers": self._framework.has_optimizers}
+            recorder.note({"kind": "facts", **said, **self._framework.facts()})
             # What was spent before, while a model was compiled, is no step's.
             recorder.write_cost()
             for callback in recorder.when_training:
                 callback()
             if self._capture is not None:
                 self._capture.ask()
-        described = optimizer.describe() if isinstance(optimizer, ByHand) else describe_parameters(optimizer)
+        described = optimizer.describe() if isinstance(optimizer, ByHand) else self._framework.describe_optimizer(optimizer)
         held = {} if isinstance(optimizer, ByHand) else self._held.describe(optimizer, self._number)
         recorder.note({"kind": "optimizer", "id": self._number, "type": type(optimizer).__name__, **described, **held})
         frame = training_frame(sys._getframe(1))

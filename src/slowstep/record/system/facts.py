@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from slowstep.record.device.accelerators import accelerators
+from slowstep.record.framework import versions
 from slowstep.record.system.cgroups import find_quota
 from slowstep.record.system.kernel_files import read_size, read_text
 from slowstep.record.system.redact import known_variables, redact_command
@@ -30,7 +30,7 @@ def process_line(role: dict[str, Any], *, level: int, started_ns: int) -> dict[s
         "argv": redact_command(getattr(sys, "orig_argv", sys.argv)),
         "executable": sys.executable,
         "python": platform.python_version(),
-        "torch": version_of("torch"),
+        **versions(),
         "script": script(),
         "import_path": import_path(),
         "cwd": _cwd(),
@@ -40,29 +40,6 @@ def process_line(role: dict[str, Any], *, level: int, started_ns: int) -> dict[s
         "level": level,
         "env": known_variables(os.environ),
     }
-
-
-def torch_facts() -> dict[str, Any]:
-    """What torch would use. Never initialises CUDA: a process that forks afterwards could not use it."""
-    torch = sys.modules.get("torch")
-    line: dict[str, Any] = {"kind": "facts", "threads": None, "interop": None, "cuda_available": None, "world_size": None}
-    if torch is None:
-        return line
-    line["threads"] = torch.get_num_threads()
-    line["interop"] = torch.get_num_interop_threads()
-    line["cores"] = cores_allowed()
-    line["accelerators"] = accelerators()
-    version = getattr(torch, "version", None)
-    line["accelerator_built"] = bool(getattr(version, "cuda", None) or getattr(version, "hip", None))
-    if not torch.backends.cuda.is_built():
-        line["cuda_available"] = False
-    elif torch.cuda.is_initialized():
-        line["cuda_available"] = True
-    distributed = torch.distributed
-    if distributed.is_available() and distributed.is_initialized():
-        line["world_size"] = distributed.get_world_size()
-        line["rank"] = distributed.get_rank()
-    return line
 
 
 def boot_id() -> str | None:
@@ -76,12 +53,6 @@ def process_ids() -> str | None:
         return os.readlink("/proc/self/ns/pid")
     except OSError:
         return None
-
-
-def version_of(module: str) -> str | None:
-    """The version of a module that is already imported; None where it is not, or does not say."""
-    version = getattr(sys.modules.get(module), "__version__", None)
-    return None if version is None else str(version)
 
 
 def script() -> str | None:

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import sys
-from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from slowstep.record.writing.own_frames import BACKWARD
+from slowstep.record.framework import Framework
 
-MODULE_FILE: Final = "torch/nn/modules/module.py"
-# Whoever is called by these is called by backward, or by an update; but a closure by one of torch's optimizers, with gradients on.
-_UPDATE: Final = "torch/optim/optimizer.py"
-_OPTIMIZERS: Final = "torch/optim/"
 # Deeper than any training calls its model.
 _DEEPEST: Final = 500
 
@@ -21,11 +15,9 @@ _DEEPEST: Final = 500
 class CallCounter:
     """Counts calls on one thread. Each must end where it began; those that have not ended are not counted."""
 
-    def __init__(self) -> None:
-        torch = sys.modules.get("torch")
-        self._has_gradient: Callable[[], bool] = getattr(torch, "is_grad_enabled", lambda: False)
-        # The number of the next node of autograd's graph on this thread; not public, and only read.
-        self._next_node: Callable[[], int] | None = getattr(getattr(torch, "autograd", None), "_get_sequence_nr", None)
+    def __init__(self, framework: Framework) -> None:
+        self._framework = framework
+        self._has_gradient, self._next_node = framework.has_gradient(), framework.graph_nodes()
         self._first_node = self._node()
         self._open: list[tuple[FrameType, int, bool]] = []
         self._found: dict[CodeType, dict[str, int]] = {}
@@ -48,7 +40,7 @@ class CallCounter:
 
     def result(self) -> list[dict[str, Any]]:
         """One entry a function: its calls; of them those by a module's call and not as its `forward` (`hooks`), anywhere inside of a module
-        (`inside`), with gradients on (`gradient`), and that returned nothing (`nothing`); the `nodes` they added to autograd's graph,
+        (`inside`), with gradients on (`gradient`), and that returned nothing (`nothing`); the `nodes` they added to the graph of gradients,
         and how many were added meanwhile in all (`of_nodes`).
         """
         added = self._node() - self._first_node
@@ -61,22 +53,24 @@ class CallCounter:
         return 0 if self._next_node is None else self._next_node()
 
     def _count(self, frame: FrameType, nodes: int, has_gradient: bool, returned: Any) -> None:
-        callers = _callers(frame)
-        if self._next_node is None or any(file.endswith(BACKWARD) for file in callers) or _is_updates(callers, has_gradient):
+        callers, model_files = _callers(frame), self._framework.model_files
+        is_backward = any(file.endswith(self._framework.backward_files) for file in callers)
+        if self._next_node is None or is_backward or self._is_updates(callers, has_gradient):
             return
         counts = self._found.setdefault(frame.f_code, dict.fromkeys(("calls", "hooks", "inside", "gradient", "nothing", "nodes"), 0))
         counts["calls"] += 1
-        counts["hooks"] += bool(callers) and callers[0].endswith(MODULE_FILE) and frame.f_code.co_name != "forward"
-        counts["inside"] += any(file.endswith(MODULE_FILE) for file in callers)
+        counts["hooks"] += bool(callers) and callers[0].endswith(model_files) and frame.f_code.co_name != "forward"
+        counts["inside"] += any(file.endswith(model_files) for file in callers)
         counts["gradient"] += has_gradient
         counts["nothing"] += returned is None
         counts["nodes"] += nodes
 
-
-def _is_updates(callers: list[str], has_gradient: bool) -> bool:
-    """Whether an update called it, and not as a part of a closure."""
-    inner = list(itertools.takewhile(lambda file: not file.endswith(_UPDATE), callers))
-    return len(inner) < len(callers) and not (has_gradient and any(_OPTIMIZERS in file for file in inner))
+    def _is_updates(self, callers: list[str], has_gradient: bool) -> bool:
+        """Whether an update called it; but an optimizer of the framework's calls a closure with gradients on, which is the model's."""
+        inner = list(itertools.takewhile(lambda file: not file.endswith(self._framework.update_files), callers))
+        folder = self._framework.update_folder
+        is_closure = has_gradient and folder is not None and any(folder in file for file in inner)
+        return len(inner) < len(callers) and not is_closure
 
 
 def _callers(frame: FrameType) -> list[str]:

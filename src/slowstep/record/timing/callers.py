@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from types import FrameType
 from typing import Any, Final
 
+from slowstep.record.framework import known_frameworks
 from slowstep.record.timing.frame_lines import line_of
 from slowstep.record.timing.tracebacks import PACKAGE
 
-_FRAMEWORKS: Final = tuple(
-    f"{os.sep}{name}{os.sep}" for name in ("torch", "lightning", "pytorch_lightning", "lightning_fabric", "accelerate", "transformers")
-)
-_TORCH: Final = f"-packages{os.sep}torch{os.sep}"
 # As deep as the stack sampler looks.
 _DEEPEST: Final = 128
-_OPTIMIZER_FILE: Final = os.path.join("torch", "optim", "optimizer.py")
 
 
 def training_frame(frame: FrameType | None) -> dict[str, Any] | None:
-    """The innermost frame outside torch, slowstep and the frameworks on top of torch: file, function, line and first line."""
+    """The innermost frame outside slowstep and the frameworks: file, function, line and first line."""
     while frame is not None:
         code = frame.f_code
         if not _is_framework(code.co_filename):
@@ -30,8 +27,8 @@ def training_frame(frame: FrameType | None) -> dict[str, Any] | None:
 
 
 def call_path(frame: FrameType | None) -> list[list[Any]]:
-    """The frames that lead to a call into torch, root first, as [file, function, first line, line]; frames of slowstep are left out."""
-    while frame is not None and (frame.f_code.co_filename.startswith(PACKAGE) or _TORCH in frame.f_code.co_filename):
+    """The frames that lead into what computes, root first, as [file, function, first line, line]; frames of slowstep are left out."""
+    while frame is not None and (frame.f_code.co_filename.startswith(PACKAGE) or _computes(frame.f_code.co_filename)):
         frame = frame.f_back
     path: list[list[Any]] = []
     while frame is not None and len(path) < _DEEPEST:
@@ -44,10 +41,11 @@ def call_path(frame: FrameType | None) -> list[list[Any]]:
 
 
 def is_updating() -> bool:
-    """Whether the calling thread is inside torch's own code around an optimizer's `step`, where the list of hooks is walked."""
+    """Whether the calling thread is inside a framework's own code around an update, where the list of hooks is walked."""
+    files = tuple(file.replace("/", os.sep) for framework in known_frameworks() for file in framework.update_files)
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_filename.endswith(_OPTIMIZER_FILE):
+        if frame.f_code.co_filename.endswith(files):
             return True
         frame = frame.f_back
     return False
@@ -56,5 +54,15 @@ def is_updating() -> bool:
 def _is_framework(file: str) -> bool:
     if file.startswith((PACKAGE, "<frozen ")):
         return True
-    # Only installed packages: a script of the user's may live in a folder named torch.
-    return "-packages" in file and any(name in file for name in _FRAMEWORKS)
+    # Only installed packages: a script of the user's may live in a folder of that name.
+    return "-packages" in file and any(name in file for name in _folders())
+
+
+@cache
+def _folders() -> tuple[str, ...]:
+    return tuple(f"{os.sep}{package}{os.sep}" for framework in known_frameworks() for package in framework.packages)
+
+
+def _computes(file: str) -> bool:
+    """Whether a file is of a framework that has more than a loop."""
+    return any(framework.module is not None and framework.owns(file) for framework in known_frameworks())

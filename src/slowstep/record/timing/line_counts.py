@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final
 
+from slowstep.record.framework import Framework
 from slowstep.record.timing.called import CallCounter
 from slowstep.record.timing.tracebacks import PACKAGE
 
@@ -29,7 +30,6 @@ MOST_WRITTEN: Final = 30
 _SHORT_LINES: Final = 100
 # What runs beside it for a moment makes a line take longer, never shorter.
 _COUNTED_ALIKE: Final = 5
-_TORCH: Final = f"-packages{os.sep}torch{os.sep}"
 _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
 
 
@@ -40,9 +40,15 @@ class LineCounts:
     """
 
     def __init__(
-        self, note: Callable[[dict[str, Any]], None], is_making: Callable[[], bool], *, of: str = "body", is_call: bool = False
+        self,
+        note: Callable[[dict[str, Any]], None],
+        is_making: Callable[[], bool],
+        framework: Framework,
+        *,
+        of: str = "body",
+        is_call: bool = False,
     ) -> None:
-        self._note, self._is_making, self._of, self._is_call = note, is_making, of, is_call
+        self._note, self._is_making, self._framework, self._of, self._is_call = note, is_making, framework, of, is_call
         self.running = False
         self.forget()
 
@@ -58,14 +64,14 @@ class LineCounts:
         self.running = True
         self.stretches += 1
         most = max(MOST_LINES, min(int(wall_s / stretches * 1e6 / LINE_EACH_US), MOST_OF_LONG)) if self._is_call else MOST_LINES
-        rest_s = wall_s - _backward_s(entries)
-        codes, frame = worthwhile(entries, rest_s), None
+        rest_s = wall_s - _backward_s(entries, self._framework)
+        codes, frame = worthwhile(entries, rest_s, self._framework), None
         if not self._is_call and wall_s - sum(entry.inlinetime for entry in entries) >= WORTH_SHARE * rest_s:
             # The rest was spent in functions that had begun before: the training loop itself.
             frame = users_frame(sys._getframe(1))
         self._counter = None
         if sys.gettrace() is None and (codes or frame is not None):
-            self._counter = _Counter(codes, frame, self._is_making, most)
+            self._counter = _Counter(codes, frame, self._is_making, most, self._framework)
             self._counter.start()
 
     def end(self, *, keep: bool = True) -> None:
@@ -76,15 +82,17 @@ class LineCounts:
             counter.stop()
             if keep:
                 # Somebody's own trace function, set meanwhile, is not taken away for that.
-                each_ns = counting_ns() if sys.gettrace() is None else None
+                each_ns = counting_ns(self._framework) if sys.gettrace() is None else None
                 self._note({"kind": "lines", "of": self._of, **counter.result(), "counting_ns": each_ns})
 
 
 class _Counter:
-    def __init__(self, codes: set[CodeType], frame: FrameType | None, is_making: Callable[[], bool], most: int) -> None:
+    def __init__(
+        self, codes: set[CodeType], frame: FrameType | None, is_making: Callable[[], bool], most: int, framework: Framework
+    ) -> None:
         self._codes, self._frame, self._is_making = codes, frame, is_making
         self._found: dict[tuple[CodeType, int], list[int]] = {}
-        self._called = CallCounter()
+        self._called = CallCounter(framework)
         self._left = most
         self._global = self._build()
 
@@ -151,13 +159,13 @@ class _Counter:
         return {"complete": self._left >= 0, "lines": lines, "functions": self._called.result()}
 
 
-def counting_ns() -> int:
+def counting_ns(framework: Framework) -> int:
     """What counting adds to a line, in ns: what it finds of lines that do nothing."""
-    return int(min(_counting_once_ns() for _ in range(_COUNTED_ALIKE)))
+    return int(min(_counting_once_ns(framework) for _ in range(_COUNTED_ALIKE)))
 
 
-def _counting_once_ns() -> float:
-    counter = _Counter({_do_nothing.__code__}, None, lambda: False, MOST_LINES)
+def _counting_once_ns(framework: Framework) -> float:
+    counter = _Counter({_do_nothing.__code__}, None, lambda: False, MOST_LINES, framework)
     counter.start()
     _do_nothing()
     counter.stop()
@@ -169,28 +177,29 @@ def _do_nothing() -> None:
         pass
 
 
-def worthwhile(entries: list[Any], rest_s: float) -> set[CodeType]:
+def worthwhile(entries: list[Any], rest_s: float, framework: Framework) -> set[CodeType]:
     """The user's functions that hold time, their own and that of libraries which they call, from the profiler's entries of stretches that
     took so long without backward.
     """
     users = [entry for entry in entries if isinstance(entry.code, CodeType) and is_users(entry.code.co_filename)]
-    return {entry.code for entry in users if entry.inlinetime + _in_libraries_s(entry) >= WORTH_SHARE * rest_s}
+    return {entry.code for entry in users if entry.inlinetime + _in_libraries_s(entry, framework) >= WORTH_SHARE * rest_s}
 
 
-def _in_libraries_s(entry: Any) -> float:
-    """How long a function was in those of libraries that are written in Python; torch's are layers of a model, and left out."""
+def _in_libraries_s(entry: Any, framework: Framework) -> float:
+    """How long a function was in those of libraries that are written in Python; the framework's are layers of a model, and left out."""
     files = ((float(call.totaltime), call.code.co_filename) for call in entry.calls or () if isinstance(call.code, CodeType))
-    return sum(seconds for seconds, file in files if not (is_users(file) or file.startswith(PACKAGE) or _TORCH in file))
+    return sum(seconds for seconds, file in files if not (is_users(file) or file.startswith(PACKAGE) or framework.owns(file)))
 
 
-def _backward_s(entries: list[Any]) -> float:
+def _backward_s(entries: list[Any], framework: Framework) -> float:
     """How long our hook was in backward, of the profiler's entries."""
-    found = (e.totaltime for e in entries if isinstance(e.code, CodeType) and e.code.co_name == "backward" and _is_hook(e.code.co_filename))
+    own = (e for e in entries if isinstance(e.code, CodeType) and e.code.co_name == "backward")
+    found = (float(e.totaltime) for e in own if _ends(e.code.co_filename, framework.backward_files))
     return max(found, default=0.0)
 
 
-def _is_hook(file: str) -> bool:
-    return file.startswith(PACKAGE) and os.path.basename(file) == "torch_backward.py"
+def _ends(file: str, files: tuple[str, ...]) -> bool:
+    return file.replace("\\", "/").endswith(files)
 
 
 def is_users(file: str) -> bool:

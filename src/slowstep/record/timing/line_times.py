@@ -179,7 +179,7 @@ class _Lines:
         return None
 
     def _is_next(self, frame: FrameType) -> bool:
-        """Whether the loop itself calls this, or a library that it calls does, as torch calls a module's forward."""
+        """Whether the loop itself calls this, or a library that it calls does, as a framework calls a model's forward."""
         outer = frame.f_back
         if outer is not None and outer.f_code not in self._codes and is_users(frame.f_code.co_filename):
             outer = users_frame(outer)

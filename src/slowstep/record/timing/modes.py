@@ -7,27 +7,13 @@ from typing import Final
 
 ANOMALY: Final = 1
 DETERMINISTIC: Final = 2
-TORCH_PROFILER: Final = 4
+FRAMEWORK_PROFILER: Final = 4
 TRACED: Final = 8
 PROFILED: Final = 16
 
-# Which of them a look at torch, and one on the training thread, can see.
-TORCH_MODES: Final = ANOMALY | DETERMINISTIC | TORCH_PROFILER
+# Which of them a look at the framework, and one on the training thread, can see.
+FRAMEWORK_MODES: Final = ANOMALY | DETERMINISTIC | FRAMEWORK_PROFILER
 PYTHON_MODES: Final = TRACED | PROFILED
-
-
-def torch_modes() -> int | None:
-    """Which of torch's modes are on, seen from any thread; None where torch does not say."""
-    torch = sys.modules.get("torch")
-    profiler = sys.modules.get("torch.autograd.profiler")
-    try:
-        return (
-            ANOMALY * bool(torch.is_anomaly_enabled())  # type: ignore[union-attr]
-            | DETERMINISTIC * bool(torch.are_deterministic_algorithms_enabled())  # type: ignore[union-attr]
-            | TORCH_PROFILER * bool(getattr(profiler, "_is_profiler_enabled", False))
-        )
-    except AttributeError:
-        return None
 
 
 def python_modes(*, traced: bool, profiled: bool) -> int:

@@ -36,9 +36,9 @@ LIMIT_BYTES: Final = 256 * 1024 * 1024
 
 # Kinds. Spans have t0 <= t1; readings and marks have t0 == t1.
 WAIT: Final = 1  # request for the next batch. a iterator, b batch index, c samples in it (-1 unknown), extra ready batches (255 unknown)
-START: Final = 2  # DataLoader.__iter__. a iterator, b loader, c num_workers
-UPDATE: Final = 3  # optimizer.step. a optimizer, flags SKIPPED when GradScaler left it out
-BACKWARD: Final = 4  # torch.autograd.backward
+START: Final = 2  # a loader begins to be read. a iterator, b loader, c num_workers
+UPDATE: Final = 3  # parameters are changed. a optimizer, b how often in this call (0 once), flags SKIPPED when it was left out
+BACKWARD: Final = 4  # gradients are computed
 # A checkpoint write. a bytes (-1 unknown), b text id of the function's name, c of the user's line that asked, extra 1 where one did.
 SAVE: Final = 5
 FETCH: Final = 6  # making one batch. a batch index, b samples (-1 unknown), c CPU ns of this thread, flags FAILED
@@ -66,6 +66,9 @@ LOSS: Final = (
 )
 COLLECTION: Final = 26  # of garbage. a generation, b objects let go, c text id of the line that asked for it, extra 1 where one did
 STEP: Final = 27  # a WAIT, a BACKWARD and an UPDATE of one thread in one record of its own form, see STEP_RECORD
+# What a framework only counts, between t0 and t1, on its own threads: how often WAIT (for input) or UPDATE (computing) was and how long.
+# a how often, b ns in all, c iterator (NO_ITERATOR none), extra which of them
+AGGREGATE: Final = 28
 MODES: Final = 30  # mark: a which of record/timing/modes.py are on, b which were looked at
 # mark: the graph of a backward pass, as it begins. a nodes (at least, where b and c are not known), b elements of the parameters that get a
 # gradient, c elements of what the operations gave (both -1 unknown), flags nodes that were made in an earlier round of looks or before,
@@ -100,10 +103,10 @@ PRESSURES: Final = ("cpu", "io", "memory")
 
 END: Final = 1  # WAIT: the iterator was exhausted (StopIteration)
 FAILED: Final = 2  # the call raised
-SKIPPED: Final = 4  # UPDATE: GradScaler found inf or nan and left the update out
+SKIPPED: Final = 4  # UPDATE: left out, for gradients were inf or nan
 PROFILED: Final = 16  # FETCH: its calls were timed (call_times.py), so it took longer than it would have
 VALIDATION: Final = 8  # WAIT, START: marked by a framework or the user as not the training's
-NO_GRADIENT: Final = 32  # FORWARD: gradients were off, or no backward pass goes through it (used_forwards.py)
+NO_GRADIENT: Final = 32  # FORWARD: gradients were off, or no backward pass goes through it
 EVALUATING: Final = 128  # FORWARD: besides, the model was in its evaluation mode
 BLOCKED: Final = 256  # STACK: the thread neither used a core nor waited for one just then; looked at now and then
 SETTLING: Final = 64  # ARM: not to be counted, the training is still on its way from one arm to the next

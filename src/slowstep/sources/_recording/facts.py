@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from slowstep.frameworks._known import PLAIN
 from slowstep.sources._recording.by_hand import place_of, stand_ins, users_of_gradients
 from slowstep.sources._recording.damage import RecordCounts
 from slowstep.sources._recording.fit import Note
@@ -14,13 +15,15 @@ def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept:
     """What the notes of one process say of it, and how many events it has written. Of a part that is `kept`, what that part cost."""
     process, facts, cost = notes.process, notes.last("facts"), notes.last("cost")
     share = 1.0 if kept is None else kept.share
+    framework = str(facts.get("framework") or PLAIN)
     return ProcessFacts(
         pid=notes.pid,
         role=notes.role,
         script=process.get("script"),
         cwd=process.get("cwd"),
         python=process.get("python"),
-        torch=process.get("torch"),
+        framework=framework,
+        framework_version=process.get(framework),
         cores_allowed=process.get("cores_allowed"),
         cpu_quota=process.get("cpu_quota"),
         threads=facts.get("threads"),

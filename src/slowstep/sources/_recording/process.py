@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,8 @@ from slowstep.sources._recording.records import DTYPE, Records, flag, frame, kno
 from slowstep.stages import STAGES
 from slowstep.timeline.schema import TABLE
 
+# What aggregates are of.
+_COUNTED: Final = {fmt.WAIT: "wait", fmt.UPDATE: "update"}
 Kinds = Callable[[int], Records]
 
 
@@ -27,18 +29,10 @@ def process_tables(process: int, notes: NoteLines, records: Records) -> dict[str
         return np.asarray(by_kind.get(kind, records[:0]))
 
     return {
-        "processes": frame(
-            "processes",
-            process=[process],
-            pid=[notes.pid],
-            parent_pid=[notes.process.get("ppid")],
-            role=[notes.role],
-            started_ns=[notes.started_ns],
-            ended=[notes.ended],
-        ),
+        **outline_tables(process, notes, of(fmt.UPDATE)),
         "waits": _waits(process, of(fmt.WAIT)),
         "starts": frame("starts", **span(process, r := of(fmt.START)), iterator=r["a"], loader=r["b"], num_workers=r["c"]),
-        "updates": frame("updates", **span(process, r := of(fmt.UPDATE)), optimizer=r["a"], skipped=flag(r, fmt.SKIPPED)),
+        "aggregates": _aggregates(process, of(fmt.AGGREGATE)),
         "spans": _spans(process, notes, of),
         "fetches": _fetches(process, of),
         "collates": frame("collates", **span(process, r := of(fmt.COLLATE)), cpu_ns=r["a"], bytes=known(r["b"])),
@@ -64,6 +58,22 @@ def process_tables(process: int, notes: NoteLines, records: Records) -> dict[str
     }
 
 
+def outline_tables(process: int, notes: NoteLines, updates: Records) -> dict[str, pl.DataFrame]:
+    """Who it is, and when it updated: what those that train beside it have to know of it."""
+    return {
+        "processes": frame(
+            "processes",
+            process=[process],
+            pid=[notes.pid],
+            parent_pid=[notes.process.get("ppid")],
+            role=[notes.role],
+            started_ns=[notes.started_ns],
+            ended=[notes.ended],
+        ),
+        "updates": _updates(process, updates),
+    }
+
+
 def _waits(process: int, records: Records) -> pl.DataFrame:
     return frame(
         "waits",
@@ -76,6 +86,17 @@ def _waits(process: int, records: Records) -> pl.DataFrame:
         failed=flag(records, fmt.FAILED),
         validation=flag(records, fmt.VALIDATION),
     )
+
+
+def _updates(process: int, r: Records) -> pl.DataFrame:
+    often = np.maximum(r["b"], 1)
+    return frame("updates", **span(process, r), optimizer=r["a"], updates=often, skipped=flag(r, fmt.SKIPPED))
+
+
+def _aggregates(process: int, r: Records) -> pl.DataFrame:
+    kinds = [_COUNTED.get(kind) for kind in r["extra"].tolist()]
+    rows = frame("aggregates", **span(process, r), kind=kinds, count=r["a"], total_ns=r["b"], iterator=known(r["c"], fmt.NO_ITERATOR))
+    return rows.filter(pl.col("kind").is_not_null())
 
 
 def _fetches(process: int, of: Kinds) -> pl.DataFrame:

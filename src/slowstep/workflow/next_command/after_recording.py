@@ -25,7 +25,9 @@ def after_recording(folder: Path, timeline: Timeline, m: Measurements, diagnosis
     is_open = diagnosis.verdict.state == "undetermined"
     if timeline.run.session and is_open:
         alone = m.sharing.ranks == 1
-        return after_session(timeline.run.session, diagnosis, words=m.words, steps=m.steps.total, is_alone=alone, enough=enough_steps(m))
+        return after_session(
+            timeline.run.session, diagnosis, words=m.training.words, steps=m.steps.total, is_alone=alone, enough=enough_steps(m)
+        )
     found = _to_prove(timeline, m, diagnosis) or (_open(folder, timeline, m, diagnosis) if is_open else NextStep(first=diagnosis.change))
     first = found.first
     if ended_by_an_error(timeline) and (found.command is not None or diagnosis.verdict.state != "healthy"):
@@ -72,9 +74,9 @@ def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosi
         return NextStep(first=_both(diagnosis.change, longer), command=None if diagnosis.change is None else _again(timeline))
     if diagnosis.change is not None:
         return NextStep(first=diagnosis.change, command=_again(timeline))
-    if m.load.busy:
+    if m.machine.load.busy:
         return NextStep(first="repeat it on a quieter machine", command=_again(timeline))
-    if m.device != "cpu" and m.capture is None and timeline.run.command:
+    if m.compute.device != "cpu" and m.training.capture is None and timeline.run.command:
         return NextStep(command=_again(timeline, "--capture"))
     return NextStep(
         first=f"let {_what(m)} train longer than these {format_count(m.steps.total, 'step')}: more epochs, checkpoints, validations"

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import Final
 
-from slowstep.diagnosis.among_ranks import LATE_ONE_MAY_BE_MISSING
 from slowstep.diagnosis.law import Diagnosis
+from slowstep.diagnosis.missing_ranks import LATE_ONE_MAY_BE_MISSING
 from slowstep.diagnosis.trace_doubts import TORCH
-from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
+from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
 from slowstep.document.next_step import NextStep
 from slowstep.timeline.trace import TraceFacts
 from slowstep.workflow.next_command.typed import analyze

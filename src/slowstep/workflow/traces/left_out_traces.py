@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from slowstep.analyses.job.job import TracedRank
+from slowstep.analyses.job.repeated_captures import Preferred
 from slowstep.document.report import HealthRow
-from slowstep.document.trace_ranks import Preferred, Rank
+from slowstep.findings import Verdict
 from slowstep.health import Severity
 from slowstep.workflow.traces.find import Skipped
 
@@ -24,7 +26,7 @@ def left_out(
     copies: Sequence[Path],
     captures: Sequence[Preferred],
     doubles: Sequence[Preferred],
-    unrelated: Sequence[Rank],
+    unrelated: Sequence[tuple[TracedRank, Verdict]],
 ) -> list[HealthRow]:
     """A row for each kind that there is."""
     rows: list[HealthRow] = []
@@ -53,7 +55,7 @@ def left_out(
         sum(len(each.others) for each in doubles),
         f"several traces are of one rank: the one with most events was taken: {_named(doubles)}",
     )
-    others = _listed([f"{rank.name} ({_said(rank)})" for rank in unrelated])
+    others = _listed([f"{rank.name} ({verdict.rule or verdict.state})" for rank, verdict in unrelated])
     add(
         "unrelated-traces",
         "notice",
@@ -75,11 +77,6 @@ def not_read(skipped: Sequence[Skipped]) -> list[HealthRow]:
             {"name": "other-files", "severity": "info", "count": len(others), "remedy": f"files that are no traces: {_listed(others)}"}
         )
     return rows
-
-
-def _said(rank: Rank) -> str:
-    verdict = rank.sections.diagnosis.verdict
-    return verdict.rule or verdict.state
 
 
 def _named(preferred: Sequence[Preferred]) -> str:

@@ -12,8 +12,8 @@ from made_recordings import MS, SCRIPT, Training, make_recording
 from slowstep.analyses.after_update.gaps import _as_played
 from slowstep.analyses.after_update.timed_gaps import GapFunction, TimedGaps
 from slowstep.analyses.batches.producers import divide_waits, find_fetches
-from slowstep.analyses.ledger.charging import build_ledger
 from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.ledger.recording_ledger import build_ledger
 from slowstep.analyses.python.functions import read_stacks
 from slowstep.analyses.steps.steps import find_steps
 from slowstep.analyses.steps.suspensions import NO_SUSPENSIONS

@@ -9,7 +9,7 @@ import pytest
 
 from made_events import Events
 from slowstep.analyses.batches.asked_samples import ASKED, NOT_LEADING
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import LEADING
 from slowstep.record.writing.format import EVALUATING, NO_GRADIENT
@@ -35,7 +35,7 @@ def steps_of(
             events.backward(now + 2, now + 8)
             events.update(now + 8, now + 9)
             now, count = now + 10, count + 1
-    return measure(events.timeline(), 0).steps
+    return measure_recording(events.timeline(), 0).steps
 
 
 @pytest.mark.parametrize("worker", [None, 0], ids=["no workers", "a worker"])
@@ -100,7 +100,7 @@ def test_what_a_validations_loader_was_asked_for_says_nothing_of_a_loop_without_
         events.backward(20 * k + 1, 20 * k + 8)
         events.update(20 * k + 8, 20 * k + 9)
 
-    steps = measure(events.timeline(), 0).steps
+    steps = measure_recording(events.timeline(), 0).steps
 
     assert steps.batch_size == 128
     assert "assumed" in str(steps.batch_size_from)

@@ -6,7 +6,8 @@ import pytest
 
 from made_events import Events, at
 from made_recordings import MS
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules import too_few_workers
 from slowstep.record.writing import format as fmt
@@ -31,11 +32,11 @@ def _in_turns(tmp_path, *, datasets: tuple[str, str] = ("Clips", "Clips")) -> Me
             events.fetch(now - 3, now - 2, batch, worker=0, cpu=making)
             events.workers[0].event(fmt.IDLE, at(now - 2), at(now + sum(STEP_MS) - 3), thread=200)
         now = events.step(now, batch=batch, iterator=number, wait=wait, length=STEP_MS[number])
-    return measure(events.timeline(), warmup=0)
+    return measure_recording(events.timeline(), warmup=0)
 
 
 def test_of_two_loaders_in_turns_the_demand_is_that_of_the_one_that_is_waited_for_most(tmp_path):
-    demand = _in_turns(tmp_path).demand
+    demand = _in_turns(tmp_path).input.demand
 
     assert demand.batches == pytest.approx(0.5, abs=0.02)
     assert demand.wall_ns == pytest.approx(24 * MS, rel=0.05)
@@ -43,7 +44,7 @@ def test_of_two_loaders_in_turns_the_demand_is_that_of_the_one_that_is_waited_fo
 
 
 def test_what_the_other_loaders_workers_need_is_known_beside_it(tmp_path):
-    demand = _in_turns(tmp_path).demand
+    demand = _in_turns(tmp_path).input.demand
 
     assert demand.others_ns == demand.others_cpu_ns == pytest.approx(0.5 * MS, rel=0.05)
     assert demand.cpu_ns == pytest.approx(24.5 * MS, rel=0.05)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from made_events import Events
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 
 TURNS = 60
 
@@ -24,7 +24,7 @@ def rows(tmp_path, sizes: tuple[int, ...], made_ms: tuple[float, ...], epochs: i
             iterator, batch, wait = epoch * len(sizes) + k, turn // len(sizes), 0.1 + made_ms[k]
             events.fetch(now, now + wait, batch, cpu=wait, iterator=iterator)
             now = events.step(now, batch=batch, iterator=iterator, wait=wait, length=10)
-    return measure(events.timeline(), warmup=0).made_by_loader
+    return measure_recording(events.timeline(), warmup=0).input.made_by_loader
 
 
 def test_each_loader_has_its_own_batches(tmp_path):

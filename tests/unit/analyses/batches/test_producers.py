@@ -9,7 +9,8 @@ import pytest
 from made_events import Events
 from made_recordings import MS, Training, make_recording
 from slowstep.analyses.batches.producers import ACCOUNT, PART_STAGE, WaitParts, divide_waits, find_fetches
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.suspensions import NO_SUSPENSIONS
 from slowstep.analyses.steps.trainer import find_trainer
 from slowstep.parts import PartKind
@@ -152,7 +153,7 @@ def test_a_failed_fetch_makes_no_batch(tmp_path):
 def test_waits_for_workers_that_left_no_record_are_unmatched_and_measured(tmp_path, missing):
     m = _measured(tmp_path, workers=4, getitem_ms=110, cores=8, missing_workers=missing)
 
-    assert m.unmatched_share > 0.2
+    assert m.input.unmatched_share > 0.2
 
 
 def test_parts_of_every_wait_sum_to_its_length(tmp_path):
@@ -174,12 +175,12 @@ def test_accounts_of_fetches_sum_to_their_wall_time(tmp_path):
 
 
 def _measured(folder: Path, **changes: Any) -> Measurements:
-    return measure(SOURCE.read(make_recording(folder, Training(**changes))))
+    return measure_recording(SOURCE.read(make_recording(folder, Training(**changes))))
 
 
 def test_demand_is_the_producers_time_per_step_whatever_the_batches_per_step(tmp_path):
-    one = _measured(tmp_path / "one", workers=2, getitem_ms=8, collate_ms=2).demand
-    four = _measured(tmp_path / "four", workers=2, getitem_ms=8, collate_ms=2, micro_batches=4).demand
+    one = _measured(tmp_path / "one", workers=2, getitem_ms=8, collate_ms=2).input.demand
+    four = _measured(tmp_path / "four", workers=2, getitem_ms=8, collate_ms=2, micro_batches=4).input.demand
 
     assert one.wall_ns == pytest.approx(10 * MS, rel=0.01)
     assert four.wall_ns == pytest.approx(40 * MS, rel=0.02)
@@ -187,7 +188,7 @@ def test_demand_is_the_producers_time_per_step_whatever_the_batches_per_step(tmp
 
 
 def test_threads_that_a_fetch_waits_for_are_part_of_what_producers_need_of_the_cores(tmp_path):
-    demand = _measured(tmp_path, workers=2, getitem_ms=4, collate_ms=1, other_ms=20).demand
+    demand = _measured(tmp_path, workers=2, getitem_ms=4, collate_ms=1, other_ms=20).input.demand
 
     assert demand.cpu_ns == pytest.approx(25 * MS, rel=0.01)
 

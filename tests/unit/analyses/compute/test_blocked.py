@@ -8,7 +8,7 @@ import pytest
 from made_events import Events
 from made_recordings import LOOP, MS, SCRIPT, TRAINER_THREAD
 from slowstep.analyses.compute.blocked import Blocked
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.record.writing import format as fmt
 
 STEPS, LENGTH = 60, 10.0
@@ -30,7 +30,7 @@ def _blocked(
         events.mark(begin + LENGTH, own * (k + 1), delay * (k + 1))
         if tree is not None:
             events.reading(begin, tree * k, tree * k, stolen * k)
-    return measure(events.timeline()).blocked
+    return measure_recording(events.timeline()).compute.blocked
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_the_line_is_one_at_which_the_thread_did_not_compute(tmp_path):
             stack = events.trainer.stack([LOOP, (SCRIPT, "work", line, line)])
             events.trainer.event(fmt.STACK, when, when, stack, 3 * MS, 0, thread=TRAINER_THREAD, flags=flags)
 
-    blocked = measure(events.timeline()).blocked
+    blocked = measure_recording(events.timeline()).compute.blocked
 
     assert blocked is not None
     assert blocked.line == "train.py:11"

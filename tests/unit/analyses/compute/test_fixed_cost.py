@@ -8,12 +8,12 @@ import pytest
 from made_events import Events
 from made_recordings import MS, Training, make_recording
 from slowstep.analyses.compute.fixed_cost import FixedCost
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.sources.recording import SOURCE
 
 
 def _cost(folder: Path, **changes: Any) -> FixedCost:
-    return measure(SOURCE.read(make_recording(folder, Training(**{"workers": 2, **changes})))).fixed_cost
+    return measure_recording(SOURCE.read(make_recording(folder, Training(**{"workers": 2, **changes})))).compute.fixed_cost
 
 
 def test_smaller_batches_tell_the_fixed_cost_by_a_line(tmp_path):
@@ -70,7 +70,7 @@ def test_batches_sized_by_the_length_of_their_samples_tell_nothing_of_the_fixed_
         events.backward(20 * k + 5, 20 * k + 17)
         events.update(20 * k + 18, 20 * k + 20)
 
-    cost = measure(events.timeline()).fixed_cost
+    cost = measure_recording(events.timeline()).compute.fixed_cost
 
     assert cost.value_ns is None
     assert cost.varied == (8, 32)
@@ -87,7 +87,7 @@ def test_the_steps_before_and_after_a_change_of_the_batch_size_are_not_laid_a_li
         events.backward(20 * k + 5, 20 * k + 17)
         events.update(20 * k + 18, 20 * k + 20)
 
-    cost = measure(events.timeline()).fixed_cost
+    cost = measure_recording(events.timeline()).compute.fixed_cost
 
     assert (cost.value_ns, cost.smaller, cost.varied) == (None, 0, (8, 16))
     assert cost.samples == 16
@@ -107,7 +107,7 @@ def test_a_machine_that_slows_down_during_the_run_leaves_the_fixed_share(tmp_pat
         events.update(begin + length - 2.0 * speed, begin + length)
         begin += length
 
-    cost = measure(events.timeline()).fixed_cost
+    cost = measure_recording(events.timeline()).compute.fixed_cost
 
     assert cost.value_ns is not None
     assert cost.value_ns / cost.step_ns == pytest.approx(0.5, abs=0.03)
@@ -129,7 +129,7 @@ def test_the_optimizers_time_is_fixed_however_it_varies_from_step_to_step(tmp_pa
         events.update(begin + length - update, begin + length)
         begin += length
 
-    cost = measure(events.timeline()).fixed_cost
+    cost = measure_recording(events.timeline()).compute.fixed_cost
 
     assert cost.value_ns == pytest.approx(12 * MS, rel=0.02)
     assert cost.low_ns == pytest.approx(12 * MS, rel=0.02)

@@ -9,8 +9,9 @@ import pytest
 from made_recordings import LIBRARY, LOOP, MS, SCRIPT, START_NS, TRAINER_THREAD, Training, Writer, make_recording
 from slowstep.analyses.compute import work
 from slowstep.analyses.compute.work import Work
-from slowstep.analyses.measurements import Measurements, measure
-from slowstep.record.timing.modes import DETERMINISTIC, PYTHON_MODES, TORCH_MODES, TRACED
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
+from slowstep.record.timing.modes import DETERMINISTIC, FRAMEWORK_MODES, PYTHON_MODES, TRACED
 from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE
 
@@ -39,11 +40,11 @@ def _measured(tmp_path, *own: tuple[int, tuple[str, str, int, int] | None, int])
     path.write_bytes(b"".join(writer.records) + path.read_bytes())
     with (folder / "100-1.jsonl").open("a") as notes:
         notes.writelines(json.dumps(line) + "\n" for line in writer.lines)
-    return measure(SOURCE.read(folder))
+    return measure_recording(SOURCE.read(folder))
 
 
 def test_the_line_of_the_model_with_most_stacks_is_named_with_the_operation_it_calls(tmp_path):
-    found = _measured(tmp_path, (52, CONVOLUTION, 40), (53, LINEAR, 20)).work
+    found = _measured(tmp_path, (52, CONVOLUTION, 40), (53, LINEAR, 20)).compute.work
 
     assert found.forward_line is not None
     assert (found.forward_line.where, found.forward_line.operation, found.forward_line.lines) == ("train.py:52", "Conv2d", 2)
@@ -54,14 +55,14 @@ def test_the_line_of_the_model_with_most_stacks_is_named_with_the_operation_it_c
 def test_a_line_that_calls_many_operations_is_none_of_theirs(tmp_path):
     third = (f"{LIBRARY}/nn/modules/sparse.py", "Embedding.forward", 1, 2)
 
-    found = _measured(tmp_path, (52, CONVOLUTION, 30), (52, LINEAR, 30), (52, third, 30), (53, LINEAR, 10)).work
+    found = _measured(tmp_path, (52, CONVOLUTION, 30), (52, LINEAR, 30), (52, third, 30), (53, LINEAR, 10)).compute.work
 
     assert found.forward_line is not None
     assert (found.forward_line.where, found.forward_line.operation) == ("train.py:52", None)
 
 
 def test_few_stacks_name_no_line(tmp_path):
-    found = _measured(tmp_path, (52, CONVOLUTION, work.FEWEST_FORWARD_STACKS - 5)).work
+    found = _measured(tmp_path, (52, CONVOLUTION, work.FEWEST_FORWARD_STACKS - 5)).compute.work
 
     assert found.forward_line is None
     assert found.convolutions is None
@@ -78,11 +79,11 @@ def _looked(folder: Path, *looks: tuple[int, int], **changed: dict[str, Any]) ->
     records.write_bytes(b"".join(seen) + records.read_bytes())
     told = [json.loads(line) for line in notes.read_text().splitlines()]
     notes.write_text("".join(json.dumps({**line, **changed.get(line["kind"], {})}) + "\n" for line in told))
-    return measure(SOURCE.read(folder)).work
+    return measure_recording(SOURCE.read(folder)).compute.work
 
 
 def test_modes_are_shares_of_the_looks_that_could_see_them(tmp_path):
-    found = _looked(tmp_path, *[(TRACED, PYTHON_MODES)] * 3, *[(0, TORCH_MODES)] * 2, (DETERMINISTIC, TORCH_MODES))
+    found = _looked(tmp_path, *[(TRACED, PYTHON_MODES)] * 3, *[(0, FRAMEWORK_MODES)] * 2, (DETERMINISTIC, FRAMEWORK_MODES))
 
     assert found.modes == {work.MODES[TRACED]: 1.0, work.MODES[DETERMINISTIC]: pytest.approx(1 / 3)}
     assert found.looks == 6

@@ -15,7 +15,7 @@ from slowstep.analyses.measure_trace import measure_trace
 from slowstep.analyses.python.callers import Callers
 from slowstep.analyses.replay.replay import find_replay
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE
-from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.diagnosis.engine import diagnose
 from slowstep.timeline.timeline import Timeline
 
 
@@ -103,7 +103,7 @@ def test_clocks_that_differ_leave_the_verdict_undetermined_and_say_what_to_do(us
     simulated.work(5.0, "autograd::engine::evaluate_function: MmBackward0", "operator")
     timeline = shifted(simulated, us)
 
-    verdict = diagnose_trace(measure_trace(timeline)).verdict
+    verdict = diagnose(measure_trace(timeline)).verdict
 
     assert (verdict.state, verdict.reason.code) == ("undetermined", "clocks-differ")
     assert any("clock" in row.remedy for row in find_doubts(timeline))

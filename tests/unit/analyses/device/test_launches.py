@@ -7,7 +7,7 @@ from made_steps import steps
 from made_traces import device, host, made_trace
 from slowstep.analyses.device.launches import find_launches
 from slowstep.analyses.events.tables import LAUNCHES
-from slowstep.analyses.ledger.device_ledger import build_ledger
+from slowstep.analyses.ledger.trace_ledger import build_ledger
 from slowstep.timeline.timeline import Timeline
 
 

@@ -12,7 +12,7 @@ import pytest
 from made_recordings import DATA, Training, make_recording
 from slowstep.analyses.input import input_facts
 from slowstep.analyses.input.input_facts import InputFacts
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.sources.recording import SOURCE
 from slowstep.timeline.timeline import Timeline
 
@@ -35,7 +35,7 @@ def timeline_of(folder: Path, **changes: Any) -> Timeline:
 
 
 def facts_of(folder: Path, **changes: Any) -> InputFacts:
-    return measure(timeline_of(folder, **changes)).input
+    return measure_recording(timeline_of(folder, **changes)).input.facts
 
 
 def test_what_an_older_recording_does_not_hold_is_unknown(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_the_busiest_network_interface_gives_the_rate_received(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: int, expected: float | None
 ) -> None:
     timeline = timeline_of(tmp_path)
-    steps = measure(timeline).steps
+    steps = measure_recording(timeline).steps
     monkeypatch.setitem(input_facts.TABLE, "network", input_facts.TABLE["readings"])
     time_ns = int(steps.edges_ns[0]) + np.arange(0, seconds * 10**9, 2 * 10**8)
     time_ns = np.minimum(time_ns, int(steps.edges_ns[0]) + seconds * 10**9)

@@ -9,7 +9,8 @@ import pytest
 
 from made_parts import function_part
 from made_recordings import Training, make_recording
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.sources.recording import SOURCE
 
 # Steps of 49 ms, of which the loop waits in queue.get() for 30; a thread beside it uses nineteen twentieths of a core.
@@ -20,7 +21,7 @@ WAITING: dict[str, Any] = {
 
 
 def measured(folder: Path, **changes: Any) -> Measurements:
-    return measure(SOURCE.read(make_recording(folder, Training(**{**WAITING, **changes}))))
+    return measure_recording(SOURCE.read(make_recording(folder, Training(**{**WAITING, **changes}))))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def measured(folder: Path, **changes: Any) -> Measurements:
 def test_a_thread_that_hands_something_over_is_known_with_what_it_takes(tmp_path, known):
     m = measured(tmp_path, **known)
 
-    found = m.prefetch_threads
+    found = m.input.prefetch_threads
     assert found is not None
     assert (found.threads, found.function, found.inner and found.inner[0]) == (
         1,
@@ -49,7 +50,7 @@ def test_a_thread_that_hands_something_over_is_known_with_what_it_takes(tmp_path
 
 
 def test_how_long_it_waits_itself_is_known_by_its_stacks(tmp_path):
-    found = measured(tmp_path, beside_waits=4).prefetch_threads
+    found = measured(tmp_path, beside_waits=4).input.prefetch_threads
 
     assert found is not None
     assert found.busy_share == pytest.approx(0.75, abs=0.02)
@@ -57,4 +58,4 @@ def test_how_long_it_waits_itself_is_known_by_its_stacks(tmp_path):
 
 @pytest.mark.parametrize("changes", [{"beside_hands_over": False}, {"beside": None}], ids=["hands nothing over", "no thread that computes"])
 def test_other_threads_make_no_batches(tmp_path, changes):
-    assert measured(tmp_path, **changes).prefetch_threads is None
+    assert measured(tmp_path, **changes).input.prefetch_threads is None

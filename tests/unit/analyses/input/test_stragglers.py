@@ -6,7 +6,7 @@ import pytest
 from made_events import Events, at
 from made_recordings import MS
 from slowstep.analyses.input.stragglers import Stragglers, replay
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.record.writing.format import SLOW_SAMPLE
 
 
@@ -61,7 +61,7 @@ def _one_worker(folder, *, keeps_the_lock: bool) -> Stragglers | None:
         events.update(now + 19, now + 20)
         received.append(now)
         asked = now + 20
-    return measure(events.timeline(), warmup=3).over_time.stragglers
+    return measure_recording(events.timeline(), warmup=3).over_time.stragglers
 
 
 def test_what_a_slow_sample_delays_is_counted_where_it_delays_the_batch_before_it(tmp_path):
@@ -91,7 +91,7 @@ def _serial(folder, *, delay: float) -> Stragglers | None:
         events.backward(now + 1, now + 9)
         events.update(now + 9, now + 10)
         now += 10
-    return measure(events.timeline(), warmup=3).over_time.stragglers
+    return measure_recording(events.timeline(), warmup=3).over_time.stragglers
 
 
 def test_without_workers_the_excess_of_slow_samples_is_what_would_not_be_waited(tmp_path):

@@ -8,7 +8,8 @@ import pytest
 
 from made_events import Events, at
 from made_recordings import LIBRARY, LOOP, MS, SCRIPT, TRAINER_THREAD
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules.frequent_validation import judge
 from slowstep.record.writing.format import STACK
@@ -51,7 +52,7 @@ def measured(folder: Path, *, slow_ms: float, fast_ms: float = 2, workers: int =
         now += slow_ms + 5
         events.wait(now, now + 0.1, 1, iterator=2)
         now += 0.1
-    return measure(events.timeline(), warmup=0)
+    return measure_recording(events.timeline(), warmup=0)
 
 
 def title(m: Measurements) -> str:

@@ -8,7 +8,8 @@ import pytest
 
 from made_events import Events, at
 from made_recordings import LOOP, SCRIPT, TRAINER_THREAD
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.engine import diagnose
 from slowstep.parts import PartKind
 from slowstep.record.writing import format as fmt
@@ -30,7 +31,7 @@ def _measured(folder: Path, *, between: float, after: float, steps: int = 60) ->
         for share, when in ((between, 7), (after, 16)):
             stack = closure if k % 10 < round(10 * share) else optimizer
             events.trainer.event(fmt.STACK, at(20 * k + when), at(20 * k + when), stack, 20e6, 0, thread=TRAINER_THREAD)
-    return measure(events.timeline())
+    return measure_recording(events.timeline())
 
 
 def _ms_per_step(m: Measurements, part: PartKind) -> float:
@@ -56,5 +57,5 @@ def test_no_time_of_an_optimizer_that_calls_a_closure_is_known_to_be_fixed(tmp_p
     m = _measured(tmp_path, between=0, after=0)
 
     assert m.ledger.share("compute", PartKind.OPTIMIZER) > 0.5
-    assert m.fixed_cost.low_ns == 0
+    assert m.compute.fixed_cost.low_ns == 0
     assert "small-batch" not in [finding.rule for finding in diagnose(m).findings]

@@ -9,7 +9,7 @@ import pytest
 from made_parts import us_of
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.events.parts import KERNELS
-from slowstep.analyses.ledger.device_ledger import build_ledger
+from slowstep.analyses.ledger.trace_ledger import build_ledger
 from slowstep.analyses.steps.trace_steps import find_steps
 from slowstep.part_words import part_in_words
 from slowstep.timeline.timeline import Timeline

@@ -9,7 +9,8 @@ import pytest
 from made_events import Events
 from made_recordings import MS, SCRIPT, Training, make_recording
 from slowstep.analyses.ledger.ledger import Ledger
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.parts import CodePlace, Part, PartKind
 from slowstep.record.writing.format import EVALUATING, NO_GRADIENT, SPAN, VALIDATION
 from slowstep.sources.recording import SOURCE
@@ -17,7 +18,7 @@ from slowstep.stages import STAGES
 
 
 def _measured(folder: Path, **changes: Any) -> Measurements:
-    return measure(SOURCE.read(make_recording(folder, Training(**changes))))
+    return measure_recording(SOURCE.read(make_recording(folder, Training(**changes))))
 
 
 def _ms(ledger: Ledger) -> dict[Part, float]:
@@ -25,7 +26,7 @@ def _ms(ledger: Ledger) -> dict[Part, float]:
 
 
 def _ledger(events: Events) -> dict[Part, float]:
-    return _ms(measure(events.timeline(), warmup=0).ledger)
+    return _ms(measure_recording(events.timeline(), warmup=0).ledger)
 
 
 def test_a_body_is_forward_backward_and_optimizer_and_the_wait_before_it_transport(tmp_path):
@@ -106,7 +107,7 @@ def test_repeated_calls_of_a_model_in_evaluation_mode_are_a_validation_to_the_in
         events.backward(begin + 12, begin + 18)
         events.update(begin + 18, begin + 20)
 
-    ledger = measure(events.timeline(), warmup=0).ledger
+    ledger = measure_recording(events.timeline(), warmup=0).ledger
 
     assert sorted(set(np.round(ledger.of("output", PartKind.VALIDATION) / MS, 6))) == [0, 7]
     assert ledger.total("output") / MS == pytest.approx(7 * np.count_nonzero(ledger.of("output", PartKind.VALIDATION)))
@@ -157,7 +158,7 @@ def test_waiting_for_a_core_is_a_part_of_its_stage_and_does_not_change_the_stage
         events.mark(20 * k + 1, cpu_ms=9 * k, delay_ms=5 * k)
         events.mark(20 * k + 12, cpu_ms=9 * k + 9, delay_ms=5 * k + 3)
 
-    delayed, plain = (measure(made.timeline(), warmup=0).ledger for made in (events, quiet))
+    delayed, plain = (measure_recording(made.timeline(), warmup=0).ledger for made in (events, quiet))
 
     assert delayed.of("compute", PartKind.CORE_WAIT).sum() == pytest.approx(3 * MS * 5, rel=0.35)
     assert delayed.of("unattributed", PartKind.CORE_WAIT).sum() > 0
@@ -173,7 +174,7 @@ def test_no_more_delay_is_moved_than_its_stage_holds(tmp_path):
         events.mark(10 * k + 1, cpu_ms=0, delay_ms=1000 * k)
         events.mark(10 * k + 10, cpu_ms=0, delay_ms=1000 * k + 900)
 
-    ledger = measure(events.timeline(), warmup=0).ledger
+    ledger = measure_recording(events.timeline(), warmup=0).ledger
 
     assert (ledger.ns >= 0).all()
     np.testing.assert_allclose(ledger.ns.sum(axis=0), 10 * MS)
@@ -182,7 +183,7 @@ def test_no_more_delay_is_moved_than_its_stage_holds(tmp_path):
 def test_simulated_delay_is_found_again(tmp_path):
     m = _measured(tmp_path, delay_ms=4, epoch_steps=None)
 
-    assert m.delay_ns.mean() == pytest.approx(4 * MS, rel=0.02)
+    assert m.machine.delay_ns.mean() == pytest.approx(4 * MS, rel=0.02)
 
 
 @pytest.mark.parametrize(("storage", "part"), [(True, PartKind.STORAGE), (False, PartKind.BLOCKED)])
@@ -221,7 +222,7 @@ def test_two_networks_in_turns_without_a_loader_are_one_body_and_the_batch_befor
             events.update(start + 12, start + 14, optimizer=turn)
             events.mark(start + 14, cpu_ms=0, delay_ms=8 * k + 4 * turn + 4)
 
-    ledger = measure(events.timeline(), warmup=0).ledger
+    ledger = measure_recording(events.timeline(), warmup=0).ledger
 
     per_step = {stage: float(ledger.of(stage).mean()) / MS for stage in ("compute", "unattributed")}
     assert per_step == pytest.approx({"compute": 29, "unattributed": 11})

@@ -8,7 +8,7 @@ import pytest
 from made_parts import dry_part
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.events.parts import parts_of
-from slowstep.analyses.ledger.device_ledger import build_ledger
+from slowstep.analyses.ledger.trace_ledger import build_ledger
 from slowstep.analyses.steps.trace_steps import find_steps
 
 READ_BACK = ("d2h", "device idle after cudaStreamSynchronize")

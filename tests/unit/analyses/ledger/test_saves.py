@@ -8,7 +8,8 @@ import pytest
 from made_events import Events
 from made_recordings import MS
 from slowstep.analyses.ledger.saves import GrowingSaves
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules import blocking_checkpoint, growing_file
 from slowstep.parts import Part, PartKind
@@ -33,7 +34,7 @@ def _measured(folder: Path, checkpoints: Sequence[Sequence[File]]) -> Measuremen
         for written, length, function, line in left[k // 5] if k % 5 == 4 else ():
             events.save(begin + 0.1, begin + 0.1 + length, written, function=function, line=line)
             begin += length + 0.2
-    return measure(events.timeline())
+    return measure_recording(events.timeline())
 
 
 def test_without_checkpoints_nothing_is_known_of_them(tmp_path):
@@ -99,7 +100,7 @@ def _by_a_trainer(folder: Path, *, writes_ms: float) -> Measurements:
         events.span(begin + 1, begin + 13, TRAINERS, "store")
         events.span(begin, begin + 14, ASKED, "store")
         begin += 14
-    return measure(events.timeline())
+    return measure_recording(events.timeline())
 
 
 @pytest.mark.parametrize("writes_ms", [0, 6])

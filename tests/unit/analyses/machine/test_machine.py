@@ -10,7 +10,7 @@ from made_machine import GIB, MIB, MadeMachine, make_machine_recording
 from made_recordings import TRAINER_PID, Training, make_recording
 from slowstep.analyses.machine.machine import Machine, Throttling, Traffic
 from slowstep.analyses.machine.window import Window, rate
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.steps.suspensions import Suspensions
 from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import read
@@ -21,14 +21,14 @@ ALSO_NEW = ("group_memory", "machine_memory", "swap", "disks", "network", "devic
 
 
 def measured(folder: Path, machine: MadeMachine, **training: object) -> Machine:
-    return measure(read(make_machine_recording(folder, Training(**training), machine))).machine  # type: ignore[arg-type]
+    return measure_recording(read(make_machine_recording(folder, Training(**training), machine))).machine.resources  # type: ignore[arg-type]
 
 
 def test_a_recording_older_than_the_readings_has_empty_tables_and_nothing_measured(tmp_path: Path) -> None:
     timeline = read(make_recording(tmp_path, Training()))
 
     assert all(timeline.table(name).equals(TABLE[name].empty()) for name in (*NEW, *ALSO_NEW))
-    machine = measure(timeline).machine
+    machine = measure_recording(timeline).machine.resources
     assert (machine.idle_cores, machine.queueing, machine.throttling, machine.network, machine.disks) == (None, None, None, None, ())
     assert (machine.memory.resident_bytes, machine.memory.growth, machine.memory.limit) == (None, None, None)
     assert (machine.pressure, machine.devices) == ({}, ())
@@ -198,4 +198,4 @@ def test_training_processes_are_counted(tmp_path: Path) -> None:
         text = (folder / name).read_bytes().replace(b'"pid": 100', b'"pid": 101')
         (folder / name.replace("100", "101")).write_bytes(text)
 
-    assert measure(read(folder)).machine.ranks == 2
+    assert measure_recording(read(folder)).machine.resources.ranks == 2

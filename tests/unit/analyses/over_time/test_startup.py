@@ -19,7 +19,7 @@ def test_what_is_imported_before_and_after_torch_is_known_is_one_part(tmp_path, 
     for k in range(4):
         events.backward(10 * k + 2, 10 * k + 4)
         events.update(10 * k + 5, 10 * k + 6)
-    monkeypatch.setattr(startup, "divide_startup", lambda *_: {IMPORT: 0.5, "": 0.5})
+    monkeypatch.setattr(startup, "divide_startup", lambda *_: {IMPORT.format("torch"): 0.5, "": 0.5})
     timeline = events.timeline()
 
     found = find_startup(timeline, find_trainer(timeline), 10.0 * MS)
@@ -27,7 +27,7 @@ def test_what_is_imported_before_and_after_torch_is_known_is_one_part(tmp_path, 
     assert found is not None
     parts = {part.name: part.ns / MS for part in found.parts}
     assert len(parts) == len(found.parts)
-    assert parts[IMPORT] == 50 + 16
+    assert parts[IMPORT.format("torch")] == 50 + 16
     assert found.ns / MS == 106
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from made_events import Events, at
 from made_recordings import LOOP, MS, SCRIPT, TRAINER_THREAD
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.over_time.validations import Validations
 from slowstep.record.writing.format import EVALUATING, NO_GRADIENT, STACK
 
@@ -43,7 +43,7 @@ def validations(
                 stack = events.trainer.stack([*called_at, EVALUATE])
                 events.trainer.event(STACK, at(now + 5), at(now + 5), stack, 5 * MS, 0, thread=TRAINER_THREAD)
                 now += 10.1
-    return measure(events.timeline(), warmup=0).over_time.validations
+    return measure_recording(events.timeline(), warmup=0).over_time.validations
 
 
 def _at(line: int) -> tuple[str, str, int, int]:

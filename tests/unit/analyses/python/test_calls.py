@@ -4,12 +4,11 @@ import polars as pl
 import pytest
 
 from slowstep.analyses.python.calls import CallTree, dominant_of_fetch, read_calls
-from slowstep.record.writing import own_frames
 from slowstep.timeline.schema import TABLE
 
 FETCH = ("/x/site-packages/torch/utils/data/_utils/fetch.py", "_MapDatasetFetcher.fetch", 40)
 LISTED = ("/x/site-packages/torch/utils/data/_utils/fetch.py", "_MapDatasetFetcher.fetch.<locals>.<listcomp>", 50)
-COLLATE = (f"/x/{own_frames.COLLATE[0]}", "collate_fn", 90)
+COLLATE = ("/x/slowstep/frameworks/torch/inside/_fetches.py", "collate_fn", 90)
 ITEM = ("/home/u/data.py", "Pictures.__getitem__", 10)
 LOAD = ("/home/u/data.py", "load", 20)
 AUGMENT = ("/home/u/data.py", "augment", 30)

@@ -7,7 +7,8 @@ import pytest
 
 from made_events import Events
 from made_recordings import MS
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.parts import PartKind
 
 
@@ -20,7 +21,7 @@ def _trained(events: Events, inside: Callable[[float], None]) -> Measurements:
         events.backward(begin + 5, begin + 15)
         inside(begin)
         events.update(begin + 15, begin + 20)
-    return measure(events.timeline(), warmup=0)
+    return measure_recording(events.timeline(), warmup=0)
 
 
 def _measured(folder: Path, **what: float) -> Measurements:
@@ -109,8 +110,8 @@ def test_ranks_that_train_at_the_same_time_divide_the_cores(tmp_path: Path, core
         _six_steps(events)
         timeline = events.timeline()
 
-    assert measure(timeline, warmup=0, process=0).cores == left
-    assert measure(timeline, warmup=0, process=0).load.cores == cores
+    assert measure_recording(timeline, warmup=0, process=0).machine.cores == left
+    assert measure_recording(timeline, warmup=0, process=0).machine.load.cores == cores
 
 
 def test_trainings_one_after_the_other_have_all_cores(tmp_path: Path) -> None:
@@ -119,7 +120,7 @@ def test_trainings_one_after_the_other_have_all_cores(tmp_path: Path) -> None:
         _six_steps(events, begin=1000.0 * i)
         timeline = events.timeline()
 
-    assert measure(timeline, warmup=0, process=0).cores == 4
+    assert measure_recording(timeline, warmup=0, process=0).machine.cores == 4
 
 
 def test_what_other_launchers_of_the_job_use_is_not_called_foreign(tmp_path: Path) -> None:
@@ -129,7 +130,7 @@ def test_what_other_launchers_of_the_job_use_is_not_called_foreign(tmp_path: Pat
         end = _six_steps(events)
         events.reading(15, 0, 0)
         events.reading(end - 15, end, 3 * end)
-        return measure(events.timeline(), warmup=0)
+        return measure_recording(events.timeline(), warmup=0)
 
-    assert made().load.busy
-    assert made(launchers=2, launcher_rank=0).load.foreign_cores is None
+    assert made().machine.load.busy
+    assert made(launchers=2, launcher_rank=0).machine.load.foreign_cores is None

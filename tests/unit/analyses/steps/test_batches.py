@@ -8,7 +8,7 @@ import pytest
 
 from made_events import Events
 from made_recordings import Training, make_recording
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.steps.batches import SizeChange, find_batches
 from slowstep.analyses.steps.steps import Steps, find_steps
 from slowstep.analyses.steps.suspensions import NO_SUSPENSIONS
@@ -142,7 +142,7 @@ def test_passes_before_a_closures_may_be_of_its_batch_or_of_others(tmp_path):
 
 
 def test_several_sizes_are_confirmed_where_producers_were_asked_for_each(tmp_path):
-    m = measure(SOURCE.read(make_recording(tmp_path, Training(workers=2, batch_size=32, epoch_steps=50, epoch_sizes=(8, 16)))))
+    m = measure_recording(SOURCE.read(make_recording(tmp_path, Training(workers=2, batch_size=32, epoch_steps=50, epoch_sizes=(8, 16)))))
 
     assert m.steps.batch_sizes is not None
     assert m.steps.batch_size_from == "the loader's index counts"

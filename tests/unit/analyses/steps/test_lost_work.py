@@ -146,5 +146,5 @@ def test_a_cut_file_without_steps_is_not_taken_as_one() -> None:
 def test_where_no_step_is_left_nothing_is_said_of_how_busy_the_device_was() -> None:
     m = measure_trace(trace_of([1, 0, 7], complete=False))
 
-    assert m.device_busy_share is None
-    assert m.table("gaps").is_empty()
+    assert m.device.busy_share is None
+    assert m.device.gaps.is_empty()

@@ -8,7 +8,7 @@ import pytest
 
 from made_events import Events
 from made_recordings import SCRIPT
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.steps.trainer import Trainer, find_trainer
 from slowstep.diagnosis.engine import diagnose
 from slowstep.document.doubts import find_doubts
@@ -102,7 +102,7 @@ def test_a_training_of_the_same_line_with_other_steps_leaves_no_training_healthy
         events.trainer.lines.append({"kind": "optimizer", "id": optimizer, "shares": 0})
         end = _fit(events, optimizer, end, 60, length)
 
-    m = measure(events.timeline())
+    m = measure_recording(events.timeline())
 
     assert m.trainer.optimizer == 2
     reason = diagnose(m).verdict.reason
@@ -155,7 +155,7 @@ def test_what_is_not_looked_at_is_said_and_leaves_no_training_healthy(tmp_path):
     _called_by(events, 2, MAIN, FIT)
     _fit(events, 2, _fit(events, 1, 0, 100), 60, length=30)
 
-    m = measure(events.timeline())
+    m = measure_recording(events.timeline())
 
     reason = diagnose(m).verdict.reason
     assert (reason.code, reason.values["share"]) == ("other-trainings", pytest.approx(0.36, abs=0.005))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from made_measurements import fed, measurements
+from made_measurements import changed, fed, measurements
 from slowstep.analyses.batches.made_by_loader import MadeByLoader
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.by_workers import handed_over, leave_most, made_by_workers
@@ -24,10 +24,10 @@ def measured() -> Measurements:
 
 
 def side_of(m: Measurements) -> InputSide:
-    """Whose batches take as long as those of `m.made_by_loader`."""
+    """Whose batches take as long as those of `m.input.made_by_loader`."""
     side = find_side(m)
     assert isinstance(side, InputSide)
-    return replace(side, removable_ns=np.sum([loader.ns for loader in m.made_by_loader], axis=0))
+    return replace(side, removable_ns=np.sum([loader.ns for loader in m.input.made_by_loader], axis=0))
 
 
 def in_turns(m: Measurements, *each_ms: float, datasets: Sequence[str | None] = (None,) * 3) -> Measurements:
@@ -37,7 +37,7 @@ def in_turns(m: Measurements, *each_ms: float, datasets: Sequence[str | None] = 
     for turn, ms in enumerate(each_ms):
         ns = np.where(np.arange(count) % len(each_ms) == turn, ms * 1e6, 0.0)
         made.append(MadeByLoader(batches=count // len(each_ms), ns=ns, each_ns=ms * 1e6, dataset=datasets[turn]))
-    return replace(m, made_by_loader=tuple(made))
+    return changed(m, made_by_loader=tuple(made))
 
 
 def test_one_loader_hands_over_one_batch_a_step(measured):

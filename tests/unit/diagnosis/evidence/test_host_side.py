@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slowstep.diagnosis.evidence.named_ranges import shortened
+from slowstep.diagnosis.evidence.named_ranges import Shortened
 
-STEPS: Any = SimpleNamespace(step_ns=[100e6, 200e6])
+STEPS: Any = SimpleNamespace(step_ns=np.array([100e6, 200e6]))
 
 
 def test_the_interval_is_that_of_the_steps_with_least_and_most_of_it():
-    gain = shortened(STEPS, np.array([50e6, 50e6]), "it is gone")
+    gain = Shortened(np.array([50e6, 50e6]), "it is gone").gain(STEPS)
 
     assert gain.predicted == pytest.approx(300 / 200)
     assert gain.low == pytest.approx(200 / 150 * 0.96)
@@ -22,7 +22,7 @@ def test_the_interval_is_that_of_the_steps_with_least_and_most_of_it():
 
 
 def test_a_step_of_which_nothing_would_be_left_ends_no_interval():
-    gain = shortened(STEPS, np.array([100e6, 50e6]), "it is gone")
+    gain = Shortened(np.array([100e6, 50e6]), "it is gone").gain(STEPS)
 
     assert gain.predicted == pytest.approx(2.0)
     assert gain.low == pytest.approx(200 / 150 * 0.96)

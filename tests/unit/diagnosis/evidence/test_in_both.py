@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from made_events import Events, at
+from made_measurements import changed
 from made_parts import function_part
 from made_recordings import LOOP, MS, SCRIPT, TRAINER_THREAD
-from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules import beside_the_model, slow_callback
@@ -41,7 +43,7 @@ def _measured(folder: Path, *, batches: int, before_ms: float, after_ms: float) 
         body_ms = now - first
         now = _logs(events, now, after_ms) + 0.1
     events.trainer.lines += _notes(body_ms, batches, before_ms)
-    return measure(events.timeline())
+    return measure_recording(events.timeline())
 
 
 def _logs(events: Events, now: float, length_ms: float) -> float:
@@ -107,13 +109,13 @@ def test_of_what_it_takes_the_delay_of_both_places_is_known(tmp_path):
     halved = [m.ledger.of_parts(part) / (2 if part.stage == "compute" else 1) for part in m.ledger.parts]
     ledger = replace(m.ledger, parts=tuple(parts), ns=np.vstack([*halved, m.ledger.of("compute") / 2]))
 
-    judged = slow_callback.judge(replace(m, ledger=ledger, delay_ns=m.ledger.of("compute") / 2))
+    judged = slow_callback.judge(changed(m, ledger=ledger, delay_ns=m.ledger.of("compute") / 2))
 
     assert isinstance(judged, Judged)
     assert judged.counterfactual is not None
     queued = judged.counterfactual.expected.delay_share * judged.counterfactual.expected.removed_ns.mean() / MS
-    assert m.work.beside is not None
-    assert queued == pytest.approx(m.work.beside.share * m.ledger.of("compute", PartKind.FORWARD_AND_REST).mean() / 2 / MS)
+    assert m.compute.work.beside is not None
+    assert queued == pytest.approx(m.compute.work.beside.share * m.ledger.of("compute", PartKind.FORWARD_AND_REST).mean() / 2 / MS)
 
 
 def test_what_is_seen_of_it_inside_the_steps_is_folded_into_that_finding(tmp_path):

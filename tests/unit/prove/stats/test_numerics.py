@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from slowstep.prove.stats.losses import UpdateLosses
-from slowstep.prove.stats.numerics import NotFinite, Pair, compare, says
+from slowstep.prove.stats.numerics import NotFinite, Pair, compare_losses, says
 
 
 def run(*values: float, steps: int = 40, inputs: int = 7, unknown: tuple[int, ...] = ()) -> UpdateLosses:
@@ -20,7 +20,7 @@ def run(*values: float, steps: int = 40, inputs: int = 7, unknown: tuple[int, ..
 
 
 def test_no_pair_says_nothing() -> None:
-    found = compare([])
+    found = compare_losses([])
 
     assert (found.seeds, found.steps, found.whole, found.bitwise_equal, found.same_input) == (0, 0, None, False, None)
 
@@ -32,7 +32,7 @@ def test_the_difference_stands_beside_the_spread_between_seeds() -> None:
         Pair(seed=3, without=run(3.0), with_lever=run(3.03)),
     ]
 
-    found = compare(pairs)
+    found = compare_losses(pairs)
 
     assert found.whole is not None
     assert found.whole.relative == pytest.approx(0.01)
@@ -45,7 +45,7 @@ def test_the_difference_stands_beside_the_spread_between_seeds() -> None:
 
 
 def test_one_seed_has_no_spread() -> None:
-    found = compare([Pair(seed=1, without=run(-2.0), with_lever=run(-2.2))])
+    found = compare_losses([Pair(seed=1, without=run(-2.0), with_lever=run(-2.2))])
 
     assert found.whole is not None
     assert found.whole.relative == pytest.approx(-0.1)
@@ -56,7 +56,7 @@ def test_one_seed_has_no_spread() -> None:
 @pytest.mark.parametrize(("steps", "is_said"), [(99, False), (100, True)])
 def test_the_end_of_the_runs_is_compared_from_100_steps_on(steps: int, is_said: bool) -> None:
     late = [2.0] * 80 + [4.0]
-    found = compare([Pair(seed=1, without=run(2.0, steps=steps), with_lever=run(*late, steps=steps))] * 2)
+    found = compare_losses([Pair(seed=1, without=run(2.0, steps=steps), with_lever=run(*late, steps=steps))] * 2)
 
     assert (found.late is not None) == is_said
     assert ("convergence" in says(found)) != is_said
@@ -67,8 +67,8 @@ def test_the_end_of_the_runs_is_compared_from_100_steps_on(steps: int, is_said: 
 def test_equal_to_the_last_bit_is_said_and_nearly_equal_is_not() -> None:
     almost = np.nextafter(1.0, 2.0)
 
-    same = compare([Pair(seed=1, without=run(1.0), with_lever=run(1.0))])
-    nearly = compare([Pair(seed=1, without=run(1.0), with_lever=run(almost))])
+    same = compare_losses([Pair(seed=1, without=run(1.0), with_lever=run(1.0))])
+    nearly = compare_losses([Pair(seed=1, without=run(1.0), with_lever=run(almost))])
 
     assert (same.bitwise_equal, nearly.bitwise_equal) == (True, False)
     assert says(same).startswith("the losses are equal to the last bit: 40 steps, 1 seed")
@@ -76,7 +76,7 @@ def test_equal_to_the_last_bit_is_said_and_nearly_equal_is_not() -> None:
 
 
 def test_steps_before_the_lever_was_on_and_after_the_shortest_run_do_not_count() -> None:
-    found = compare(
+    found = compare_losses(
         [
             Pair(seed=1, without=run(9.0, 9.0, 9.0, 1.0), with_lever=run(9.0, 9.0, 9.0, 2.0), first=3),
             Pair(seed=2, without=run(9.0, 1.0, steps=30), with_lever=run(9.0, 2.0, steps=50), first=1),
@@ -89,8 +89,8 @@ def test_steps_before_the_lever_was_on_and_after_the_shortest_run_do_not_count()
 
 
 def test_steps_without_a_known_loss_are_left_out_and_too_few_of_them_are_not_compared() -> None:
-    some = compare([Pair(seed=1, without=run(1.0, unknown=(3, 4)), with_lever=run(1.0, unknown=(4, 5)))])
-    few = compare([Pair(seed=1, without=run(1.0, steps=9), with_lever=run(1.5, steps=9))])
+    some = compare_losses([Pair(seed=1, without=run(1.0, unknown=(3, 4)), with_lever=run(1.0, unknown=(4, 5)))])
+    few = compare_losses([Pair(seed=1, without=run(1.0, steps=9), with_lever=run(1.5, steps=9))])
 
     assert some.steps == 37
     assert (few.whole, few.bitwise_equal) == (None, False)
@@ -98,11 +98,11 @@ def test_steps_without_a_known_loss_are_left_out_and_too_few_of_them_are_not_com
 
 
 def test_a_mean_of_nothing_has_no_shares() -> None:
-    assert compare([Pair(seed=1, without=run(0.0), with_lever=run(1.0))]).whole is None
+    assert compare_losses([Pair(seed=1, without=run(0.0), with_lever=run(1.0))]).whole is None
 
 
 def test_a_loss_that_is_not_finite_is_all_that_is_said() -> None:
-    found = compare([Pair(seed=2, without=run(1.0), with_lever=run(1.0, 2.0, float("nan")), first=2)])
+    found = compare_losses([Pair(seed=2, without=run(1.0), with_lever=run(1.0, 2.0, float("nan")), first=2)])
 
     assert found.not_finite == (NotFinite(seed=2, with_lever=True, step=3),)
     assert (found.whole, found.bitwise_equal) == (None, False)
@@ -115,14 +115,14 @@ def test_a_loss_that_is_not_finite_is_all_that_is_said() -> None:
 
 @pytest.mark.parametrize(("first", "steps"), [(3, 40), (0, 2)])
 def test_a_loss_before_the_lever_or_behind_the_end_of_the_run_without_it_is_not_laid_at_its_door(first: int, steps: int) -> None:
-    found = compare([Pair(seed=1, without=run(1.0, steps=steps), with_lever=run(1.0, 2.0, float("nan")), first=first)])
+    found = compare_losses([Pair(seed=1, without=run(1.0, steps=steps), with_lever=run(1.0, 2.0, float("nan")), first=first)])
 
     assert not found.spoils
     assert says(found) == "the loss was not finite at step 3 with the lever (seed 1): the lever's runs were ended"
 
 
 def test_a_training_that_diverges_by_itself_is_no_fault_of_the_lever() -> None:
-    found = compare([Pair(seed=1, without=run(1.0, float("inf")), with_lever=run(float("nan")))])
+    found = compare_losses([Pair(seed=1, without=run(1.0, float("inf")), with_lever=run(float("nan")))])
 
     assert not found.spoils
     assert says(found) == (
@@ -132,8 +132,8 @@ def test_a_training_that_diverges_by_itself_is_no_fault_of_the_lever() -> None:
 
 
 def test_data_in_another_order_are_said_and_data_that_nobody_saw_are_not() -> None:
-    other = compare([Pair(seed=1, without=run(1.0, inputs=7), with_lever=run(1.1, inputs=8))])
-    unseen = compare([Pair(seed=1, without=run(1.0, inputs=-1), with_lever=run(1.1, inputs=-1))])
+    other = compare_losses([Pair(seed=1, without=run(1.0, inputs=7), with_lever=run(1.1, inputs=8))])
+    unseen = compare_losses([Pair(seed=1, without=run(1.0, inputs=-1), with_lever=run(1.1, inputs=-1))])
 
     assert (other.same_input, unseen.same_input) == (False, None)
     assert "another order" in says(other)
@@ -141,7 +141,7 @@ def test_data_in_another_order_are_said_and_data_that_nobody_saw_are_not() -> No
 
 
 def test_a_comparison_is_plain_data_for_the_report() -> None:
-    found = compare([Pair(seed=1, without=run(1.0), with_lever=run(1.5))])
+    found = compare_losses([Pair(seed=1, without=run(1.0), with_lever=run(1.5))])
 
     row = json.loads(json.dumps(found.as_row()))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.record.device.last_loss import LastLoss
 from slowstep.record.experiment import arms as arms_module
 from slowstep.record.experiment import switch as switch_module
@@ -208,4 +209,4 @@ def test_a_process_knows_its_place(monkeypatch: Any, size: int, environment: dic
     group = SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, get_world_size=lambda: size, get_rank=lambda: size // 2)
     monkeypatch.setitem(sys.modules, "torch.distributed", group)
 
-    assert find_place() == place
+    assert find_place(FRAMEWORK) == place

@@ -130,7 +130,7 @@ print(random.seed.__class__.__name__, hasattr(numpy.random.seed, "__wrapped__"),
     assert "seeds.py" not in plain
     assert "\nmethod False " in plain
     assert plain.strip().endswith("inside/dataloader.py")
-    assert asked.startswith("['seeds.py', 'seeds.py']\nfunction True ")
+    assert asked.startswith("['seeds.py', 'seeding.py']\nfunction True ")
     assert asked.strip().endswith("input_stream.py")
 
 

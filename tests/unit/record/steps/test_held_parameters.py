@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from slowstep.record.steps.parameters import HeldParameters
+from slowstep.frameworks.torch.inside._framework import FRAMEWORK
+from slowstep.record.steps.held_parameters import HeldParameters
 
 
 class Parameter:
@@ -20,7 +21,7 @@ def optimizer(*parameters: Any) -> Any:
 
 
 def test_an_optimizer_of_new_parameters_shares_none_and_one_of_the_same_names_who_had_them_last() -> None:
-    held, head, body = HeldParameters(), Parameter(), Parameter()
+    held, head, body = HeldParameters(FRAMEWORK), Parameter(), Parameter()
 
     found = [held.describe(each, number) for number, each in enumerate((optimizer(head), optimizer(body, head), optimizer(head)), 1)]
 
@@ -28,7 +29,7 @@ def test_an_optimizer_of_new_parameters_shares_none_and_one_of_the_same_names_wh
 
 
 def test_a_parameter_at_the_place_of_one_that_is_gone_is_new() -> None:
-    held = HeldParameters()
+    held = HeldParameters(FRAMEWORK)
     held.describe(optimizer(Parameter()), 1)
     later = Parameter()
     # As where the new object has come to lie where the old one was.
@@ -40,7 +41,7 @@ def test_a_parameter_at_the_place_of_one_that_is_gone_is_new() -> None:
 def test_no_reference_of_ours_keeps_torch_from_swapping_parameters() -> None:
     torch = pytest.importorskip("torch")
     before = torch.__future__.get_swap_module_params_on_conversion()
-    held, model = HeldParameters(), torch.nn.Linear(2, 2)
+    held, model = HeldParameters(FRAMEWORK), torch.nn.Linear(2, 2)
     torch.__future__.set_swap_module_params_on_conversion(True)
     try:
         assert held.describe(torch.optim.SGD(model.parameters(), lr=0.1), 1) == {}
@@ -59,9 +60,9 @@ def test_a_parameter_made_of_several_tensors_which_torch_always_swaps_is_not_ref
 
     sharded = Sharded()
 
-    assert HeldParameters().describe(optimizer(sharded), 1) == {}
+    assert HeldParameters(FRAMEWORK).describe(optimizer(sharded), 1) == {}
     assert weakref.getweakrefs(sharded) == []
 
 
 def test_of_an_optimizer_that_does_not_say_what_it_holds_nothing_is_known() -> None:
-    assert HeldParameters().describe(SimpleNamespace(), 1) == {}
+    assert HeldParameters(FRAMEWORK).describe(SimpleNamespace(), 1) == {}

@@ -10,6 +10,7 @@ from weakref import WeakSet
 
 import pytest
 
+from slowstep.record.framework import NO_FRAMEWORK, Framework
 from slowstep.record.recorder import now
 from slowstep.record.steps.step_calls import FIRST, StepCalls
 from slowstep.record.timing import line_counts
@@ -54,6 +55,13 @@ def multiply() -> int:
     return sum(range(100_000))
 
 
+class Compiled(Framework):
+    """One that runs compiled code."""
+
+    def has_compiled(self) -> bool:
+        return True
+
+
 class Loop:
     """A training of a few lines that calls what the hooks would."""
 
@@ -72,7 +80,7 @@ class Loop:
         )
         self.me = self.recorder.local.me
         self.me.waits = 1
-        self.calls = StepCalls(self.recorder, lambda: compiles)
+        self.calls = StepCalls(self.recorder, Compiled() if compiles else NO_FRAMEWORK)
 
     def receive(self) -> None:
         if self.me.when_received is not None:
@@ -429,8 +437,7 @@ def test_beside_compiled_code_nothing_is_timed_in_a_loop_without_a_loader_which_
 
 def test_a_gap_in_which_something_was_compiled_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     loop, counts = Loop(compiles=True), {0: 1}
-    module = SimpleNamespace(FRAME_COMPILE_COUNTER=counts)
-    monkeypatch.setitem(sys.modules, "torch._dynamo.convert_frame", module)
+    monkeypatch.setattr(Compiled, "compilations", lambda _: counts[0])
 
     def validate() -> None:
         counts[0] += loop.calls._thread != 0 and counts[0] < 2
@@ -510,7 +517,7 @@ def test_python_code_is_not_faster_while_it_is_timed() -> None:
 
 def test_lines_are_not_counted_while_a_debugger_traces() -> None:
     notes: Notes = []
-    counts = LineCounts(notes.append, lambda: False)
+    counts = LineCounts(notes.append, lambda: False, NO_FRAMEWORK)
     mine = lambda *_: None  # noqa: E731
 
     sys.settrace(mine)
@@ -527,7 +534,7 @@ def test_lines_are_not_counted_while_a_debugger_traces() -> None:
 
 def test_a_debugger_that_is_set_while_lines_are_counted_stays() -> None:
     notes: Notes = []
-    counts = LineCounts(notes.append, lambda: False)
+    counts = LineCounts(notes.append, lambda: False, NO_FRAMEWORK)
     mine = lambda *_: None  # noqa: E731
 
     counts.begin([], 1.0)
@@ -546,7 +553,7 @@ def test_a_debugger_that_is_set_while_lines_are_counted_stays() -> None:
 )
 def test_of_a_long_call_more_lines_are_counted_in_proportion(is_call: bool, wall_s: float, most: int) -> None:
     notes: Notes = []
-    counts = LineCounts(notes.append, lambda: False, is_call=is_call)
+    counts = LineCounts(notes.append, lambda: False, NO_FRAMEWORK, is_call=is_call)
     entry = SimpleNamespace(code=many_lines.__code__, inlinetime=5 * wall_s, calls=None)
 
     counts.begin([entry], 5 * wall_s, 5)

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from slowstep.frameworks.torch.inside._answers.parameters import describe_optimizer
+from slowstep.frameworks.torch.inside.modes import torch_modes
 from slowstep.record.device import accelerators
-from slowstep.record.steps.parameters import describe_parameters
-from slowstep.record.timing.modes import ANOMALY, PROFILED, TORCH_PROFILER, TRACED, python_modes, torch_modes
+from slowstep.record.timing.modes import ANOMALY, FRAMEWORK_PROFILER, PROFILED, TRACED, python_modes
 
 
 def parameter(elements: int, dtype: str, device: str) -> Any:
@@ -24,7 +25,7 @@ def test_parameters_are_counted_by_type_and_most_of_them_tell_the_device() -> No
         {"params": [parameter(5, "float32", "cpu")]},
     ]
 
-    told = describe_parameters(SimpleNamespace(param_groups=groups))
+    told = describe_optimizer(SimpleNamespace(param_groups=groups))
 
     assert told == {"params": 105, "dtypes": {"float32": 15, "float64": 90}, "device": "cuda", "fused": None}
 
@@ -33,12 +34,12 @@ def test_parameters_are_counted_by_type_and_most_of_them_tell_the_device() -> No
 def test_whether_an_optimizer_is_fused_is_told_where_it_has_the_choice(choices: tuple[bool | None, ...], told: bool | None) -> None:
     groups = [{"params": [parameter(10, "float32", "cpu")], "fused": choice} for choice in choices]
 
-    assert describe_parameters(SimpleNamespace(param_groups=groups))["fused"] is told
+    assert describe_optimizer(SimpleNamespace(param_groups=groups))["fused"] is told
 
 
 @pytest.mark.parametrize("groups", [None, [{"params": [object()]}]], ids=["no groups", "lazy parameters"])
 def test_an_optimizer_that_does_not_say_is_unknown(groups: Any) -> None:
-    assert describe_parameters(SimpleNamespace(param_groups=groups)) == {"params": None, "dtypes": None, "device": None, "fused": None}
+    assert describe_optimizer(SimpleNamespace(param_groups=groups)) == {"params": None, "dtypes": None, "device": None, "fused": None}
 
 
 def test_accelerators_are_the_device_files_that_may_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +65,7 @@ def test_modes_of_torch_are_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setitem(sys.modules, "torch.autograd.profiler", SimpleNamespace(_is_profiler_enabled=True))
 
-    assert torch_modes() == ANOMALY | TORCH_PROFILER
+    assert torch_modes() == ANOMALY | FRAMEWORK_PROFILER
 
 
 def test_a_torch_that_does_not_say_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from recorded import make_folder, processes
+from slowstep.record.framework import NO_FRAMEWORK
 from slowstep.record.recorder import Recorder
 from slowstep.record.steps import updates
 from slowstep.record.writing.fastpath import HELD_NS, SHORT_NS
@@ -28,7 +29,7 @@ def test_shortest_steps_are_counted_once_where_details_are_left_out(tmp_path: Pa
     clock = itertools.count(10**9, STEP_NS // 4).__next__
     monkeypatch.setattr(updates, "now", clock)
     recorder = Recorder(make_folder(tmp_path / "recording"), level=0, limit_bytes=16 * GRANULE_BYTES)
-    before, after = updates.Updates(recorder).build_hooks()
+    before, after = updates.Updates(recorder, NO_FRAMEWORK).build_hooks()
     me, optimizer, iterator = recorder.local.me, Optimizer(), Iterator(1)
     for _ in range(STEPS):
         began_ns = clock()
@@ -52,7 +53,7 @@ def test_short_steps_are_written_together_and_longer_ones_at_once(tmp_path: Path
     at_ns = [10**9]
     monkeypatch.setattr(updates, "now", lambda: at_ns[0])
     recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
-    before, after = updates.Updates(recorder).build_hooks()
+    before, after = updates.Updates(recorder, NO_FRAMEWORK).build_hooks()
     me, optimizer, iterator = recorder.local.me, Optimizer(), Iterator(1)
     monkeypatch.setattr(updates.Updates, "_do_what_is_due", lambda *_: None)
     waiting = []
@@ -79,7 +80,7 @@ class _Calls:
         self.recorder = Recorder(folder)
         self.told: list[int] = []
         monkeypatch.setattr(self.recorder, "updated", lambda count, _: self.told.append(count))
-        self._before, self._after = updates.Updates(self.recorder).build_hooks()
+        self._before, self._after = updates.Updates(self.recorder, NO_FRAMEWORK).build_hooks()
 
     def call(self, *optimizers: Optimizer) -> None:
         for optimizer in optimizers:
@@ -129,7 +130,7 @@ def test_steps_counted_on_by_mistake_are_taken_back(tmp_path: Path, monkeypatch:
 )
 def test_what_was_asked_for_before_the_first_update_feeds_no_others(tmp_path, before, each, fed):
     recorder = Recorder(make_folder(tmp_path / "recording"))
-    begin, end = updates.Updates(recorder).build_hooks()
+    begin, end = updates.Updates(recorder, NO_FRAMEWORK).build_hooks()
     me, optimizer = recorder.local.me, Optimizer()
     me.waits = before
     for _ in range(5):

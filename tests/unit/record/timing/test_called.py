@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.record.timing.called import CallCounter
 
 
@@ -15,7 +16,7 @@ class Watched:
     """A function whose calls are counted, as a training's would be."""
 
     def __init__(self) -> None:
-        self.called = CallCounter()
+        self.called = CallCounter(FRAMEWORK)
 
     def __call__(self) -> None:
         frame = sys._getframe()

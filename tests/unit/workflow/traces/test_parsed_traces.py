@@ -22,7 +22,7 @@ class Counting:
     def __init__(self, steps: int = 1) -> None:
         self.reads = 0
         self.begins = range(0, 10 * steps, 10)
-        self.source = Source(name="made", reads="made traces", sniff=lambda head, path: True, read=self.read)
+        self.source = Source(name="made", reads="made traces", sniff=lambda head, path: True, read=self.read, coverage={})
 
     def read(self, path, how):
         self.reads += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from slowstep.frameworks._words import Argument, Remedy, Words
+from slowstep.frameworks._words import Argument, Code, Remedy, Words
 from slowstep.frameworks.torch.outside.words import WORDS as TORCH
 
 
@@ -15,6 +15,9 @@ def _of_accelerator(name: str, value: object = None) -> Argument:
 WORDS = Words(
     name="accelerate",
     title="Accelerate",
+    code={
+        Code.TRAINS: r"[/\\](site|dist)-packages[/\\]accelerate[/\\]",
+    },
     # An optimizer that it has prepared. Others' trainers prepare theirs by it, too.
     loop=re.compile(r"[/\\]accelerate[/\\]optimizer\.py$"),
     marks=re.compile(r"(^|[/\\;])accelerate[/\\](optimizer|accelerator)\.py\b"),

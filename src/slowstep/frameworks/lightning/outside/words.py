@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from slowstep.frameworks._words import Argument, Remedy, Words
+from slowstep.frameworks._words import Argument, Code, Remedy, Words
 from slowstep.frameworks.torch.outside.words import WORDS as TORCH
 
 
@@ -19,6 +19,9 @@ def _of_checkpoint(name: str, value: object = None) -> Argument:
 WORDS = Words(
     name="lightning",
     title="Lightning",
+    code={
+        Code.TRAINS: r"[/\\](site|dist)-packages[/\\](pytorch_)?lightning[/\\]",
+    },
     # Of its Trainer; a loop that Fabric serves is the script's own.
     loop=re.compile(r"[/\\](pytorch_lightning|lightning[/\\]pytorch)[/\\]loops[/\\]"),
     marks=re.compile(r"(^|[/\\;])(pytorch_lightning|lightning[/\\]pytorch)[/\\]loops[/\\]|^\[pl\]\[(profile|module)\]"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.frameworks.torch.inside._answers.last_loss import are_finite, losses_in
 from slowstep.frameworks.torch.inside._graph import graph_size
 from slowstep.frameworks.torch.inside._graph_looks import GraphLooks
 from slowstep.record.recorder import now
@@ -37,6 +38,7 @@ class Backwards:
         self.forget()
         recorder.forgetters.append(self.forget)
         recorder.last_loss.starters.append(self._start)
+        recorder.last_loss.are_finite = are_finite
 
     def forget(self) -> None:
         """Start anew, as in a forked child."""
@@ -71,7 +73,7 @@ class Backwards:
             self._tensors_device = _device(tensors)
             self._note_size(tensors)
         if self._recorder.last_loss.is_wanted:
-            self._recorder.last_loss.keep(tensors)
+            self._recorder.last_loss.keep(losses_in(tensors))
         if self._looks.are_wanted:
             self._looks.look(tensors)
 

@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.frameworks.torch.inside._answers.compiled import has_compiled
 from slowstep.frameworks.torch.inside._batch_form import batch_form
+from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.frameworks.torch.inside._slow_samples import TimedIndices, count_made, record_slow, timed_indices
 from slowstep.record.recorder import now
 from slowstep.record.timing.batches import bytes_in
@@ -16,7 +18,6 @@ from slowstep.record.timing.builtin_calls import EARLY as BUILTINS_EARLY
 from slowstep.record.timing.builtin_calls import SHARE as BUILTINS_SHARE
 from slowstep.record.timing.builtin_calls import builtin_rows
 from slowstep.record.timing.call_times import PASSED, CallTimes, others_profile
-from slowstep.record.timing.compiled import has_compiled
 from slowstep.record.timing.line_counts import LineCounts
 from slowstep.record.writing.fastpath import TINY_NS
 from slowstep.record.writing.format import COLLATE, FAILED, FETCH, FETCH_DELAY, FETCH_IO, PROFILED
@@ -85,7 +86,7 @@ class FetchTimer:
         self._builtins = CallTimes(
             "fetch", recorder.note, builtins=True, share=BUILTINS_SHARE, early=BUILTINS_EARLY, describe=builtin_rows, passed=PASSED
         )
-        self._lines = LineCounts(recorder.note, lambda: False, of="fetch", is_call=True)
+        self._lines = LineCounts(recorder.note, lambda: False, FRAMEWORK, of="fetch", is_call=True)
         recorder.undos.append(self._io.close)
         recorder.forgetters += [self._calls.forget, self._builtins.forget, self._lines.forget, self._forget]
         self._forget()

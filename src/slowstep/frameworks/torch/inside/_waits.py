@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.torch.inside._dropped import leave, time_drop
 from slowstep.frameworks.torch.inside._fetches import MEASURED_EVERY_NS
+from slowstep.levers._input.described import describe_iterator, even_batches, ready_batches
 from slowstep.record.recorder import now
 from slowstep.record.steps.cpu_marks import build_marks
 from slowstep.record.steps.known import Known
-from slowstep.record.steps.loaders import describe_iterator, even_batches, ready_batches
 from slowstep.record.timing.batches import samples_in
 from slowstep.record.timing.tracebacks import hide_own_frames
 from slowstep.record.writing.fastpath import MOST_NUMBER, NOT_TINY_NS, TINY_NS

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from slowstep.frameworks.torch.inside._waits import IteratorWaits, Numbering
-from slowstep.record.hook import Hook
+from slowstep.record.hook import RECORDS_WAITS, Hook
 from slowstep.record.patch import Undo, all_of, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.timing.tracebacks import hide_own_frames
@@ -53,6 +53,7 @@ def _timed_start(recorder: Recorder, original: Any, numbering: Numbering) -> Any
             fault(error)
         return iterator
 
+    vars(__iter__)[RECORDS_WAITS] = True
     return __iter__
 
 

@@ -7,10 +7,10 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from slowstep.levers._calls.scaling import when_scaling
 from slowstep.record.experiment.losses import LossSum
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, all_of, find, replace
-from slowstep.record.steps.scaling import when_scaling
 from slowstep.record.writing.format import ENV_LOSSES
 
 if TYPE_CHECKING:

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit
 from slowstep.record.recorder import now
-from slowstep.record.timing.modes import TORCH_MODES, torch_modes
+from slowstep.record.timing.modes import ANOMALY, DETERMINISTIC, FRAMEWORK_MODES, FRAMEWORK_PROFILER
 from slowstep.record.writing.format import MODES
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
+
+
+def torch_modes() -> int | None:
+    """Which of torch's modes are on, seen from any thread; None where torch does not say."""
+    torch = sys.modules.get("torch")
+    profiler = sys.modules.get("torch.autograd.profiler")
+    try:
+        return (
+            ANOMALY * bool(torch.is_anomaly_enabled())  # type: ignore[union-attr]
+            | DETERMINISTIC * bool(torch.are_deterministic_algorithms_enabled())  # type: ignore[union-attr]
+            | FRAMEWORK_PROFILER * bool(getattr(profiler, "_is_profiler_enabled", False))
+        )
+    except AttributeError:
+        return None
 
 
 def install(recorder: Recorder) -> Undo:
@@ -24,7 +39,7 @@ def install(recorder: Recorder) -> Undo:
         # Loader workers and helpers train nothing.
         if modes is not None and recorder.updaters:
             at_ns = now()
-            recorder.event(MODES, at_ns, at_ns, modes, TORCH_MODES)
+            recorder.event(MODES, at_ns, at_ns, modes, FRAMEWORK_MODES)
 
     recorder.chores.append(look)
     return lambda: recorder.chores.remove(look)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.frameworks.torch.inside._answers.compiled import has_compiled
 from slowstep.frameworks.torch.inside._used_forwards import Key, UsedForwards
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
@@ -18,7 +19,6 @@ from slowstep.record.recorder import now
 from slowstep.record.steps.cpu_marks import build_marks
 from slowstep.record.timing.batches import bytes_in, samples_in
 from slowstep.record.timing.callers import call_path, training_frame
-from slowstep.record.timing.compiled import has_compiled
 from slowstep.record.timing.tracebacks import hide_own_frames
 from slowstep.record.writing.format import EVALUATING, FAILED, FORWARD, NO_GRADIENT
 

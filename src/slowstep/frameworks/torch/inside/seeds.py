@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.frameworks.torch.inside._input_stream import InputStream
 from slowstep.record.experiment import seeds
 from slowstep.record.hook import Hook
@@ -21,7 +22,7 @@ def install(recorder: Recorder) -> Undo:
     module = sys.modules["torch.utils.data.dataloader"]
     iterator_class, loader_class = find(module, "_BaseDataLoaderIter"), find(module, "DataLoader")
     next_batch, start = find(iterator_class, "__next__"), find(loader_class, "__iter__")
-    seeds.install_torch()
+    seeds.install_now(FRAMEWORK)
     stream = InputStream()
     seeds.when_seeded.append(stream.restart)
     return all_of(

@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
-from slowstep.frameworks._words import Argument, Remedy, Words
+from slowstep.frameworks._words import Argument, Code, Remedy, Words
 
 
 def _of_loader(name: str, value: object = None) -> Argument:
     return Argument(call="DataLoader(..., {arguments})", owner="torch.utils.data:DataLoader", name=name, value=value)
 
 
+_PACKAGE = r"[/\\](site|dist)-packages[/\\]torch[/\\]"
+_LOADER = r"torch[/\\]utils[/\\]data[/\\]"
+# Recordings are read long after they were made, and hold the file names of the slowstep that made them: whoever moves one of these files
+# adds its new name, and takes none away.
+_OURS = r"slowstep[/\\](frameworks[/\\]torch[/\\]inside[/\\]{now}|record[/\\]{before})\.py$"
+
 WORDS = Words(
     name="torch",
     title="PyTorch",
+    code={
+        Code.TRAINS: _PACKAGE,
+        Code.COMPUTES: _PACKAGE,
+        # Optimizers' own methods are called through the last of these.
+        Code.STEPS: _PACKAGE + r"((optim|nn|autograd|amp)[/\\]|_compile\.py$)",
+        Code.OPTIMIZERS: r"[/\\]torch[/\\]optim[/\\]",
+        Code.OWN_OPTIMIZERS: r"[/\\]torch[/\\]optim[/\\](?!optimizer\.py$|lr_scheduler\.py$)",
+        Code.UPDATE: r"torch[/\\]optim[/\\]optimizer\.py$",
+        Code.MODEL_CALL: r"torch[/\\]nn[/\\]modules[/\\]module\.py$",
+        Code.MODEL_HOOKS: r"[/\\]torch[/\\]utils[/\\]hooks\.py$",
+        Code.LAYERS: r"[/\\]torch[/\\]nn[/\\]modules[/\\]",
+        Code.CONVOLUTIONS: r"torch[/\\]nn[/\\]modules[/\\]conv\.py$",
+        Code.GRADIENTS: r"[/\\]torch[/\\]autograd[/\\]__init__\.py$",
+        # What torch.compile writes. (Code of the user's is called from torch/_dynamo, too.)
+        Code.GENERATED: r"[/\\]torch[/\\]_(inductor|functorch)[/\\]",
+        # As of `@torch.no_grad()`.
+        Code.DECORATOR: r"torch[/\\]utils[/\\]_contextlib\.py$",
+        Code.LOADER: _LOADER,
+        Code.REQUEST: _LOADER + r"dataloader\.py$",
+        Code.FETCH: _LOADER + r"_utils[/\\]fetch\.py$",
+        Code.HOOK_OF_BACKWARD: _OURS.format(now="backward", before=r"hooks[/\\]torch_backward"),
+        Code.HOOK_OF_REQUEST: _OURS.format(now="_waits", before="waits"),
+        Code.HOOK_OF_COLLATE: _OURS.format(now="_fetches", before="fetches"),
+    },
     arguments={
         Remedy.WORKERS: _of_loader("num_workers"),
         Remedy.PERSISTENT_WORKERS: _of_loader("persistent_workers"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from slowstep.frameworks._words import Argument, Remedy, Words
+from slowstep.frameworks._words import Argument, Code, Remedy, Words
 from slowstep.frameworks.torch.outside.words import WORDS as TORCH
 
 
@@ -15,6 +15,11 @@ def _of_arguments(name: str, value: object = None) -> Argument:
 WORDS = Words(
     name="transformers",
     title="Hugging Face Trainer",
+    # Of it only its trainer: its models are called by anybody's loop.
+    code={
+        Code.TRAINS: r"[/\\](site|dist)-packages[/\\]transformers[/\\]trainer",
+        Code.REPORTS: r"[/\\]trainer_callback\.py$",
+    },
     loop=re.compile(r"[/\\]transformers[/\\]trainer\.py$"),
     marks=re.compile(r"(^|[/\\;])transformers[/\\]trainer\.py\b"),
     rests_on=TORCH,

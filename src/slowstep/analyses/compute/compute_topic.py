@@ -1,0 +1,27 @@
+"""The topic `compute`: forward, backward and update, and what else the training thread does inside its steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slowstep.analyses.compute.before_update import BeforeUpdate
+from slowstep.analyses.compute.between_forwards import BetweenForwards
+from slowstep.analyses.compute.blocked import Blocked
+from slowstep.analyses.compute.fixed_cost import FixedCost
+from slowstep.analyses.compute.in_backward import InBackward
+from slowstep.analyses.compute.work import Work
+from slowstep.faults import MayLack
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ComputeTopic(MayLack):
+    """The training's own work. None is unknown."""
+
+    device: str  # where the anchor optimizer's parameters are
+    work: Work
+    fixed_cost: FixedCost
+    trainer_cpu_ns: float | None  # CPU time of the training thread per step
+    before_update: BeforeUpdate | None  # what the user's code does between backward and update
+    in_backward: InBackward | None  # what hooks of the user's do inside backward
+    blocked: Blocked | None  # inside the steps' own work
+    between_forwards: BetweenForwards  # in steps of several forwards and no loader

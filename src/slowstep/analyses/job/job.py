@@ -1,0 +1,70 @@
+"""A job: all ranks of a training, those that are missing too. A single process is a job of one rank.
+
+What a missing rank changes in a report: `slowstep.diagnosis.missing_ranks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from slowstep.timeline.trace import TraceFacts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rank:
+    """One process that trains, and where it was recorded.
+
+    `number` is its rank, else the next free number. `rank` is None for a training of its own, which is no part of a job.
+    """
+
+    number: int
+    rank: int | None
+    pid: int  # 0 where a trace does not say
+    path: Path  # the folder of the recording, or the file of the trace
+    steps: int  # that were recorded
+    process: int | None = None  # its index in the tables of a recording
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TracedRank(Rank):
+    """One rank's trace; `is_told` where it or its name tells the number of the rank."""
+
+    facts: TraceFacts
+    is_told: bool
+    marked: frozenset[int] = frozenset()  # the numbers of the steps that it marks
+    is_one_of_several: bool = False  # whether its file holds other ranks, too
+
+    @property
+    def source(self) -> tuple[Path, int]:
+        """What was read, and which process of it: no two ranks share it."""
+        return self.path, self.pid
+
+    @property
+    def name(self) -> str:
+        """The file's name, and its process where that is needed to tell which trace is meant."""
+        return f"{self.path.name}, process {self.pid}" if self.is_one_of_several else self.path.name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """Who trained and who was missing. All numbers of ranks are those of the job.
+
+    `source` is what is known of it: the recording of one launcher, or the traces that were given.
+    """
+
+    source: Literal["recording", "traces"]
+    ranks: Sequence[Rank]  # that were recorded and trained, by their numbers
+    size: int  # ranks of the whole job, as far as is told; 1 for trainings of their own
+    missing: Sequence[int] = ()  # ranks that should be here and left nothing: the first of them where they are very many
+    missing_count: int = 0
+    idle: Sequence[int] = ()  # that were recorded and never updated
+    elsewhere: int = 0  # ranks that other machines, or launchers of their own, have
+    repeated: int = 0  # processes that were a rank before another took its place (a restarted job)
+
+    @property
+    def is_several(self) -> bool:
+        """Whether there is more to be told of than one training alone."""
+        return len(self.ranks) > 1 or self.size > 1

@@ -1,0 +1,65 @@
+"""Charges the time of a device that works while the host goes on, by what the framework counts of it.
+
+The host tells nothing of the step then: no more of its time is charged than the device idled, within bounds. What of the idle time may have
+been in one part of the host as well as in another is `UNKNOWN`, and all of it where nobody counts the work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slowstep.analyses.batches.counted_work import CountedWork
+from slowstep.analyses.steps.steps import Floats, Steps
+from slowstep.parts import UNKNOWN, UPDATES, Part, PartKind
+
+COUNTED_WAIT = Part("preprocess", PartKind.INPUT_WAIT)
+
+Rows = dict[Part, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class CountedRows:
+    """Rows that sum to the steps; the least and the most of each where not all is known, else None."""
+
+    ns: Rows
+    low: Rows | None = None
+    high: Rows | None = None
+
+
+def charge_counted(counted: CountedWork, steps: Steps, rows: Rows) -> CountedRows:
+    """The device's account in place of the host's, whose `rows` they are."""
+    whole = np.diff(steps.edges_ns).astype(np.float64)
+    host = {part: ns for part, ns in rows.items() if part.stage != "compute"}
+    if counted.busy_ns is None:
+        return _unseen(np.minimum(counted.waited_ns, whole), whole, host)
+    calls = np.sum([np.zeros_like(whole), *(ns for part, ns in rows.items() if part.stage == "compute")], axis=0)
+    return _seen(counted.busy_ns, counted.waited_ns, whole, calls, host)
+
+
+def _seen(busy: Floats, waited: Floats, whole: Floats, calls: Floats, host: Rows) -> CountedRows:
+    """Of a device of which it is known for how long it computed, and waited for its input."""
+    # What is in one of the steps of a window is estimated.
+    fits = np.divide(whole, busy + waited, out=np.ones_like(whole), where=busy + waited > whole)
+    busy, waited = busy * fits, waited * fits
+    idle = whole - busy - waited
+    # It surely idled in a part where all else of the host's time is too short for that.
+    low = {part: np.maximum(idle - (whole - ns), 0.0) for part, ns in host.items()}
+    rest = idle - np.sum([np.zeros_like(whole), *low.values()], axis=0)
+    high = {part: np.minimum(idle, ns) for part, ns in host.items()}
+    known = {COUNTED_WAIT: waited}
+    return CountedRows(
+        ns={**low, **known, UPDATES: busy, UNKNOWN: rest},
+        low={**low, **known, UPDATES: busy, UNKNOWN: np.zeros_like(rest)},
+        # A device that idles in the framework's own calls waits for these.
+        high={**high, **known, UPDATES: busy + np.minimum(idle, calls), UNKNOWN: rest},
+    )
+
+
+def _unseen(waited: Floats, whole: Floats, host: Rows) -> CountedRows:
+    """Of a device of which it is not known when it works: it may always do."""
+    rest, nothing = whole - waited, np.zeros_like(whole)
+    low = {**dict.fromkeys((*host, UPDATES, UNKNOWN), nothing), COUNTED_WAIT: waited}
+    high = {part: np.minimum(rest, ns) for part, ns in host.items()}
+    return CountedRows(ns={**low, UNKNOWN: rest}, low=low, high={**high, COUNTED_WAIT: waited, UPDATES: rest, UNKNOWN: rest})

@@ -1,0 +1,24 @@
+"""The topic `machine`: what the training gets of its machine, and who else uses that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slowstep.analyses.machine.load import Load
+from slowstep.analyses.machine.machine import Machine
+from slowstep.analyses.machine.own_cost import OwnCost
+from slowstep.analyses.steps.steps import Floats
+from slowstep.faults import MayLack
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MachineTopic(MayLack):
+    """Cores, disks, memory and devices over the window, and their other users. None is unknown."""
+
+    resources: Machine
+    load: Load
+    cores: float | None  # that this training may use: affinity and quota, divided among the trainings that run at the same time
+    delay_ns: Floats  # run-queue delay of the training thread per step
+    pace_spread: float  # of the machine, between eighths of the window: standard deviation of a logarithm
+    stopped: tuple[int, float]  # how often the process was suspended since the first update, and for how many seconds
+    own_cost: OwnCost | None  # of recording

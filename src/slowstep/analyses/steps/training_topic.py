@@ -1,0 +1,18 @@
+"""The topic `training`: whose loop trains, and in whose words fixes are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slowstep.analyses.steps.captures import Capture
+from slowstep.faults import MayLack
+from slowstep.frameworks._words import Words
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainingTopic(MayLack):
+    """The training as its users know it."""
+
+    words: Words  # of the framework that trains
+    is_training: bool = True  # False where there is no backward pass: inference, or a part of a training that shows none
+    capture: Capture | None = None  # of a few steps, by a profiler

@@ -1,0 +1,56 @@
+"""How a training is judged by the recording of its run."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.unnamed import how_to_name, name_by_hand
+from slowstep.diagnosis.few_steps import is_provisional, provisional, why_provisional
+from slowstep.diagnosis.healthy import more_blocked, not_healthy
+from slowstep.diagnosis.law import Answers
+from slowstep.diagnosis.viewpoint import Doubt, Viewpoint
+from slowstep.reasons import Reason, Wording
+
+NO_PROBLEM = Wording(
+    "no-problem", "no problem was found that costs 10 % or more: {share:share} of the time is {stage}, the training's own work"
+)
+DEVICE_NOT_RECORDED = Wording(
+    "device-not-recorded",
+    "the model trains on {device}, whose work is not recorded: only the training thread is; the waits for input are right; "
+    "trace the rest with torch.profiler",
+)
+WARMUP_TOO_LONG = Wording(
+    "warmup-too-long", "a warm-up of {warmup:,} steps, as was asked for, leaves only {left:,} of {total:count step}: leave out fewer"
+)
+
+
+def _claimed(m: Measurements, answers: Answers) -> Answers:
+    return provisional(answers) if is_provisional(m) else answers
+
+
+def _open_at_all(m: Measurements, _: Answers) -> Doubt | None:
+    if m.compute.device != "cpu":
+        return Doubt(DEVICE_NOT_RECORDED(device=m.compute.device))
+    if m.steps.asked_too_many:
+        return Doubt(WARMUP_TOO_LONG(warmup=m.steps.asked_warmup, left=m.steps.count, total=m.steps.total))
+    return Doubt(why_provisional(m)) if is_provisional(m) else None
+
+
+def _no_problem(m: Measurements, stage: str) -> Reason:
+    return NO_PROBLEM(share=m.ledger.share(stage), stage=stage)
+
+
+RECORDING: Final = Viewpoint(
+    topics=("compute", "machine", "over_time"),
+    claimed=_claimed,
+    # What is too uncertain to be claimed is told where it may gain enough, as a doubt of the verdict (`healthy.py`).
+    unclaimed=(),
+    open_at_all=_open_at_all,
+    # All steps are looked at.
+    scope=lambda _: None,
+    explain_more=lambda m: (how_to_name(m), name_by_hand(m)),
+    not_the_cause=more_blocked,
+    not_healthy=not_healthy,
+    healthy=_no_problem,
+)

@@ -1,0 +1,46 @@
+"""Other launchers of the same job: each records its own ranks, in a folder beside those of the others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.sharing.sharing import STAGE as SHARING
+from slowstep.diagnosis.healthy import HEALTHY_SHARING
+from slowstep.diagnosis.missing_ranks import name_ranks
+from slowstep.document.report import HealthRow
+from slowstep.timeline.timeline import Timeline
+
+# As `record/system/place.py` names them, in a folder of the job's own.
+LAUNCHER_FOLDER: Final = re.compile(r"-rank(\d+)-\d+\Z")
+
+
+def missing_launchers(timeline: Timeline, folder: Path, m: Measurements) -> list[HealthRow]:
+    """What the first of several launchers sees of the others: their folders beside its own, where all of them should be."""
+    run = timeline.run
+    together = _is_of_job(folder) or m.trainer.facts.local_world_size == run.launchers
+    if run.launcher_rank != 0 or run.launchers is None or not together or not LAUNCHER_FOLDER.search(folder.name):
+        return []
+    found = {int(match[1]) for path in folder.parent.iterdir() if (match := LAUNCHER_FOLDER.search(path.name))}
+    absent = sorted(set(range(run.launchers)) - found)
+    if not absent:
+        return []
+    remedy = f"of {run.launchers} launchers {name_ranks(absent)} made no folder in {folder.parent.name}: start all of them the same way"
+    return [{"name": "missing-launchers", "severity": "notice", "count": len(absent), "remedy": remedy}]
+
+
+def find_other_launcher(folder: Path, m: Measurements) -> Path | None:
+    """The folder of the next launcher of the same job, where this rank waits for others and the job has a folder of its own."""
+    mine = LAUNCHER_FOLDER.search(folder.name)
+    if not m.sharing.apart or not _is_of_job(folder) or mine is None or m.ledger.share(SHARING) < HEALTHY_SHARING:
+        return None
+    beside = {int(match[1]): path for path in folder.parent.iterdir() if (match := LAUNCHER_FOLDER.search(path.name)) and path != folder}
+    following = sorted(beside, key=lambda rank: (rank < int(mine[1]), rank))
+    return beside[following[0]] if following else None
+
+
+def _is_of_job(folder: Path) -> bool:
+    """Whether a recording lies in a folder of its job alone, as `record/system/place.py` names it."""
+    return folder.parent.name.startswith("slurm-")

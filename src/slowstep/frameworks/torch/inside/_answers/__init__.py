@@ -1,0 +1,1 @@
+"""What torch answers where the recorder asks a framework (record/framework.py)."""

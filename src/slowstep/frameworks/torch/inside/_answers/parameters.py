@@ -1,0 +1,62 @@
+"""What the parameters of an optimizer, or of modules, are: how many, of which type, and where; and whether one call updates them all."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+_UNTOLD: Final = {"params": None, "dtypes": None, "device": None, "fused": None}
+
+
+def describe_optimizer(optimizer: Any) -> dict[str, Any]:
+    """Elements, elements by dtype, the kind of device that holds most of them, and whether all are updated by a fused call; None where the
+    optimizer does not say.
+    """
+    try:
+        groups = optimizer.param_groups
+        return {**_describe(parameter for group in groups for parameter in group["params"]), "fused": _is_fused(groups)}
+    except Exception:
+        # Lazy parameters have no size yet, and a custom optimizer may have no groups.
+        return dict(_UNTOLD)
+
+
+def describe(parameters: Iterable[Any]) -> dict[str, Any]:
+    """The same of any parameters."""
+    try:
+        return _describe(parameters)
+    except Exception:
+        return dict(_UNTOLD)
+
+
+def _describe(parameters: Iterable[Any]) -> dict[str, Any]:
+    dtypes: Counter[str] = Counter()
+    devices: Counter[str] = Counter()
+    for parameter in parameters:
+        elements = int(parameter.numel())
+        dtypes[str(parameter.dtype).removeprefix("torch.")] += elements
+        devices[parameter.device.type] += elements
+    device = max(devices, key=lambda kind: devices[kind], default=None)
+    return {**_UNTOLD, "params": sum(dtypes.values()), "dtypes": dict(dtypes), "device": device}
+
+
+def _is_fused(groups: Any) -> bool | None:
+    """Torch fuses by itself on accelerators, but not on a processor. None where an optimizer has no such choice."""
+    try:
+        choices = [group["fused"] for group in groups]
+    except KeyError:
+        return None
+    return all(choices) if choices else None
+
+
+def parameters_of(optimizer: Any) -> list[Any] | None:
+    """All that an optimizer holds; None where one may be swapped. Raises where it has no groups."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    return None if any(map(_may_be_swapped, parameters)) else parameters
+
+
+def _may_be_swapped(parameter: Any) -> bool:
+    """Whether `model.to()` swaps it for another tensor in its place: torch refuses to swap one that a reference like ours points to."""
+    swaps = getattr(sys.modules.get("torch.__future__"), "get_swap_module_params_on_conversion", bool)
+    return hasattr(type(parameter), "__tensor_flatten__") or bool(swaps())

@@ -1,0 +1,113 @@
+"""What the recorder asks of the frameworks that train: the one contract between `record`, which knows none, and `frameworks/*/inside`.
+
+Each framework says what it is in `frameworks/NAME/inside/_framework.py`, as `FRAMEWORK`, where the registry finds it. What hooks of one
+framework alone need stays with them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, Final
+
+from slowstep.record.patch import Undo
+from slowstep.registry import discover
+
+# Told of, and not recorded yet.
+OTHERS: Final = ("tensorflow", "jax")
+
+
+class Framework:
+    """One framework, seen from inside the training. The answers here are those of one that says nothing of itself.
+
+    `module` is imported by whoever trains with it, and its import begins a recording; None where it stands on another one. `packages` are
+    the installed packages whose frames are its own. Calls of functions are told apart by files, written with slashes: what calls a model
+    (`model_files`), what stands in for the beginning of its backward pass (`backward_files`), what makes an update (`update_files`), and
+    the folder of all that does (`update_folder`). Where it `has_optimizers`, updates are their calls.
+    """
+
+    name = ""
+    module: str | None = None
+    packages: tuple[str, ...] = ()
+    model_files: tuple[str, ...] = ()
+    backward_files: tuple[str, ...] = ()
+    update_files: tuple[str, ...] = ()
+    update_folder: str | None = None
+    has_optimizers = True
+
+    def owns(self, file: str) -> bool:
+        """Whether a file is one of its installed packages'."""
+        return any(f"-packages{os.sep}{package}{os.sep}" in file for package in self.packages)
+
+    def facts(self) -> dict[str, Any]:
+        """What it would use of this machine; it must initialise nothing, for a process that forks afterwards could not use it."""
+        return {"threads": None, "interop": None, "cuda_available": None, "world_size": None}
+
+    def rank(self) -> tuple[int, int] | None:
+        """The number of this process among those that train together, and how many they are; None where it trains alone."""
+        return None
+
+    def has_compiled(self) -> bool:
+        """Whether it runs compiled code, or might, which must not notice that it is recorded."""
+        return False
+
+    def compilations(self) -> int | None:
+        """How often it has compiled so far, again for other shapes included; None where it does not say."""
+        return 0
+
+    def has_gradient(self) -> Callable[[], bool]:
+        """What tells whether operations of the calling thread are differentiated just now."""
+        return lambda: False
+
+    def graph_nodes(self) -> Callable[[], int] | None:
+        """What tells how many operations of the calling thread were noted to be differentiated so far; None where it does not say."""
+        return None
+
+    def describe_optimizer(self, optimizer: Any) -> dict[str, Any]:
+        """The parameters of an optimizer, as `describe_parameters`, and whether one call updates them all (`fused`)."""
+        return {**self.describe_parameters(()), "fused": None}
+
+    def describe_parameters(self, parameters: Iterable[Any]) -> dict[str, Any]:
+        """How many elements they have (`params`), of which `dtypes`, on which `device` most of them; each None where that is not known."""
+        return {"params": None, "dtypes": None, "device": None}
+
+    def parameters_of(self, optimizer: Any) -> list[Any] | None:
+        """The parameters that an optimizer holds; None where to refer to them would harm. Raises where it does not say."""
+        return None
+
+    def shift_seeds(self, added: int) -> Undo:
+        """Seed it, and have `added` added to every seed that the script sets (record/experiment/seeds.py)."""
+        return lambda: None
+
+
+# Where no framework trains, or none has trained yet.
+NO_FRAMEWORK: Final = Framework()
+
+
+@cache
+def known_frameworks() -> tuple[Framework, ...]:
+    """All frameworks, by name. Raises DiscoveryError for a broken one."""
+    return tuple(discover("slowstep.frameworks", "FRAMEWORK", Framework, inside="inside._framework").values())
+
+
+def training_modules() -> tuple[str, ...]:
+    """The modules whose import begins a recording."""
+    return tuple(framework.module for framework in known_frameworks() if framework.module is not None)
+
+
+def has_compiled() -> bool:
+    """Whether any framework of this process runs compiled code, or might."""
+    return any(framework.has_compiled() for framework in known_frameworks())
+
+
+def versions() -> dict[str, str | None]:
+    """The versions of the frameworks that are imported already, by name; None where one is not, or does not say."""
+    return {framework.name: version_of(framework.module) for framework in known_frameworks() if framework.module is not None}
+
+
+def version_of(module: str) -> str | None:
+    """The version of a module that is already imported; None where it is not, or does not say."""
+    version = getattr(sys.modules.get(module), "__version__", None)
+    return None if version is None else str(version)

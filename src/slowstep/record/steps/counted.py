@@ -1,0 +1,35 @@
+"""Input of a framework that keeps sums and tells of no single batch: its counters become records of what was added in each window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from slowstep.record.recorder import now
+from slowstep.record.writing.format import AGGREGATE, UPDATE, WAIT
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+# Far from the numbers that other hooks give to iterators.
+_NUMBER: Final = 1 << 33
+
+
+class CountedInput:
+    """One input, read by the framework itself; `num_workers` processes make it. Sums begin with 0 when this is made."""
+
+    def __init__(self, recorder: Recorder, *, dataset: str, num_workers: int = 0) -> None:
+        self._recorder = recorder
+        # The thread that updates: what is counted keeps its steps waiting.
+        self._thread = recorder.local.me.thread
+        self._read_ns, self._sums = now(), (0, 0, 0)
+        recorder.ensure_open()
+        note = {"kind": "iterator", "id": _NUMBER, "loader": _NUMBER, "num_workers": num_workers, "workers": []}
+        recorder.note({**note, "dataset": dataset, "batch_size": None})
+
+    def read(self, batches: int, waited_ns: int, busy_ns: int) -> None:
+        """Write down what has come since the last time: batches, the time in which they were waited for, and that of computing."""
+        began_ns, before = self._read_ns, self._sums
+        self._read_ns, self._sums = now(), (batches, waited_ns, busy_ns)
+        count, waited, busy = (new - old for new, old in zip(self._sums, before, strict=True))
+        for kind, ns in ((WAIT, waited), (UPDATE, busy)):
+            self._recorder.event(AGGREGATE, began_ns, self._read_ns, count, ns, _NUMBER, 0, kind, self._thread)

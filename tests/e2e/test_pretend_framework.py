@@ -1,0 +1,93 @@
+"""A framework that nothing of slowstep knows but its own folder: asynchronous, no optimizer, several updates a call, input as counters."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PRETEND = Path(__file__).parents[1] / "pretend"
+UPDATES = 4
+# What the script's device computes for each call.
+BUSY_MS = 5.0 * UPDATES
+
+
+def report(folder: Path, *more: str, input_ms: float, callback_ms: float) -> dict[str, Any]:
+    """What `slowstep run` says of the script."""
+    words = [str(PRETEND / "script.py"), str(input_ms / 1e3), str(callback_ms / 1e3), *more]
+    environment = os.environ | {
+        "SLOWSTEP_FRAMEWORKS": str(PRETEND / "frameworks"),
+        "PYTHONPATH": str(PRETEND / "site-packages"),
+    }
+    command = [sys.executable, "-m", "slowstep", "run", "--json", "report.json", sys.executable, *words]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads((folder / "report.json").read_text())
+    return found
+
+
+def rules(said: dict[str, Any]) -> set[str]:
+    return {finding["rule"] for finding in said["findings"]}
+
+
+def shares(said: dict[str, Any]) -> dict[str, float]:
+    return {row["stage"]: row["share"] or 0.0 for row in said["ledger"]}
+
+
+@pytest.mark.slow
+def test_host_time_under_the_busy_device_is_blamed_on_no_callback(tmp_path: Path) -> None:
+    said = report(tmp_path, input_ms=0.0, callback_ms=0.4 * BUSY_MS)
+
+    assert rules(said).isdisjoint({"slow-callback", "serial-loader"})
+    assert said["run"]["framework"] == "pretend"
+    assert said["run"]["updates_per_step"] == UPDATES
+    assert said["run"]["step_boundary"] == "end of the call that updates"
+    assert said["run"]["steps"] > 60
+    # The callback takes two fifths of each step, and the device computes meanwhile.
+    assert shares(said)["output"] < 0.2
+    assert shares(said)["compute"] > 0.7
+
+
+@pytest.mark.slow
+def test_input_that_is_made_between_updates_is_a_serial_loader(tmp_path: Path) -> None:
+    said = report(tmp_path, input_ms=4 * BUSY_MS / UPDATES, callback_ms=0.4 * BUSY_MS)
+
+    (finding,) = [finding for finding in said["findings"] if finding["rule"] == "serial-loader"]
+    assert "background(workers=" in finding["fixes"][0]["text"]
+    assert shares(said)["preprocess"] > 0.5
+    assert "slow-callback" not in rules(said)
+
+
+@pytest.mark.slow
+def test_a_callback_for_which_the_device_waits_is_a_slow_one(tmp_path: Path) -> None:
+    said = report(tmp_path, input_ms=0.0, callback_ms=5 * BUSY_MS)
+
+    (finding,) = [finding for finding in said["findings"] if finding["rule"] == "slow-callback"]
+    assert "draw" in finding["title"]
+    # The device computes beside it for a fifth of its time.
+    assert 0.5 < shares(said)["output"] < 0.9
+    assert "serial-loader" not in rules(said)
+
+
+@pytest.mark.slow
+def test_of_calls_that_wait_for_the_device_the_host_is_charged_and_the_input_that_is_counted_in_them(tmp_path: Path) -> None:
+    said = report(tmp_path, "waits", input_ms=BUSY_MS / UPDATES, callback_ms=2 * BUSY_MS)
+
+    # Of each step a half is the callback, and a quarter input.
+    assert {"slow-callback", "serial-loader"} <= rules(said)
+    assert 0.4 < shares(said)["output"] < 0.6
+    assert 0.1 < shares(said)["preprocess"] < 0.35
+
+
+@pytest.mark.slow
+def test_where_the_framework_counts_nothing_the_host_is_blamed_for_nothing(tmp_path: Path) -> None:
+    said = report(tmp_path, "uncounted", input_ms=4 * BUSY_MS / UPDATES, callback_ms=2 * BUSY_MS)
+
+    assert rules(said).isdisjoint({"slow-callback", "serial-loader"})
+    assert said["verdict"]["state"] == "undetermined"
+    assert shares(said)["unattributed"] > 0.9

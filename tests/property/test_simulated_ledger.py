@@ -1,0 +1,253 @@
+"""One training, seen three ways: sources that see all of it give its own account to the nanosecond, and the bounds of others contain it."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from simulated_host import WAIT, host_program
+from simulated_training import CALLBACK, LATENCY, LOADER, NAMED, RAN_DRY, SAVE, Account, Program, program
+from slowstep.analyses.events.parts import LAUNCH, NO_LAUNCH, NOTHING_RECORDED, rows_of
+from slowstep.analyses.ledger.charge import DEVICE, charge, charged_ledger
+from slowstep.analyses.ledger.counted import move_counted
+from slowstep.analyses.ledger.idle import CALLS
+from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.ledger.trace_ledger import RANKS, build_ledger
+from slowstep.analyses.measure_recording import measure_recording
+from slowstep.analyses.steps.trace_steps import find_steps
+from slowstep.parts import BACKWARD, BODY, NOT_ATTRIBUTED, OPTIMIZER, UNKNOWN, Part, PartKind
+from slowstep.sources.recording import SOURCE
+from slowstep.timeline.intervals import innermost
+from slowstep.timeline.probes import Probes, seen_by_probes
+from slowstep.timeline.spine import Counted, DeviceClock, DeviceIntervals, HostLane, KnownLanes, Labelled, Stretches
+
+WORKED = Part("compute", PartKind.DEVICE_WORK)
+SEEDS, FROM_AFAR = 25, 200
+
+
+def found(ledger: Ledger) -> Account:
+    return Counter(
+        {(step, part): ns for part, row in zip(ledger.parts, ledger.ns.tolist(), strict=True) for step, ns in enumerate(row) if ns}
+    )
+
+
+Edges = tuple[np.ndarray, np.ndarray]
+
+
+def marked(made: Program) -> Edges:
+    """The steps as the host has them."""
+    return np.array(made.marks[:-1]), np.array(made.marks[1:])
+
+
+def charged(made: Program, steps: Edges, device: DeviceIntervals) -> Ledger:
+    lanes, parts = made.lanes()
+
+    def part(code: int) -> Part:
+        if code <= DEVICE:
+            return WORKED
+        return {-1: LAUNCH, -2: NO_LAUNCH, -3: NOTHING_RECORDED}[code] if code < 0 else RAN_DRY if code >= CALLS else parts[code]
+
+    return charged_ledger(charge(steps, lanes, device)[0], lambda codes: rows_of(map(part, codes.tolist())), len(steps[0]))
+
+
+def seen_from_afar(account: Account) -> Account:
+    """What the device worked on is not seen."""
+    device = {part for _, part in RANKS}
+    seen: Account = Counter()
+    for (step, part), ns in account.items():
+        seen[step, WORKED if part in device else part] += ns
+    return seen
+
+
+def check_bounds(ledger: Ledger, account: Account, steps: Edges) -> None:
+    np.testing.assert_array_equal(ledger.ns.sum(axis=0), steps[1] - steps[0])
+    low, high = (ledger.ns if side is None else side for side in (ledger.low, ledger.high))
+    assert {part for _, part in account} <= {*ledger.parts}
+    for row, part in enumerate(ledger.parts):
+        true = np.array([account[step, part] for step in range(ledger.steps)])
+        assert (low[row] <= true).all(), part
+        assert (true <= high[row]).all() or part == UNKNOWN, part
+        if part != UNKNOWN:
+            least, most = ledger.bounds(part)
+            assert least <= true.sum() <= most
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+@pytest.mark.parametrize("updates", [1, 3])
+def test_a_trace_gives_the_account_to_the_nanosecond(streams: int, updates: int) -> None:
+    for seed in range(SEEDS):
+        made = program(seed, streams=streams, updates=updates)
+        trace = made.trace()
+        steps, _ = find_steps(trace)
+
+        ledger, _ = build_ledger(trace, steps)
+
+        assert found(ledger) == made.account(steps["start_ns"].to_list(), steps["end_ns"].to_list()), seed
+
+
+def test_a_recording_of_a_host_that_computes_gives_the_account_to_the_nanosecond(tmp_path: Path) -> None:
+    for seed in range(20):
+        made = host_program(seed)
+
+        m = measure_recording(SOURCE.read(made.write(tmp_path / str(seed))))
+
+        assert found(m.ledger) == made.account(m.steps.edges_ns.tolist()), seed
+
+
+@pytest.mark.parametrize("updates", [1, 3])
+def test_the_bounds_of_probes_contain_the_account(updates: int) -> None:
+    for seed in range(FROM_AFAR):
+        made = program(seed, updates=updates)
+        steps, account = marked(made), seen_from_afar(made.account(*marked(made)))
+
+        check_bounds(charged(made, steps, seen_by_probes(made.issued(), made.asked(), LATENCY)), account, steps)
+        check_bounds(charged(made, steps, seen_by_probes(*made.issued_in_groups(), LATENCY)), account, steps)
+
+
+def test_the_bounds_of_a_device_with_a_clock_of_its_own_contain_the_account() -> None:
+    for seed in range(FROM_AFAR):
+        made, draw = program(seed), random.Random(seed)
+        steps, account = marked(made), seen_from_afar(made.account(*marked(made)))
+        offset, wrong = draw.randint(-5000, 5000), draw.randint(0, 30)
+        from_ns, until_ns = sorted(draw.sample(range(made.marks[0], made.marks[-1]), 2))
+        own = made.device()
+        own = replace(own, **{name: getattr(own, name) - offset for name in ("start_low_ns", "start_high_ns", "end_low_ns", "end_high_ns")})
+        low = offset - draw.randint(0, wrong)
+        clock = DeviceClock(offset_low_ns=low, offset_high_ns=low + wrong, from_ns=from_ns, until_ns=until_ns)
+
+        check_bounds(charged(made, steps, own.on_host(clock)), account, steps)
+
+
+def test_an_exact_device_has_no_bounds_and_the_account_of_its_trace() -> None:
+    for seed in range(FROM_AFAR):
+        made = program(seed)
+        ledger = charged(made, marked(made), made.device())
+
+        assert found(ledger) == seen_from_afar(made.account(*marked(made))), seed
+        assert ledger.low is None
+
+
+def test_work_that_was_recorded_for_a_part_of_the_time_leaves_the_rest_unknown() -> None:
+    for seed in range(FROM_AFAR):
+        made, draw = program(seed), random.Random(seed)
+        steps, account = marked(made), seen_from_afar(made.account(*marked(made)))
+        begin, end = sorted(draw.sample(range(made.marks[0], made.marks[-1]), 2))
+        own = made.device()
+        kept = (own.end_low_ns > begin) & (own.start_low_ns < end)
+        rows = {name: getattr(own, name)[kept] for name in own.__slots__ if name not in ("ranks", "complete")}
+
+        ledger = charged(made, steps, replace(own, **rows, complete=Stretches(np.array([begin]), np.array([end]))))
+
+        check_bounds(ledger, account, steps)
+
+
+def test_asking_often_tells_much() -> None:
+    """Bounds that contain all would contain the account too."""
+    surely: Account = Counter()
+    whole: Account = Counter()
+    for seed in range(FROM_AFAR):
+        made = program(seed, asks=1.0)
+        steps = marked(made)
+        ledger = charged(made, steps, seen_by_probes(made.issued(), made.asked(), LATENCY))
+        surely.update({part: ledger.bounds(part)[0] for part in ledger.parts})
+        whole.update({part: ns for (_, part), ns in seen_from_afar(made.account(*steps)).items()})
+
+    told = {part: surely[part] / whole[part] for part in (WORKED, NAMED[LOADER], NAMED[SAVE], NAMED[CALLBACK], RAN_DRY)}
+    assert min(told.values()) > 0.5, told
+
+
+def test_what_the_host_does_beside_a_busy_device_is_charged_to_no_callback() -> None:
+    made = Program()
+    for _ in range(4):
+        made.marks.append(made.now)
+        made.launch("kernel", 1000)
+        made.do(CALLBACK, 400)
+        made.ask()
+        made.synchronize()
+    made.marks.append(made.now)
+
+    ledger = charged(made, marked(made), seen_by_probes(made.issued(), made.asked(), LATENCY))
+
+    assert ledger.bounds(NAMED[CALLBACK])[1] <= 4 * LATENCY < 0.01 * ledger.whole
+    assert ledger.bounds(WORKED)[0] >= 0.9 * ledger.whole
+
+
+def test_what_the_host_does_beside_an_idle_device_is_charged_to_the_callback() -> None:
+    made = Program()
+    for _ in range(4):
+        made.marks.append(made.now)
+        made.launch("kernel", 10)
+        made.synchronize()
+        made.do(CALLBACK, 400)
+    made.marks.append(made.now)
+
+    ledger = charged(made, marked(made), seen_by_probes(made.issued(), made.asked(), LATENCY))
+
+    assert ledger.bounds(NAMED[CALLBACK]) == (1600, 1600)
+
+
+def test_a_host_that_asks_nothing_knows_nothing_but_when_it_issued_work() -> None:
+    made = Program()
+    made.marks.append(made.now)
+    made.do(CALLBACK, 100)
+    made.launch("kernel", 10)
+    made.do(CALLBACK, 400)
+    made.marks.append(made.now)
+    nothing = Probes(at_ns=np.zeros(0, np.int64), work=np.zeros(0, np.int64), ended=np.zeros(0, np.bool_))
+
+    ledger = charged(made, marked(made), seen_by_probes(made.issued(), nothing, LATENCY))
+
+    assert ledger.bounds(NAMED[CALLBACK]) == (100, 500)
+    assert ledger.total_of(UNKNOWN) == 405
+
+
+def test_counters_of_a_compiled_function_tell_what_a_window_waited_to_the_nanosecond() -> None:
+    """A step is a call of several updates, which fetches its batches itself; counters are read every second call."""
+    updates, between = 4, 2
+    for seed in range(20):
+        made = host_program(seed)
+        inside = {WAIT, BODY, BACKWARD, OPTIMIZER}
+        asked = [start for start, _, part in made.did if part == WAIT]
+        edges = np.array([*asked[::updates], made.now])
+        starts, ends, parts = zip(*((a, b, BODY if part in inside else part) for a, b, part in made.did), strict=True)
+        at, owner = innermost(np.array(starts), np.array(ends), edges)
+        lane = HostLane(thread=0, named=Labelled(at[:-1], at[1:], owner))
+        known = [*parts, NOT_ATTRIBUTED]
+        steps = edges[:-1], edges[1:]
+        whole, _ = charge(steps, KnownLanes(training=0, lanes={0: lane}))
+        opaque = charged_ledger(whole, lambda codes, known=known: rows_of(known[code] for code in codes.tolist()), len(edges) - 1)
+        account = made.account(edges.tolist())
+        waited = np.array([account[step, WAIT] for step in range(opaque.steps)])
+        windows = range(0, opaque.steps, between)
+        counted = [
+            Counted(
+                start_ns=int(edges[first]),
+                end_ns=int(edges[min(first + between, opaque.steps)]),
+                count=updates * between,
+                total_ns=int(waited[first : first + between].sum()),
+            )
+            for first in windows
+        ]
+
+        ledger = move_counted(opaque, *steps, counted, out_of=BODY, into=WAIT)
+
+        np.testing.assert_allclose(ledger.ns.sum(axis=0), np.diff(edges), rtol=1e-12)
+        for first in windows:
+            assert ledger.of_parts(WAIT)[first : first + between].sum() == pytest.approx(waited[first : first + between].sum(), rel=1e-12)
+        for part in {part for _, part in account} - inside:
+            assert ledger.total_of(part) == sum(ns for (_, own), ns in account.items() if own == part)
+
+
+def test_a_counter_takes_no_more_than_there_is() -> None:
+    ledger = Ledger(parts=(BODY,), ns=np.array([[10.0, 30.0]]))
+    begins, ends = np.array([0, 10]), np.array([10, 40])
+    counted = [Counted(start_ns=0, end_ns=40, count=2, total_ns=1000)]
+
+    moved = move_counted(ledger, begins, ends, counted, out_of=BODY, into=WAIT)
+
+    assert (moved.total_of(WAIT), moved.total_of(BODY)) == (40.0, 0.0)

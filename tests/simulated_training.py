@@ -1,0 +1,273 @@
+"""A training on a host and a device, simulated by whole numbers: what ran when, and the account of it by the law, instant by instant.
+
+`program(seed)` draws one: input waits, copies, launches, a backward that another thread launches, read-backs, callbacks and writes, on one
+stream or two, bound by the device or by the host. It is written out as a trace, and as what a host can find out by asking.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from made_traces import made_trace
+from slowstep.analyses.events.parts import COLLECTIVES, COPIES, DEVICE_COPIES, INPUT_WAIT, KERNELS, LAUNCH, MEMSETS, NOTHING_RECORDED
+from slowstep.parts import Part, PartKind
+from slowstep.timeline.intervals import union
+from slowstep.timeline.probes import Issued, Probes
+from slowstep.timeline.spine import DeviceIntervals, HostLane, KnownLanes, Labelled, Stretches
+from slowstep.timeline.timeline import Timeline
+
+LATENCY, LAUNCHING, CALL, RETURN = 6, 5, 4, 3
+TRAINING, ENGINE = 0, 1
+SYNCHRONIZES = "cudaStreamSynchronize"
+LOADER = "enumerate(DataLoader)#_Iter.__next__"
+CALLBACK = "[Callback]Draw.on_train_batch_end"
+SAVE = "save_checkpoint"
+# What the host does that has a name, in a trace, and the part that it is charged to.
+NAMED = {
+    LOADER: INPUT_WAIT,
+    CALLBACK: Part("output", PartKind.SPAN, CALLBACK),
+    SAVE: Part("store", PartKind.SPAN, SAVE),
+}
+RAN_DRY = Part("d2h", PartKind.RUN_DRY, SYNCHRONIZES)
+# Highest rank first.
+DEVICE_PARTS = {
+    "kernel": KERNELS,
+    "d2d": DEVICE_COPIES,
+    "memset": MEMSETS,
+    "collective": COLLECTIVES,
+    "h2d": COPIES["h2d"],
+    "d2h": COPIES["d2h"],
+}
+Account = Counter[tuple[int, Part]]
+
+
+class Named(NamedTuple):
+    start: int
+    end: int
+    name: str
+
+
+class Work(NamedTuple):
+    """A piece of device work: its call, its thread, and when it ran."""
+
+    called: int
+    returned: int
+    thread: int
+    start: int
+    end: int
+    kind: str
+    stream: int
+
+
+@dataclass
+class Program:
+    """What happened. `marks` are the host's step boundaries, `probes` what it was told: when, of which work, and whether that had ended."""
+
+    now: int = 1000
+    named: list[Named] = field(default_factory=list)
+    work: list[Work] = field(default_factory=list)
+    waits: list[tuple[int, int]] = field(default_factory=list)
+    operators: list[tuple[int, int]] = field(default_factory=list)  # of the other thread
+    marks: list[int] = field(default_factory=list)
+    probes: list[tuple[int, int, bool]] = field(default_factory=list)
+    free: dict[int, int] = field(default_factory=dict)
+
+    def python(self, ns: int) -> None:
+        self.now += ns
+
+    def do(self, name: str, ns: int) -> None:
+        self.named.append(Named(self.now, self.now + ns, name))
+        self.now += ns
+
+    def launch(self, kind: str, ns: int, stream: int = 7, thread: int = TRAINING) -> None:
+        begin = max(self.now + LATENCY, self.free.get(stream, 0))
+        self.work.append(Work(self.now, self.now + LAUNCHING, thread, begin, begin + ns, kind, stream))
+        self.free[stream] = begin + ns
+        self.now += LAUNCHING
+
+    def beside(self, name: str, kind: str, ns: int, before: int, within: int, after: int) -> None:
+        """The training thread does something named, while an operator of the other thread launches work."""
+        begun = self.now
+        self.now += before
+        called = self.now
+        self.now += within
+        self.launch(kind, ns, thread=ENGINE)
+        self.now += within
+        self.operators.append((called, self.now))
+        self.now += after
+        self.named.append(Named(begun, self.now, name))
+
+    def busy(self) -> list[tuple[int, int]]:
+        """When the other thread did anything."""
+        return self.operators + [(w.called, w.returned) for w in self.work if w.thread == ENGINE]
+
+    def synchronize(self) -> None:
+        begin, done = self.now, max(self.free.values(), default=0)
+        self.now = max(begin + CALL, done + RETURN)
+        self.waits.append((begin, self.now))
+        if self.now > begin + CALL:
+            # It waited, and returns soon after what it awaits.
+            self.probes.append((self.now - RETURN - 1, len(self.work) - 1, False))
+        if self.work:
+            self.probes.append((self.now - 1, len(self.work) - 1, True))
+
+    def ask(self) -> None:
+        """Whether the last work has ended."""
+        if self.work:
+            self.probes.append((self.now, len(self.work) - 1, self.work[-1].end <= self.now))
+
+    # What it was, by the law
+
+    def account(self, begins: Iterable[int], ends: Iterable[int]) -> Account:
+        """The ns of each step and part: instant by instant, as the design has it."""
+        found: Account = Counter()
+        steps = [*zip(begins, ends, strict=True)]
+        times = {time for stretch in (*self.named, *self.waits, *self.busy(), *steps) for time in stretch[:2]}
+        edges = sorted(times.union(*((w.returned, w.start, w.end) for w in self.work)))
+        for at, until in pairwise(edges):
+            step = next((n for n, (low, high) in enumerate(steps) if low <= at < high), None)
+            if step is not None:
+                found[step, self._part(at, steps[0][0])] += until - at
+        return found
+
+    def _part(self, at: int, first: int) -> Part:
+        running = {w.kind for w in self.work if w.start <= at < w.end}
+        if running:
+            return next(part for kind, part in DEVICE_PARTS.items() if kind in running)
+        dry = max((w.end for w in self.work if w.end <= at), default=first)
+        following = min((w for w in self.work if w.start > at), key=lambda w: w.start, default=None)
+        launched = following.returned if following else self.now + 1_000_000
+        name = next((n.name for n in self.named if n.start <= at < n.end), None)
+        # What the training thread does explains nothing while the thread that launches works by itself.
+        busy = self.busy() if following and following.thread == ENGINE else []
+        name = None if any(begin <= at < end for begin, end in busy) else name
+        if name is not None and at < launched:
+            return NAMED[name]
+        if not any(begin <= dry < end for begin, end in busy) and any(begin <= dry < end <= launched for begin, end in self.waits):
+            return RAN_DRY
+        return LAUNCH if following else NOTHING_RECORDED
+
+    def device(self) -> DeviceIntervals:
+        """The device's own account, by a clock that is right."""
+        start, end = (np.array([w[column] for w in self.work], dtype=np.int64) for column in (3, 4))
+        issued = self.issued()
+        rank = np.zeros(len(start), dtype=np.int64)
+        return DeviceIntervals.exact(start, end, rank=rank, thread=issued.thread, dispatched_ns=issued.returned_ns, ranks=1)
+
+    # What others see of it
+
+    def trace(self) -> Timeline:
+        """As a profiler of the device records it."""
+        hosts = [_event(n.name, n.start, n.end, "annotation") for n in self.named]
+        hosts += [_event(SYNCHRONIZES, *wait, "runtime") for wait in self.waits]
+        hosts += [_event("aten::mm", *operator, "operator", thread=ENGINE) for operator in self.operators]
+        hosts += [
+            _event("cudaLaunchKernel", w.called, w.returned, "runtime", correlation=n, thread=w.thread) for n, w in enumerate(self.work)
+        ]
+        devices = [
+            _event("ncclDevKernel_AllReduce", w.start, w.end, "kernel", correlation=n, stream=w.stream)
+            if w.kind == "collective"
+            else _event("work", w.start, w.end, w.kind, correlation=n, stream=w.stream)
+            for n, w in enumerate(self.work)
+        ]
+        marks = [{"number": n, "start_ns": a, "end_ns": b} for n, (a, b) in enumerate(pairwise(self.marks))]
+        return made_trace(hosts=hosts, devices=devices, steps=marks)
+
+    def lanes(self) -> tuple[KnownLanes, list[Part]]:
+        """What a recorder inside the training knows of the host, and the part of each label of its named stretches."""
+        parts = list(NAMED.values())
+        names = list(NAMED)
+        named = Labelled(
+            *(np.array(c, dtype=np.int64) for c in zip(*((n.start, n.end, names.index(n.name)) for n in self.named), strict=True))
+        )
+        begin, end = (np.array([wait[side] for wait in self.waits], dtype=np.int64) for side in (0, 1))
+        busy = Stretches(*union(*(np.array([stretch[side] for stretch in self.busy()], dtype=np.int64) for side in (0, 1))))
+        training = HostLane(thread=TRAINING, named=named, waiting=Labelled(begin, end, np.arange(len(begin))))
+        engine = HostLane(thread=ENGINE, named=Labelled(*(np.zeros(0, np.int64),) * 3), find_busy=lambda: busy)
+        return KnownLanes(training=TRAINING, lanes={TRAINING: training, ENGINE: engine}, call_ends_ns=end), parts
+
+    def issued(self) -> Issued:
+        """Every call that issued work."""
+        called, returned, thread = (np.array([w[column] for w in self.work], dtype=np.int64) for column in range(3))
+        return Issued(first_ns=called, last_ns=called, returned_ns=returned, thread=thread)
+
+    def issued_in_groups(self) -> tuple[Issued, Probes]:
+        """The same of a host that knows only when it began and ended to issue what it then asks about; by one thread each."""
+        each, asked = self.issued(), self.asked()
+        last = np.unique(np.concatenate((asked.work, np.flatnonzero(np.diff(each.thread)), [len(self.work) - 1])))
+        first = np.append(0, last[:-1] + 1)
+        groups = Issued(
+            first_ns=each.first_ns[first], last_ns=each.last_ns[last], returned_ns=each.returned_ns[last], thread=each.thread[last]
+        )
+        return groups, replace(asked, work=np.searchsorted(last, asked.work))
+
+    def asked(self) -> Probes:
+        at, work, ended = (np.array([probe[column] for probe in self.probes], dtype=np.int64) for column in range(3))
+        return Probes(at_ns=at, work=work, ended=ended.astype(np.bool_))
+
+
+def _event(name: str, start: int, end: int, kind: str, **more: Any) -> Mapping[str, Any]:
+    return {"name": name, "start_ns": start, "end_ns": end, "kind": kind, **more}
+
+
+def program(seed: int, *, streams: int = 1, updates: int = 1, steps: int = 4, asks: float | None = None) -> Program:
+    """A training of the device, drawn by `seed`, of so many updates a step. With one stream all work is in one
+    queue. `asks`: how often the host asks about it where it could.
+    """
+    draw = random.Random(seed)
+    made = Program()
+    longest = draw.choice((4, 40, 200))  # of a kernel: the host is ahead, or the device waits for it
+    habits = {habit: draw.random() for habit in ("copy", "engine", "sync", "callback", "save", "read back", "collective", "beside", "ask")}
+    habits["ask"] = habits["ask"] if asks is None else asks
+
+    def often(habit: str) -> bool:
+        return draw.random() < habits[habit]
+
+    def work(kind: str, thread: int = TRAINING) -> None:
+        other = kind in ("collective", "h2d", "d2h") and streams > 1
+        made.launch(kind, draw.randint(1, longest), 20 if other else 7, thread)
+
+    def asking(name: str, most: int) -> None:
+        if often("ask"):
+            made.ask()
+        made.do(name, draw.randint(1, most))
+        if often("ask"):
+            made.ask()
+
+    for number in range(steps * updates):
+        if number % updates == 0:
+            made.marks.append(made.now)
+        asking(LOADER, draw.choice((3, 60)))
+        if often("copy"):
+            work("h2d")
+        for _launch in range(draw.randint(1, 4)):
+            made.python(draw.randint(0, 12))
+            work(draw.choice(("kernel", "kernel", "memset", "d2d")))
+        if often("sync"):
+            made.synchronize()
+            made.python(draw.randint(0, 30))
+        thread = ENGINE if often("engine") else TRAINING
+        for _launch in range(draw.randint(1, 4)):
+            made.python(draw.randint(0, 12))
+            work("kernel", thread)
+        if often("beside"):
+            made.beside(CALLBACK, "kernel", draw.randint(1, longest), *(draw.randint(0, 30) for _ in range(3)))
+        if often("collective"):
+            work("collective")
+        if often("read back"):
+            work("d2h")
+            made.synchronize()
+        if often("callback"):
+            asking(CALLBACK, 150)
+        if often("save"):
+            asking(SAVE, 80)
+        made.python(draw.randint(0, 20))
+    made.marks.append(made.now)
+    return made

@@ -1,0 +1,119 @@
+"""Analyses find code of a framework by what its folder says of it; where they know names of one still, is written down here."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import slowstep
+from slowstep.frameworks._known import all_words, code
+from slowstep.frameworks._words import Code
+
+ROOT = Path(slowstep.__path__[0])
+NAMES = re.compile(
+    r"(?i)torch|lightning|transformers|hugging|accelerate\b|tensorflow|keras|\bjax\b|\bxla\b|autocast|gradscaler|state_dict|nn\.module"
+    r"|data_?loader\b|autograd|\baten\b|trainer_callback"
+)
+# A path of a framework's files: its name, and a separator, as a path or a pattern has it.
+FILES = re.compile(r"(?i)(torch|lightning|transformers|accelerate|tensorflow|keras|jax)(\[/\\\\+\]|/|\\\\)\w*")
+_EVENTS = "names of events in profilers' traces, to go to the sources or frameworks that write them"
+_TABLE = "an example in the description of a column, or a value of it"
+ANALYSES = {
+    "after_update/activities.py": "libraries that compute with arrays, and draw",
+    "compute/work.py": "words for a mode",
+    "device/awaited_work.py": _EVENTS,
+    "device/compilations.py": _EVENTS,
+    "device/loss_scaling.py": _EVENTS,
+    "device/operators.py": _EVENTS,
+    "device/tensor_cores.py": _EVENTS,
+    "events/tables.py": _TABLE,
+    "events/training_thread.py": _EVENTS,
+    "input/loader_requests.py": _EVENTS,
+    "ledger/beside_model.py": _EVENTS,
+    "ledger/lane_without_device.py": _EVENTS,
+    "ledger/saves.py": "what writes a checkpoint where the user's function is unknown",
+    "ledger/stage_ranges.py": _EVENTS,
+    "over_time/growth.py": "libraries that write files",
+    "over_time/startup.py": "the name of a part of the start-up",
+    "python/callers.py": _EVENTS,
+    "python/calls.py": "whose package is none of a data set's",
+    "python/gap_calls.py": "libraries of metrics, and how the interpreter calls functions that are not Python's",
+    "python/user_places.py": "packages that are installed, as traces cut their paths",
+    "replay/host_scenarios.py": _EVENTS,
+    "sharing/collectives.py": _EVENTS,
+    "steps/traced_training.py": _EVENTS,
+    "steps/untrained.py": "what is said of a command of which nothing was recorded",
+}
+# Beside advice on traces, which names calls and options: files of frameworks.
+JUDGING = {"diagnosis/evidence/copy_sites.py": _EVENTS}
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """The texts of a module, docstrings and comments left out."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and isinstance(node.body[0], ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
+
+
+def _found(folder: str, pattern: re.Pattern[str], root: Path = ROOT) -> set[str]:
+    paths = sorted((root / folder).rglob("*.py"))
+    return {str(path.relative_to(root)) for path in paths if any(map(pattern.search, _texts(path)))}
+
+
+def test_analyses_that_know_names_of_a_framework_are_these():
+    assert {file.partition("/")[2] for file in _found("analyses", NAMES)} == set(ANALYSES)
+
+
+@pytest.mark.parametrize("folder", ["diagnosis", "document", "report"])
+def test_what_judges_and_reports_knows_no_file_of_a_framework(folder):
+    assert _found(folder, FILES) == {file for file in JUDGING if file.startswith(folder)}
+
+
+def test_a_name_is_seen_in_a_text_and_not_in_a_docstring(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/known.py").write_text('"""Of torch."""\nFILE = "torch/nn/modules/module.py"\nPATTERN = r"torch[/\\\\]optim"\n')
+    (tmp_path / "a/said.py").write_text('"""Of torch/nn."""\n')
+
+    assert _found("a", NAMES, tmp_path) == {"a/known.py"}
+    assert len([*filter(FILES.search, _texts(tmp_path / "a/known.py"))]) == 2
+
+
+@pytest.mark.parametrize("which", Code)
+def test_every_kind_of_code_is_known_of_a_framework_and_used(which):
+    assert any(which in words.code for words in all_words().values())
+    assert any(f"Code.{which.name}" in path.read_text(encoding="utf-8") for path in (ROOT / "analyses").rglob("*.py"))
+
+
+@pytest.mark.parametrize(
+    ("which", "file", "before"),
+    [
+        (Code.HOOK_OF_BACKWARD, "backward.py", "hooks/torch_backward.py"),
+        (Code.HOOK_OF_REQUEST, "_waits.py", "waits.py"),
+        (Code.HOOK_OF_COLLATE, "_fetches.py", "fetches.py"),
+    ],
+)
+def test_hooks_are_known_by_the_files_that_they_have_and_had_wherever_slowstep_lies(which, file, before):
+    function = {"backward.py": "backward", "_waits.py": "__next__", "_fetches.py": "collate_fn"}[file]
+    now = ROOT / "frameworks/torch/inside" / file
+
+    assert f"def {function}(" in now.read_text(encoding="utf-8")
+    assert code(which).search(str(now))
+    assert code(which).search(f"C:\\x\\slowstep\\frameworks\\torch\\inside\\{file}")
+    assert code(which).search(f"/opt/slowstep/record/{before}")
+    assert not code(which).search(f"/home/me/{file}")
+
+
+def test_code_of_which_no_framework_has_any_is_found_nowhere(monkeypatch):
+    monkeypatch.setattr("slowstep.frameworks._known.all_words", dict)
+    code.cache_clear()
+    try:
+        assert not code(Code.LOADER).search("/usr/lib/python3.12/site-packages/torch/utils/data/dataloader.py")
+    finally:
+        code.cache_clear()

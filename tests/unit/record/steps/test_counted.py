@@ -1,0 +1,53 @@
+"""Counters of a framework become records of windows, and calls that make several updates say so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recorded import make_folder, processes
+from slowstep.record.framework import NO_FRAMEWORK
+from slowstep.record.recorder import Recorder, now
+from slowstep.record.steps.counted import CountedInput
+from slowstep.record.steps.updates import Updates
+from slowstep.record.writing.format import UPDATE, WAIT
+from slowstep.sources._recording.notes import read_notes
+from slowstep.sources._recording.process import process_tables
+from slowstep.sources._recording.records import read_records
+
+
+class Trainer:
+    """What trains without an optimizer."""
+
+
+def test_each_reading_of_the_counters_is_what_came_since_the_last(tmp_path: Path) -> None:
+    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
+    counted = CountedInput(recorder, dataset="Pictures", num_workers=3)
+
+    counted.read(2, 20, 200)
+    counted.read(5, 50, 600)
+    recorder.stop("exit")
+
+    (process,) = processes(recorder.folder)
+    records = process.of("AGGREGATE")
+    assert [(r.extra, r.a, r.b) for r in records] == [(WAIT, 2, 20), (UPDATE, 2, 200), (WAIT, 3, 30), (UPDATE, 3, 400)]
+    assert records[0].t1 == records[2].t0
+    (iterator,) = [note for note in process.notes if note["kind"] == "iterator"]
+    assert (iterator["dataset"], iterator["num_workers"], iterator["id"]) == ("Pictures", 3, records[0].c)
+
+
+def test_a_call_that_makes_several_updates_is_one_step_with_so_many(tmp_path: Path) -> None:
+    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
+    updates, trainer = Updates(recorder, NO_FRAMEWORK), Trainer()
+    counted = CountedInput(recorder, dataset="Pictures")
+
+    for _ in range(3):
+        began_ns = now()
+        updates.called(trainer, began_ns, now(), 4)
+    counted.read(12, 20, 200)
+    recorder.stop("exit")
+
+    (path,) = Path(recorder.folder).glob("*.rec")
+    tables = process_tables(0, read_notes(path.with_suffix(".jsonl")), read_records(path).records)
+    assert tables["updates"]["updates"].to_list() == [4, 4, 4]
+    assert tables["aggregates"].select("kind", "count", "total_ns").rows() == [("wait", 12, 20), ("update", 12, 200)]
+    assert recorder.page._words[1] == 3

@@ -1,0 +1,96 @@
+"""The recorder names no framework: what knows one stands in frameworks/, and is asked through record/framework.py."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from pathlib import Path
+
+import pytest
+
+import slowstep
+from slowstep.frameworks._known import all_words
+from slowstep.record.framework import Framework, known_frameworks
+
+ROOT = Path(slowstep.__path__[0])
+NAMES = re.compile(
+    r"(?i)torch|lightning|transformers|hugging|accelerate\b|tensorflow|keras|\bjax\b|\bxla\b|autocast|gradscaler|state_dict|param_groups"
+    r"|nn\.module|data_?loader\b|autograd|\baten\b"
+)
+# What may, and why.
+MAY = {
+    "record/framework.py": "frameworks that are told of, and not recorded yet",
+    "record/writing/format.py": "flags by which the launcher hears what a command has imported, at their places on the page",
+    "record/system/place.py": "variables by which a launcher of ranks is known",
+    "record/system/redact.py": "names of environment variables that are recorded",
+    "record/timing/call_times.py": "how Python's profiler writes a function that is none of Python's, as an example",
+}
+# Levers that change what only one framework has, and what they are made of: they are to move to the frameworks.
+LEVERS = {
+    "levers/_calls": {"forward", "function_change", "functions", "own_calls", "scaling", "targets", "trainers"},
+    "levers/_input": {"batch_copies", "described", "feed", "indices", "peak", "rebuilt", "replaced", "rings", "stream", "supplying"},
+    "levers/_tasks": {"_cells", "_drain", "_parts", "_slots"},
+}
+
+
+def named(text: str) -> list[str]:
+    """What of a file's text names a framework, comments and docstrings included."""
+    return [match.group() for match in NAMES.finditer(text)]
+
+
+def _files(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def test_no_file_of_the_recorder_names_a_framework():
+    found = {str(file.relative_to(ROOT)): named(file.read_text(encoding="utf-8")) for file in _files("record")}
+
+    assert {file: names for file, names in found.items() if names and file not in MAY} == {}
+
+
+@pytest.mark.parametrize("file", MAY)
+def test_a_file_that_may_name_one_does(file):
+    assert named((ROOT / file).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("folder", LEVERS)
+def test_the_shared_parts_of_levers_that_know_a_framework_are_these(folder):
+    found = {file.stem for file in _files(folder) if named(_code(file))}
+
+    assert found == LEVERS[folder]
+
+
+def _code(file: Path) -> str:
+    """A file without its comments."""
+    tokens = tokenize.generate_tokens(io.StringIO(file.read_text(encoding="utf-8")).readline)
+    return "\n".join(token.string for token in tokens if token.type != tokenize.COMMENT)
+
+
+def test_a_name_is_seen_in_code_and_in_words():
+    assert named('x = sys.modules.get("torch._dynamo")  # as of a DataLoader') == ["torch", "DataLoader"]
+    assert named("an accelerator, an optimizer, a loader") == []
+
+
+@pytest.mark.parametrize("framework", known_frameworks(), ids=lambda framework: framework.name)
+def test_a_framework_says_by_which_packages_its_frames_are_known(framework: Framework):
+    (package, *_) = framework.packages
+
+    assert framework.owns(f"/usr/lib/python3.12/site-packages/{package}/x.py")
+    assert not framework.owns(f"/home/me/{package}/x.py")
+
+
+def test_every_folder_of_a_framework_says_what_it_is_under_its_own_name():
+    folders = {path.name for path in (ROOT / "frameworks").iterdir() if (path / "__init__.py").exists()}
+
+    assert {framework.name for framework in known_frameworks()} == set(all_words()) == folders
+
+
+def test_a_framework_that_says_nothing_is_asked_without_harm():
+    framework = Framework()
+
+    assert framework.rank() is None
+    assert not framework.has_compiled()
+    assert framework.graph_nodes() is None
+    assert framework.describe_optimizer(object()) == {"params": None, "dtypes": None, "device": None, "fused": None}
+    assert not framework.owns("/usr/lib/python3.12/site-packages/torch/x.py")
