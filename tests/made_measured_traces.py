@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from made_topics import of_topics, with_topics
 from slowstep.analyses.coverage import Coverage
 from slowstep.analyses.device.charged import CHARGED
 from slowstep.analyses.device.device_topic import DeviceTopic
@@ -112,7 +113,7 @@ def made_measured(
     }
     tables_of_device = {name: rows for name, rows in filled.items() if name not in ("steps", "replay", "loader")}
     marks = MarksTopic(table=filled["steps"], whole_steps=steps)
-    found = Measurements.of(
+    found = of_topics(
         facts=TraceFacts(**(given | dict(facts or {}))),
         coverage=replace(COVERED, **dict(coverage or {})),
         marks=marks,
@@ -131,7 +132,7 @@ def changed(m: Measurements, **changes: Any) -> Measurements:
     for name, value in changes.items():
         home = next(topic for topic, of in topics.items() if hasattr(of, name))
         topics[home] = replace(topics[home], **{name: value})
-    return m.changed(**topics)
+    return with_topics(m, **topics)
 
 
 def _steps(lengths: Sequence[float]) -> pl.DataFrame:

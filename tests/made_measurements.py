@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from made_parts import lines_part
+from made_topics import of_topics, with_topics
 from slowstep.analyses.after_update.after_update_topic import AfterUpdateTopic
 from slowstep.analyses.batches.demand import Demand
 from slowstep.analyses.batches.loader import Loader
@@ -86,7 +87,7 @@ def measurements(
     """
     parts = replace(_parts(HEALTHY | dict(ledger or {}), steps), gap_stacks=dict(stacks or {}))
     of_steps = _steps(parts.ns, samples)
-    found = Measurements.of(
+    found = of_topics(
         training=TrainingTopic(words=plain()),
         trainer=_trainer(of_steps, workers, cores),
         steps=of_steps,
@@ -125,7 +126,7 @@ def changed(m: Measurements, **changes: Any) -> Measurements:
     if "words" not in changes:
         words = words_of_loop(frame.file for frame in topics["trainer"].way_to_update)
         topics["training"] = replace(topics["training"], words=words)
-    return m.changed(**topics)
+    return with_topics(m, **topics)
 
 
 def _has(of: Any, name: str) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Never, ParamSpec, Self, TypeVar, cast
+from typing import Any, Never, ParamSpec, TypeVar, cast
 
 from slowstep.errors import SlowstepError
 from slowstep.reasons import Reason, Wording
@@ -114,11 +114,6 @@ class MayLack:
         if type(value) is Fault:
             raise Faulty(value)
         return value
-
-    def changed(self, **changes: Any) -> Self:
-        """The same with other values of some fields, whatever the others are; dataclasses.replace would read them."""
-        own = {field.name: object.__getattribute__(self, field.name) for field in fields(cast("Any", self))}
-        return type(self)(**(own | changes))
 
 
 class Results(Mapping[str, T]):

@@ -79,6 +79,7 @@ def test_the_training_ends_as_it_does_unrecorded(run: Run) -> None:
     assert recorded.out == plain.out != ""
 
 
+@pytest.mark.slow
 def test_several_backwards_for_one_batch_are_one_step(run: Run) -> None:
     ran = run("""
 for (inputs,) in loader:
@@ -97,6 +98,7 @@ for (inputs,) in loader:
     assert find_steps(trainer, TABLE["totals"].empty(), NO_SUSPENSIONS).boundary == "request for input"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "main",
     [
@@ -112,6 +114,7 @@ def test_a_loader_that_does_not_feed_the_training_ends_no_steps(run: Run, main: 
     assert len(find_trainer(SOURCE.read(ran.folder)).update_end_ns) == 27
 
 
+@pytest.mark.slow
 def test_a_few_calls_of_an_optimizer_beside_a_training_by_hand_are_no_training(run: Run) -> None:
     ran = run("""
 for _ in range(60):
@@ -146,6 +149,7 @@ def test_each_backward_is_a_step_of_a_loop_without_a_loader(run: Run) -> None:
     assert len(ran.trainer.of("UPDATE")) == 7
 
 
+@pytest.mark.slow
 def test_backwards_before_an_optimizer_is_first_called_are_no_updates_of_the_training(run: Run) -> None:
     ran = run("""
 for _ in range(30):
@@ -177,6 +181,7 @@ optimizer.step()
     assert len(ran.trainer.of("UPDATE")) == 1
 
 
+@pytest.mark.slow
 def test_the_recording_ends_after_so_many_steps(run: Run) -> None:
     ran = run("for _ in range(12):\n    loss_of(torch.ones(4, 8)).backward()\n    update(model)\n", **{ENV_STEPS: "5"})
 

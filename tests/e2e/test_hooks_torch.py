@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from few import few
 from recorded import Process, Ran, Server, run_script
 from slowstep.record.timing.tracebacks import PACKAGE
 from slowstep.record.writing.fastpath import HELD_NS
@@ -113,6 +114,7 @@ even = TensorDataset(torch.zeros(4000, 8), torch.zeros(4000))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loader", "samples"),
     [
@@ -195,6 +197,7 @@ def test_workers_record_their_own_fetches(context: str, run: Run) -> None:
     assert [record.b for record in ran.trainer.of("WAIT") if not record.flags] == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_the_end_of_workers_is_recorded_where_their_iterator_is_dropped_and_where_it_is_read_to_its_end(run: Run) -> None:
     main = """
 loader = DataLoader(torch.ones(16, 8), batch_size=4, num_workers=1)
@@ -215,6 +218,7 @@ for inputs in loader:
     assert all(end.t0 < end.t1 for end in ends)
 
 
+@pytest.mark.slow
 def test_how_long_it_takes_to_free_the_indices_of_a_large_data_set_is_recorded(run: Run) -> None:
     main = """
 from torch.utils.data import TensorDataset
@@ -239,6 +243,7 @@ step(next(kept)[0])
     assert [sum(end.t0 >= at for at in received) for end in ends] == [4, 5, 6]
 
 
+@pytest.mark.slow
 def test_persistent_workers_are_one_process_for_all_epochs(run: Run) -> None:
     ran = run("train(DataLoader(Numbers(), batch_size=4, num_workers=1, persistent_workers=True), epochs=3)")
 
@@ -248,6 +253,7 @@ def test_persistent_workers_are_one_process_for_all_epochs(run: Run) -> None:
     assert [(record.a, record.b) for record in ran.trainer.of("WAIT") if not record.flags] == [(e, b) for e in (1, 2, 3) for b in range(6)]
 
 
+@pytest.mark.slow
 def test_batches_in_free_order_keep_the_index_they_were_made_under(run: Run) -> None:
     main = """
 class Uneven(Numbers):
@@ -263,7 +269,7 @@ print(got)
     assert ran.out.strip() != "[0, 1, 2, 3, 4, 5]"
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", few([2, 0], every=2))
 def test_an_iterable_data_set_is_counted_by_what_it_gave(workers: int, run: Run) -> None:
     main = f"""
 class Stream(IterableDataset):
@@ -280,6 +286,7 @@ print([len(batch) for batch in DataLoader(Stream(), batch_size=4, num_workers={w
     assert sorted(record.b for record in fetches) == sorted(record.c for record in waits)
 
 
+@pytest.mark.slow
 def test_what_a_data_set_gives_at_once_is_counted_by_the_indices_that_were_asked_for(run: Run) -> None:
     main = """
 class Columns(Numbers):
@@ -355,7 +362,7 @@ torch.ones(2).backward()
     assert [record.flags for record in ran.trainer.of("BACKWARD")] == [RAISED]
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", few([2, 0], every=2))
 def test_results_are_the_same_to_the_last_bit(workers: int, run: Run) -> None:
     main = f"""
 torch.manual_seed(0)
@@ -388,6 +395,7 @@ print(os.stat("model.pt").st_size, os.stat("model.safetensors").st_size)
     assert [record.a for record in saves] == [int(size) for size in ran.out.split()]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_recorded_with_the_users_line_that_asked_for_it(run: Run) -> None:
     main = """
 def keep(name):
@@ -498,6 +506,7 @@ def test_level_2_records_every_root_forward_and_nothing_below_it(run: Run) -> No
     assert len(ran.trainer.of("FORWARD")) == 8
 
 
+@pytest.mark.slow
 def test_level_0_takes_no_stacks(run: Run) -> None:
     ran = run("train(DataLoader(Numbers(), batch_size=4), epochs=4)", **{ENV_LEVEL: "0"})
 
@@ -557,7 +566,7 @@ assert originals() != before
 
 
 @pytest.mark.parametrize("loader", ["DataLoader(Numbers(), batch_size=4)", "DataLoader(Numbers(), batch_size=4, num_workers=1)"])
-@pytest.mark.parametrize("variables", [{ENV_STEPS: "8"}, {ENV_SECONDS: "0.02"}])
+@pytest.mark.parametrize("variables", few([{ENV_STEPS: "8"}, {ENV_SECONDS: "0.02"}], every=2))
 def test_when_the_recording_ends_nothing_of_it_stays(loader: str, variables: dict[str, str], run: Run) -> None:
     main = f"""
 train({loader}, epochs=4)
@@ -607,6 +616,7 @@ train(DataLoader(Numbers(), batch_size=4))
     assert child.noted("process")[0]["ppid"] == parent.noted("process")[0]["pid"]
 
 
+@pytest.mark.slow
 def test_threads_with_loaders_of_their_own_do_not_mix(run: Run) -> None:
     main = """
 import threading
@@ -639,6 +649,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert ran.trainer.noted("end") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sleep", ["", pytest.param("time.sleep(0.001)", marks=pytest.mark.slow)], ids=["shortest steps", "others"])
 def test_a_killed_training_leaves_all_but_the_last_of_its_shortest_steps(run: Run, sleep: str) -> None:
     main = f"""
@@ -665,6 +676,7 @@ for step, (inputs,) in enumerate(loader):
     assert len(ran.trainer.of("WAIT")) - len(updates) in (0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_what_a_step_holds_is_freed_with_it_though_stacks_are_taken(run: Run, level: str) -> None:
     main = """
@@ -779,6 +791,7 @@ def test_a_compiled_training_is_compiled_as_often_and_its_gaps_are_timed(run: Ru
     assert ran.trainer.faults == {}
 
 
+@pytest.mark.slow
 def test_a_batch_that_raises_when_it_is_looked_at_reaches_the_training(run: Run) -> None:
     main = """
 class Touchy:
@@ -793,6 +806,7 @@ print(len([batch for batch in DataLoader(Numbers(), batch_size=4, collate_fn=lam
     assert ran.trainer.health["recorder_fault"] >= 1
 
 
+@pytest.mark.slow
 def test_input_that_reads_a_loader_is_recorded_once_as_that_loaders(run: Run) -> None:
     main = """
 import slowstep
@@ -812,6 +826,7 @@ train(slowstep.steps(moved(loader)))
     assert all(record.t1 - record.t0 >= 2_000_000 for record in waits)
 
 
+@pytest.mark.slow
 def test_a_data_set_that_reads_another_loader_waits_for_its_own_batches_only(run: Run) -> None:
     main = """
 class Outer(IterableDataset):
@@ -826,6 +841,7 @@ print(len(list(DataLoader(Outer(), batch_size=4))))
     assert [(record.a, record.b) for record in ran.trainer.of("FETCH")] == [(batch, 4) for batch in range(6)]
 
 
+@pytest.mark.slow
 def test_a_child_of_multiprocessing_that_trains_ends_its_recording(run: Run) -> None:
     main = """
 import multiprocessing
@@ -853,6 +869,7 @@ def test_one_worker_notes_what_its_batches_call_and_are_made_of(run: Run) -> Non
     assert (form["tensors"], form["bytes"]) == (2, 8 * 4 + 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "batches",
     ["slowstep.steps(torch.ones(4, 8) for _ in range(4000))", "DataLoader(torch.ones(16000, 8), batch_size=4)"],
@@ -896,7 +913,7 @@ train(DataLoader(Parsed(), batch_size=2, num_workers={workers}))
 """
 
 
-@pytest.mark.parametrize("workers", [0, 1, 2])
+@pytest.mark.parametrize("workers", few([1, 0, 2], every=3))
 def test_lines_are_counted_in_one_batch_of_one_producer(run: Run, workers: int) -> None:
     ran = run(PARSED.format(workers=workers))
 
@@ -909,6 +926,7 @@ def test_lines_are_counted_in_one_batch_of_one_producer(run: Run, workers: int) 
     assert 0 < note["counting_ns"] < 20_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("workers", "number"), [(0, 0), (1, 1)])
 def test_lines_are_not_counted_where_compiled_code_could_notice(run: Run, workers: int, number: int) -> None:
     compiled = "import torch._dynamo.convert_frame\ntorch._dynamo.convert_frame.FRAME_COUNTER = 1\n"
@@ -918,6 +936,7 @@ def test_lines_are_not_counted_where_compiled_code_could_notice(run: Run, worker
     assert len(notes) == number
 
 
+@pytest.mark.slow
 def test_the_users_own_tracer_is_left_alone_while_batches_are_made(run: Run) -> None:
     ran = run("sys.settrace(lambda *_: None)\n" + PARSED.format(workers=0) + "print(sys.gettrace() is not None)")
 
@@ -925,12 +944,14 @@ def test_the_users_own_tracer_is_left_alone_while_batches_are_made(run: Run) -> 
     assert [note for note in ran.trainer.noted("lines") if note["of"] == "fetch"] == []
 
 
+@pytest.mark.slow
 def test_no_built_in_call_is_timed_at_level_0(run: Run) -> None:
     ran = run("train(DataLoader(Numbers(), batch_size=2, num_workers=1))", **{ENV_LEVEL: "0"})
 
     assert ran.workers[0].noted("builtins") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_sample_that_takes_many_times_as_long_is_recorded_with_its_index(run: Run, workers: int) -> None:
     ran = run(f"""
@@ -949,6 +970,7 @@ train(DataLoader(Uneven(), batch_size=4, num_workers={workers}, persistent_worke
     assert all(record.b >= 875_000 for record in slow)
 
 
+@pytest.mark.slow
 def test_it_is_noted_what_functions_inside_a_step_are_for(run: Run) -> None:
     ran = run("""
 def spoil(batch):
@@ -1010,6 +1032,7 @@ for batch in DataLoader(torch.ones(16_000, 8), batch_size=40):
         assert forward["nodes"] >= 1
 
 
+@pytest.mark.slow
 def test_a_data_set_that_is_asked_for_whole_batches_is_left_alone(run: Run) -> None:
     ran = run("""
 class Whole(Numbers):

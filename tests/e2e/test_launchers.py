@@ -90,6 +90,7 @@ def tool(name: str) -> str:
     return found
 
 
+@pytest.mark.slow
 def test_slowstep_in_another_environment_than_the_script(work: Workplace, environment: Path) -> None:
     ended = work.run(str(environment / "bin" / "python"), "train.py", "--epochs", "3")
 
@@ -105,6 +106,7 @@ def test_a_script_alone_runs_in_the_active_environment(work: Workplace, environm
     assert_recorded(work, ended, environment)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["import", pytest.param("exec", marks=pytest.mark.slow)])
 def test_an_entry_point_such_as_pipx_installs(work: Workplace, environment: Path, shape: str) -> None:
     # What pip writes for a console script, and pipx links to from a folder on PATH.
@@ -124,6 +126,7 @@ def test_an_entry_point_such_as_pipx_installs(work: Workplace, environment: Path
     assert_recorded(work, ended, environment, "--fast")
 
 
+@pytest.mark.slow
 def test_conda_run_by_a_stand_in(work: Workplace, environment: Path) -> None:
     # conda is not on PyPI. `conda run` writes a script that activates the environment and runs the command, and starts a shell with it.
     work.write(
@@ -147,6 +150,7 @@ exit $code
     assert_recorded(work, ended, environment, "-x")
 
 
+@pytest.mark.slow
 def test_uv_run(work: Workplace, environment: Path) -> None:
     words = [tool("uv"), "run", "--offline", "--no-project", "--python", str(environment / "bin" / "python"), "train.py", "-x"]
 

@@ -286,6 +286,7 @@ def test_a_function_that_slowstep_needs_itself_is_left_out_of_the_script_alone(p
     assert steps <= effects[-1]["effect"] <= 1.5 * steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("exit_code", "code"), [(0, 2), pytest.param(7, 1, marks=pytest.mark.slow)])
 def test_a_script_that_never_trains_says_so(place: Workplace, exit_code: int, code: int) -> None:
     ended, report = proved(place, "never.py", str(exit_code))
@@ -369,6 +370,7 @@ def test_a_script_that_does_not_exist_is_a_mistake_too(place: Workplace) -> None
     assert "There is no script 'nothere.py'" in ended.err
 
 
+@pytest.mark.slow
 def test_what_belongs_to_the_command_is_left_to_it(place: Workplace) -> None:
     ended = place.run("never.py", "0", "--help", "--levers", "nonsense", act="prove")
 

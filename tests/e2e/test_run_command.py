@@ -60,6 +60,7 @@ def test_a_command_keeps_its_arguments_streams_and_exit_code(work: Workplace, wo
     assert_same(plain, recorded)
 
 
+@pytest.mark.slow
 def test_our_options_may_end_with_two_dashes(work: Workplace) -> None:
     work.write("echo.py", "import sys; print(sys.argv[1:])")
 
@@ -76,6 +77,7 @@ def test_standard_input_reaches_the_command(work: Workplace) -> None:
     assert (process.returncode, out) == (0, "hello\n")
 
 
+@pytest.mark.slow
 def test_files_passed_on_by_the_caller_reach_the_command(work: Workplace) -> None:
     read, write = os.pipe()
     process = work.start(sys.executable, "-c", f"import os; os.write({write}, b'hello')", pass_fds=[write])
@@ -128,6 +130,7 @@ def test_a_mistake_in_our_options_ends_with_125_before_the_start(work: Workplace
     assert str(work.folder / "started") not in ended.files
 
 
+@pytest.mark.slow
 def test_a_script_in_the_place_of_a_reports_file_is_neither_run_nor_written_over(work: Workplace) -> None:
     work.write("train.py", "open('started', 'w')")
 
@@ -139,6 +142,7 @@ def test_a_script_in_the_place_of_a_reports_file_is_neither_run_nor_written_over
     assert str(work.folder / "started") not in ended.files
 
 
+@pytest.mark.slow
 def test_an_unwritable_output_folder_ends_with_125_and_says_where_to_write_instead(work: Workplace) -> None:
     work.write("train.py", "open('started', 'w')")
     work.write("file", "")
@@ -157,6 +161,7 @@ def test_a_command_ended_by_a_signal_ends_with_128_and_its_number(work: Workplac
     assert ended.code == 128 + number
 
 
+@pytest.mark.slow
 def test_the_command_starts_with_the_signals_that_slowstep_was_started_with(work: Workplace) -> None:
     # The C library keeps 32 and 33 to itself.
     work.write(
@@ -199,6 +204,7 @@ def test_a_script_that_never_trains_is_told_what_was_looked_for(work: Workplace)
     assert str(work.folder / "report.json") not in ended.files
 
 
+@pytest.mark.slow
 def test_a_run_in_which_nothing_was_recorded_leaves_no_folder(work: Workplace) -> None:
     work.write("work.py", "print('no training')")
 
@@ -232,6 +238,7 @@ def test_two_runs_at_once_keep_apart(work: Workplace) -> None:
         os.kill(int(each.out), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_process_that_outlives_the_command_keeps_what_it_needs(work: Workplace) -> None:
     process = work.start("sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!", options=("--out", "runs"))
 
@@ -244,6 +251,7 @@ def test_a_process_that_outlives_the_command_keeps_what_it_needs(work: Workplace
     os.kill(sleeper, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_with_closed_streams_the_command_finds_them_closed_too(work: Workplace) -> None:
     show = "ls -l /proc/self/fd > fds.txt; test ! -e /proc/$$/fd/1 && test ! -e /proc/$$/fd/2 && echo closed > answer.txt"
     work.write("show.sh", show)
@@ -260,6 +268,7 @@ def test_with_closed_streams_the_command_finds_them_closed_too(work: Workplace) 
 
 
 # Where streams are buffered, Python would end with 120 for what nobody has read.
+@pytest.mark.slow
 @pytest.mark.parametrize("buffered", ["1", *more_slowly("")])
 def test_a_reader_that_went_away_does_not_change_the_exit_code(work: Workplace, buffered: str) -> None:
     read, write = os.pipe()
@@ -285,6 +294,7 @@ def test_a_signal_to_slowstep_reaches_the_command_once(work: Workplace, number: 
     assert (ended.code, ended.out) == (5, "1\n")
 
 
+@pytest.mark.slow
 def test_a_signal_to_the_whole_group_reaches_the_command_once(work: Workplace) -> None:
     work.write("wait.py", COUNTS_SIGNALS)
     process = work.start("wait.py", str(signal.SIGTERM.value), start_new_session=True)
@@ -306,6 +316,7 @@ def test_ctrl_c_of_a_terminal_reaches_the_command_once_and_slowstep_not_at_all(w
     assert "code 5" in screen
 
 
+@pytest.mark.slow
 def test_ctrl_z_stops_both_and_fg_goes_on(work: Workplace) -> None:
     work.write("wait.py", COUNTS_SIGNALS)
     own = " ".join(repr(word) for word in SLOWSTEP)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from few import few
 from launching import TRAINING, Ended, Workplace
 
 pytest.importorskip("torch")
@@ -56,12 +57,15 @@ def test_without_it_nothing_is_said_of_levers(work: Workplace) -> None:
 
 @pytest.mark.parametrize(
     ("lever", "message"),
-    [
-        ("threads:every=1", "every=K takes a whole number"),
-        ("thread=2", "No lever is called 'thread'. Did you mean threads?"),
-        ("threads=none", "give a number of threads, such as threads=4"),
-        ("threads", "Lever threads needs a value"),
-    ],
+    few(
+        [
+            ("threads:every=1", "every=K takes a whole number"),
+            ("thread=2", "No lever is called 'thread'. Did you mean threads?"),
+            ("threads=none", "give a number of threads, such as threads=4"),
+            ("threads", "Lever threads needs a value"),
+        ],
+        every=4,
+    ),
 )
 def test_a_lever_that_cannot_be_meant_is_told_before_anything_is_started(work: Workplace, lever: str, message: str) -> None:
     work.write("train.py", SCRIPT)

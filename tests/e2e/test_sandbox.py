@@ -181,6 +181,7 @@ def test_from_a_copy_relative_paths_lead_where_they_led(place):
     assert place.looks() == before
 
 
+@pytest.mark.slow
 def test_a_copy_claims_no_more_than_contents(place):
     if not landlock.version():
         pytest.skip("this kernel has no Landlock")
@@ -200,6 +201,7 @@ def test_a_copy_claims_no_more_than_contents(place):
     assert theirs.read_text() == "old"
 
 
+@pytest.mark.slow
 def test_a_copy_that_cannot_hold_back_writes_elsewhere_does_not_claim_it(place):
     place.write("train.py", "open('inside', 'w').close()")
     before = place.looks()
@@ -215,6 +217,7 @@ def test_a_copy_that_cannot_hold_back_writes_elsewhere_does_not_claim_it(place):
     assert place.looks() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_paths_that_arguments_name_are_inside(place, kind):
     if kind == "copy" and not landlock.version():
@@ -230,6 +233,7 @@ def test_paths_that_arguments_name_are_inside(place, kind):
     assert place.looks() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_recording_may_lie_in_the_working_folder(place, kind):
     place.folder = Path(create_folder(parent=str(place.cwd / "slowstep_runs"), stem="train"))
@@ -292,6 +296,7 @@ def test_a_folder_that_is_too_large_is_not_copied(place):
         open_copy(str(place.folder), str(place.cwd), limit_bytes=2_000)
 
 
+@pytest.mark.slow
 def test_trackers_are_told_to_stay_offline(place, monkeypatch):
     monkeypatch.delenv("WANDB_MODE", raising=False)
     names = ("WANDB_MODE", "HF_HUB_OFFLINE", "MLFLOW_TRACKING_URI")
@@ -308,6 +313,7 @@ def test_trackers_are_told_to_stay_offline(place, monkeypatch):
     assert ending.output == f"offline 1 file://{place.folder}/scratch/mlruns\n['mlruns']"
 
 
+@pytest.mark.slow
 def test_devices_and_shared_memory_are_there(place):
     theirs, left = (Path(f"/dev/shm/slowstep-{name}-{os.getpid()}") for name in ("theirs", "left"))
     theirs.write_text("theirs")
@@ -337,6 +343,7 @@ os._exit(0)
         left.unlink(missing_ok=True)
 
 
+@pytest.mark.slow
 def test_sockets_of_others_answer(place):
     path = str(place.temp / "socket")
     with socket.socket(socket.AF_UNIX) as server:
@@ -365,6 +372,7 @@ def test_writing_is_measured_both_ways(place, kind):
         assert 0.01 < sandbox.write_ratio < 100
 
 
+@pytest.mark.slow
 def test_a_command_that_is_gone_is_not_found(place):
     with place.open("overlay") as sandbox:
         executor = place.executor(sandbox)
@@ -466,6 +474,7 @@ def test_a_time_limit_ends_everything(place):
     assert (ending.killed, ending.left) == (True, ())
 
 
+@pytest.mark.slow
 def test_a_script_that_goes_elsewhere_changes_nothing_there(place):
     (place.home / "theirs").write_text("old")
     place.write("train.py", "import os, sys\nos.chdir(sys.argv[1])\nopen('theirs', 'w').write('changed')\nopen('new', 'w')")
@@ -477,6 +486,7 @@ def test_a_script_that_goes_elsewhere_changes_nothing_there(place):
     assert place.looks() == before
 
 
+@pytest.mark.slow
 def test_a_working_folder_that_vanishes_is_an_error_before_the_start(place):
     with place.open("overlay") as sandbox:
         shutil.rmtree(place.cwd)
@@ -485,6 +495,7 @@ def test_a_working_folder_that_vanishes_is_an_error_before_the_start(place):
             executor.start()
 
 
+@pytest.mark.slow
 def test_a_working_folder_that_vanishes_meanwhile_harms_nothing(place):
     place.write("train.py", SAY + "import time\nsay('here')\nwhile True:\n    time.sleep(0.01)")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from few import few
 from recorded import Process, Ran, Server, processes, run_script
 
 pytest.importorskip("torch")
@@ -120,6 +121,7 @@ assert open_files() == files, set(open_files()) ^ set(files)
         assert trainer.health.keys() <= {"late_stacks"}
 
 
+@pytest.mark.slow
 def test_the_files_of_a_recording_are_closed_at_its_end_and_not_when_garbage_is_collected(run: Run) -> None:
     run("""
 train()
@@ -186,6 +188,7 @@ print(report.document["run"]["recorded_steps"], "polars" in sys.modules, report.
     assert report["run"]["duration_s"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", ["fork", *(pytest.param(context, marks=pytest.mark.slow) for context in ("spawn", "forkserver"))])
 def test_workers_are_recorded_however_they_start(run: Run, tmp_path: Path, context: str) -> None:
     run(f"""
@@ -198,7 +201,7 @@ for _ in range(2):
     assert roles == [["trainer", "worker"]] * 2
 
 
-@pytest.mark.parametrize("error", ["ValueError('ours')", "KeyboardInterrupt", "SystemExit(3)"])
+@pytest.mark.parametrize("error", few(["ValueError('ours')", "KeyboardInterrupt", "SystemExit(3)"], every=3))
 def test_an_exception_in_the_block_ends_the_recording_and_goes_on(run: Run, tmp_path: Path, error: str) -> None:
     ran = run(f"""
 before = patched()
@@ -216,6 +219,7 @@ assert recording.report.document == {{}}
     assert updates(processes(recordings(tmp_path)[0])) == [16]
 
 
+@pytest.mark.slow
 def test_a_failing_data_set_shows_no_frame_of_ours(run: Run) -> None:
     ran = run(
         """
@@ -269,6 +273,7 @@ print(os.listdir("there") != [])
     assert ran.out.endswith("True\n")
 
 
+@pytest.mark.slow
 def test_a_fork_has_a_recording_of_its_own_and_leaves_ours_alone(run: Run, tmp_path: Path) -> None:
     ran = run("""
 with slowstep.record():
@@ -289,7 +294,7 @@ with slowstep.record():
     assert sorted(updates(processes(recordings(tmp_path)[0]))) == [16, 32]
 
 
-@pytest.mark.parametrize("end", ["os._exit(7)", "os.kill(os.getpid(), 9)"])
+@pytest.mark.parametrize("end", few(["os.kill(os.getpid(), 9)", "os._exit(7)"], every=2))
 def test_a_killed_kernel_leaves_a_recording_that_can_be_read(run: Run, tmp_path: Path, end: str) -> None:
     from slowstep.workflow.diagnose import diagnose_recording
 
@@ -309,7 +314,7 @@ def test_a_recording_that_is_still_on_at_the_end_is_kept_and_said(run: Run, tmp_
     assert processes(folder)[0].noted("end")
 
 
-@pytest.mark.parametrize("path", [None, "", "/there:/elsewhere"])
+@pytest.mark.parametrize("path", few(["/there:/elsewhere", None, ""], every=3))
 def test_the_environment_is_put_back_exactly(run: Run, path: str | None) -> None:
     ran = run(f"""
 os.environ.pop("PYTHONPATH", None)
@@ -328,7 +333,7 @@ print(os.environ["PYTHONPATH"], os.environ["MINE"])
     assert ran.out.splitlines()[-1] == f"/new{':' + path if path else ''} 1"
 
 
-@pytest.mark.parametrize("limit", ["steps=10", "seconds=0.01"])
+@pytest.mark.parametrize("limit", few(["steps=10", "seconds=0.01"], every=2))
 def test_a_limit_ends_the_recording_by_itself(run: Run, tmp_path: Path, limit: str) -> None:
     ran = run(f"""
 before = patched()
@@ -347,6 +352,7 @@ print(slowstep.stop().folder is not None)
     assert len(trainer.of("UPDATE")) >= (10 if "steps" in limit else 1)
 
 
+@pytest.mark.slow
 def test_a_thread_that_trains_on_loses_its_hooks_too(run: Run, tmp_path: Path) -> None:
     run("""
 before = patched()

@@ -28,6 +28,7 @@ def failures(name: str, seeds: range) -> list[str]:
     return [str(minimised(failure, partial(tried, target))) for failure in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [line for line in FAILED if line])
 def test_what_once_failed_fails_no_more(line: str) -> None:
     case = Case.parse(line)

@@ -70,6 +70,7 @@ def test_the_ledger_of_any_training_sums_to_the_window_exactly(training):
 
 @settings(max_examples=10)
 @given(TRAININGS, st.integers(0, 1000))
+@pytest.mark.slow
 def test_the_order_of_records_of_different_kinds_changes_nothing(training, seed):
     with tempfile.TemporaryDirectory() as temporary:
         folder = make_recording(Path(temporary) / "as-written", training)

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -122,6 +123,7 @@ def test_an_instant_belongs_to_what_has_the_highest_rank(trace: Timeline) -> Non
 
 @settings(max_examples=40)
 @given(traces(), st.integers(0, 1000))
+@pytest.mark.slow
 def test_the_order_of_events_does_not_matter(trace: Timeline, seed: int) -> None:
     tables = {name: table.sample(fraction=1.0, shuffle=True, seed=seed) for name, table in trace.tables.items()}
     shuffled = dataclasses.replace(trace, tables=tables)

@@ -156,6 +156,7 @@ def test_an_output_without_room_is_one_line(trace, environment, more):
     assert "No space left" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_leaves_nothing_to_read(trace, environment):
     reading, writing = os.pipe()
     os.close(reading)

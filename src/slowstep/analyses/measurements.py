@@ -78,13 +78,6 @@ class Measurements:
         self._found: dict[str, Any] = {}
         self._faults = faults
 
-    @classmethod
-    def of(cls, *, faults: tuple[Fault, ...] = (), **topics: Any) -> Self:
-        """Of topics that are measured already."""
-        found = cls({}, list(faults))
-        found._found.update(topics)
-        return found
-
     def topic(self, name: str) -> Any:
         """A topic by name, measured where it is not yet. Raises NotProvided, or Faulty where its measuring has failed."""
         if name in self._makers:
@@ -118,10 +111,6 @@ class Measurements:
         """Errors of slowstep's own in its analyses, of all of them: this measures what is left."""
         self.settle()
         return tuple(self._faults)
-
-    def changed(self, *, faults: tuple[Fault, ...] | None = None, **topics: Any) -> Self:
-        """The same with other topics in the place of some."""
-        return self.settle().of(faults=self.faults if faults is None else faults, **(self._found | topics))
 
     @property
     def step_ns(self) -> Floats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +36,6 @@ RUN_TO_RUN = 0.04
 # runs of three variants on two shared cores). Half of a 90 % interval of the difference of two runs is so many of these.
 PACE_DEVIATIONS = 1.645 * math.sqrt(2)
 
-M = TypeVar("M")
-M_contra = TypeVar("M_contra", contravariant=True)
-
 NOTHING_LEFT_OF_STEP = Wording("nothing-left-of-step", "nothing would be left of a step")
 
 
@@ -60,21 +57,21 @@ class StepAfter:
         return self.samples_ratio * step_ns / left if left >= NOTHING_NS else math.inf
 
 
-class AnyCounterfactual(Protocol[M_contra]):
+class AnyCounterfactual(Protocol):
     """What would be otherwise, in words, and what that gains: time taken away (`Counterfactual`), or a replay (`replayed.Replayed`)."""
 
     @property
     def assumes(self) -> str:
         """What the world would be like."""
 
-    def gain(self, m: M_contra) -> Gain:
+    def gain(self, m: Measurements) -> Gain:
         """The gain, as a factor of throughput; unknown where it cannot be predicted."""
 
-    def after(self, m: M_contra) -> StepAfter | None:
+    def after(self, m: Measurements) -> StepAfter | None:
         """What is left of the mean step; None where that is not known."""
 
 
-def predict(m: M, counterfactual: AnyCounterfactual[M]) -> Gain:
+def predict(m: Measurements, counterfactual: AnyCounterfactual) -> Gain:
     """The gain of a counterfactual of either kind, as a factor of throughput."""
     return counterfactual.gain(m)
 

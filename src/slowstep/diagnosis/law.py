@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.bounds import judged_within_bounds
@@ -24,7 +23,6 @@ HEALTHY_SHARE_OF_UNKNOWN_GAIN = 0.10
 UNJUDGED_STAGE = 0.10
 # The stage that is the model's own work.
 MODEL = "compute"
-M = TypeVar("M")
 
 # What is said of recordings and of traces.
 HIDDEN_BY_FAULT = Wording("hidden-by-fault", "an {fault} may hide what slows the training")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from slowstep.analyses.measurements import TOPICS, Measurements
 from slowstep.diagnosis.gain import AnyCounterfactual
@@ -19,7 +18,7 @@ class Judged:
     """A finding, with the counterfactual that its gain was predicted from; None where the gain is unknown."""
 
     finding: Finding
-    counterfactual: AnyCounterfactual[Any] | None  # of such measurements as the rule judges
+    counterfactual: AnyCounterfactual | None
 
 
 Answer = Judged | NotJudged | None

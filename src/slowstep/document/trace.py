@@ -116,7 +116,7 @@ def _recording(m: Measurements) -> str:
 
 
 def _throughput(m: Measurements) -> Throughput:
-    lengths = np.array(m.step_ns, dtype=np.float64) / 1e6
+    lengths = m.step_ns / 1e6
     seconds = m.steps.length_ns / 1e9
     if not len(lengths) or seconds <= 0:
         return NO_THROUGHPUT

@@ -95,6 +95,13 @@ def pieces(start_ns: Ints, end_ns: Ints, cuts_ns: Ints) -> tuple[Ints, Ints, Int
     return owner[inside], edges[:-1][inside], edges[1:][inside]
 
 
+def ranges(first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Pairs of a row and each whole number from its first to before its last, row by row."""
+    count = last - first
+    row = np.repeat(np.arange(len(first)), count)
+    return row, first[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+
+
 def cut(start_ns: Ints, end_ns: Ints, cuts_ns: Ints) -> tuple[Ints, Ints, Ints]:
     """Intervals, which may overlap, cut at some instants: of each piece the number of its interval, its start and its end.
 
@@ -102,13 +109,11 @@ def cut(start_ns: Ints, end_ns: Ints, cuts_ns: Ints) -> tuple[Ints, Ints, Ints]:
     """
     cuts = distinct(cuts_ns)
     first, last = np.searchsorted(cuts, start_ns, side="right"), np.searchsorted(cuts, end_ns, side="left")
-    count = np.maximum(last - first, 0) + 1
-    of = np.repeat(np.arange(len(start_ns)), count)
-    piece = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
-    reach = np.concatenate((cuts, [0]))
-    begin = np.where(piece == 0, start_ns[of], reach[first[of] + piece - 1])
-    end = np.where(piece == count[of] - 1, end_ns[of], reach[np.minimum(first[of] + piece, len(cuts))])
-    return of, begin, end
+    last = np.maximum(last, first)
+    of, piece = ranges(first, last + 1)
+    reach = np.append(cuts, 0)
+    begin = np.where(piece == first[of], start_ns[of], reach[piece - 1])
+    return of, begin, np.where(piece == last[of], end_ns[of], reach[piece])
 
 
 def flattened(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints, Ints]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from made_topics import of_topics, with_topics
 from slowstep.analyses.measurements import Measurements, NotProvided
 from slowstep.faults import Fault, Faulty
 
@@ -28,7 +29,7 @@ def counted(calls: list[str], **topics: Any) -> Measurements:
 
 def test_without_topics_any_is_an_error_that_names_it():
     with pytest.raises(NotProvided, match="'ledger'"):
-        _ = Measurements.of().ledger
+        _ = of_topics().ledger
 
 
 def test_a_topic_is_measured_when_it_is_first_asked_for_and_once():
@@ -85,6 +86,6 @@ def test_all_faults_are_known_though_nothing_was_asked_for():
 def test_a_changed_topic_leaves_the_others_and_the_original():
     m = counted([], steps=1, ledger=2)
 
-    other = m.changed(ledger=3)
+    other = with_topics(m, ledger=3)
 
     assert (other.steps, other.ledger, m.ledger) == (1, 3, 2)

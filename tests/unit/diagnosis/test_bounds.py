@@ -10,6 +10,7 @@ import pytest
 from judged import answer_of, finding
 from made_measurements import measurements
 from made_parts import function_part
+from made_topics import with_topics
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.bounds import judged_within_bounds
 from slowstep.diagnosis.engine import diagnose
@@ -30,7 +31,7 @@ def callback_of(surely_ms: float, unknown_ms: float) -> Measurements:
     low, high = m.ledger.ns.copy(), m.ledger.ns.copy()
     low[m.ledger.parts.index(UNKNOWN)] = 0.0
     high[m.ledger.parts.index(CALLBACK)] += m.ledger.ns[m.ledger.parts.index(UNKNOWN)]
-    return m.changed(ledger=replace(m.ledger, low=low, high=high))
+    return with_topics(m, ledger=replace(m.ledger, low=low, high=high))
 
 
 def within_bounds(m: Measurements) -> Finding:

@@ -5,6 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from made_topics import of_topics
 from slowstep.analyses.events.tables import REPLAY, STEPS
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
@@ -29,7 +30,7 @@ def measured(lengths_ms: list[float], rows: list[dict[str, Any]]) -> Measurement
     full: dict[str, Any] = dict.fromkeys(REPLAY.schema)
     replay = [full | {"scenario": NO_INPUT_WAIT, "recording": AS_RECORDED, "residual_ns": 0} | row for row in rows]
     rows_of_steps = pl.DataFrame(steps, schema=STEPS.schema)
-    return Measurements.of(
+    return of_topics(
         marks=MarksTopic(table=rows_of_steps, whole_steps=len(lengths_ms)),
         steps=as_steps(rows_of_steps, len(lengths_ms)),
         replay=ReplayTopic(table=pl.DataFrame(replay, schema=REPLAY.schema)),

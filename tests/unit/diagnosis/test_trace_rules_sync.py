@@ -7,6 +7,7 @@ import pytest
 from judged_traces import evidence, finding, judged, reason
 from made_measured_traces import EVERYTHING, changed, gaps_of, made_measured, measured_table
 from made_parts import dry_part
+from made_topics import with_topics
 from slowstep.analyses.events.parts import COPIES, LAUNCH, NO_LAUNCH, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.replay_topic import ReplayTopic
@@ -208,7 +209,7 @@ def test_where_launches_are_late_without_read_backs_as_well_launching_is_the_cau
 
 def test_without_a_replay_a_read_back_is_blamed_for_what_follows_it_at_once_only():
     m = late(84.0)
-    unknown = m.changed(replay=ReplayTopic(table=m.replay.table.clear()))
+    unknown = with_topics(m, replay=ReplayTopic(table=m.replay.table.clear()))
 
     assert judged("readback-every-step", unknown) is None
 

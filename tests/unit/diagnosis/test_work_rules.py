@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from few import few
 from made_events import Events
 from made_measurements import changed
 from made_parts import lines_part
 from made_recordings import MS, SCRIPT, START_NS, TRAINER_THREAD, Training, make_recording
+from made_topics import with_topics
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
@@ -203,12 +205,15 @@ def counted_at_the_top(*own_lines: tuple[int, int]) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("left_ms", "layer", "others", "share"),
-    [
-        (9, LAYER, (), 18 / 36),
-        (9, LAYER, ((20, 100),), 13.5 / 36),
-        (9, OUR_HOOK, (), 9 / 36),
-        (12, LAYER, (), 9 / 36),
-    ],
+    few(
+        [
+            (9, LAYER, (), 18 / 36),
+            (9, LAYER, ((20, 100),), 13.5 / 36),
+            (9, OUR_HOOK, (), 9 / 36),
+            (12, LAYER, (), 9 / 36),
+        ],
+        every=3,
+    ),
     ids=["all on its line", "half of it on another line", "no module is called", "more than the loop itself"],
 )
 def test_what_makes_a_tensor_of_a_top_level_comprehension_counts_with_it(tmp_path, left_ms, layer, others, share):
@@ -240,7 +245,7 @@ def test_a_loop_in_python_is_named_with_its_line_and_its_gain(tmp_path):
 
 @pytest.mark.parametrize(
     "note",
-    [lines(12, 800), lines(5000, 60), lines(19, 0.4), called(calls=300, gradient=300, nodes=300) | lines(5000, 0.4)],
+    few([lines(12, 800), lines(5000, 60), lines(19, 0.4), called(calls=300, gradient=300, nodes=300) | lines(5000, 0.4)], every=3),
     ids=["a dozen long operations", "operations that take longer than their dispatch", "too few runs", "many calls of a few lines"],
 )
 def test_a_function_that_calls_long_operations_is_no_loop_in_python(tmp_path, note):
@@ -272,14 +277,17 @@ def test_what_no_graph_knows_is_named_and_not_called_healthy(tmp_path):
 
 @pytest.mark.parametrize(
     "counts",
-    [
-        {"nodes": 1},
-        {"gradient": 0},
-        {"gradient": 8},
-        {"inside": 9},
-        {"hooks": 9, "inside": 9, "nothing": 8},
-        {"hooks": 8, "inside": 9, "nothing": 9},
-    ],
+    few(
+        [
+            {"nodes": 1},
+            {"gradient": 0},
+            {"gradient": 8},
+            {"inside": 9},
+            {"hooks": 9, "inside": 9, "nothing": 8},
+            {"hooks": 8, "inside": 9, "nothing": 9},
+        ],
+        every=3,
+    ),
     ids=["a loss", "a teacher", "a teacher now and then", "part of a module", "a hook that changes", "now and then no hook"],
 )
 def test_what_is_the_models_own_is_not_beside_it(tmp_path, counts):
@@ -369,7 +377,7 @@ def test_of_a_model_that_is_called_the_class_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("called", "rule"), [(LOGGING, "chatty-logging"), (PRINT, "chatty-logging"), (SKLEARN, "per-step-metrics")], ids=str
+    ("called", "rule"), few([(LOGGING, "chatty-logging"), (PRINT, "chatty-logging"), (SKLEARN, "per-step-metrics")], every=2), ids=str
 )
 def test_what_a_function_after_the_update_does_is_said_and_its_gain_predicted(tmp_path, mended, called, rule):
     report = report_of(tmp_path, after_step(called, 0.9), after_ms=10, after="after_step")
@@ -454,7 +462,10 @@ def test_what_holds_most_of_a_callback_that_grows_is_not_said_by_early_calls(tmp
 
 @pytest.mark.parametrize(
     ("name", "also_there", "known"),
-    [("Table.after_step", (), True), ("Sub.on_step_end", (), True), ("Sub.on_step_end", ("<lambda>",), False), (None, (), False)],
+    few(
+        [("Table.after_step", (), True), ("Sub.on_step_end", (), True), ("Sub.on_step_end", ("<lambda>",), False), (None, (), False)],
+        every=3,
+    ),
     ids=["a class in a function", "of a base class", "several functions", "a line of the loop"],
 )
 def test_what_a_framework_names_by_its_instance_is_known_by_its_place(tmp_path, name, also_there, known):
@@ -478,12 +489,15 @@ EITHER = "background thread or process"
 
 @pytest.mark.parametrize(
     ("called", "aside", "less"),
-    [
-        (SORTED, KEPT_LOCK, "do less in after_step: less data, or operations on whole tensors or arrays (sorted holds"),
-        (MATRIX, EITHER, "do less in after_step: fewer operations, on smaller tensors or arrays"),
-        (PILLOW, EITHER, "do less in after_step: fewer images, or smaller ones"),
-        (COMPRESS, EITHER, "do less in after_step: less to compress, or a lower level"),
-    ],
+    few(
+        [
+            (SORTED, KEPT_LOCK, "do less in after_step: less data, or operations on whole tensors or arrays (sorted holds"),
+            (MATRIX, EITHER, "do less in after_step: fewer operations, on smaller tensors or arrays"),
+            (PILLOW, EITHER, "do less in after_step: fewer images, or smaller ones"),
+            (COMPRESS, EITHER, "do less in after_step: less to compress, or a lower level"),
+        ],
+        every=3,
+    ),
     ids=str,
 )
 def test_the_advice_fits_what_a_callback_is_busy_with(tmp_path, called, aside, less):
@@ -577,7 +591,7 @@ def test_a_comprehension_that_was_timed_after_the_update_is_a_line_of_the_loop(t
 
 
 @pytest.mark.parametrize(
-    ("called", "rule"), [(LOGGING, "chatty-logging"), (PRINT, "chatty-logging"), (SKLEARN, "per-step-metrics")], ids=str
+    ("called", "rule"), few([(LOGGING, "chatty-logging"), (PRINT, "chatty-logging"), (SKLEARN, "per-step-metrics")], every=2), ids=str
 )
 def test_what_the_loop_itself_calls_of_such_a_library_is_named(tmp_path, called, rule):
     # No function of the user's between: stacks know the line only.
@@ -613,11 +627,14 @@ def test_what_the_loop_itself_calls_is_named_where_no_stack_stands_for_its_line(
 
 @pytest.mark.parametrize(
     ("called", "rule", "advised"),
-    [
-        (PRINT, "chatty-logging", "write fewer lines"),
-        (LOGGING, "chatty-logging", "raise the level"),
-        (SKLEARN, "per-step-metrics", "gather"),
-    ],
+    few(
+        [
+            (PRINT, "chatty-logging", "write fewer lines"),
+            (LOGGING, "chatty-logging", "raise the level"),
+            (SKLEARN, "per-step-metrics", "gather"),
+        ],
+        every=2,
+    ),
     ids=str,
 )
 def test_making_what_the_loop_prints_may_take_longer_than_printing_it(tmp_path, mended, called, rule, advised):
@@ -659,7 +676,7 @@ def test_a_line_is_not_blamed_for_what_another_line_may_call(tmp_path, shares, l
     parts = (*(part for part in m.ledger.parts if part != whole), *pieces)
     ledger = Ledger(parts=parts, ns=rows, gap_stacks=dict.fromkeys(pieces, 20), timed=m.ledger.timed)
 
-    (entry,) = timed_functions(m.changed(ledger=ledger))
+    (entry,) = timed_functions(with_topics(m, ledger=ledger))
 
     assert (entry.name, entry.is_logger) == ("line 34", logs)
 
@@ -680,7 +697,7 @@ def test_a_loop_of_prints_is_not_to_be_written_as_operations_on_tensors(tmp_path
     parts = tuple(loop if part == line else part for part in m.ledger.parts)
     ledger = Ledger(parts=parts, ns=m.ledger.ns, gap_stacks={loop: 20}, timed=m.ledger.timed)
 
-    judged = slow_callback.judge(m.changed(ledger=ledger))
+    judged = slow_callback.judge(with_topics(m, ledger=ledger))
 
     assert isinstance(judged, Judged)
     texts = [fix.text for fix in judged.finding.fixes]
@@ -753,14 +770,17 @@ def method(name: str) -> Function:
 
 @pytest.mark.parametrize(
     ("rows", "within", "aside"),
-    [
-        ([(AFTER, 30, 3, [[1, 3], [2, 24]]), (WALK, 3, 3, []), (method("lerp_"), 24, 24, [])], "Tensor.lerp_", False),
-        ([(AFTER, 30, 8, [[1, 3], [2, 19]]), (WALK, 3, 3, []), (method("clone"), 19, 19, [])], "Tensor.clone", False),
-        ([(AFTER, 30, 8, [[1, 3], [2, 19]]), (WALK, 3, 3, []), (CAT, 19, 19, [])], "torch.cat", False),
-        ([(AFTER, 30, 3, [[1, 3], [2, 24]]), (WALK, 3, 3, []), (method("norm"), 24, 24, [])], "Tensor.norm", True),
-        ([(AFTER, 30, 8, [[1, 19], [2, 3]]), (method("clone"), 19, 19, []), (PICTURES, 3, 3, [])], "Tensor.clone", True),
-        ([(AFTER, 30, 3, [[1, 27]]), (PICTURES, 27, 24, [[2, 3]]), (method("add_"), 3, 3, [])], "save_image", True),
-    ],
+    few(
+        [
+            ([(AFTER, 30, 3, [[1, 3], [2, 24]]), (WALK, 3, 3, []), (method("lerp_"), 24, 24, [])], "Tensor.lerp_", False),
+            ([(AFTER, 30, 8, [[1, 3], [2, 19]]), (WALK, 3, 3, []), (method("clone"), 19, 19, [])], "Tensor.clone", False),
+            ([(AFTER, 30, 8, [[1, 3], [2, 19]]), (WALK, 3, 3, []), (CAT, 19, 19, [])], "torch.cat", False),
+            ([(AFTER, 30, 3, [[1, 3], [2, 24]]), (WALK, 3, 3, []), (method("norm"), 24, 24, [])], "Tensor.norm", True),
+            ([(AFTER, 30, 8, [[1, 19], [2, 3]]), (method("clone"), 19, 19, []), (PICTURES, 3, 3, [])], "Tensor.clone", True),
+            ([(AFTER, 30, 3, [[1, 27]]), (PICTURES, 27, 24, [[2, 3]]), (method("add_"), 3, 3, [])], "save_image", True),
+        ],
+        every=3,
+    ),
     ids=[
         "an average of weights",
         "an average into new tensors",

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from few import few
 from kineto_files import CASES, NAMES
 from made_findings import claiming
 from made_measured_traces import made_measured
@@ -132,7 +133,7 @@ def shown(folder: Path, timeline: Timeline) -> tuple[tuple[Finding, ...], list[d
     return findings, json.loads(gzip.decompress((folder / "out.json.gz").read_bytes()))["traceEvents"]
 
 
-@pytest.mark.parametrize("path", CASES, ids=NAMES)
+@pytest.mark.parametrize("path", few(CASES, every=5), ids=NAMES)
 def test_no_finding_of_a_real_trace_has_an_empty_track_and_the_stages_fill_the_steps(tmp_path: Path, path: Path) -> None:
     timeline = SOURCE.read(path)
 

@@ -208,6 +208,7 @@ def test_updates_by_hand_of_other_parameters_are_refused(server: Server, tmp_pat
     assert refused(run_always(server, tmp_path, BY_HAND + call, "autocast=bf16")) == reason
 
 
+@pytest.mark.slow
 def test_a_context_that_is_switched_off_is_no_use_of_autocast(server: Server, tmp_path: Path) -> None:
     off = "Model.forward = torch.autocast('cpu', enabled=False)(Model.forward)\n"
     ran = run_always(server, tmp_path, TRAINING + off + "train(lambda *_: None)\n", "autocast")
@@ -244,6 +245,7 @@ train(lambda model, outputs, loss: print(loss.item()), model=Picky())
     assert [note["reason"] for note in said(ran, "failed")] == ["TypeError: float32 only"]
 
 
+@pytest.mark.slow
 def test_outputs_in_lists_and_mappings_come_back_in_32_bits(server: Server, tmp_path: Path) -> None:
     nested = """
 import collections

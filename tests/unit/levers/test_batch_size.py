@@ -53,6 +53,7 @@ def script_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "workers"), [(2, 1), (8, 0), (8, 2)])
 def test_samples_and_peaks_of_memory_are_known_per_size(size: int, workers: int, tmp_path: Path) -> None:
     came = walked(tmp_path, loader(num_workers=workers), f"batch-size={size}")

@@ -120,6 +120,7 @@ def test_with_a_cold_cache_everything_comes_from_storage(folder: Path, tmp_path:
     assert facts["storage_bytes"] > 0.8 * FILE_BYTES
 
 
+@pytest.mark.slow
 def test_batches_of_workers_that_have_ended_are_not_among_those_whose_bytes_are_known(folder: Path, tmp_path: Path) -> None:
     """Of workers that end with each epoch nobody knows what they read in it: the bytes are those of the batches of the others alone."""
     in_storage(folder)

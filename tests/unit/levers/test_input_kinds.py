@@ -101,7 +101,7 @@ REFUSED = {
     "a stream": {"prefetch=3", "persistent-workers", "batch-size=8"},
     "a stream with persistent workers": {"persistent-workers"},
 }
-QUICK = {"in the training's process", "two workers, shuffled"}
+QUICK = {"in the training's process"}
 UNEVEN = {"a stream", "a stream with workers", "a stream with persistent workers"}
 
 

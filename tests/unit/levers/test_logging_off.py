@@ -118,6 +118,7 @@ def test_one_step_in_k_is_logged_whole(tmp_path: Path) -> None:
     assert {steps.count(step) for step in steps} == {2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("every", "seldom"), [(2, 1), (3, 3), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((3, 1), (5, 1), (2, 3), (5, 3)))]
 )

@@ -49,6 +49,7 @@ def test_the_training_gets_sixteen_real_batches_in_turn(workers: int, tmp_path: 
     assert (facts["batches"], facts["copies"]) == (16, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lever", "are_kept"), [("mock-loader=across-epochs", True), ("mock-loader", False)])
 def test_across_epochs_the_loaders_own_workers_rest_and_none_are_started(lever: str, are_kept: bool, tmp_path: Path) -> None:
     lengths: list[int] = []

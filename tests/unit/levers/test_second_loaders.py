@@ -133,6 +133,7 @@ def test_the_training_as_it_is_is_no_faster_for_the_batches_that_gathered(tmp_pa
     assert came.step_ns(AS_IS) > 36e6
 
 
+@pytest.mark.slow
 def test_the_own_workers_rest_through_changes_of_epoch_while_another_loader_is_asked(tmp_path: Path) -> None:
     started: list[int] = []
 
@@ -152,6 +153,7 @@ def test_the_own_workers_rest_through_changes_of_epoch_while_another_loader_is_a
     assert len(started) - len(set(started)) >= epochs - 1
 
 
+@pytest.mark.slow
 def test_persistent_workers_stay_and_the_own_ones_are_started_anew(tmp_path: Path) -> None:
     made = DataLoader(Makers(), batch_size=4, sampler=range(48), num_workers=2)
     came = walk(tmp_path / "r", plan_of(["persistent-workers"], [0, 1], steps=60), lambda script: script.train(made, keep=True))
@@ -173,6 +175,7 @@ def test_a_worker_that_fails_in_the_middle_ends_its_arm_and_not_the_script(tmp_p
     assert workers_seen(came, AS_IS) == {1.0}
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_in_the_middle_ends_its_arm_and_not_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebuilt, "LONGEST_S", 1.0)
     monkeypatch.setattr(rebuilt, "LONGEST_TIMES", 0)
@@ -207,6 +210,7 @@ def test_a_worker_that_dies_while_it_rests_ends_its_arm_and_not_the_script(tmp_p
     assert came.became() == ["ready", "effect", "failed"]
 
 
+@pytest.mark.slow
 def test_workers_that_fail_from_the_first_batch_on_are_never_asked(tmp_path: Path) -> None:
     came = walked(tmp_path, "workers=3", [0, 1, 0], dataset=Makers(fails_from=0), num_workers=1)
 

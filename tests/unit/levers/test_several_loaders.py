@@ -81,6 +81,7 @@ def test_both_come_from_rings_while_it_is_on(tmp_path: Path, slow_first: bool) -
     assert found.effect()[0] >= 2 * int(((found.steps.arm == 1) & ~found.steps.settling).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slow_first", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_workers_are_more_for_the_one_that_is_waited_for(tmp_path: Path, slow_first: bool) -> None:
     found = walked(tmp_path / "r", "workers=3", Steps(slow_first=slow_first))
@@ -97,6 +98,7 @@ def in_turns(script: Script) -> None:
         step += 1
 
 
+@pytest.mark.slow
 def test_of_loaders_that_take_turns_all_are_mocked(tmp_path: Path) -> None:
     found = walked(tmp_path / "r", "mock-loader", in_turns, lead_in=80)
     assert found.effect()[1] | {"loader": "Slow", "read_together": 2, "mocked": 2} == found.effect()[1]
@@ -104,6 +106,7 @@ def test_of_loaders_that_take_turns_all_are_mocked(tmp_path: Path) -> None:
     assert found.gain() > 2
 
 
+@pytest.mark.slow
 def test_of_loaders_that_take_turns_the_one_that_is_waited_for_gets_workers(tmp_path: Path) -> None:
     found = walked(tmp_path / "r", "workers=3", in_turns, lead_in=80)
     assert found.effect()[1]["loader"] == "Slow"

@@ -69,6 +69,7 @@ BY_WORKERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lever", "workers"), BY_WORKERS)
 def test_the_short_batch_ends_the_epoch_as_without_levers(lever: str, workers: int, tmp_path: Path) -> None:
     train = Zipped(workers=workers)
@@ -79,6 +80,7 @@ def test_the_short_batch_ends_the_epoch_as_without_levers(lever: str, workers: i
     assert whole == [list(zip(PLAIN, PLAIN, strict=True))] * len(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lever", "workers"), [("mock-loader", 2), ("constant-batch", 0)])
 def test_cached_batches_are_as_large_as_those_read_beside_them(lever: str, workers: int, tmp_path: Path) -> None:
     train = Zipped(workers=workers)
@@ -92,6 +94,7 @@ def test_cached_batches_are_as_large_as_those_read_beside_them(lever: str, worke
 LEAD_INS = [pytest.param(lead_in, marks=[] if lead_in in (22, 26) else [pytest.mark.nightly]) for lead_in in range(20, 20 + LENGTH)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lead_in", LEAD_INS)
 @pytest.mark.parametrize(("lever", "workers"), [("mock-loader", 0), ("mock-loader=across-epochs", 1)])
 def test_no_short_batch_is_cached_or_received_among_cached_ones(lever: str, workers: int, lead_in: int, tmp_path: Path) -> None:
@@ -103,6 +106,7 @@ def test_no_short_batch_is_cached_or_received_among_cached_ones(lever: str, work
     assert all(one == other for epoch in train.epochs for one, other in epoch)
 
 
+@pytest.mark.slow
 def test_a_lever_that_fails_leaves_the_training_at_its_place(tmp_path: Path) -> None:
     train = Zipped(Fails(), Samples(SAMPLES), workers=1, shuffle=False)
     came = trained(tmp_path, "workers=3", train, steps=20)
@@ -224,6 +228,7 @@ def test_repeated_batches_end_an_epoch_like_others() -> None:
     assert len(RepeatedSampler([[0, 1]], BatchSampler(range(2), FULL, False))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", [1, 4, 5, 30])
 @pytest.mark.parametrize("taken", [0, 7, 10])
 def test_an_iterator_with_workers_gives_the_short_one_last(taken: int, left: int) -> None:

@@ -224,6 +224,7 @@ def test_a_transform_is_left_out_where_batches_are_made(tmp_path: Path, workers:
     assert walked.health == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("persistent", [False, True])
 def test_workers_of_a_new_epoch_obey_as_well(tmp_path: Path, persistent: bool) -> None:
     got: list[torch.Tensor] = []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from few import few
 from levered import TRAINING, run_always, run_planned, said, steps_of
 from recorded import Server
 
@@ -38,7 +39,7 @@ def test_as_many_as_there_are_is_no_change(server: Server, tmp_path: Path) -> No
     assert [note["reason"] for note in said(ran, "not applicable")] == ["operations use 1 thread already"]
 
 
-@pytest.mark.parametrize("text", ["threads", "threads=0", "threads=-1", "threads=two", "threads=99999"])
+@pytest.mark.parametrize("text", few(["threads", "threads=0", "threads=-1", "threads=two", "threads=99999"], every=3))
 def test_what_is_no_number_of_threads_is_said(server: Server, tmp_path: Path, text: str) -> None:
     ran = run_always(server, tmp_path, COUNTS, text)
 

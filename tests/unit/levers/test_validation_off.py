@@ -42,7 +42,9 @@ def validated(folder: Path, validation: Any, lever: str = "validation-off", ever
 
 
 @pytest.mark.parametrize(
-    "how", [{}, {"num_workers": 1}, {"num_workers": 1, "persistent_workers": True}], ids=["here", "worker", "persistent"]
+    "how",
+    [{}, pytest.param({"num_workers": 1}, marks=pytest.mark.slow), {"num_workers": 1, "persistent_workers": True}],
+    ids=["here", "worker", "persistent"],
 )
 def test_a_validation_ends_after_its_first_batch(tmp_path: Path, how: dict[str, Any]) -> None:
     walked, lengths = validated(tmp_path, loader(Samples(20), **how))

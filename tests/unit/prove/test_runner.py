@@ -182,6 +182,7 @@ def test_a_training_that_makes_no_more_steps_is_given_up_before_a_long_budget():
     assert outcome.estimates[2].rounds == 200 // 18
 
 
+@pytest.mark.slow
 def test_slow_steps_are_not_taken_for_a_standstill():
     plan = make_plan(_arms(1), seed=0, step_ms=70_000.0, budget_s=3600.0)
 
@@ -231,6 +232,7 @@ def test_where_no_lever_is_left_nothing_more_is_measured():
     assert outcome.seconds < 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("changes_from_s", "ended_by"), [(0.0, "precision"), (20.0, "precision"), (None, "budget")])
 def test_it_does_not_stop_for_precision_before_what_a_lever_changes_has_come(changes_from_s: float | None, ended_by: str):
     class Seldom(FakeExecutor):

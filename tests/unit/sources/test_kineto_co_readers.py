@@ -65,6 +65,7 @@ def beside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Beside:
 REST = ("a100_collectives", "mi300_python_frames", "a100_2022")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -82,6 +83,7 @@ def test_co_readers_give_equal_tables_and_notes(name: str, beside: Beside) -> No
     assert timeline.trace == alone.trace
 
 
+@pytest.mark.slow
 def test_events_of_one_time_stay_in_the_order_of_the_file(beside: Beside, tmp_path: Path) -> None:
     # As many as of several chunks; what is told of each is in no other column.
     path = written(tmp_path, [event(f"op {number}", 1000, 0) for number in range(2_000)])
@@ -100,6 +102,7 @@ def test_what_is_wrong_with_events_is_counted_by_co_readers_too(beside: Beside, 
     assert found["negative-durations"] == 1_000
 
 
+@pytest.mark.slow
 def test_sizes_that_only_calls_know_reach_copies_read_elsewhere(beside: Beside, tmp_path: Path) -> None:
     calls = [launch(number, 1 + number, name="hipMemcpyAsync", args={"size": "4096"}) for number in range(1_000)]
     copies = [kernel(2_000 + number, 1, 1 + number, name="Memcpy HtoD", cat="gpu_memcpy") for number in range(1_000)]
@@ -108,6 +111,7 @@ def test_sizes_that_only_calls_know_reach_copies_read_elsewhere(beside: Beside, 
     assert timeline.table("device_events")["bytes"].to_list() == [4096] * 1_000
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_read_by_one_process(beside: Beside, tmp_path: Path) -> None:
     text = gzip.decompress(case("a100_collectives").read_bytes())
     middle = text.index(b'"ts"', len(text) // 2)
@@ -118,6 +122,7 @@ def test_a_damaged_file_is_read_by_one_process(beside: Beside, tmp_path: Path) -
     assert same(timeline, beside.read_alone(path))
 
 
+@pytest.mark.slow
 def test_begins_and_ends_in_different_chunks_are_joined(beside: Beside, tmp_path: Path) -> None:
     between = [event("op", 10 + number, 1) for number in range(2_000)]
     begin, end = ({"ph": phase, "cat": "own", "name": "all", "pid": 100, "tid": 100, "ts": ts} for phase, ts in (("B", 1), ("E", 5_000)))
@@ -128,6 +133,7 @@ def test_begins_and_ends_in_different_chunks_are_joined(beside: Beside, tmp_path
     assert "all" in timeline.table("host_events")["name"].to_list()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["give", "finish", "ended"])
 def test_a_co_reader_that_is_lost_costs_only_time(when: str, beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
     do = getattr(co_readers._CoReader, when)

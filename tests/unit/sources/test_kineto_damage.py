@@ -58,6 +58,7 @@ def test_small_files_cut_anywhere_give_a_part_or_a_sentence(path: Path, packed: 
     assert read_in_part(path, packed, tmp_path, FEW_CUTS) > FEW_CUTS // 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [path for path in CASES if path not in SMALL][:3], ids=lambda path: path.parent.name)
 @pytest.mark.parametrize("packed", [False, True], ids=["raw", "gz"])
 def test_files_cut_anywhere_give_a_part_or_a_sentence(path: Path, packed: bool, tmp_path: Path) -> None:
@@ -283,6 +284,7 @@ def test_malformed_events_of_a_minified_file_cost_themselves_only(tmp_path: Path
     assert lost(timeline) == {"malformed-events": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("minified", [True, False])
 def test_a_quote_that_never_closes_takes_little_with_it(tmp_path: Path, minified: bool) -> None:
     events = [*good(200), '{"ph": "X", "name": "open}', *good(60_000, 200)]

@@ -65,6 +65,7 @@ def faults(text: bytes) -> list[str]:
 
 @BOUNDED
 @given(st.lists(odd_events(), max_size=6), st.sampled_from([None, 2]))
+@pytest.mark.slow
 def test_events_with_any_values(events: list[dict[str, Any]], indent: int | None) -> None:
     assert not faults(json.dumps({"traceEvents": [event("good", 1, 1), *events]}, indent=indent).encode())
 

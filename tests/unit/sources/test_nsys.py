@@ -407,6 +407,7 @@ def test_spilled_rows_give_equal_tables(tmp_path, monkeypatch):
     assert {name: frame.equals(whole.tables[name]) for name, frame in little.tables.items()} == dict.fromkeys(whole.tables, True)
 
 
+@pytest.mark.slow
 def test_a_file_cut_anywhere_is_read_in_part_or_refused(tmp_path):
     whole, drawn = REAL.read_bytes(), random.Random(0)
     path = tmp_path / "cut.sqlite"

@@ -277,7 +277,9 @@ def test_neither_pieces_nor_spilling_change_the_tables(path, tmp_path, monkeypat
     assert {name: frame.equals(whole.tables[name]) for name, frame in little.tables.items()} == dict.fromkeys(whole.tables, True)
 
 
-@pytest.mark.parametrize(("path", "least"), [(KERAS, 45), (MI300, 20)])  # half of the latter is a plane without events
+@pytest.mark.parametrize(
+    ("path", "least"), [pytest.param(KERAS, 45, marks=pytest.mark.slow), (MI300, 20)]
+)  # half of the latter is a plane without events
 def test_a_file_cut_anywhere_is_read_in_part_or_refused(tmp_path, path, least):
     whole, drawn = path.read_bytes(), random.Random(0)
     cut = tmp_path / "cut.xplane.pb"
@@ -354,6 +356,7 @@ NAMES = st.one_of(st.sampled_from(["train", "Profiled batch", "MemcpyH2D", "cuda
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(NAMES, NUMBERS, NUMBERS, FACTS), min_size=1, max_size=5), NUMBERS, PLANES)
+@pytest.mark.slow
 def test_any_values_in_any_field_never_give_a_traceback(tmp_path, events, timestamp_ns, plane_name):
     plane = MadePlane(plane_name, compute_cap_major=-1, memory_size=2**64 - 1, core_count=b"x")
     plane.line("Stream #3", [(name, 0, 1, facts) for name, _, _, facts in events], timestamp_ns=timestamp_ns)

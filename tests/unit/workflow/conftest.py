@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from made_topics import with_topics
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measure_trace import Chosen, measure_trace
 from slowstep.analyses.measurements import Measurements
@@ -36,7 +37,7 @@ def measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
         if key not in _MEASURED:
             _MEASURED[key] = measure_recording(timeline, warmup, process=process)
         m = _MEASURED[key]
-        return m.changed(trainer=replace(m.trainer, facts=timeline.processes[m.trainer.process]))
+        return with_topics(m, trainer=replace(m.trainer, facts=timeline.processes[m.trainer.process]))
 
     monkeypatch.setattr(diagnose, "measure_recording", known)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from few import few
 from kineto_files import event, kernel, launch, written
 from made_recordings import Training, make_recording
 from slowstep.analyses import measure_recording as recording_measure
@@ -97,7 +98,7 @@ def test_the_made_training_is_healthy_where_nothing_fails(report_of):
     assert not [row for row in report["health"] if row["name"] == INTERNAL_ERROR]
 
 
-@pytest.mark.parametrize("name", analyses_of(recording_measure, "measure_recording", *OF_UNFED_LOOPS))
+@pytest.mark.parametrize("name", few(analyses_of(recording_measure, "measure_recording", *OF_UNFED_LOOPS), every=8))
 def test_an_analysis_that_fails_leaves_a_report_that_is_not_healthy(report_of, monkeypatch, name):
     monkeypatch.setattr(recording_measure, name, failing())
 
@@ -120,7 +121,7 @@ def test_what_does_not_need_a_failed_analysis_is_measured(report_of, monkeypatch
     assert new == {"garbage-collection"}
 
 
-@pytest.mark.parametrize("name", judging(recording_measure.MAKERS))
+@pytest.mark.parametrize("name", few(judging(recording_measure.MAKERS), every=8))
 def test_a_rule_that_fails_is_not_judged(report_of_measured, monkeypatch, name):
     rules = law.rules()
     monkeypatch.setattr(engine, "rules", lambda: rules | {name: replace(rules[name], judge=failing())})
@@ -246,7 +247,7 @@ def measured_trace_report(trace_report, trace, monkeypatch):
     return trace_report
 
 
-@pytest.mark.parametrize("name", analyses_of(trace_measure, "measure_trace"))
+@pytest.mark.parametrize("name", few(analyses_of(trace_measure, "measure_trace"), every=8))
 def test_an_analysis_of_a_trace_that_fails_leaves_a_report(trace_report, monkeypatch, name):
     monkeypatch.setattr(trace_measure, name, failing())
 
@@ -256,7 +257,7 @@ def test_an_analysis_of_a_trace_that_fails_leaves_a_report(trace_report, monkeyp
     assert report["verdict"]["state"] == "undetermined"
 
 
-@pytest.mark.parametrize("name", judging(trace_measure.MAKERS))
+@pytest.mark.parametrize("name", few(judging(trace_measure.MAKERS), every=8))
 def test_a_rule_of_traces_that_fails_is_not_judged(measured_trace_report, monkeypatch, name):
     rules = law.rules()
     monkeypatch.setattr(engine, "rules", lambda: rules | {name: replace(rules[name], judge=failing())})

@@ -195,6 +195,7 @@ def test_a_rank_can_be_asked_for(tmp_path: Path) -> None:
         diagnose_recording(tmp_path, rank=5)
 
 
+@pytest.mark.slow
 def test_many_ranks_stay_on_one_screen_with_the_slowest_among_them(tmp_path: Path) -> None:
     report = diagnose_recording(make_job(tmp_path, [4.0] * 19 + [12.0], steps=40), rank=3)
     lines = render(report, width=80, color=False).splitlines()

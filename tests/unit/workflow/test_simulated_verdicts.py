@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from few import few
 from judged_recordings import report_of
 from made_recordings import Training, make_recording
 from slowstep.report.terminal import render
@@ -14,9 +15,9 @@ from slowstep.workflow.diagnose import diagnose_recording
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"workers": 2}, {"workers": 0, "getitem_ms": 0.3, "collate_ms": 0.1}, {"loader": False}, {"nested": True},
-     {"micro_batches": 4}, {"persistent": True}, {"jitter": 0.4}, {"validation": (25, 60)}, {"nested": True, "forward_share": 0.8},
-     {"delay_ms": 2}],
+    few([{}, {"workers": 2}, {"workers": 0, "getitem_ms": 0.3, "collate_ms": 0.1}, {"loader": False}, {"nested": True},
+         {"micro_batches": 4}, {"persistent": True}, {"jitter": 0.4}, {"validation": (25, 60)}, {"nested": True, "forward_share": 0.8},
+         {"delay_ms": 2}], every=3),
     ids=str,
 )  # fmt: skip
 def test_a_healthy_training_is_called_healthy(tmp_path, changes):

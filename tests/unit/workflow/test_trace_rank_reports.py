@@ -105,6 +105,7 @@ def test_ranks_of_the_same_steps_are_one_job_though_their_clocks_differ_and_that
     assert "clocks-of-ranks-differ" not in health(together)
 
 
+@pytest.mark.slow
 def test_ranks_whose_clocks_differ_are_of_other_jobs_in_other_steps_or_with_a_rank_twice(apart: Path, tmp_path: Path) -> None:
     other_steps = analyze([traces(tmp_path / "steps", 36.5, 58.1, clocks_s=(1.7e9, 1.7e9 + 3600), first=(5, 105))])
     assert "unrelated-traces" in health(other_steps)
@@ -136,10 +137,12 @@ def test_equal_ranks_are_blamed_for_the_collectives_that_all_of_them_wait_for(tm
     assert report["verdict"]["code"] != "waits-for-rank"
 
 
+@pytest.mark.slow
 def test_equal_ranks_that_send_little_are_healthy(tmp_path: Path) -> None:
     assert verdict(analyze([traces(tmp_path, 40.0, 41.0, sent_ms=1.0)])) == ("healthy", None)
 
 
+@pytest.mark.slow
 def test_two_of_many_ranks_are_held_against_each_other_and_not_against_the_job(tmp_path: Path) -> None:
     report = analyze([traces(tmp_path, 36.5, 58.1, size=128)])
 
@@ -184,6 +187,7 @@ def test_the_tables_of_the_chosen_process_are_exported(tmp_path: Path) -> None:
         assert pl.read_parquet(place / "trace_devices.parquet")["device"].to_list() == [device]
 
 
+@pytest.mark.slow
 def test_a_rank_in_the_name_of_a_file_with_several_ranks_is_none_of_theirs(tmp_path: Path) -> None:
     trace = tmp_path / "rank5.sqlite"
     trace.write_bytes(EXPORT.read_bytes())

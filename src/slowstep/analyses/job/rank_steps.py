@@ -50,7 +50,7 @@ def traced_steps(m: Measurements) -> RankSteps | None:
         return None
     shared_ns = m.ledger.of(STAGE)
     numbers = None if steps["mark"][0] == UNNUMBERED else tuple(steps["number"].to_list())
-    return RankSteps(numbers=numbers, own_ns=np.asarray(m.step_ns, dtype=np.float64) - shared_ns, shared_ns=shared_ns)
+    return RankSteps(numbers=numbers, own_ns=np.asarray(m.step_ns - shared_ns), shared_ns=shared_ns)
 
 
 def own_work_ms(m: Measurements) -> float | None:

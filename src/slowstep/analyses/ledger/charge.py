@@ -20,7 +20,7 @@ from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.steps.steps import Floats
 from slowstep.part_words import parts_in_order
 from slowstep.parts import UNKNOWN, Part
-from slowstep.timeline.intervals import Ints, containing, cut, distinct, union
+from slowstep.timeline.intervals import Ints, containing, cut, distinct, ranges, union
 from slowstep.timeline.spine import NO_LABELS, NONE, DeviceIntervals, HostLanes
 
 # The code of what a device did is this less its rank; those of a host's labels and of `idle.py` are larger.
@@ -109,16 +109,9 @@ def in_steps(steps: Edges, options: Options) -> Charged:
     if bool(np.all(end[:-1] <= start[1:])):
         return Charged(step, start, end, np.arange(len(start)), code)
     edges = distinct(start, end)
-    piece, option = _covered(edges, start, end)
+    option, piece = ranges(np.searchsorted(edges, start), np.searchsorted(edges, end))
     number, first, stretch = np.unique(piece, return_index=True, return_inverse=True)
     return Charged(step[option[first]], edges[number], edges[number + 1], stretch, code[option])
-
-
-def _covered(edges: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Pairs of a piece between two edges and a stretch that covers it."""
-    first, last = np.searchsorted(edges, start), np.searchsorted(edges, end)
-    stretch = np.repeat(np.arange(len(start)), last - first)
-    return first[stretch] + np.arange(len(stretch)) - np.repeat(np.cumsum(last - first) - (last - first), last - first), stretch
 
 
 def charged_ledger(charged: Charged, parts_of: Callable[[Ints], pl.DataFrame], steps: int) -> Ledger:

@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from slowstep.timeline.intervals import Ints, containing, cut, union
+from slowstep.timeline.intervals import Ints, containing, cut, ranges, union
 from slowstep.timeline.spine import LONG_AGO, NEVER, NONE, DeviceIntervals, HostLane, HostLanes
 
 # What holds at an instant of a gap, beside a named range (its row, from 0) or a waiting call (its row + CALLS).
@@ -94,9 +94,8 @@ def _may_follow(device: DeviceIntervals, begin: Ints, finish: Ints) -> tuple[Int
     later = np.searchsorted(low, finish)
     soonest = np.append(np.minimum.accumulate(high[::-1])[::-1], NEVER)[later]
     # It may be that none follows where none must.
-    many = np.where(soonest == NEVER, len(low) + 1, np.maximum(np.searchsorted(low, soonest), later + 1)) - begun
-    of = np.repeat(np.arange(len(begin)), many)
-    work = begun[of] + np.arange(len(of)) - np.repeat(np.cumsum(many) - many, many)
+    last = np.where(soonest == NEVER, len(low) + 1, np.maximum(np.searchsorted(low, soonest), later + 1))
+    of, work = ranges(begun, last)
     kept = np.append(np.minimum(high, over), NEVER)[work] > begin[of]
     return of[kept], work[kept]
 

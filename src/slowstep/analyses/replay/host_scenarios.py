@@ -89,20 +89,20 @@ def no_synchronization(scene: Scene) -> Changed | str | None:
     waits = step & np.isin(kind, [STREAM, EVENT, DEVICE]) & ~calls.allocates
     waits |= step & (kind == OWN_COPY) & scene.launchers(scene.where(pl.col("kind") == "d2h"))
     gone = waits & ~_needed(scene, waits) & ~_inside(scene, scene.loader)
-    expected = gone & ~_inside(scene, _scaling(scene))
-    return _unwaiting(scene, expected, gone)
+    if not gone.any():
+        return None
+    return _unwaiting(scene, gone & ~_inside(scene, _scaling(scene)), gone)
 
 
 def no_loss_scaling(scene: Scene) -> Changed | str | None:
     """GradScaler's flag is not read back."""
     calls = scene.trace.material.calls
-    gone = _calls_of(scene) & (calls.waits_for > NOTHING) & (calls.waits_for != MAYBE) & _inside(scene, _scaling(scene))
-    return _unwaiting(scene, gone, gone)
+    waits = _calls_of(scene) & (calls.waits_for > NOTHING) & (calls.waits_for != MAYBE)
+    gone = waits & _inside(scene, _scaling(scene)) if waits.any() else waits
+    return _unwaiting(scene, gone, gone) if gone.any() else None
 
 
-def _unwaiting(scene: Scene, expected: Flags, optimistic: Flags) -> Changed | None:
-    if not optimistic.any():
-        return None
+def _unwaiting(scene: Scene, expected: Flags, optimistic: Flags) -> Changed:
     edits = [scene.edit().never_wait(scene.returns_of(calls)) for calls in (expected, optimistic, expected)]
     return Changed.of(edits)
 
@@ -114,6 +114,8 @@ def _calls_of(scene: Scene) -> Flags:
 
 def _needed(scene: Scene, waits: Flags) -> Flags:
     calls, found = scene.trace.material.calls, np.zeros(len(waits), dtype=np.bool_)
+    if not waits.any():
+        return found
     which = np.flatnonzero(waits)
     around = scene.trace.callers.around(calls.thread[which], calls.start[which])
     found[which] = around["operator"].str.contains(NEEDED).fill_null(value=False).to_numpy()

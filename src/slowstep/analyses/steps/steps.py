@@ -36,8 +36,8 @@ class Steps:
     """The steps of the window, those of which only the number was kept (thinning) left out of all counts and figures per step.
 
     `edges_ns` bounds the stretches between boundaries, n + 1 instants for n of them. A stretch is a step, or one of `excluded`: steps that
-    the recorder only counted, in which the process was stopped, or that a profiler captured. `samples` and `eventful` are per step,
-    samples NaN where unknown.
+    the recorder only counted, in which the process was stopped, or that a profiler captured, or what lies between two steps that a
+    profiler marks. `samples` and `eventful` are per step, samples NaN where unknown.
     """
 
     boundary: str  # "request for input", "end of the optimizer call" or, without one, "... of backward" or "... of the call that updates"

@@ -61,7 +61,7 @@ def share_interval(m: Measurements, part_ns: Floats) -> tuple[float, float, floa
 
     Steps are drawn one by one: a trace holds too few of them for blocks.
     """
-    step_ns = np.asarray(m.step_ns, dtype=np.float64)
+    step_ns = m.step_ns
     if not len(step_ns) or not step_ns.sum():
         return 0.0, 0.0, 0.0
     drawn = np.random.default_rng(SEED).integers(0, len(step_ns), size=(RESAMPLES, len(step_ns)))

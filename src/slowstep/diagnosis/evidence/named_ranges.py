@@ -37,7 +37,7 @@ class Shortened:
         """Low and high are those of the steps with least and most of it, and what two runs of one training differ by. Nothing is known of a
         step that nothing would be left of: then there is no high.
         """
-        before = np.asarray(m.step_ns, dtype=np.float64)
+        before = m.step_ns
         after = np.maximum(before - self.removed_ns, NOTHING_NS)
         if not before.sum() or not (after > NOTHING_NS).any():
             return unknown_gain(self.assumes)
@@ -210,7 +210,7 @@ def _judged(
     share: tuple[float, float, float],
     evidence: tuple[Evidence, ...],
     title: str,
-    counterfactual: AnyCounterfactual[Measurements] | None,
+    counterfactual: AnyCounterfactual | None,
 ) -> Judged:
     finding = Finding(
         rule=name,

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from few import few
 from slowstep.analyses.replay import clock, scenarios
 from slowstep.analyses.replay import lengths as replay_lengths
 from slowstep.analyses.replay.recording_cost import AS_RECORDED
@@ -21,7 +22,7 @@ CUT_OUT = "v100_resnet50_workers"
 TRACES = sorted((Path(__file__).parents[3] / "data" / "kineto").glob("*/*.json.gz"))
 
 
-@pytest.mark.parametrize("path", TRACES, ids=lambda path: f"{path.parent.name}-{path.name}")
+@pytest.mark.parametrize("path", few(TRACES, every=5), ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_unchanged_steps_take_as_long_as_they_did(path: Path) -> None:
     timeline = kineto.SOURCE.read(path)
     steps, _ = find_steps(timeline)
@@ -53,6 +54,7 @@ def test_a_device_that_idles_for_its_host_gains_by_free_launches() -> None:
     assert (rows["unchanged_ns"] / rows["expected_ns"]).min() > 1.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("values", "nodes"), [(1, 1), (30_000, 1000)])
 def test_a_step_too_large_to_be_replayed_at_once_has_the_same_answers(values: int, nodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     timeline = kineto.SOURCE.read(next(path for path in TRACES if path.parent.name == "a100_collectives"))

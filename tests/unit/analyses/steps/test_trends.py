@@ -42,7 +42,7 @@ def test_less_is_asked_of_what_is_known_to_grow():
 
 
 @pytest.mark.parametrize("noise", HEALTHY)
-@pytest.mark.parametrize("n", [200, 1000])
+@pytest.mark.parametrize("n", [200, pytest.param(1000, marks=pytest.mark.slow)])
 def test_steps_that_do_not_grow_are_said_to_in_no_more_than_the_promised_share(noise, n):
     rng = np.random.default_rng(5)
     trends = [find_trend(HEALTHY[noise](rng, n)) for _ in range(TRIES)]

@@ -10,7 +10,7 @@ import pytest
 
 from slowstep.diagnosis.evidence.named_ranges import Shortened
 
-STEPS: Any = SimpleNamespace(step_ns=[100e6, 200e6])
+STEPS: Any = SimpleNamespace(step_ns=np.array([100e6, 200e6]))
 
 
 def test_the_interval_is_that_of_the_steps_with_least_and_most_of_it():

@@ -44,6 +44,7 @@ def compiled() -> Iterator[Any]:
     assert not is_compiled(inside)
 
 
+@pytest.mark.slow
 def test_functions_of_a_graph_are_known(compiled: Any) -> None:
     assert is_compiled(inside)
     assert is_compiled(Net.forward)
@@ -51,6 +52,7 @@ def test_functions_of_a_graph_are_known(compiled: Any) -> None:
     assert not is_compiled(torch.save)
 
 
+@pytest.mark.slow
 def test_where_the_compiler_does_not_tell_every_function_may_be_one(compiled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> Any:
         raise AttributeError("another version")

@@ -125,6 +125,7 @@ def test_higher_levels_have_wider_intervals():
     assert sorted(ends, key=lambda e: -e.low) == ends == sorted(ends, key=lambda e: e.high)
 
 
+@pytest.mark.slow
 def test_more_rounds_make_it_narrower_by_the_root_of_their_number():
     few = np.median([log_ratio(_noisy(40, seed)).interval().precision for seed in range(40)])
     many = np.median([log_ratio(_noisy(160, seed)).interval().precision for seed in range(40)])

@@ -146,6 +146,7 @@ def test_steps_of_less_than_a_block_are_the_arms_own():
     assert estimate(steps, plan)[LEVER].long_steps is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gain", [1.0, 1.5])
 def test_intervals_hold_where_seldom_long_steps_come_by_chance(gain):
     missed, tries, widths = 0, 100, []

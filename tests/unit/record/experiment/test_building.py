@@ -129,6 +129,7 @@ def test_a_lever_without_meaning_here_has_no_run_of_its_own(server: Server, tmp_
     assert [json.dumps(note.get("rerun")) for note in said(ran, "not applicable")] == ["null", "null"]
 
 
+@pytest.mark.slow
 def test_a_loader_of_each_epoch_is_changed_at_the_same_place(server: Server, tmp_path: Path) -> None:
     text = SCRIPT.replace("loader = build(160)\n", "").replace(
         "for number, batch in enumerate(loader):", "for number, batch in enumerate(b for _ in range(4) for b in build(40)):"

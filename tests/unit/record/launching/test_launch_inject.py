@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from few import few
 from slowstep.record.launching.inject import injected_environment, remove_injection, write_injection
 from slowstep.record.writing.control import ControlPage
 
@@ -74,7 +75,7 @@ def test_the_limits_of_a_recording_around_this_one_are_not_inherited() -> None:
     assert "SLOWSTEP_STEPS" not in env
 
 
-@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("python", few(PYTHONS, every=4))
 def test_a_process_that_imports_no_framework_sees_no_difference(tmp_path: Path, python: str) -> None:
     found = shutil.which(python)
     if found is None or subprocess.run([found, "-c", "pass"], capture_output=True, timeout=60, check=False).returncode:

@@ -21,6 +21,7 @@ def test_the_report_is_the_same_and_is_kept(tmp_path):
     assert json.loads((folder / "report.json").read_text()) == report
 
 
+@pytest.mark.slow
 def test_what_cannot_be_diagnosed_is_the_same_error(tmp_path):
     events = Events(tmp_path)
     events.update(9, 10)
