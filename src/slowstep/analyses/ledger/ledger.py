@@ -102,12 +102,15 @@ def ledger_rows(ledger: Ledger) -> pl.DataFrame:
     """One row per step and part that took any time: `step`, the part, `ns`; of a step they sum to its length."""
     known = rows_of(ledger.parts)
     rows = [
-        pl.DataFrame({"step": pl.arange(ledger.steps, eager=True, dtype=pl.UInt32), "ns": ns}).join(known[row], how="cross")
+        pl.DataFrame({"step": pl.arange(ledger.steps, eager=True, dtype=pl.UInt32), "ns": ns})
+        # Most parts are in few of the steps: names for all of them would take far more memory.
+        .filter(pl.col("ns") > 0)
+        .join(known[row], how="cross")
         for row, ns in enumerate(ledger.ns)
     ]
     if not rows:
         return known.with_columns(step=pl.lit(0, pl.UInt32), ns=pl.lit(0.0)).select("step", *COLUMNS, "ns")
-    return pl.concat(rows).filter(pl.col("ns") > 0).select("step", *COLUMNS, "ns").sort("step", maintain_order=True)
+    return pl.concat(rows).select("step", *COLUMNS, "ns").sort("step", maintain_order=True)
 
 
 def with_core_delay(ledger: Ledger, *parts: Part) -> Floats:
