@@ -58,7 +58,9 @@ class StepAfter:
 
 
 class AnyCounterfactual(Protocol):
-    """What would be otherwise, in words, and what that gains: time taken away (`Counterfactual`), or a replay (`replayed.Replayed`)."""
+    """What would be otherwise, in words, and what that gains: time taken away (`Counterfactual`, and of a trace without a device
+    `named_ranges.Shortened`), or a replay (`replayed.Replayed`).
+    """
 
     @property
     def assumes(self) -> str:

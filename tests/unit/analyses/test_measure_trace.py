@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 
 import polars as pl
@@ -38,3 +40,18 @@ def test_the_device_that_is_named_is_the_one_whose_kernels_are_judged():
     timeline = replace(made, tables={**made.tables, "trace_devices": names})
 
     assert measure_trace(timeline).device.name == "computes"
+
+
+def test_a_settled_trace_is_let_go_of_at_once_and_not_when_the_collector_runs():
+    hosts = [host("cudaLaunchKernel", at, at + 1, "runtime", correlation=at, thread=at % 2) for at in (2, 41)]
+    devices = [device("gemm", at + 3, at + 30, correlation=at) for at in (2, 41)]
+    timeline = made_trace(hosts=hosts, devices=devices, steps=[step(1, 0, 40), step(2, 40, 80)])
+    gone = weakref.ref(timeline.tables["host_events"])
+    gc.disable()
+    try:
+        m = measure_trace(timeline).settle()
+        del timeline
+        assert gone() is None
+    finally:
+        gc.enable()
+    assert m.steps.count == 2

@@ -80,7 +80,6 @@ class WaitParts:
 
     start_ns: Ints
     end_ns: Ints
-    ready: Floats  # NaN where unknown
     parts: Floats
     matched: NDArray[np.bool_]  # whether the fetch that it waited for is known
     first: NDArray[np.bool_]  # the first of its iterator: nothing could be made ahead
@@ -197,8 +196,7 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
     parts[:, column[PartKind.TRANSPORT]] = np.maximum(
         rest - parts[:, column[PartKind.LOADER_START]] - parts[:, column[PartKind.DRAWING]], 0
     )
-    ready = waits["ready"].cast(pl.Float64).to_numpy()
-    return WaitParts(start_ns=start, end_ns=end, ready=ready, parts=parts, matched=matched, first=first, fetch=which, is_own=made_here)
+    return WaitParts(start_ns=start, end_ns=end, parts=parts, matched=matched, first=first, fetch=which, is_own=made_here)
 
 
 def _fetch_of_wait(timeline: Timeline, trainer: Trainer, waits: pl.DataFrame, fetches: Fetches) -> Ints:

@@ -14,6 +14,8 @@ from slowstep.timeline.table import Table, column
 
 # The mark of a trace that shows no steps, and is taken as one.
 WINDOW: Final = "window"
+# That of steps which were made out by what repeats: they have no numbers of their own.
+INFERRED: Final = "inferred"
 
 STEP = column("step", pl.Int32, "position of the step in the window")
 START = column("start_ns", pl.Int64, "when it began")

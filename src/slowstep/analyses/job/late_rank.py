@@ -127,7 +127,9 @@ def _aligned(ranks: Sequence[RankSteps]) -> tuple[Grid, Grid, int | None] | None
     common = sorted(set(numbers[0]).intersection(*numbers[1:]))
     if len(common) < STEPS_AT_LEAST:
         return None
-    places = [[each.index(number) for number in common] for each in numbers]
+    # Of a number that comes twice the first place counts.
+    at = [dict(zip(reversed(each), range(len(each) - 1, -1, -1), strict=True)) for each in numbers]
+    places = [[each[number] for number in common] for each in at]
     own = np.array([rank.own_ns[at] for rank, at in zip(ranks, places, strict=True)])
     shared = np.array([rank.shared_ns[at] for rank, at in zip(ranks, places, strict=True)])
     return own, shared, len(common)

@@ -7,13 +7,11 @@ from typing import Final
 
 import numpy as np
 
+from slowstep.analyses.events.tables import INFERRED
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.sharing.sharing import STAGE
 from slowstep.analyses.steps.steps import Floats
 
-# What steps are known by where the trace gives them no numbers of their own.
-UNNUMBERED: Final = "inferred"
-NO_STEPS: Final = "window"
 # Neighbouring steps resemble each other (lag-1 autocorrelation 0.5 to 0.8, measured): so means of blocks are compared, as long as the
 # stretches by which the warm-up ends (docs/definitions.md).
 BLOCK_STEPS: Final = 10
@@ -46,10 +44,10 @@ def recorded_steps(m: Measurements) -> RankSteps | None:
 def traced_steps(m: Measurements) -> RankSteps | None:
     """A traced rank's steps; None where its trace shows no steps of a training."""
     steps = m.marks.table
-    if not m.training.is_training or steps.is_empty() or steps["mark"][0] == NO_STEPS:
+    if not m.training.is_training or steps.is_empty() or m.marks.is_window:
         return None
     shared_ns = m.ledger.of(STAGE)
-    numbers = None if steps["mark"][0] == UNNUMBERED else tuple(steps["number"].to_list())
+    numbers = None if steps["mark"][0] == INFERRED else tuple(steps["number"].to_list())
     return RankSteps(numbers=numbers, own_ns=np.asarray(m.step_ns - shared_ns), shared_ns=shared_ns)
 
 

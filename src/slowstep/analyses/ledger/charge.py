@@ -150,8 +150,9 @@ class _Rows:
     def ledger(self, low: Floats, high: Floats | None = None, unknown: Floats | None = None) -> Ledger:
         """The ledger of what each part surely took, may have taken, and what belongs to none for sure (shape (steps,))."""
         seen = np.flatnonzero((low if high is None else high).any(axis=1))
-        parts = parts_in_order(self._parts[row] for row in seen.tolist())
-        order = [self._parts.index(part) for part in parts]
+        rows = {self._parts[row]: row for row in seen.tolist()}
+        parts = parts_in_order(rows)
+        order = [rows[part] for part in parts]
         if high is None or unknown is None:
             return Ledger(parts=tuple(parts), ns=low[order])
         none = np.zeros((1, self._shape[1]))

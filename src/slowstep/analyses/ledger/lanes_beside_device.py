@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import polars as pl
 
@@ -39,7 +41,8 @@ class TraceLanes:
                 named=_flat(self.ranges, thread),
                 waiting=_flat(self.calls, thread),
                 own=Stretches(*merged(self._own.filter(pl.col("thread") == thread))),
-                find_busy=lambda: self._busy(thread),
+                # Not of this object, which holds the lane: what refers to itself keeps the whole timeline until the collector runs.
+                find_busy=partial(_busy, self._timeline, thread),
             )
         return self._lanes[thread]
 
@@ -47,10 +50,11 @@ class TraceLanes:
         """When calls returned, shape (n,); for NONE long ago."""
         return np.asarray(self._returned_ns[calls])
 
-    def _busy(self, thread: int) -> Stretches:
-        """When anything but a Python function is open."""
-        host = self._timeline.rows("host_events", "thread", "start_ns", "end_ns", kinds=NOT_PYTHON)
-        return Stretches(*merged(host.filter(pl.col("thread") == thread)))
+
+def _busy(timeline: Timeline, thread: int) -> Stretches:
+    """When anything but a Python function is open."""
+    host = timeline.rows("host_events", "thread", "start_ns", "end_ns", kinds=NOT_PYTHON)
+    return Stretches(*merged(host.filter(pl.col("thread") == thread)))
 
 
 def _outermost(calls: pl.DataFrame) -> pl.DataFrame:

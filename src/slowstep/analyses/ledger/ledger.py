@@ -30,9 +30,11 @@ class Ledger:
     low: Floats | None = None  # the least that each part took, as `ns`; None where all is known
     high: Floats | None = None  # and the most
     _rows_ns: tuple[float, ...] = field(init=False, repr=False)  # per part: asked for hundreds of times, of up to millions of steps
+    _row_of: dict[Part, int] = field(init=False, repr=False)  # of each part, of which there may be thousands
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_rows_ns", tuple(self.ns.sum(axis=1).tolist()))
+        object.__setattr__(self, "_row_of", {part: row for row, part in enumerate(self.parts)})
 
     @property
     def steps(self) -> int:
@@ -95,19 +97,22 @@ class Ledger:
         return [i for i, part in enumerate(self.parts) if part.stage == stage and (not kinds or part.kind in kinds)]
 
     def _at(self, parts: tuple[Part, ...]) -> list[int]:
-        return [i for i, part in enumerate(self.parts) if part in parts]
+        return sorted({self._row_of[part] for part in parts if part in self._row_of})
 
 
 def ledger_rows(ledger: Ledger) -> pl.DataFrame:
     """One row per step and part that took any time: `step`, the part, `ns`; of a step they sum to its length."""
     known = rows_of(ledger.parts)
     rows = [
-        pl.DataFrame({"step": pl.arange(ledger.steps, eager=True, dtype=pl.UInt32), "ns": ns}).join(known[row], how="cross")
+        pl.DataFrame({"step": pl.arange(ledger.steps, eager=True, dtype=pl.UInt32), "ns": ns})
+        # Most parts are in few of the steps: names for all of them would take far more memory.
+        .filter(pl.col("ns") > 0)
+        .join(known[row], how="cross")
         for row, ns in enumerate(ledger.ns)
     ]
     if not rows:
         return known.with_columns(step=pl.lit(0, pl.UInt32), ns=pl.lit(0.0)).select("step", *COLUMNS, "ns")
-    return pl.concat(rows).filter(pl.col("ns") > 0).select("step", *COLUMNS, "ns").sort("step", maintain_order=True)
+    return pl.concat(rows).select("step", *COLUMNS, "ns").sort("step", maintain_order=True)
 
 
 def with_core_delay(ledger: Ledger, *parts: Part) -> Floats:

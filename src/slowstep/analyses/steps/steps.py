@@ -40,7 +40,9 @@ class Steps:
     profiler marks. `samples` and `eventful` are per step, samples NaN where unknown.
     """
 
-    boundary: str  # "request for input", "end of the optimizer call" or, without one, "... of backward" or "... of the call that updates"
+    # "request for input", "end of the optimizer call" or, without one, "... of backward" or "... of the call that updates"; of steps that a
+    # profiler marks, the kind of the mark.
+    boundary: str
     edges_ns: Ints
     excluded: NDArray[np.bool_]
     samples: Floats

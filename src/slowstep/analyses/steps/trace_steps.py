@@ -16,7 +16,7 @@ import polars as pl
 
 from slowstep.analyses.events.device_work import busiest_device, device_work
 from slowstep.analyses.events.held import held_longest
-from slowstep.analyses.events.tables import STEPS, WINDOW
+from slowstep.analyses.events.tables import INFERRED, STEPS, WINDOW
 from slowstep.analyses.events.training_thread import training_thread
 from slowstep.analyses.steps.marks import choose_marks
 from slowstep.analyses.steps.repetition import infer_marks
@@ -72,7 +72,7 @@ def find_steps(timeline: Timeline) -> tuple[pl.DataFrame, tuple[Reason, ...]]:
         inferred = infer_marks(timeline) if is_training(timeline) else None
         if inferred is None:
             return _whole(timeline, notes, work)
-        marks = inferred[0].with_columns(pl.lit("inferred").alias("mark"), pl.lit(0).alias("over_ns"))
+        marks = inferred[0].with_columns(pl.lit(INFERRED).alias("mark"), pl.lit(0).alias("over_ns"))
         notes += (STEPS_INFERRED(source=inferred[1]),)
     marks, left_out = whole_steps(timeline, marks, work)
     steps = _bounded(marks, work)
