@@ -22,7 +22,7 @@ from slowstep.levers._input.rings import rings
 from slowstep.record.experiment.lever import ORDER, Change, Lever, LeverSpec
 from slowstep.record.experiment.training import Training
 
-# Real batches in turn, so that caches see about as much data as before (at least).
+# Real batches in turn, so that caches see about as much data as before.
 RING: int = 16
 # The lever's value with which changes of epoch cost nothing either: what `slowstep bench` calls the compute alone. Workers that rest go on
 # resting, and none is started. Nobody can ask for it on a command line: it is no training that a faster loader could lead to.

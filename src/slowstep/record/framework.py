@@ -42,7 +42,10 @@ class Framework:
         return any(f"-packages{os.sep}{package}{os.sep}" in file for package in self.packages)
 
     def facts(self) -> dict[str, Any]:
-        """What it would use of this machine; it must initialise nothing, for a process that forks afterwards could not use it."""
+        """What it would use of this machine; it must initialise nothing, for a process that forks afterwards could not use it.
+
+        One whose calls return before its work is done says also that it is `asynchronous`.
+        """
         return {"threads": None, "interop": None, "cuda_available": None, "world_size": None}
 
     def rank(self) -> tuple[int, int] | None:

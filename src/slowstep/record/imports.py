@@ -43,7 +43,7 @@ class Finder:
         if spec is None or spec.loader is None:
             return spec
         try:
-            _call_after_execution(spec.loader, lambda: self._begin(name))
+            _call_after_execution(spec.loader, lambda: self._begin(name), lambda untold: self._failed(name, untold))
         except Exception:
             pass  # a loader that takes no attributes: what waits for this module stays off
         return spec
@@ -55,6 +55,10 @@ class Finder:
         except Exception:
             pass  # the import goes on
         return self.waiting.pop(name, [])
+
+    def _failed(self, name: str, untold: list[Callable[[], Any]]) -> None:
+        """Executing the module has raised: it is waited for again, for whoever catches that may import it once more."""
+        self.waiting[name] = untold + self.waiting.get(name, [])
 
 
 def _nothing() -> None:
@@ -70,8 +74,12 @@ def _found_by_others(finder: Finder, name: str, path: Any, target: ModuleType | 
     return None
 
 
-def _call_after_execution(loader: Any, take: Callable[[], list[Callable[[], Any]]]) -> None:
-    """Replace `exec_module` of this one loader object, for one call: no wrapper stays behind. `take` gives who is to be called, once."""
+def _call_after_execution(
+    loader: Any, take: Callable[[], list[Callable[[], Any]]], give_back: Callable[[list[Callable[[], Any]]], None]
+) -> None:
+    """Replace `exec_module` of this one loader object, for one call: no wrapper stays behind. `take` gives who is to be called, once;
+    where the module raises, `give_back` gets them.
+    """
     original = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
@@ -80,7 +88,11 @@ def _call_after_execution(loader: Any, take: Callable[[], list[Callable[[], Any]
         except AttributeError:
             pass  # two of us wait for this module (the injected one and the package's): the outer one has taken both away
         callbacks = take()
-        original(module)
+        try:
+            original(module)
+        except BaseException:
+            give_back(callbacks)
+            raise
         for callback in callbacks:
             try:
                 callback()

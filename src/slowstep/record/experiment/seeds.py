@@ -12,7 +12,7 @@ import operator
 import os
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
@@ -41,16 +41,18 @@ def offset() -> int | None:
         return None
 
 
-def install() -> None:
-    """Shift the seeds of `random` now, and of numpy and frameworks as soon as they are imported. Once is enough in a process."""
+def install(modules: Iterable[str] | None = None) -> None:
+    """Shift the seeds of `random` now, and of numpy and frameworks as soon as they are imported. Once is enough in a process.
+
+    `modules` are those of frameworks, for whoever knows them: then nothing is loaded that knows a framework before one is imported.
+    """
     added = offset()
     if added is None:
         return
     _once("random", lambda: _shift_random(added))
     _when_imported("numpy.random", lambda: _shift_numpy(added))
-    for framework in known_frameworks():
-        if framework.module is not None:
-            _when_imported(framework.module, partial(framework.shift_seeds, added))
+    for module in training_modules() if modules is None else modules:
+        _when_imported(module, partial(_shift_frameworks, module, added))
 
 
 def install_now(framework: Framework) -> None:
@@ -79,6 +81,10 @@ def _when_imported(name: str, shift: Callable[[], Undo]) -> None:
         _once(name, shift)
     elif name not in _installed:
         imports.when_imported(name, lambda: _once(name, shift))
+
+
+def _shift_frameworks(module: str, added: int) -> Undo:
+    return all_of([framework.shift_seeds(added) for framework in known_frameworks() if framework.module == module])
 
 
 def _shift_random(added: int) -> Undo:

@@ -67,7 +67,7 @@ if sys.version_info >= (3, 11) and {recording!r} in os.environ and not os.enviro
     if {seeds!r} in os.environ:
         try:
             import slowstep.record.experiment.seeds
-            slowstep.record.experiment.seeds.install()
+            slowstep.record.experiment.seeds.install({training!r})
         except Exception:  # a training is never harmed; its seeds are then the script's own
             pass
 sys.path[:] = [entry for entry in sys.path if entry != {here!r}]

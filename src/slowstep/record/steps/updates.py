@@ -208,7 +208,7 @@ class Updates:
         if self._number == 1:
             recorder.framework = self._framework
             said = {"framework": self._framework.name, "optimizers": self._framework.has_optimizers}
-            recorder.note({"kind": "facts", **said, **self._framework.facts()})
+            recorder.note({"kind": "facts", **said, **self._facts()})
             # What was spent before, while a model was compiled, is no step's.
             recorder.write_cost()
             for callback in recorder.when_training:
@@ -224,6 +224,13 @@ class Updates:
             recorder.note({"kind": "training_path", "optimizer": self._number, "frames": call_path(sys._getframe(1))})
             recorder.note({"kind": "loops", "optimizer": self._number, "functions": loops_beside(sys._getframe(1))})
             recorder.note({"kind": "loops_around", "optimizer": self._number, "functions": loops_around(sys._getframe(1))})
+
+    def _facts(self) -> dict[str, Any]:
+        try:
+            return self._framework.facts()
+        except Exception as error:  # it does not say: no reason to leave out what else there is to say and to do
+            self._recorder.fault(error)
+            return {}
 
     def _do_what_is_due(self, state: Optimizer, at_ns: int) -> None:
         """What need not be done in every step of a training whose steps are very short."""

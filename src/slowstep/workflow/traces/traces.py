@@ -118,7 +118,7 @@ def _each_by_itself(
 def _diagnose(found: FoundTrace, asked: TraceRequest, how: Reading) -> tuple[TracedRank, RankSummary]:
     """One rank's trace by itself. Its sections are kept whole: which rank is shown is known at the end, and they are small."""
     timeline = read_cached(found, how)
-    m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step).settle().settle()
+    m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step).settle()
     told = m.facts.rank if m.facts.rank is not None else found.rank_in_name
     attempt = Attempts()
     diagnosis = diagnose(m)

@@ -212,25 +212,36 @@ def test_a_script_that_seeds_its_generators_each_epoch_gets_the_order_of_that_se
     assert lines[:4] == lines[4:]
 
 
+def started(place: Path, script: Path, offset: str) -> str:
+    """What a script writes in a Python of its own, with an offset to its seeds."""
+    folder = make_folder(place)
+    env = injected_environment(
+        os.environ, folder=folder, inject=write_injection(folder), level=1, steps=None, seconds=None, asked={fmt.ENV_SEEDS: offset}
+    )
+    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == ""
+    return done.stdout
+
+
 @pytest.mark.slow
 def test_what_is_drawn_before_torch_is_imported_repeats_itself_too(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     lines = ("import random", "files = list(range(9))", "random.shuffle(files)", "import numpy, torch")
     script.write_text("\n".join((*lines, "print(files, numpy.random.rand(), torch.rand(1).item())\n")))
-    outs = []
-    for name, offset in (("one", "0"), ("same", "0"), ("other", "1")):
-        folder = make_folder(tmp_path / name)
-        env = injected_environment(
-            os.environ, folder=folder, inject=write_injection(folder), level=1, steps=None, seconds=None, asked={fmt.ENV_SEEDS: offset}
-        )
-        done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=60, check=True)
-        assert done.stderr == ""
-        outs.append(done.stdout)
 
-    one, same, other = outs
+    one, same, other = (started(tmp_path / name, script, offset) for name, offset in (("one", "0"), ("same", "0"), ("other", "1")))
+
     assert one == same
     assert one.partition("]")[0] != other.partition("]")[0]
     assert set(one.partition("]")[2].split()) & set(other.partition("]")[2].split()) == set()
+
+
+def test_a_process_that_imports_no_framework_loads_nothing_that_knows_one(tmp_path: Path) -> None:
+    script = tmp_path / "fetch.py"
+    loaded = '[name for name in sys.modules if name.startswith("slowstep.frameworks")]'
+    script.write_text(f'import sys\nprint("slowstep.record.experiment.seeds" in sys.modules, {loaded})\n')
+
+    assert started(tmp_path / "one", script, "7") == "True []\n"
 
 
 def test_levers_seeds_and_losses_of_a_run_around_this_one_are_none_of_its_own(tmp_path: Path) -> None:

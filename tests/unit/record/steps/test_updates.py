@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from recorded import make_folder, processes
-from slowstep.record.framework import NO_FRAMEWORK
+from slowstep.record.framework import NO_FRAMEWORK, Framework
 from slowstep.record.recorder import Recorder
 from slowstep.record.steps import updates
 from slowstep.record.writing.fastpath import HELD_NS, SHORT_NS
@@ -140,3 +141,29 @@ def test_what_was_asked_for_before_the_first_update_feeds_no_others(tmp_path, be
     recorder.stop("exit")
 
     assert me.unfed is not fed
+
+
+class Silent(Framework):
+    """A framework that is not complete, or of a version that nobody knows."""
+
+    name = "silent"
+
+    def facts(self) -> dict[str, Any]:
+        raise AttributeError("no such function")
+
+
+def test_a_framework_that_fails_to_say_what_it_uses_costs_nothing_but_that(tmp_path: Path) -> None:
+    recorder, optimizer, called = Recorder(make_folder(tmp_path / "recording"), level=0), Optimizer(), []
+    recorder.when_training.append(lambda: called.append(True))
+    before, after = updates.Updates(recorder, Silent()).build_hooks()
+
+    before(optimizer, (), {})
+    after(optimizer, (), {})
+    recorder.stop("exit")
+
+    (process,) = processes(recorder.folder)
+    (facts,) = process.noted("facts")
+    assert (facts["framework"], facts.get("threads")) == ("silent", None)
+    assert [note["type"] for note in process.noted("optimizer")] == ["Optimizer"]
+    assert (called, len(process.of("UPDATE"))) == ([True], 1)
+    assert [note["name"] for note in process.noted("health")] == ["recorder_fault"]
