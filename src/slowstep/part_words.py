@@ -49,6 +49,7 @@ _WORDS: Final[dict[PartKind, str]] = {
     PartKind.CHECKPOINT: "checkpoint",
     PartKind.SAVE: "checkpoint",
     PartKind.SMALL_CALLBACKS: "callbacks of less than 0.2 % each",
+    PartKind.SMALL_PARTS: "other parts, each of little time",
     PartKind.VALIDATION: "validation",
     PartKind.COLLECTION: "garbage collection",
     PartKind.KERNELS: "kernels",

@@ -63,6 +63,7 @@ class PartKind(StrEnum):
     CHECKPOINT = "checkpoint"
     SAVE = "save"  # a function that writes a checkpoint
     SMALL_CALLBACKS = "small_callbacks"
+    SMALL_PARTS = "small_parts"  # of which there are too many to keep all apart
     VALIDATION = "validation"
     COLLECTION = "collection"  # of garbage
 

@@ -19,10 +19,13 @@ from slowstep.analyses.ledger.idle import explain, find_gaps, nothing_idle
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.steps.steps import Floats
 from slowstep.part_words import parts_in_order
-from slowstep.parts import UNKNOWN, Part
+from slowstep.parts import UNKNOWN, Part, PartKind
 from slowstep.timeline.intervals import Ints, containing, cut, distinct, ranges, union
 from slowstep.timeline.spine import NO_LABELS, NONE, DeviceIntervals, HostLanes
 
+# A ledger has a number for each part and step: 64 MB of them. Ranges that have the step's number in their name are as many as there are
+# steps, so that without a limit memory would grow with the square of the steps.
+MOST_NUMBERS: Final = 8_000_000
 # The code of what a device did is this less its rank; those of a host's labels and of `idle.py` are larger.
 DEVICE: Final = -10
 # Begins and ends.
@@ -121,6 +124,7 @@ def charged_ledger(charged: Charged, parts_of: Callable[[Ints], pl.DataFrame], s
     """
     codes, at = np.unique(charged.code, return_inverse=True)
     parts, number = numbered(parts_of(codes))
+    parts, number = _fewer(charged, parts, number, at, MOST_NUMBERS // max(steps, 1))
     rows = _Rows(charged, parts, steps)
     # Several codes may be one part: that is no doubt.
     pairs = charged.stretch * len(parts) + number[at]
@@ -132,6 +136,19 @@ def charged_ledger(charged: Charged, parts_of: Callable[[Ints], pl.DataFrame], s
     high = low + rows.summed(stretch[doubtful], part[doubtful])
     unknown = np.unique(stretch[doubtful])
     return rows.ledger(low, high, rows.summed(unknown, np.zeros(len(unknown), dtype=np.int64))[0])
+
+
+def _fewer(charged: Charged, parts: list[Part], number: Ints, at: Ints, most: int) -> tuple[list[Part], Ints]:
+    """The parts, and the number of each code's part (`at` is the code's of each row of `charged`), with those that may hold least as one
+    of each stage where there are more than `most`.
+    """
+    if len(parts) <= most:
+        return parts, number
+    held = np.bincount(number[at], weights=charged.length_ns[charged.stretch], minlength=len(parts))
+    kept = set(np.argsort(-held, kind="stable")[:most].tolist())
+    fewer = [part if row in kept else Part(part.stage, PartKind.SMALL_PARTS) for row, part in enumerate(parts)]
+    number_of = {part: row for row, part in enumerate(dict.fromkeys(fewer))}
+    return list(number_of), np.array([number_of[part] for part in fewer])[number]
 
 
 class _Rows:
