@@ -8,19 +8,19 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from slowstep.analyses.measure_recording import MAKERS as RECORDED
-from slowstep.analyses.measure_trace import MAKERS as TRACED
 from slowstep.cli.plugin_texts import LEVERS, RULES, lever_text, names_of_levers, names_of_rules, rule_text
-from slowstep.diagnosis.rule import Rule
 from slowstep.errors import BadUsage
 from slowstep.registry import discover
 from slowstep.report.canvas import Canvas, fitting
 from slowstep.report.streams import width_of
 from slowstep.stages import STAGES
+
+if TYPE_CHECKING:
+    from slowstep.diagnosis.rule import Rule
 
 HEADINGS: Final = ("What it sees", "Why it costs", "How the gain is predicted", "When it is wrong", "What to try")
 LEVER_HEADINGS: Final = ("What it changes", "What it answers", "When it has no meaning", "How it is undone")
@@ -65,6 +65,11 @@ def explain(
 
 def by_stage() -> dict[str, Texts]:
     """The first lines of all rules by the kind of what they judge and the stage that they blame, then of all levers."""
+    # One rule or lever is explained without any of these, which take a second.
+    from slowstep.analyses.measure_recording import MAKERS as RECORDED
+    from slowstep.analyses.measure_trace import MAKERS as TRACED
+    from slowstep.diagnosis.rule import Rule
+
     rules = discover(RULES, "RULE", Rule).items()
     groups: dict[str, Texts] = {}
     for kind, provided in (("Rules for recordings", RECORDED), ("Rules for traces", TRACED)):
