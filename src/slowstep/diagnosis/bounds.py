@@ -36,7 +36,11 @@ def _widened(gain: Gain, less: float, more: float) -> Gain:
     left = None if gain.high is None else 1 / gain.high - more
     return replace(
         gain,
-        low=None if gain.low is None else 1 / (1 / gain.low + less),
+        low=_less_taken(gain.low, less),
         high=None if left is None or left <= 0 else 1 / left,
-        steady_low=None if gain.steady_low is None else 1 / (1 / gain.steady_low + less),
+        steady_low=_less_taken(gain.steady_low, less),
     )
+
+
+def _less_taken(gain: float | None, less: float) -> float | None:
+    return 1 / (1 / gain + less) if gain else gain

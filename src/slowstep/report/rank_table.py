@@ -28,14 +28,15 @@ def rank_name(run: Run) -> str:
 
 
 def draw_ranks(canvas: Canvas, run: Run) -> None:
-    """Draw the rows, those that are most different from the others where there are too many. Nothing for a lone training.
+    """Draw the rows, those that are most different from the others where there are too many. Nothing for a lone training, nor for the
+    trace of one rank, beside which no other was given.
 
     Missing ranks have rows where they are no more than the others: of a job of hundreds of which a few were traced they would be noise.
     """
     rows = run.get("rank_rows") or []
     missing = run.get("missing_ranks", [])
     absent = missing if len(missing) <= len(rows) else []
-    if len(rows) + len(absent) < 2:
+    if len(rows) + len(absent) < 2 or (len(rows) < 2 and "trace" in run):
         return
     canvas.blank()
     of_job = any(row["rank"] is not None for row in rows)

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from slowstep.timeline.trace import TraceFacts
+
+# Of ranks that are missing so many are named: what a file says of the size of its job may be damaged.
+MISSING_NAMED: Final = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

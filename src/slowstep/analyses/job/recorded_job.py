@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
-from slowstep.analyses.job.job import Job, Rank
+from slowstep.analyses.job.job import MISSING_NAMED, Job, Rank
 from slowstep.analyses.steps.trainer import training_processes
 from slowstep.timeline.timeline import ProcessFacts, Timeline
 
@@ -27,14 +28,15 @@ def recorded_job(timeline: Timeline, folder: Path) -> Job:
     size = max((facts.world_size or 1 for facts in members), default=1)
     seen = {facts.rank for facts in members if facts.rank is not None}
     here = _expected_here(timeline, members, size)
+    recorded_here = sum(number in here for number in seen)
     return Job(
         source="recording",
         ranks=tuple(_rank(timeline, folder, number, process, steps[process]) for number, process in sorted(numbers.items())),
         size=size,
-        missing=tuple(sorted(here - seen)),
-        missing_count=len(here - seen),
+        missing=tuple(itertools.islice((number for number in here if number not in seen), MISSING_NAMED)),
+        missing_count=len(here) - recorded_here,
         idle=tuple(sorted(seen - set(of_rank))),
-        elsewhere=size - len(here | seen) if members else 0,
+        elsewhere=size - len(here) - (len(seen) - recorded_here) if members else 0,
         repeated=len(training) - len(numbers),
     )
 
@@ -44,12 +46,12 @@ def _rank(timeline: Timeline, folder: Path, number: int, process: int, steps: in
     return Rank(number=number, rank=facts.rank, pid=facts.pid, path=folder, steps=steps, process=process)
 
 
-def _expected_here(timeline: Timeline, members: Sequence[ProcessFacts], size: int) -> set[int]:
+def _expected_here(timeline: Timeline, members: Sequence[ProcessFacts], size: int) -> range:
     """The ranks that this launcher should have recorded."""
     if (timeline.run.launchers or 1) > 1 or not members:
-        return set()
+        return range(0)
     local = max((facts.local_world_size or size for facts in members), default=size)
     lowest = min(facts.rank or 0 for facts in members)
     # Launchers of ranks number those of one machine one after the other.
     first = lowest - lowest % local
-    return set(range(first, min(first + local, size)))
+    return range(first, min(first + local, size))

@@ -11,15 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from slowstep.analyses.job.job import Job, TracedRank
+from slowstep.analyses.job.job import MISSING_NAMED, Job, TracedRank
 from slowstep.analyses.job.repeated_captures import Preferred
 from slowstep.health import Health
 from slowstep.units import format_duration
 
 # Ranks are profiled in the same steps; their clocks may differ, and a slow one may begin later.
 APART_NS: Final = 600 * 10**9
-# Of a job of thousands, of which two were traced, not all others are listed.
-MISSING_NAMED: Final = 64
 
 
 def divide_into_jobs(ranks: Sequence[TracedRank]) -> list[list[TracedRank]]:

@@ -19,7 +19,7 @@ from slowstep.timeline.timeline import Frame, Loops, ProcessFacts, Timeline
 LEADING = "leading dimension of the batch (assumed)"
 # Backward passes for a batch, on average: from so many on there are several, as of a pair of networks.
 SEVERAL = 1.5
-# The design's: of so many updates a request for input must follow, for it to be the boundary of steps.
+# docs/definitions.md, "boundary": of so many updates a request for input must follow, for it to be the boundary of steps.
 BOUNDARY_SHARE = 0.95
 # Trainings in turn that are told one by one.
 MOST_IN_TURN = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import is_library, shown
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
-from slowstep.parts import PartKind
+from slowstep.parts import UNKNOWN, PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 
@@ -15,7 +15,9 @@ BETWEEN = "between optimizer.step() and the next batch"
 MORE_CORES = "record with more cores, or with fewer other processes"
 # Of several trainings in one script.
 RECORD_ALONE = "record each alone, inside `with slowstep.record():`"
+TRACE_IT = "trace a few steps with the framework's profiler, and analyze that"
 NAME_PARTS = Wording("name-parts", NAME_IT)
+DEVICE_NOT_SEEN = Wording("device-not-seen", f"when the device worked was not recorded: {TRACE_IT}")
 NAME_WHAT_IS_BETWEEN = Wording("name-what-is-between", f"it is {BETWEEN}: {WRAP_IT}")
 TOO_FEW_CORES_BETWEEN = Wording(
     "too-few-cores-between", f"it is {BETWEEN}, and the training thread waited for a core for {{queued:share}} of the time: {MORE_CORES}"
@@ -25,9 +27,12 @@ TOO_FEW_CORES_BETWEEN = Wording(
 def how_to_name(m: Measurements) -> Reason:
     """What to do about unattributed time, and why.
 
+    Where it is not known whether a device worked meanwhile, no name of what the host did tells that.
     Where steps have their input of a loader, or of slowstep.steps(), it lies outside of both input and body: there is nothing to wrap. On
     cores that are not enough short stretches of the loop's own become long, and the stack sampler does not get to run in them either.
     """
+    if _is_beside_device(m):
+        return DEVICE_NOT_SEEN()
     if not m.trainer.is_fed:
         return NAME_PARTS()
     queued = _queued(m)
@@ -36,9 +41,16 @@ def how_to_name(m: Measurements) -> Reason:
 
 def name_by_hand(m: Measurements) -> str:
     """The same as something to do first, without why."""
+    if _is_beside_device(m):
+        return TRACE_IT
     if not m.trainer.is_fed:
         return NAME_IT
     return MORE_CORES if _queued(m) >= HEALTHY_UNATTRIBUTED else f"{WRAP_IT}, {BETWEEN}"
+
+
+def _is_beside_device(m: Measurements) -> bool:
+    unknown = m.ledger.share_of(UNKNOWN)
+    return 2 * unknown > m.ledger.share(UNATTRIBUTED)
 
 
 def _queued(m: Measurements) -> float:

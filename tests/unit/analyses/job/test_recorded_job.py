@@ -105,6 +105,12 @@ def test_ranks_without_a_recording_are_missing_and_those_without_an_update_idle(
     assert (job.missing, job.idle, job.elsewhere) == ((3,), (2,), 0)
 
 
+def test_of_very_many_missing_ranks_the_first_are_named_at_once(tmp_path: Path) -> None:
+    job = recorded_job(SOURCE.read(make_job(tmp_path, [5.0, 5.0], size=2**60)), tmp_path)
+
+    assert (job.missing, job.missing_count, job.elsewhere) == (tuple(range(2, 66)), 2**60 - 2, 0)
+
+
 def test_ranks_of_other_machines_are_not_missing(tmp_path: Path) -> None:
     for rank in (2, 3):
         events = Events(tmp_path, pid=100 + rank, rank=(rank, 8))
