@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from slowstep.diagnosis.evidence.unnamed import TRACE_IT
+from slowstep.diagnosis.evidence.unnamed import PROFILE_IT
 
 PRETEND = Path(__file__).parents[1] / "pretend"
 UPDATES = 4
@@ -92,5 +92,5 @@ def test_where_the_framework_counts_nothing_the_host_is_blamed_for_nothing(tmp_p
 
     assert rules(said).isdisjoint({"slow-callback", "serial-loader"})
     assert said["verdict"]["state"] == "undetermined"
-    assert TRACE_IT in said["verdict"]["summary"]
+    assert PROFILE_IT in said["verdict"]["summary"]
     assert shares(said)["unattributed"] > 0.9

@@ -15,9 +15,9 @@ BETWEEN = "between optimizer.step() and the next batch"
 MORE_CORES = "record with more cores, or with fewer other processes"
 # Of several trainings in one script.
 RECORD_ALONE = "record each alone, inside `with slowstep.record():`"
-TRACE_IT = "trace a few steps with the framework's profiler, and analyze that"
+PROFILE_IT = "trace a few steps with the framework's profiler, and analyze that"
 NAME_PARTS = Wording("name-parts", NAME_IT)
-DEVICE_NOT_SEEN = Wording("device-not-seen", f"when the device worked was not recorded: {TRACE_IT}")
+DEVICE_NOT_SEEN = Wording("device-not-seen", f"when the device worked was not recorded: {PROFILE_IT}")
 NAME_WHAT_IS_BETWEEN = Wording("name-what-is-between", f"it is {BETWEEN}: {WRAP_IT}")
 TOO_FEW_CORES_BETWEEN = Wording(
     "too-few-cores-between", f"it is {BETWEEN}, and the training thread waited for a core for {{queued:share}} of the time: {MORE_CORES}"
@@ -42,7 +42,7 @@ def how_to_name(m: Measurements) -> Reason:
 def name_by_hand(m: Measurements) -> str:
     """The same as something to do first, without why."""
     if _is_beside_device(m):
-        return TRACE_IT
+        return PROFILE_IT
     if not m.trainer.is_fed:
         return NAME_IT
     return MORE_CORES if _queued(m) >= HEALTHY_UNATTRIBUTED else f"{WRAP_IT}, {BETWEEN}"
