@@ -57,6 +57,7 @@ def by_hand(ran: Ran) -> list[dict[str, Any]]:
     return [note for note in ran.trainer.noted("optimizer") if note.get("by_hand")]
 
 
+@pytest.mark.slow
 def test_a_backward_ends_a_step_where_no_optimizer_was_built(run: Run) -> None:
     ran = run("for (inputs,) in loader:\n    loss_of(inputs).backward()\n    update(model)\n")
 

@@ -40,6 +40,7 @@ def steps_counted(work: Workplace) -> int:
     return (work.folder / "steps").stat().st_size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", KILLS)
 def test_kill_9_of_the_training_loses_no_finished_step(work: Workplace, seed: int) -> None:
     work.write("train.py", TRAINING + "train(10**6)\n")

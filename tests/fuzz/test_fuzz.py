@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from few import few
 from fuzz.case import Case, drawn, made
 from fuzz.targets import TARGETS
 from fuzz.trial import minimised, tried
@@ -36,7 +37,7 @@ def test_what_once_failed_fails_no_more(line: str) -> None:
     assert tried(TARGETS[case.target], case).failure is None
 
 
-@pytest.mark.parametrize("name", sorted(TARGETS))
+@pytest.mark.parametrize("name", few(sorted(TARGETS), every=2))
 def test_a_few_damaged_inputs_are_diagnosed_or_refused(name: str) -> None:
     assert failures(name, range(FEW)) == []
 

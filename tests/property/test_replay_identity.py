@@ -50,6 +50,7 @@ actions = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(program=st.lists(actions, min_size=1, max_size=40), steps=st.integers(1, 4))
 def test_a_repeating_program_replays_as_it_was_and_keeps_its_length(program: list, steps: int) -> None:

@@ -91,6 +91,7 @@ def test_the_same_holds_without_a_device(trace: Timeline) -> None:
     check_sums(trace)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(traces())
 def test_an_instant_belongs_to_what_has_the_highest_rank(trace: Timeline) -> None:

@@ -32,6 +32,7 @@ def refused(ran: Ran) -> str:
     return str(note["reason"])
 
 
+@pytest.mark.slow
 def test_products_are_in_16_bits_in_its_blocks_and_in_no_others(server: Server, tmp_path: Path) -> None:
     ran = run_planned(server, tmp_path, DTYPES, "autocast=bf16", blocks=BLOCKS, steps=3)
 

@@ -114,6 +114,7 @@ def test_of_loaders_that_take_turns_the_one_that_is_waited_for_gets_workers(tmp_
     assert found.gain() > 1.5
 
 
+@pytest.mark.slow
 def test_loaders_that_are_built_anew_for_each_epoch_go_on_being_mocked(tmp_path: Path) -> None:
     train = Steps(slow_first=True, workers=0, anew=True)
 

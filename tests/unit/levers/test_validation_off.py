@@ -57,6 +57,7 @@ def test_a_validation_ends_after_its_first_batch(tmp_path: Path, how: dict[str, 
     assert walked.health == {}
 
 
+@pytest.mark.slow
 def test_what_the_first_batches_took_is_measured_in_counted_steps(tmp_path: Path) -> None:
     class Slow(Samples):
         def __getitem__(self, index: int) -> torch.Tensor:

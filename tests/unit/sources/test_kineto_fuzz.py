@@ -87,6 +87,7 @@ def test_any_bytes(text: bytes) -> None:
     assert not faults(gzip.compress(text)[: max(4, len(text))])
 
 
+@pytest.mark.slow
 @BOUNDED
 @given(st.lists(st.dictionaries(st.text(max_size=5), values, max_size=4), max_size=5), st.sampled_from([None, 1]))
 def test_scan_finds_the_same_objects_as_json(objects: list[Any], indent: int | None) -> None:

@@ -65,6 +65,7 @@ def test_where_the_compiler_does_not_tell_every_function_may_be_one(compiled: An
     _compiled._known.clear()
 
 
+@pytest.mark.slow
 def test_a_function_of_a_graph_is_refused_and_another_one_is_not(compiled: Any, tmp_path: Path) -> None:
     frames = torch._dynamo.convert_frame.FRAME_COUNTER
 

@@ -109,6 +109,7 @@ def test_a_thread_that_collects_in_a_process_in_which_nothing_trains_leaves_no_f
     assert processes(recorder.folder) == []
 
 
+@pytest.mark.slow
 def test_a_fork_records_its_own_collections(recorder, undo, kept):
     gc.collect()
     child = os.fork()
