@@ -72,6 +72,7 @@ def test_a_backward_ends_a_step_where_no_optimizer_was_built(run: Run) -> None:
     assert ran.trainer.faults == {}
 
 
+@pytest.mark.slow
 def test_the_training_ends_as_it_does_unrecorded(run: Run) -> None:
     main = "for (inputs,) in loader:\n    loss_of(inputs).backward()\n    update(model)\nprint(model.weight.tolist())\n"
 

@@ -109,6 +109,7 @@ def test_the_bounds_of_probes_contain_the_account(updates: int) -> None:
         check_bounds(charged(made, steps, seen_by_probes(*made.issued_in_groups(), LATENCY)), account, steps)
 
 
+@pytest.mark.slow
 def test_the_bounds_of_a_device_with_a_clock_of_its_own_contain_the_account() -> None:
     for seed in range(FROM_AFAR):
         made, draw = program(seed), random.Random(seed)
@@ -132,6 +133,7 @@ def test_an_exact_device_has_no_bounds_and_the_account_of_its_trace() -> None:
         assert ledger.low is None
 
 
+@pytest.mark.slow
 def test_work_that_was_recorded_for_a_part_of_the_time_leaves_the_rest_unknown() -> None:
     for seed in range(FROM_AFAR):
         made, draw = program(seed), random.Random(seed)
@@ -146,6 +148,7 @@ def test_work_that_was_recorded_for_a_part_of_the_time_leaves_the_rest_unknown()
         check_bounds(ledger, account, steps)
 
 
+@pytest.mark.slow
 def test_asking_often_tells_much() -> None:
     """Bounds that contain all would contain the account too."""
     surely: Account = Counter()

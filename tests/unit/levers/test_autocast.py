@@ -72,6 +72,7 @@ print(under_backward)
 )
 
 
+@pytest.mark.slow
 def test_it_computes_what_the_script_would_with_autocast_around_model_and_loss(server: Server, tmp_path: Path) -> None:
     for name in ("lever", "by-hand", "plain"):
         (tmp_path / name).mkdir()

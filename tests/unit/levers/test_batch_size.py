@@ -69,7 +69,7 @@ def test_samples_and_peaks_of_memory_are_known_per_size(size: int, workers: int,
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"num_workers": 0},
+        pytest.param({"num_workers": 0}, marks=pytest.mark.slow),
         pytest.param({"num_workers": 1}, marks=pytest.mark.slow),
         {"num_workers": 1, "persistent_workers": True},
     ],

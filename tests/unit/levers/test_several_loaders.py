@@ -57,7 +57,7 @@ def walked(folder: Path, lever: str, train: Any, blocks: tuple[int, ...] = (AS_I
     ("workers", "slow_first"),
     [
         (0, True),
-        (1, False),
+        pytest.param(1, False, marks=pytest.mark.slow),
         pytest.param(0, False, marks=pytest.mark.slow),
         pytest.param(1, True, marks=pytest.mark.slow),
     ],

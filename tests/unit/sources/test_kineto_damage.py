@@ -53,7 +53,7 @@ def good(count: int, start: int = 0) -> list[str]:
 
 
 @pytest.mark.parametrize("path", SMALL, ids=lambda path: path.parent.name)
-@pytest.mark.parametrize("packed", [False, True], ids=["raw", "gz"])
+@pytest.mark.parametrize("packed", [pytest.param(False, marks=pytest.mark.slow), True], ids=["raw", "gz"])
 def test_small_files_cut_anywhere_give_a_part_or_a_sentence(path: Path, packed: bool, tmp_path: Path) -> None:
     assert read_in_part(path, packed, tmp_path, FEW_CUTS) > FEW_CUTS // 5
 

@@ -58,7 +58,11 @@ def test_reserved_space_at_the_end_is_no_torn_record(folder):
     assert _health(read(folder)) == {}
 
 
-@pytest.mark.parametrize("number", [0, 100, -1], ids=["first", "inside", "at the end"])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(0, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.slow), -1],
+    ids=["first", "inside", "at the end"],
+)
 def test_a_torn_record_is_left_out_and_counted(folder, number):
     file = folder / "100-1.rec"
     finished = -(-len(file.read_bytes().rstrip(b"\0")) // RECORD)

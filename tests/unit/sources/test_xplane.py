@@ -259,7 +259,7 @@ def test_clocks_that_differ_are_said(read):
     assert health(read(host([("a", 0, 5)]), plane)) == {"clocks-apart": 1}
 
 
-@pytest.mark.parametrize("path", [KERAS, MI300])
+@pytest.mark.parametrize("path", [pytest.param(KERAS, marks=pytest.mark.slow), MI300])
 def test_neither_pieces_nor_spilling_change_the_tables(path, tmp_path, monkeypatch):
     whole = xplane.read(path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

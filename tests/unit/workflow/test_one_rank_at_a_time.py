@@ -46,7 +46,7 @@ def failing(*_: Any) -> Any:
     raise ZeroDivisionError("made to fail")
 
 
-@pytest.fixture(params=["rules that judge", pytest.param("a rule that fails", marks=pytest.mark.slow)])
+@pytest.fixture(params=["rules that judge", "a rule that fails"])
 def rules(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An error keeps the frames in which it was raised, and what they hold."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -56,6 +56,7 @@ def rules(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
         monkeypatch.setattr("slowstep.diagnosis.engine.rules", lambda: failed)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("rules")
 def test_of_a_recording_the_measurements_of_one_rank_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[int] = []
@@ -87,6 +88,7 @@ def test_the_timeline_of_one_recorded_rank_has_the_updates_of_the_others_alone(t
     assert timeline.table("waits").equals(whole.table("waits").filter(pl.col("process") == 1))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("rules")
 def test_of_traces_the_measurements_and_the_timeline_of_one_rank_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[int] = []

@@ -179,7 +179,7 @@ LESS, MORE = "torch.rand(1)", "torch.rand(5), random.random(), numpy.random.rand
         "shuffle=True",
         pytest.param("sampler=SubsetRandomSampler(range(12))", marks=pytest.mark.slow),
         pytest.param("sampler=WeightedRandomSampler([1.0] * 12, 12)", marks=pytest.mark.slow),
-        "sampler=Shuffled()",
+        pytest.param("sampler=Shuffled()", marks=pytest.mark.slow),
         "shuffle=True, num_workers=2",
         pytest.param("shuffle=True, num_workers=1, persistent_workers=True", marks=pytest.mark.slow),
     ],
