@@ -188,7 +188,8 @@ def _absent(document: Document, rng: random.Random) -> str | None:
     share = rng.choice((0.5, 1.0))
     for entry in entries:
         if rng.random() < share:
-            entry.key += 10**6
+            # Also where another change has made it as large as may be.
+            entry.key ^= 1 << 40
     return f"{share:.0%} of the names of {shown(plane.name)} have other numbers"
 
 
