@@ -67,6 +67,11 @@ def meeting(path: Path, way: Path) -> int:
     return depth
 
 
+def met_frame(way: Path, depth: int) -> Frame:
+    """The frame of a way that a stack meets at a depth of its own: of a way of one frame always that."""
+    return way[min(depth, len(way) - 1)]
+
+
 def _goes_on(path: Path, way: Path, depth: int) -> bool:
     """Whether one function is called from two cells: its lines tell more than theirs."""
     if not is_cell_top_level(path[depth]) or depth + 1 >= min(len(path), len(way)):
@@ -116,7 +121,7 @@ def called_framework(path: Path, way: Path, files: re.Pattern[str] = FRAMEWORK) 
 def is_before(path: Path, way: Path) -> bool:
     """Whether a stack stands before the call that the `way` leads to, by the lines of the frame in which they part."""
     depth = meeting(path, way)
-    return depth != NOWHERE and path[depth].line <= way[min(depth, len(way) - 1)].line
+    return depth != NOWHERE and path[depth].line <= met_frame(way, depth).line
 
 
 def is_below(path: Path, way: Path, other_cells: int) -> bool:
@@ -135,4 +140,4 @@ def are_lines_comparable(path: Path, way: Path, update: Path, other_cells: int) 
         return False
     if depth == NOWHERE or not is_cell_top_level(path[depth]):
         return True
-    return path[depth].file == way[min(depth, len(way) - 1)].file and not (other_cells and path[depth].file == "<stdin>")
+    return path[depth].file == met_frame(way, depth).file and not (other_cells and path[depth].file == "<stdin>")
