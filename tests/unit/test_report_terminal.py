@@ -521,3 +521,20 @@ def test_the_overhead_says_first_whether_it_is_above_its_limit_and_what_is_not_t
 
     assert shown.split(maxsplit=1)[1] == line
     validate(report)
+
+
+def test_a_batch_size_that_no_loader_told_is_assumed(bottleneck):
+    bottleneck["run"].update(batch_size=16, batch_size_from=None, batch_size_assumed=True)
+
+    assert "batch size 16 (assumed) ·" in render(bottleneck, width=80, color=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [(1, "writes", "1 write"), (1, "batches", "1 batch"), (1.0, "passes", "1 pass"), (2, "writes", "2 writes"), (1, "GB/s", "1 GB/s")],
+)
+def test_one_of_a_kind_is_said_in_the_singular(bottleneck, value, unit, text):
+    bottleneck["findings"][0]["evidence"] = [{"name": "of it", "value": value, "unit": unit, "threshold": None, "where": None}]
+
+    line = next(line for line in render(bottleneck, width=80, color=False).splitlines() if "of it " in line)
+    assert line.partition("of it")[2].strip() == text

@@ -145,6 +145,8 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
         row["steps_per_batch"] = m.trainer.steps_per_batch
     if m.trainer.updates_per_step > 1:
         row["updates_per_step"] = m.trainer.updates_per_step
+    if steps.is_batch_size_assumed:
+        row["batch_size_assumed"] = True
     if steps.batch_sizes is not None:
         row["batch_sizes"] = list(steps.batch_sizes)
     return cast(Run, row)

@@ -38,6 +38,8 @@ _SETTING: Final = re.compile(r"[a-z]+(?:_[a-z]+)+")
 # Of `diagnosis/gain.py` and `prove/stats/intervals.py`.
 _PREDICTED_LEVEL: Final = "90 %"
 _MEASURED_LEVEL: Final = "95 %"
+# Of what counts things, for one of them; where the plural only takes an s it needs none here.
+_SINGULAR: Final = {"batches": "batch", "passes": "pass", "processes": "process"}
 _NS_PER: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
@@ -159,7 +161,8 @@ def _with_unit(value: float | None, unit: str) -> str:
     elif first in _FORMATS:
         text = _FORMATS[first](value)
     else:
-        text = f"{format_number(int(value) if float(value).is_integer() else value)} {first}"
+        noun = _SINGULAR.get(first, first.removesuffix("s")) if value == 1 and first.isalpha() else first
+        text = f"{format_number(int(value) if float(value).is_integer() else value)} {noun}"
     return f"{text} {_IN_WORDS.get(rest, rest)}".strip()
 
 

@@ -99,6 +99,8 @@ def _draw_header(canvas: Canvas, report: Report, *, verbose: bool) -> None:
         batch = f"batch size {format_number(sizes[0])} to {format_number(sizes[1])}"
     if verbose and size is not None and run["batch_size_from"]:
         batch += f" ({run['batch_size_from']})"
+    elif run.get("batch_size_assumed"):
+        batch += " (assumed)"
     several = run.get("batches_per_step") or 1
     if several > 1:
         batch += f", {format_number(int(several) if float(several).is_integer() else several)} batches a step"

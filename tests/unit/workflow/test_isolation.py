@@ -11,6 +11,7 @@ import pytest
 
 from few import few
 from kineto_files import event, kernel, launch, written
+from made_ranks import make_job
 from made_recordings import Training, make_recording
 from slowstep.analyses import measure_recording as recording_measure
 from slowstep.analyses import measure_trace as trace_measure
@@ -182,9 +183,16 @@ def test_ranks_that_cannot_be_compared_are_not_healthy(request, monkeypatch, sou
     assert report["verdict"]["state"] != "healthy"
 
 
-def test_without_knowing_which_rank_to_show_the_lowest_is_shown(report_of_measured, monkeypatch):
+def test_without_knowing_which_rank_to_show_the_lowest_is_shown(tmp_path, monkeypatch):
+    # All wait for rank 1, which would be shown.
+    folder = make_job(tmp_path, [5.0, 12.0])
+    assert analyze([folder])["run"]["rank"] == 1
     monkeypatch.setattr(judge_job, "first_shown", failing())
-    internal_error(report_of_measured())
+
+    report = analyze([folder])
+
+    internal_error(report)
+    assert report["run"]["rank"] == 0
 
 
 def test_the_log_of_a_fault_lies_in_the_recording_and_is_private(report_of, healthy, monkeypatch):

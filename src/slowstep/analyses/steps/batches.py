@@ -42,6 +42,7 @@ class Batches:
     sizes: Ints | None  # of each batch, by iterator and time; None where one of them is unknown
     stretch: Ints  # in which each of those lies; -1 before the first
     size_from: str
+    is_size_assumed: bool  # by what the model was called with: samples may lie along another dimension than the first
     per_step: float | None  # batches of the usual step; None where no batch was seen
     changes: tuple[SizeChange, ...]
 
@@ -74,8 +75,8 @@ class Batches:
 def find_batches(trainer: Trainer, edges: Ints, totals: pl.DataFrame) -> Batches:
     """The batches between boundaries; `totals` are of steps that were only counted."""
     got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
-    origin, order = trainer.samples_from, ["iterator", "start_ns"]
-    if got.is_empty():
+    origin, order, is_assumed = trainer.samples_from, ["iterator", "start_ns"], got.is_empty()
+    if is_assumed:
         got = _forwards_of_batches(trainer, edges)
         origin, order = "leading dimension of the forward's input (assumed)", ["start_ns"]
     count = len(edges) - 1
@@ -85,7 +86,9 @@ def find_batches(trainer: Trainer, edges: Ints, totals: pl.DataFrame) -> Batches
     if got.is_empty() or got["samples"].has_nulls():
         nothing = np.zeros(0, dtype=np.int64)
         unknown = np.full(count, np.nan)
-        return Batches(samples=unknown, sizes=None, stretch=nothing, size_from=origin, per_step=per_step, changes=())
+        return Batches(
+            samples=unknown, sizes=None, stretch=nothing, size_from=origin, is_size_assumed=is_assumed, per_step=per_step, changes=()
+        )
     per_batch = got["samples"].to_numpy().astype(np.float64)
     samples = np.bincount(step[inside], weights=per_batch[inside], minlength=count).astype(np.float64)
     ordered = got.sort(order)
@@ -94,6 +97,7 @@ def find_batches(trainer: Trainer, edges: Ints, totals: pl.DataFrame) -> Batches
         sizes=ordered["samples"].to_numpy(),
         stretch=_stretch(edges, ordered),
         size_from=origin,
+        is_size_assumed=is_assumed,
         per_step=per_step,
         changes=_changes(got.sort("start_ns"), edges, totals),
     )

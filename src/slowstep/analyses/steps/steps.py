@@ -59,6 +59,7 @@ class Steps:
     eventful: NDArray[np.bool_]  # steps with a periodic event: epoch change, validation, checkpoint
     period: int  # steps in the longest period seen, 1 where none is
     whole_periods: bool  # the window was cut to whole periods (two or more were seen)
+    is_batch_size_assumed: bool = False  # no loader told it: samples may lie along another dimension than the first
 
     @property
     def duration_ns(self) -> Ints:
@@ -129,6 +130,7 @@ def find_steps(
         samples=batches.samples[first:last][~excluded],
         batch_size=size,
         batch_size_from=None if size is None else batches.size_from,
+        is_batch_size_assumed=size is not None and batches.is_size_assumed,
         batch_sizes=batches.sizes_within(first, last),
         size_changes=batches.changes,
         batches_per_step=batches.per_step,

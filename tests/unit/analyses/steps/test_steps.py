@@ -229,3 +229,4 @@ def test_without_a_loader_the_first_forward_of_a_step_tells_the_samples(tmp_path
     assert steps.samples.tolist() == [8.0] * 5
     assert steps.batch_size_from is not None
     assert "assumed" in steps.batch_size_from
+    assert steps.is_batch_size_assumed
