@@ -10,12 +10,13 @@ from typing import Any, cast
 import numpy as np
 
 from slowstep.analyses.machine.own_cost import OwnCost
-from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.measurements import CapturedWindow, Measurements
 from slowstep.analyses.over_time.over_time import OccasionalEvent
 from slowstep.analyses.steps.phases import TrainingInTurn
 from slowstep.diagnosis.few_steps import is_provisional
 from slowstep.diagnosis.gain import speed_interval
 from slowstep.diagnosis.law import Diagnosis
+from slowstep.document.captured import capture_facts, capture_note
 from slowstep.document.doubts import find_doubts
 from slowstep.document.ending import ending_note
 from slowstep.document.ledger import ledger_section, unseen_ledger
@@ -43,6 +44,7 @@ from slowstep.frameworks._known import PLAIN
 from slowstep.frameworks._words import Words
 from slowstep.health import Health
 from slowstep.part_words import part_in_words
+from slowstep.parts import PartKind
 from slowstep.record.writing.format import EXPERIMENT_FILE
 from slowstep.stages import UNATTRIBUTED
 from slowstep.timeline.timeline import RunFacts, Timeline
@@ -109,6 +111,9 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
     if run.experiment_ns is not None and not (folder / EXPERIMENT_FILE).exists():
         notes.append(_BENCHED)
     notes += lever_notes(run.levers, facts.notes.get("levers", ()))
+    window = attempt.otherwise(None, _captured, m)
+    if window is not None and window.m is not None:
+        notes.append(capture_note(folder, window, window.m))
     began_ns = run.session.from_ns if run.session else run.started_ns
     row: dict[str, Any] = {
         "name": _name(run, facts.script),
@@ -139,6 +144,8 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
     }
     if m.trainer.elsewhere is not None and m.trainer.elsewhere.trainings:
         row["in_turn"] = [_in_turn(training) for training in m.trainer.elsewhere.trainings]
+    if window is not None and window.m is not None:
+        row["capture"] = capture_facts(folder, window)
     if notes:
         row["notes"] = notes
     if m.trainer.steps_per_batch >= _IN_TURNS:
@@ -168,6 +175,10 @@ def _framework(name: str, version: str | None, words: Words) -> str:
     """Which framework, its version, and whose loop trains where it is not the script's."""
     version = f"{name} {version}" if version else name
     return version if words.name in (PLAIN, name) else f"{version} with {words.title}"
+
+
+def _captured(m: Measurements) -> CapturedWindow | None:
+    return m.captured if m.has("captured") else None
 
 
 def _stopped(m: Measurements) -> str | None:
@@ -237,7 +248,8 @@ def _unseen(m: Measurements) -> tuple[str, ...]:
     """Stages that nothing was recorded of: with an accelerator its copies, with other ranks what is shared with them."""
     copies = ("h2d", "d2h") if m.compute.device != "cpu" else ()
     unseen = m.sharing.ranks > 1 and not m.sharing.seen and not m.ledger.of("gradient_sharing").any()
-    return (*copies, "gradient_sharing") if unseen else copies
+    hidden = (*copies, "gradient_sharing") if unseen else copies
+    return tuple(stage for stage in hidden if not m.ledger.parts_of(stage, PartKind.FROM_CAPTURE))
 
 
 def _seen_ledger(m: Measurements) -> list[LedgerRow]:
