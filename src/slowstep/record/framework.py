@@ -16,7 +16,7 @@ from slowstep.record.patch import Undo
 from slowstep.registry import discover
 
 # Told of, and not recorded yet.
-OTHERS: Final = ("tensorflow", "jax")
+OTHERS: Final = ("tensorflow",)
 
 
 class Framework:

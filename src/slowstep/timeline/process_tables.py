@@ -189,6 +189,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             column("weight_ns", pl.Int64, "time since the stack before"),
             column("lateness_ns", pl.Int64, "how late the sampler was"),
             column("blocked", pl.Boolean, "neither used a core nor waited for one; looked at now and then, else false"),
+            column("device_idle", pl.Boolean, "whether the framework's device had nothing to do; null where nothing told", nullable=True),
         ),
     ),
     Table(

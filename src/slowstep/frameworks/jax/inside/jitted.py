@@ -1,0 +1,151 @@
+"""Calls of jitted functions, told by JAX itself when they return: which of them trains, and whether the device has done what it was given.
+
+A function trains whose results are what its next call is given: parameters, and the state of an optimizer. A call that has to compile is
+not told of (`compiling.py`), nor one of a function that was compiled by hand.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.frameworks.jax.inside._framework import FRAMEWORK
+from slowstep.frameworks.jax.inside._leaves import arrays
+from slowstep.record.hook import Hook
+from slowstep.record.patch import Undo, Unfit, all_of, find
+from slowstep.record.recorder import now
+from slowstep.record.steps.updates import Updates
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+# Calls of a function that are looked at, to tell whether it takes what it gave.
+_LOOKED_AT: Final = 8
+# An array that is kept until the next call, so that it can be asked: no more than this is held of the script's.
+_KEPT_BYTES: Final = 65536
+# Places of calls that are kept; a program with more has most of its time elsewhere.
+_MOST_PLACES: Final = 256
+_OWN: Final = ("/jax/", "/jaxlib/")
+
+
+class _Trained:
+    """What stands for a function that trains, as an optimizer does elsewhere."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = weakref.ref(function)
+        self.name = getattr(function, "__name__", type(function).__name__)
+        self.handed_on: list[Any] = []
+
+
+class _Function:
+    """What is known of a jitted function: `trains` is None while that is still looked for."""
+
+    __slots__ = ("calls", "given", "trained", "trains")
+
+    def __init__(self, *, is_own: bool) -> None:
+        self.calls = 0
+        self.given: frozenset[int] = frozenset()
+        self.trains: bool | None = False if is_own else None
+        self.trained: _Trained | None = None
+
+
+class JittedCalls:
+    """What is to be called after each of them; `is_idle` asks whether the device has done them all."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._updates = Updates(recorder, FRAMEWORK)
+        self._known: weakref.WeakKeyDictionary[Any, _Function] = weakref.WeakKeyDictionary()
+        self._places: set[tuple[CodeType, int]] = set()
+        # The result of the last call that can be asked: itself where it is small, else a reference that does not keep it.
+        self._last: Any = None
+        recorder.forgetters.append(self._forget)
+
+    def _forget(self) -> None:
+        self._known.clear()
+        self._places.clear()
+        self._last = None
+
+    def returned(self, function: Any, args: Any, kwargs: Any, result: Any) -> None:
+        """A call has returned, and the device may be working on it. Raises nothing."""
+        ended_ns = now()
+        try:
+            if not self._recorder.live[0]:
+                return
+            known = self._known.get(function)
+            if known is None:
+                known = self._known[function] = _Function(is_own=_is_own(function))
+            self._remember(result)
+            if known.trains is None:
+                self._look(known, function, args, kwargs, result)
+            if known.trained is not None:
+                frame = sys._getframe(1)
+                if len(self._places) < _MOST_PLACES:
+                    self._places.add((frame.f_code, frame.f_lasti))
+                self._updates.called(known.trained, ended_ns, ended_ns)
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+
+    def is_idle(self, code: CodeType, at: int) -> bool | None:
+        """Whether the device has nothing to do, by where the thread stands that calls; None where that is not known."""
+        if (code, at) in self._places:
+            # It is just being given something, and small things are computed in the call itself.
+            return False
+        last = self._last
+        if isinstance(last, weakref.ref):
+            last = last()
+        if last is None or last.is_deleted():
+            return None
+        return bool(last.is_ready())
+
+    def _remember(self, result: Any) -> None:
+        found = result if hasattr(type(result), "is_ready") else min(arrays(result), key=_bytes, default=None)
+        if found is not None:
+            self._last = found if _bytes(found) <= _KEPT_BYTES else weakref.ref(found)
+
+    def _look(self, known: _Function, function: Any, args: Any, kwargs: Any, result: Any) -> None:
+        known.calls += 1
+        taken = [array for array in arrays((args, kwargs)) if id(array) in known.given]
+        if taken:
+            known.trains, known.trained = True, _Trained(function)
+            known.trained.handed_on = taken
+            self._updates.known(known.trained)
+            known.trained.handed_on = []
+        elif known.calls >= _LOOKED_AT:
+            known.trains = False
+        # An id() may be used again by then: not that of an array that is alive and is given to the next call.
+        known.given = frozenset(map(id, arrays(result)))
+
+
+def _bytes(array: Any) -> int:
+    return int(array.nbytes)
+
+
+def _is_own(function: Any) -> bool:
+    """Whether it is one of JAX's own, as each operation is that a script calls by itself."""
+    code = getattr(getattr(function, "__wrapped__", None), "__code__", None)
+    return code is not None and "-packages" in code.co_filename and any(folder in code.co_filename for folder in _OWN)
+
+
+def install(recorder: Recorder) -> Undo:
+    """Be told. Raises Unfit where this version of JAX does not tell, or tells somebody else."""
+    state = find(sys.modules["jax._src.api"], "_post_hook_state")
+    find(state, "set_global")
+    if state.value is not None:
+        raise Unfit("JAX looks for NaN after each call (jax_debug_nans), and tells nobody else")
+    calls = JittedCalls(recorder)
+    returned = calls.returned
+    state.set_global(returned)
+    recorder.device_probes.append(calls.is_idle)
+
+    def undo() -> None:
+        # jax_debug_nans may have been turned on since.
+        if state.value == returned:
+            state.set_global(None)
+
+    return all_of([undo, lambda: recorder.device_probes.remove(calls.is_idle)])
+
+
+HOOK = Hook(name="jax_jit", module="jax", install=install)
