@@ -297,9 +297,10 @@ class FindingRow(TypedDict):
 
 
 class Next(TypedDict):
-    """What binds once the top finding is fixed: its stage, and in words its demand."""
+    """What binds once the top finding is fixed: its stage, and in words its demand, of the kind `code`."""
 
     stage: str | None
+    code: NotRequired[str]
     predicted: str | None
 
 

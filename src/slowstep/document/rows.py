@@ -16,7 +16,15 @@ from slowstep.part_words import part_in_words
 def next_row(diagnosis: Diagnosis) -> Next | None:
     """What binds next as a part of the report."""
     following = diagnosis.next
-    return None if following is None else {"stage": following.stage, "predicted": sentence(following.predicted)}
+    return (
+        None
+        if following is None
+        else {
+            "stage": following.stage,
+            "code": following.predicted.code,
+            "predicted": sentence(following.predicted),
+        }
+    )
 
 
 def finding_row(finding: Finding) -> FindingRow:
