@@ -46,7 +46,8 @@ class Document:
 
 
 def _dumped(value: Any, indent: int | None) -> bytes:
-    return value.encode() if isinstance(value, str) else json.dumps(value, indent=indent).encode()
+    # A lone surrogate is no text in UTF-8: it stands in the file as three bytes that no decoder takes.
+    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else json.dumps(value, indent=indent).encode()
 
 
 @cache

@@ -45,9 +45,10 @@ def tried(target: Target, case: Case) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="slowstep-fuzz-") as name, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         folder = Path(name)
-        path, changes = made(target, case, folder)
+        changes: list[str] = []
         began = time.process_time()
         try:
+            path, changes = made(target, case, folder)
             found = faults_of_answer(path, folder)
         except Refused:
             return Outcome(failure=None, reported=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import polars as pl
@@ -37,6 +37,7 @@ from slowstep.analyses.input.input_topic import InputTopic
 from slowstep.analyses.input.loop_input import find_loop_input
 from slowstep.analyses.input.prefetch_threads import find_prefetch_threads
 from slowstep.analyses.input.sampler import SamplerTime, divide_sampler_time
+from slowstep.analyses.ledger.captured_ledger import with_captured
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.recording_ledger import build_ledger
 from slowstep.analyses.ledger.saves import Saves, find_saves
@@ -44,7 +45,7 @@ from slowstep.analyses.machine.load import Load, find_load, without_strangers
 from slowstep.analyses.machine.machine import Machine, find_machine
 from slowstep.analyses.machine.machine_topic import MachineTopic
 from slowstep.analyses.machine.own_cost import OwnCost, find_own_cost
-from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.measurements import CapturedWindow, Measurements
 from slowstep.analyses.over_time.outgrown import find_outgrown
 from slowstep.analyses.over_time.over_time import OverTime, find_over_time
 from slowstep.analyses.over_time.pace import find_pace_spread
@@ -61,35 +62,42 @@ from slowstep.analyses.steps.steps import Floats, Steps, find_steps
 from slowstep.analyses.steps.suspensions import Suspensions, find_suspensions
 from slowstep.analyses.steps.trainer import Trainer, find_trainer
 from slowstep.analyses.steps.training_topic import TrainingTopic
-from slowstep.faults import Attempts
+from slowstep.errors import UnreadableInput
+from slowstep.faults import Attempts, Fault
 from slowstep.frameworks._known import words_of_loop
 from slowstep.frameworks._words import Words
 from slowstep.parts import PartKind
 from slowstep.stages import STAGES
 from slowstep.timeline.timeline import Place, Timeline
 
+# What measures a capture; None of one that left no file. Raises UnreadableInput.
+MeasureCapture = Callable[[Capture], Measurements | None]
 
-def measure_recording(timeline: Timeline, warmup: int | None = None, *, process: int | None = None) -> Measurements:
+
+def measure_recording(
+    timeline: Timeline, warmup: int | None = None, *, process: int | None = None, measure_capture: MeasureCapture | None = None
+) -> Measurements:
     """Measure the training of one process, of that with most updates where none is named. Raises NothingRecorded where nothing trained.
 
     An analysis that fails by a fault of its own takes only what needs it with it.
     """
-    analyses = _RecordingAnalyses(timeline, warmup, process)
-    # Whether anything trained is known at once.
+    analyses = _RecordingAnalyses(timeline, warmup, process, measure_capture)
+    # Whether anything trained is known at once, and whether a profiler captured some of it.
     _ = analyses.steps
-    return Measurements({topic: partial(make, analyses) for topic, make in MAKERS.items()}, analyses.attempt.faults)
+    makers = MAKERS if not analyses.has_captured else {"captured": lambda analyses: analyses.captured, **MAKERS}
+    return Measurements({topic: partial(make, analyses) for topic, make in makers.items()}, analyses.attempt.faults)
 
 
 class _RecordingAnalyses:
     """The analyses of one training of a recording: what one finds is kept for the others that need it."""
 
-    def __init__(self, timeline: Timeline, warmup: int | None, process: int | None) -> None:
+    def __init__(self, timeline: Timeline, warmup: int | None, process: int | None, measure_capture: MeasureCapture | None = None) -> None:
         self.attempt = Attempts()
-        self._timeline, self._warmup, self._process = timeline, warmup, process
+        self._timeline, self._warmup, self._process, self._measure_capture = timeline, warmup, process, measure_capture
 
     def training_topic(self) -> TrainingTopic:
         """Whose loop trains."""
-        return TrainingTopic(words=self.attempt(_words, self.trainer), capture=self.capture)
+        return TrainingTopic(words=self.attempt(_words, self.trainer))
 
     def input_topic(self) -> InputTopic:
         """Who makes batches."""
@@ -280,6 +288,22 @@ class _RecordingAnalyses:
             self.counted,
         )
 
+    @property
+    def has_captured(self) -> bool:
+        """Whether a profiler captured some steps, and somebody measures them."""
+        return self.capture is not None and self._measure_capture is not None
+
+    @cached_property
+    def captured(self) -> CapturedWindow:
+        """The captured steps, measured, where there are some."""
+        capture, measure = cast(Capture, self.capture), cast(MeasureCapture, self._measure_capture)
+        return self.attempt(_captured, capture, measure, self.attempt.faults)
+
+    @cached_property
+    def completed_ledger(self) -> Ledger:
+        """The account, with what only a capture shows."""
+        return self.attempt.otherwise(self.ledger, _completed, self.ledger, self.captured) if self.has_captured else self.ledger
+
     @cached_property
     def even(self) -> Ledger:
         """The same as if each step had the usual number of forwards."""
@@ -331,7 +355,7 @@ MAKERS: Final[Mapping[str, Callable[[_RecordingAnalyses], Any]]] = {
     "trainer": lambda analyses: analyses.trainer,
     "steps": lambda analyses: analyses.steps,
     "training": _RecordingAnalyses.training_topic,
-    "ledger": lambda analyses: analyses.ledger,
+    "ledger": lambda analyses: analyses.completed_ledger,
     "input": _RecordingAnalyses.input_topic,
     "saves": _RecordingAnalyses.saves_topic,
     "compute": _RecordingAnalyses.compute_topic,
@@ -341,6 +365,20 @@ MAKERS: Final[Mapping[str, Callable[[_RecordingAnalyses], Any]]] = {
     "python": _RecordingAnalyses.python_topic,
     "sharing": _RecordingAnalyses.sharing_topic,
 }
+
+
+def _captured(capture: Capture, measure: MeasureCapture, faults: list[Fault]) -> CapturedWindow:
+    """The captured steps, measured; `faults` grows with those of that."""
+    try:
+        m = measure(capture)
+    except (UnreadableInput, OSError) as error:
+        return CapturedWindow(capture=capture, unreadable=str(error) or type(error).__name__)
+    faults += () if m is None else m.faults
+    return CapturedWindow(capture=capture, m=m)
+
+
+def _completed(ledger: Ledger, captured: CapturedWindow) -> Ledger:
+    return ledger if captured.device is None else with_captured(ledger, captured.device.ledger)
 
 
 def _words(trainer: Trainer) -> Words:

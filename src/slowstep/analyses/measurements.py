@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Generic, Self, TypeVar, cast
 
 import numpy as np
@@ -19,6 +20,7 @@ from slowstep.analyses.over_time.over_time import OverTime
 from slowstep.analyses.python.python_topic import PythonTopic
 from slowstep.analyses.replay.replay_topic import ReplayTopic
 from slowstep.analyses.sharing.sharing import Sharing
+from slowstep.analyses.steps.captures import Capture
 from slowstep.analyses.steps.marks_topic import MarksTopic
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
@@ -71,6 +73,7 @@ class Measurements:
     trainer = Topic[Trainer]()
     coverage = Topic[Coverage]()
     facts = Topic[TraceFacts]()
+    captured = Topic["CapturedWindow"]()
 
     def __init__(self, makers: Makers, faults: list[Fault]) -> None:
         """Of what measures each topic, in the order in which `settle` does; `faults` grows with those that are met in measuring."""
@@ -121,6 +124,28 @@ class Measurements:
     def mean_step_ns(self) -> float:
         """Length of the mean step; 0 without steps."""
         return self.steps.length_ns / max(self.steps.count, 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CapturedWindow:
+    """The topic `captured`: a second window of the same training, of the few steps that a profiler captured, which are longer for that.
+
+    `m` is what its trace tells; None where there is none, or where it is `unreadable`, and why.
+    """
+
+    capture: Capture
+    m: Measurements | None = None
+    unreadable: str | None = None
+
+    @property
+    def steps(self) -> str:
+        """The first and the last of its steps."""
+        return f"{self.capture.first}-{self.capture.last}"
+
+    @property
+    def device(self) -> Measurements | None:
+        """What is measured of it, if that has whole steps and work on a device, of which hooks see nothing."""
+        return self.m if self.m is not None and self.m.device.seen and self.m.steps.length_ns else None
 
 
 TOPICS: Final = frozenset(name for name, value in vars(Measurements).items() if isinstance(value, Topic))

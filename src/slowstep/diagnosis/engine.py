@@ -5,10 +5,11 @@ What depends on that is in the `Viewpoint` of such measurements; everything else
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.captured import with_captured
 from slowstep.diagnosis.law import (
     HIDDEN_BY_FAULT,
     MODEL,
@@ -42,6 +43,24 @@ TIMES_THE_SAMPLES = Wording("times-the-samples", " of {ratio:.3g} times the samp
 
 def diagnose(m: Measurements) -> Diagnosis:
     """Judge the measurements by every rule and draw the verdict."""
+    own = _diagnose(m)
+    return _with_captured(m, own) if m.has("captured") else own
+
+
+def _with_captured(m: Measurements, own: Diagnosis) -> Diagnosis:
+    """With what the steps show that a profiler captured."""
+    attempt = Attempts()
+    window = attempt.otherwise(None, lambda: m.captured.m)
+    if window is None:
+        return own
+    judged = _diagnose(window)
+    faults = (*own.faults, *judged.faults)
+    # Nothing is healthy while a fault may hide what slows it.
+    may_lead = m.captured.device is not None and not (judged.verdict.healthy and (m.faults or faults))
+    return replace(with_captured(own, judged, steps=m.captured.steps, may_lead=may_lead), faults=faults)
+
+
+def _diagnose(m: Measurements) -> Diagnosis:
     attempt, view = Attempts(), next(view for view in VIEWPOINTS if m.has(*view.topics))
     asked = sort_answers(ask(attempt, rules().values(), m))
     answers = attempt.otherwise(asked, view.claimed, m, asked)

@@ -6,6 +6,7 @@ from typing import Final
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.not_shown import no_device
+from slowstep.parts import PartKind
 
 # A trace of the training process tells no reading from preprocessing: all waiting for input stands as `preprocess`.
 NEVER_SEEN: Final = ("read",)
@@ -24,7 +25,8 @@ def _in_recording(m: Measurements) -> frozenset[str]:
     """With an accelerator its copies, with other ranks what is shared with them."""
     copies = ("h2d", "d2h") if m.compute.device != "cpu" else ()
     unseen = m.sharing.ranks > 1 and not m.sharing.seen and not m.ledger.of("gradient_sharing").any()
-    return frozenset((*copies, "gradient_sharing") if unseen else copies)
+    hidden = (*copies, "gradient_sharing") if unseen else copies
+    return frozenset(stage for stage in hidden if not m.ledger.parts_of(stage, PartKind.FROM_CAPTURE))
 
 
 def _in_trace(m: Measurements) -> frozenset[str]:

@@ -12,6 +12,7 @@ from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.diagnosis.evidence.unnamed import RECORD_ALONE
 from slowstep.diagnosis.gain import PACE_DEVIATIONS
+from slowstep.document.captured import find_lost_capture
 from slowstep.health import Health
 from slowstep.units import format_count, format_share
 
@@ -23,7 +24,7 @@ CHANGES_TOLD = 4
 
 def find_doubts(m: Measurements) -> list[Health]:
     """What is doubtful about the measurements themselves."""
-    rows = []
+    rows = find_lost_capture(m.captured) if m.has("captured") else []
     if not m.python.has_stacks:
         rows.append(
             Health(

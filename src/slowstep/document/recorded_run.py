@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
-from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.measurements import CapturedWindow, Measurements
 from slowstep.analyses.over_time.over_time import OccasionalEvent
 from slowstep.analyses.steps.phases import TrainingInTurn
 from slowstep.diagnosis.few_steps import is_provisional
+from slowstep.document.captured import capture_facts, capture_note
 from slowstep.document.ending import ending_note
 from slowstep.document.lever_notes import lever_notes
 from slowstep.document.report import InTurn, Periodic, Run, StartupPartRow, bare_run
@@ -62,6 +63,9 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
     if run.experiment_ns is not None and not (folder / EXPERIMENT_FILE).exists():
         notes.append(_BENCHED)
     notes += lever_notes(run.levers, facts.notes.get("levers", ()))
+    window = attempt.otherwise(None, _captured, m)
+    if window is not None and window.m is not None:
+        notes.append(capture_note(folder, window, window.m))
     began_ns = run.session.from_ns if run.session else run.started_ns
     row: dict[str, Any] = {
         "name": _name(run, facts.script),
@@ -92,6 +96,8 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
     }
     if m.trainer.elsewhere is not None and m.trainer.elsewhere.trainings:
         row["in_turn"] = [_in_turn(training) for training in m.trainer.elsewhere.trainings]
+    if window is not None and window.m is not None:
+        row["capture"] = capture_facts(folder, window)
     if notes:
         row["notes"] = notes
     if m.trainer.steps_per_batch >= _IN_TURNS:
@@ -121,6 +127,10 @@ def _framework(name: str, version: str | None, words: Words) -> str:
     """Which framework, its version, and whose loop trains where it is not the script's."""
     version = f"{name} {version}" if version else name
     return version if words.name in (PLAIN, name) else f"{version} with {words.title}"
+
+
+def _captured(m: Measurements) -> CapturedWindow | None:
+    return m.captured if m.has("captured") else None
 
 
 def _stopped(m: Measurements) -> str | None:

@@ -87,6 +87,14 @@ class ExperimentFacts(TypedDict):
     sandbox: SandboxRow
 
 
+class CaptureFacts(TypedDict):
+    """The trace of a few steps that a profiler captured, which steps, and how much longer they took. None is unknown."""
+
+    file: str
+    steps: str
+    extra_ms: float | None
+
+
 class InTurn(TypedDict):
     """One of several trainings that follow one another in a script: its updates, and the time from the first to the last of them."""
 
@@ -144,6 +152,8 @@ class Run(TypedDict):
     """All trainings of the recording."""
     missing_ranks: NotRequired[list[int]]
     """Ranks of the job that left neither recording nor trace here: the first of them where they are very many."""
+    capture: NotRequired[CaptureFacts]
+    """Of a recording in which a profiler captured a few steps."""
     experiment: NotRequired[ExperimentFacts]
     """Of a recording in which levers were tried."""
     next_command: NotRequired[str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from slowstep.faults import Attempts, Fault, release_frames
 from slowstep.record.writing.format import EXPERIMENT_FILE
 from slowstep.sources.recording import OpenRecording
 from slowstep.timeline.timeline import Timeline
-from slowstep.workflow.internal_errors import completed, fault_rows
+from slowstep.workflow.internal_errors import fault_rows
 from slowstep.workflow.judge_job import JudgedJob, judge_job
 from slowstep.workflow.next_command.after_fault import after_fault
 from slowstep.workflow.next_command.after_ranks import after_launcher
@@ -99,7 +100,7 @@ def _each_by_itself(recording: OpenRecording, outline: Timeline, job: Job, warmu
 def _by_itself(timeline: Timeline, job: Job, rank: Rank, warmup: int | None) -> RankSummary:
     """What one training tells by itself. Its sections are kept whole, for each rank has a report of its own, and they are small."""
     warmup = timeline.run.warmup if warmup is None else warmup
-    m = measure_recording(timeline, warmup, process=rank.process).settle()
+    m = measure_recording(timeline, warmup, process=rank.process, measure_capture=partial(_measure_capture, rank.path)).settle()
     attempt = Attempts()
     diagnosis = diagnose(m)
     attempt.faults += [*m.faults, *diagnosis.faults]
@@ -124,7 +125,7 @@ def _step_ms(m: Measurements) -> float:
 
 
 def _sections(folder: Path, timeline: Timeline, job: Job, m: Measurements, diagnosis: Diagnosis, attempt: Attempts) -> Sections:
-    """The sections of one training, with its capture."""
+    """The sections of one training."""
     health = (*timeline.health, *attempt.otherwise([], find_doubts, m))
     sections = sections_of_training(recorded_run(folder, timeline, m, attempt), m, diagnosis, health, attempt)
     if diagnosis.by_fault:
@@ -132,11 +133,6 @@ def _sections(folder: Path, timeline: Timeline, job: Job, m: Measurements, diagn
     else:
         next_step = attempt.otherwise(NextStep(), after_recording, folder, timeline, m, diagnosis)
     sections = replace(sections, next_step=next_step)
-    if (capture := _capture(m)) is not None:
-        # Imported here: most recordings have no capture, and reading traces takes libraries of its own.
-        from slowstep.workflow.read_capture import join_capture
-
-        sections = completed(attempt, sections, join_capture, folder, capture, attempt)
     is_open = job.is_several and sections.diagnosis.verdict.state == "undetermined"
     other = attempt.otherwise(None, find_other_launcher, folder, m) if is_open else None
     return sections if other is None else replace(sections, next_step=after_launcher(other))
@@ -167,8 +163,11 @@ def _with_experiment(sections: Sections, folder: Path, attempt: Attempts) -> tup
     return (sections.opened_by(joined), None) if isinstance(joined, Fault) else joined
 
 
-def _capture(m: Measurements) -> Capture | None:
-    return Attempts().otherwise(None, lambda: m.training.capture)
+def _measure_capture(folder: Path, capture: Capture) -> Measurements | None:
+    # Imported here: most recordings have no capture, and reading traces takes libraries of its own.
+    from slowstep.workflow.read_capture import measure_capture
+
+    return measure_capture(folder, capture)
 
 
 def diagnose_recording(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Concatenate, Final, ParamSpec
+from typing import Final
 
 from slowstep.document.report import HealthRow
-from slowstep.document.sections import Sections
-from slowstep.faults import Attempts, Fault
+from slowstep.faults import Fault
 from slowstep.report.fault_log import report_it, shown
 
-P = ParamSpec("P")
 INTERNAL_ERROR: Final = "internal-error"
 # More names would push everything else off the screen; all of them are in the log.
 _TOLD: Final = 3
@@ -29,11 +27,3 @@ def _row(faults: Sequence[Fault], advice: str) -> HealthRow:
     more = f" and {len(faults) - _TOLD} more" if len(faults) > _TOLD else ""
     remedy = f"slowstep itself failed in {told}{more}, and what needs it is left out. {advice}"
     return {"name": INTERNAL_ERROR, "severity": "error", "count": len(faults), "remedy": remedy}
-
-
-def completed(
-    attempt: Attempts, sections: Sections, add: Callable[Concatenate[Sections, P], Sections], *args: P.args, **kwargs: P.kwargs
-) -> Sections:
-    """The sections with what `add` adds to them; as they were where that fails, but for a verdict that it might have changed."""
-    more = attempt.outcome(add.__name__, add, sections, *args, **kwargs)
-    return sections.opened_by(more) if isinstance(more, Fault) else more

@@ -31,7 +31,7 @@ def _content(timeline: Timeline, without: Mapping[str, None]) -> tuple[bytes, ..
 def measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of recordings that are equal up to their experiments."""
 
-    def known(timeline: Timeline, warmup: int | None = None, *, process: int | None = None) -> Measurements:
+    def known(timeline: Timeline, warmup: int | None = None, *, process: int | None = None, **_: Any) -> Measurements:
         # What levers said is the experiment's.
         key = (_content(timeline, {"levers": None}), warmup, process)
         if key not in _MEASURED:

@@ -25,15 +25,15 @@ from slowstep.report.fault_log import LOG
 from slowstep.report.terminal import render
 from slowstep.sources.kineto import SOURCE as KINETO
 from slowstep.sources.recording import SOURCE, OpenRecording
-from slowstep.workflow import diagnose, judge_job
+from slowstep.workflow import diagnose, judge_job, read_capture
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.internal_errors import INTERNAL_ERROR
 from slowstep.workflow.traces import traces
 
 BF16 = "ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_tn"
 MESSAGE = "made to fail"
-# Analyses of loops that no loader feeds: the made training is none.
-OF_UNFED_LOOPS = ("find_timed_lines", "times_of_functions")
+# Analyses of loops that no loader feeds, and of captures: the made training is none, and has none.
+OF_OTHERS = ("find_timed_lines", "times_of_functions", "with_captured")
 # The document is made of these; the others are parts of them.
 SECTIONS = {
     "_run": recorded_run,
@@ -108,7 +108,7 @@ def test_the_made_training_is_healthy_where_nothing_fails(report_of):
     assert not [row for row in report["health"] if row["name"] == INTERNAL_ERROR]
 
 
-@pytest.mark.parametrize("name", few(analyses_of(recording_measure, "measure_recording", *OF_UNFED_LOOPS), every=8))
+@pytest.mark.parametrize("name", few(analyses_of(recording_measure, "measure_recording", *OF_OTHERS), every=8))
 def test_an_analysis_that_fails_leaves_a_report_that_is_not_healthy(report_of, monkeypatch, name):
     monkeypatch.setattr(recording_measure, name, failing())
 
@@ -116,6 +116,20 @@ def test_an_analysis_that_fails_leaves_a_report_that_is_not_healthy(report_of, m
 
     internal_error(report)
     assert report["verdict"]["state"] == "undetermined"
+
+
+def test_a_capture_that_cannot_be_measured_leaves_a_report_that_is_not_healthy(report_of, healthy, monkeypatch):
+    _, timeline, _ = healthy
+    note = {"file": "capture-3.json", "first": 3, "last": 5, "begin_ns": 0, "end_ns": 0}
+    processes = [replace(each, notes={**each.notes, "captures": [note]}) for each in timeline.processes]
+    monkeypatch.setattr(OpenRecording, "timeline", lambda *_, **__: replace(timeline, processes=processes))
+    monkeypatch.setattr(read_capture, "measure_capture", failing())
+
+    report = report_of()
+
+    internal_error(report)
+    assert report["verdict"]["state"] == "undetermined"
+    assert sum(row["share"] or 0.0 for row in report["ledger"]) == pytest.approx(1.0)
 
 
 def test_what_does_not_need_a_failed_analysis_is_measured(report_of, monkeypatch):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from slowstep.analyses.steps.captures import Capture
 from slowstep.faults import MayLack
 from slowstep.frameworks._words import Words
 
@@ -15,4 +14,3 @@ class TrainingTopic(MayLack):
 
     words: Words  # of the framework that trains
     is_training: bool = True  # False where there is no backward pass: inference, or a part of a training that shows none
-    capture: Capture | None = None  # of a few steps, by a profiler

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import GenericAlias
+from typing import Any, get_args, get_origin
 
 from slowstep.sources._recording.sane import MOST
 
 Note = dict[str, Any]
+# A type, or that of all that a list or a dict holds.
+Kind = type | GenericAlias
 
 _PLACE = ("file", "function")
 _UNITS = ("_ns", "_bytes", "_mhz", "_mw")
@@ -38,17 +41,6 @@ def _is_measured(value: Any, key: str = "") -> bool:
     return not isinstance(value, int) or -(2**63) <= value < 2**63
 
 
-def _maps_to_numbers(key: str) -> Callable[[Note], bool]:
-    def fit(note: Note) -> bool:
-        return isinstance(note.get(key), dict) and all(_is(number, int) for number in note[key].values())
-
-    return fit
-
-
-def _iterator_fits(note: Note) -> bool:
-    return all(_is(pid, int) for pid in note.get("workers") or ())
-
-
 def _cost_fits(note: Note) -> bool:
     """What recording has cost so far is never less than nothing."""
     return all((note.get(key) or 0) >= 0 for key in _OPTIONAL["cost"])
@@ -64,8 +56,6 @@ def _path_fits(note: Note) -> bool:
 def _calls_fit(note: Note) -> bool:
     functions = note.get("functions")
     if not isinstance(functions, list) or not all(isinstance(function, dict) for function in functions):
-        return False
-    if not all(_is(began_ns, int) for began_ns in note.get("began_ns") or ()):
         return False
     numbers = ("line", "total_ns", "own_ns")
     return all(
@@ -121,18 +111,17 @@ def _is_function_with_loops(entry: Any) -> bool:
     return all(isinstance(span, list) and len(span) == 2 and all(_is(line, int) for line in span) for span in entry[3])
 
 
-def _is(value: Any, kind: type) -> bool:
-    """Whether a value is of a type; a list holds numbers or texts, and so does a dict. True and False are no numbers."""
-    if kind is list:
-        return isinstance(value, list) and all(isinstance(item, (int, str)) and not isinstance(item, bool) for item in value)
-    if kind is dict:
-        return isinstance(value, dict) and all(isinstance(item, (int, str)) and not isinstance(item, bool) for item in value.values())
+def _is(value: Any, kind: Kind) -> bool:
+    """Whether a value is of a type, of a list or dict every value in it too. True and False are no numbers."""
+    if isinstance(kind, GenericAlias):
+        items = value.values() if isinstance(value, dict) else value
+        return isinstance(value, get_origin(kind)) and all(_is(item, get_args(kind)[-1]) for item in items)
     if kind is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
-_FRAME: dict[str, type] = {"file": str, "function": str, "line": int, "first_line": int}
+_FRAME: Mapping[str, Kind] = {"file": str, "function": str, "line": int, "first_line": int}
 _GPU_NUMBERS = (
     "memory_bytes",
     "most_sm_mhz",
@@ -142,11 +131,11 @@ _GPU_NUMBERS = (
     "link_generation",
     "link_lanes",
 )
-_NEEDED: dict[str, dict[str, type]] = {
+_NEEDED: Mapping[str, Mapping[str, Kind]] = {
     "text": {"id": int, "text": str},
     "place": {"text": int, "file": str, "line": int},
     "frame": {"id": int, **_FRAME},
-    "stack": {"id": int, "frames": list},
+    "stack": {"id": int, "frames": list[int]},
     "thread": {"id": int, "name": str},
     "iterator": {"id": int, "loader": int, "num_workers": int},
     "training_frame": _FRAME,
@@ -160,14 +149,15 @@ _NEEDED: dict[str, dict[str, type]] = {
     "gap_lines": {"gaps": int, "call_ns": float},
     "untimed": {"why": str},
     "builtins": {"samples": int, "wall_ns": int},
-    "batch": {"tensors": int, "bytes": int, "spare_bytes": int},
+    "batch": {"tensors": int, "bytes": int, "spare_bytes": int, "types": dict[str, int]},
+    "cells": {"cells": dict[str, int]},
     "capture": {"state": str, "begin_ns": int, "end_ns": int},
 }
-_OPTIONAL: dict[str, dict[str, type]] = {
+_OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
     "process": {"role": str, "cwd": str, "python": str, "cpu_quota": float, "boot_id": str, "worker": int}
-    | {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str, "env": dict}
-    | {"memory_available_bytes": int, "import_path": list},
-    "iterator": {"prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
+    | {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str, "env": dict[str, str]}
+    | {"memory_available_bytes": int, "import_path": list[str]},
+    "iterator": {"prefetch_factor": int, "batch_size": int, "workers": list[int], "dataset": str, "collate": str}
     | {"persistent": bool, "context": str}
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int, "batches": int},
     "training_frame": {"optimizer": int},
@@ -182,7 +172,7 @@ _OPTIONAL: dict[str, dict[str, type]] = {
         "asynchronous": bool,
         "cuda_available": bool,
         "threads": int,
-        "accelerators": dict,
+        "accelerators": dict[str, int],
         "accelerator_built": bool,
         "world_size": int,
         "rank": int,
@@ -190,24 +180,33 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "rank": {"rank": int, "world_size": int},
     "capture": {"file": str, "reason": str, "first": int, "last": int},
     "startup": {"import_began_ns": int, "activated_ns": int},
-    "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str, "type": str, "fused": bool, "shares": int} | {"by_hand": bool},
-    "calls": {"wall_ns": int, "slowdown": float, "began_ns": list},
+    "optimizer": {"id": int, "params": int, "dtypes": dict[str, int], "device": str, "type": str, "fused": bool, "shares": int}
+    | {"by_hand": bool},
+    "calls": {"wall_ns": int, "slowdown": float, "began_ns": list[int]},
     "graph": {"nodes": int, "elements": int},
     "cost": {"at_ns": int, "event_ns": float, "events": int, "records": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
     "health": {"name": str, "severity": str, "count": int, "remedy": str},
-    "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int}
+    "run": {"name": str, "command": list[str], "started": str, "started_ns": int, "warmup": int}
     | {"started_in": str, "recorded_from_ns": int, "thread": int}
-    | {"host": str, "launcher_rank": int, "launchers": int, "levers": list},
+    | {"host": str, "launcher_rank": int, "launchers": int, "levers": list[str]},
     "interrupted": {"by": str},
     "lever": {"name": str, "state": str, "reason": str, "updates": int} | {"arm": int, "effect": int, "block": int},
     "block": {"block": int, "arm": int, "steps": int, "cpu_ns": int},
     "gpu": {"name": str, "uuid": str} | dict.fromkeys(_GPU_NUMBERS, int),
-    "exit": {"ended_ns": int, "code": int, "by": str, "records": int, "processes": int, "signals": list, "received": list, "told": list},
+    "exit": {
+        "ended_ns": int,
+        "code": int,
+        "by": str,
+        "records": int,
+        "processes": int,
+        "signals": list[str],
+        "received": list[str],
+        "told": list[str],
+    },
     "end": {"ended_ns": int, "reason": str, "raised": str},
 }
 # What types of single values do not tell.
 _NESTED: dict[str, Callable[[Note], bool]] = {
-    "iterator": _iterator_fits,
     "cost": _cost_fits,
     "calls": _calls_fit,
     "builtins": _builtins_fit,
@@ -217,6 +216,4 @@ _NESTED: dict[str, Callable[[Note], bool]] = {
     "loops_around": _loops_fit,
     "training_path": _path_fits,
     "forward_path": _path_fits,
-    "batch": _maps_to_numbers("types"),
-    "cells": _maps_to_numbers("cells"),
 }

@@ -76,7 +76,7 @@ def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosi
         return NextStep(first=diagnosis.change, command=_again(timeline))
     if m.machine.load.busy:
         return NextStep(first="repeat it on a quieter machine", command=_again(timeline))
-    if m.compute.device != "cpu" and m.training.capture is None and timeline.run.command:
+    if m.compute.device != "cpu" and not m.has("captured") and timeline.run.command:
         return NextStep(command=_again(timeline, "--capture"))
     return NextStep(
         first=f"let {_what(m)} train longer than these {format_count(m.steps.total, 'step')}: more epochs, checkpoints, validations"
