@@ -98,6 +98,8 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
         row["in_turn"] = [_in_turn(training) for training in m.trainer.elsewhere.trainings]
     if window is not None and window.m is not None:
         row["capture"] = capture_facts(folder, window)
+    if run.not_read:
+        row["not_read"] = [{"monitor": monitor, "reason": reason} for monitor, reason in run.not_read]
     if notes:
         row["notes"] = notes
     if m.trainer.steps_per_batch >= _IN_TURNS:
