@@ -1,6 +1,6 @@
 """Do the intervals of experiments hold what they promise? Simulated trainings with known gains: how often an interval holds the true one.
 
-Nothing is timed: the numbers are the same on every machine. Prints the tables of docs/experiments.md.
+Nothing is timed: the numbers are the same on every machine. Prints tables of experiments.md.
 
 python benchmarks/coverage.py [--trainings 1000] [--experiments 400]
 """

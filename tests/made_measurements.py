@@ -379,7 +379,6 @@ def _fetch_function() -> Function:
 def _input_facts(steps: int) -> InputFacts:
     return InputFacts(
         functions=(),
-        timed_samples=0,
         dataset_length=None,
         sample_bytes=250_000.0,
         sizes=None,
@@ -488,13 +487,10 @@ def _facts(cores: float) -> ProcessFacts:
 
 
 def _machine(cores: float) -> Machine:
-    nothing = Memory(
-        resident_bytes=None, growth=None, early=None, limit=None, swap_in_per_s=None, swap_out_per_s=None, swap_free_bytes=None
-    )
+    nothing = Memory(resident_bytes=None, growth=None, early=None, limit=None, swap_in_per_s=None, swap_out_per_s=None)
     return Machine(
         tree_cores=1.3,
         idle_cores=None,
-        storage_cores=None,
         pressure={},
         queueing=None,
         throttling=None,
@@ -504,11 +500,6 @@ def _machine(cores: float) -> Machine:
         worker_cores=None,
         threads=int(cores),
         ranks=1,
-        tree_traffic=None,
-        called_per_s=None,
-        disks=(),
-        network=None,
-        loopback=None,
         major_faults_per_s=None,
         memory=nothing,
         devices=(),

@@ -14,7 +14,7 @@ from typing import Any
 
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps, StepReader
-from slowstep.record.launching import inject
+from slowstep.record.injection import inject
 from slowstep.record.writing import format as fmt
 from slowstep.record.writing.control import ControlPage
 

@@ -18,6 +18,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/rules.md": rules_page.page,
     "docs/report.md": report_page.page,
     "docs/tables.md": tables_page.page,
+    "docs/recording-tables.md": tables_page.recordings_page,
     "README.md": readme_tables.page,
 }
 

@@ -1,4 +1,4 @@
-"""docs/tables.md, made from the declared tables of traces."""
+"""docs/tables.md and docs/recording-tables.md, made from the declared tables of traces and of recordings."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from slowstep.analyses.events.tables import TRACE_MEASUREMENT_TABLES
 from slowstep.registry import discover
 from slowstep.sources._source import Source
 from slowstep.timeline.coverage import KINDS, CoverageLevel, KindCoverage
+from slowstep.timeline.machine_tables import MACHINE_TABLES
+from slowstep.timeline.process_tables import PROCESS_TABLES
 from slowstep.timeline.table import Column, Table
 from slowstep.timeline.trace_tables import TRACE_TABLES
 
 BEGINNING = """# The tables of a trace
 
 Generated from the declarations by `python tools/pages.py`; a test holds it against them. Times are nanoseconds on the trace's clock.
-Values that may be unknown are marked `null`: unknown is never 0.
+Values that may be unknown are marked `null`: unknown is never 0. Those of a recording: [recording-tables.md](recording-tables.md).
 
 ## How much sources see
 
@@ -35,11 +37,34 @@ is the row number in `steps`. Device time is that of the whole device: an instan
 does not say otherwise.
 """
 
+BEGINNING_OF_RECORDINGS = """# The tables of a recording
+
+Generated from the declarations by `python tools/pages.py`; a test holds it against them. Times are nanoseconds of CLOCK_MONOTONIC, which
+all processes of a machine share. Values that may be unknown are marked `null`: unknown is never 0. `slowstep analyze DIR --export parquet`
+writes them. How they lie in a recording's files is told in `src/slowstep/record/writing/format.py`; those of a trace, and how much each
+source sees, in [tables.md](tables.md).
+
+## What the processes of the training did
+
+Declared in `src/slowstep/timeline/process_tables.py`.
+"""
+OF_THE_MACHINE = """
+## What the machine did meanwhile
+
+Declared in `src/slowstep/timeline/machine_tables.py`; one monitor in `src/slowstep/record/monitors/` reads each.
+[monitors.md](monitors.md) says how often.
+"""
+
 
 def page() -> str:
-    """The text of the page."""
+    """The text of the page of traces."""
     parts = [BEGINNING, _coverage(), READ, *map(_section, TRACE_TABLES), MEASURED, *map(_section, TRACE_MEASUREMENT_TABLES)]
     return "".join(parts)
+
+
+def recordings_page() -> str:
+    """The text of the page of recordings."""
+    return "".join((BEGINNING_OF_RECORDINGS, *map(_section, PROCESS_TABLES), OF_THE_MACHINE, *map(_section, MACHINE_TABLES)))
 
 
 def _coverage() -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from slowstep.record.launching.activate import activate
-from slowstep.record.launching.ancestry import find_recording
+from slowstep.record.injection.activate import activate
+from slowstep.record.injection.ancestry import find_recording
 
 find_recording()
 activate()

@@ -552,7 +552,7 @@ def originals():
 """
 BEFORE = f"""
 from slowstep.record import active
-from slowstep.record.launching.activate import activate
+from slowstep.record.injection.activate import activate
 import slowstep.record, os
 {ORIGINALS}
 for undos in (active.active().undos, active.active().optimizer_undos):

@@ -17,10 +17,11 @@ def answers(paths: list[Path]) -> dict[str, Any]:
     """The values of the report of every rank, by its number; of a single process by `0`."""
     shown = analyze(paths)
     numbers = [row["number"] for row in shown["run"].get("rank_rows", []) if row["report"] is not None]
-    return {str(number): _answer(analyze(paths, rank=number)) for number in numbers} if len(numbers) > 1 else {"0": _answer(shown)}
+    reports = {number: analyze(paths, rank=number) for number in numbers} if len(numbers) > 1 else {0: shown}
+    return {str(number): _answer(report, paths) for number, report in reports.items()}
 
 
-def _answer(report: Mapping[str, Any]) -> dict[str, Any]:
+def _answer(report: Mapping[str, Any], paths: list[Path]) -> dict[str, Any]:
     return {
         "verdict": _of(report["verdict"], "state", "stage", "healthy", "rule"),
         "steps": report["run"]["steps"],
@@ -29,7 +30,8 @@ def _answer(report: Mapping[str, Any]) -> dict[str, Any]:
         "ranks": [_of(row, "rank", "steps", "samples_per_s", "own_ms", "state", "rule") for row in report["run"].get("rank_rows", [])],
         "ledger": {row["stage"]: _stage(row) for row in report["ledger"]},
         "findings": [_finding(row) for row in report["findings"]],
-        "next": report["next"] and report["next"]["stage"],
+        "next": report["next"] and _of(report["next"], "stage", "code"),
+        "next_command": _command(report["run"].get("next_command"), paths),
         "not_judged": {row["rule"]: row["advisory"] for row in report["not_judged"]},
         "health": {row["name"]: [row["severity"], row["count"]] for row in report["health"]},
         "experiments": [_experiment(row) for row in report["experiments"]],
@@ -43,6 +45,13 @@ def written(values: Mapping[str, Any]) -> str:
 
 def _capture(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None if row is None else _of(row, "steps", "extra_ms")
+
+
+def _command(command: str | None, paths: list[Path]) -> str | None:
+    """Without the folder in which a file happens to lie."""
+    for path in paths:
+        command = command and command.replace(f"{path.parent}/", "")
+    return command
 
 
 def _stage(row: Mapping[str, Any]) -> dict[str, Any]:

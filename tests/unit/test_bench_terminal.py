@@ -165,7 +165,7 @@ def test_a_reason_for_everything_is_said_once():
 
 
 def test_every_word_for_what_binds_a_loader_is_explained():
-    docs = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text(encoding="utf-8")
+    docs = (Path(__file__).parents[2] / "docs" / "bench.md").read_text(encoding="utf-8")
 
     assert [word for word in WORDS.values() if f"| {word} |" not in docs] == []
 

@@ -66,6 +66,14 @@ def test_nothing_that_runs_inside_a_training_brings_anything_heavy_along():
     assert {name: modules for name, modules in brought.items() if modules} == {}
 
 
+def test_what_begins_a_recording_in_a_process_brings_nothing_of_its_launcher_along():
+    names = ["slowstep.auto", "slowstep.record.injection.activation"]
+
+    done = _fresh("-c", PROBE, json.dumps([names, ["slowstep.record.launching", "slowstep.record.monitors", "subprocess"]]))
+
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [[name, []] for name in names], done.stderr
+
+
 def test_the_probe_sees_what_is_heavy():
     done = _fresh("-c", PROBE, json.dumps([["slowstep.report.terminal"], HEAVY]))
 

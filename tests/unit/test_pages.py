@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from slowstep.analyses.events.tables import TRACE_MEASUREMENT_TABLES
 from slowstep.cli.plugin_texts import names_of_rules
 from slowstep.prove.known_levers import known_levers
+from slowstep.timeline.schema import TABLES
 from slowstep.timeline.trace_tables import TRACE_TABLES
 
 ROOT = Path(__file__).parents[2]
@@ -35,9 +38,9 @@ def test_every_rule_is_on_its_page_once():
     assert sorted(re.findall(r"^\| `([a-z\d-]+)` \|", text, re.MULTILINE)) == names_of_rules()
 
 
-def test_every_table_and_column_is_on_its_page():
-    text = (DOCS / "tables.md").read_text(encoding="utf-8")
-    tables = [*TRACE_TABLES, *TRACE_MEASUREMENT_TABLES]
+@pytest.mark.parametrize(("page", "tables"), [("tables.md", (*TRACE_TABLES, *TRACE_MEASUREMENT_TABLES)), ("recording-tables.md", TABLES)])
+def test_every_table_and_column_is_on_its_page(page, tables):
+    text = (DOCS / page).read_text(encoding="utf-8")
 
     assert [table.name for table in tables if f"### `{table.name}`" not in text] == []
     assert [column.name for table in tables for column in table.columns if f"| `{column.name}` |" not in text] == []

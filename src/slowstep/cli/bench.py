@@ -66,7 +66,7 @@ def data(
     """Measure the training's own loader alone: its speed, its parts, more and fewer workers, and what binds it.
 
     It is CPU-, DISK-, NETWORK- or TRANSPORT-BOUND, or BLOCKED, by what takes over half of the time; else UNDETERMINED. "left out" is how
-    many ms less a sample takes without a transform. docs/experiments.md has the thresholds.
+    many ms less a sample takes without a transform. docs/bench.md has the thresholds.
 
     The training runs in a sandbox, and is thrown away. Options of slowstep stand before COMMAND.
     """

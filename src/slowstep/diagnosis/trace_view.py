@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.marked_steps import ALL_STEPS, for_framework
+from slowstep.diagnosis.evidence.not_shown import ALL_STEPS, for_framework
 from slowstep.diagnosis.law import (
     BOTTLENECK_PREDICTED,
     GAIN_NOT_KNOWN,

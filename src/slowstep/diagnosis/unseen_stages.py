@@ -1,11 +1,12 @@
-"""The stages of which a trace shows nothing, so that their time is unknown and not nothing."""
+"""The stages of which nothing was seen, so that their time is unknown and not nothing."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.marked_steps import no_device
+from slowstep.diagnosis.evidence.not_shown import no_device
+from slowstep.parts import PartKind
 
 # A trace of the training process tells no reading from preprocessing: all waiting for input stands as `preprocess`.
 NEVER_SEEN: Final = ("read",)
@@ -16,7 +17,20 @@ ON_A_DEVICE: Final = ("h2d", "gradient_sharing", "d2h")
 
 
 def unseen_stages(m: Measurements) -> frozenset[str]:
-    """Those of which nothing was charged and nothing could have been, as the trace lacks what would show them."""
+    """Those of which nothing was charged and nothing could have been, as what would show them was not traced or recorded."""
+    return _in_trace(m) if m.has("facts") else _in_recording(m)
+
+
+def _in_recording(m: Measurements) -> frozenset[str]:
+    """With an accelerator its copies, with other ranks what is shared with them."""
+    copies = ("h2d", "d2h") if m.compute.device != "cpu" else ()
+    unseen = m.sharing.ranks > 1 and not m.sharing.seen and not m.ledger.of("gradient_sharing").any()
+    hidden = (*copies, "gradient_sharing") if unseen else copies
+    return frozenset(stage for stage in hidden if not m.ledger.parts_of(stage, PartKind.FROM_CAPTURE))
+
+
+def _in_trace(m: Measurements) -> frozenset[str]:
+    """What the trace has no events of."""
     requests = m.device.requests
     unseen = [
         *NEVER_SEEN,

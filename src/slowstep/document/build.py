@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, cast
 
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.bench import BenchRow
-from slowstep.document.next_step import NextStep
-from slowstep.document.recording import finding_row, next_row, not_judged_row
 from slowstep.document.report import SCHEMA, FindingRow, HealthRow, Report, Run, VerdictRow
+from slowstep.document.rows import finding_row, next_row, not_judged_row
 from slowstep.document.sections import ALONE, ExperimentSection, RankSection, Sections
 from slowstep.document.words import verdict_row
 
@@ -27,7 +26,7 @@ def build(
     diagnosis = sections.diagnosis
     report: Report = {
         "schema": SCHEMA,
-        "run": _run(sections.run, sections.next_step, ranks, experiment),
+        "run": _run(sections, ranks, experiment),
         "throughput": sections.throughput,
         "ledger": list(sections.ledger),
         "verdict": _verdict(diagnosis, experiment),
@@ -43,17 +42,27 @@ def build(
     return report
 
 
-def _run(run: Run, next_step: NextStep, ranks: RankSection, experiment: ExperimentSection | None) -> Run:
-    row: dict[str, Any] = {**run, **ranks.run}
-    if notes := [*run.get("notes", ()), *ranks.notes]:
+def _run(sections: Sections, ranks: RankSection, experiment: ExperimentSection | None) -> Run:
+    row: dict[str, Any] = {**sections.run, **ranks.run}
+    if notes := [*_first_notes(sections.diagnosis), *sections.run.get("notes", ()), *ranks.notes]:
         row["notes"] = notes
     if experiment is not None:
         row["experiment"] = experiment.facts
-    if next_step.command is not None:
-        row["next_command"] = next_step.command
-    if next_step.first is not None:
-        row["before_next"] = next_step.first
+    if sections.next_step.command is not None:
+        row["next_command"] = sections.next_step.command
+    if sections.next_step.first is not None:
+        row["before_next"] = sections.next_step.first
     return cast(Run, row)
+
+
+def _first_notes(diagnosis: Diagnosis) -> Iterator[str]:
+    """What is pressing, and what lies outside the script."""
+    for finding in diagnosis.findings:
+        if finding.urgent:
+            yield f"out of memory within the hour at this rate: {finding.title}"
+    for finding in diagnosis.findings:
+        if finding.outside:
+            yield f"{finding.title} ({finding.fixes[0].text})"
 
 
 def _verdict(diagnosis: Diagnosis, experiment: ExperimentSection | None) -> VerdictRow:

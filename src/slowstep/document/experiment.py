@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED, Diagnosis
-from slowstep.document.recording import finding_row
 from slowstep.document.report import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow, MeasuredRow
+from slowstep.document.rows import finding_row
 from slowstep.document.sections import ExperimentSection
 from slowstep.prove.choose import Choice, Untried
 from slowstep.prove.experiment import SCRIPT_ENDED, Experiment

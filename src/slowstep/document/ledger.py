@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.unseen_stages import unseen_stages
 from slowstep.document.report import LedgerRow, PartRow, unseen_row
 from slowstep.part_words import part_in_words
 from slowstep.parts import UNKNOWN, Part
@@ -12,6 +14,8 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 
 # Below this a part is numerical dust and is not listed.
 SMALLEST_SHARE = 1e-6
+# Of parts of a stage, those beyond these many are too small to be read: ranges of a trace have many names.
+PARTS_OF_A_TRACE = 12
 
 
 def unseen_ledger() -> list[LedgerRow]:
@@ -19,10 +23,12 @@ def unseen_ledger() -> list[LedgerRow]:
     return [unseen_row(stage) for stage in (*STAGES, UNATTRIBUTED)]
 
 
-def ledger_section(ledger: Ledger, unseen: Collection[str], most_parts: int | None = None) -> list[LedgerRow]:
-    """The account of every stage: null of those that are unseen. Of a stage's parts no more than `most_parts` are listed."""
+def ledger_section(m: Measurements) -> list[LedgerRow]:
+    """The account of every stage: null of those that are unseen."""
+    ledger = m.ledger
     if not ledger.whole:
         return unseen_ledger()
+    unseen, most_parts = unseen_stages(m), PARTS_OF_A_TRACE if m.has("facts") else None
     return [unseen_row(stage) if stage in unseen else _stage(ledger, stage, most_parts) for stage in (*STAGES, UNATTRIBUTED)]
 
 

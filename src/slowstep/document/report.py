@@ -21,6 +21,13 @@ class StartupPartRow(TypedDict):
     s: float
 
 
+class NotReadRow(TypedDict):
+    """What of the machine was not read beside the training: the monitor, and why this machine does not show it."""
+
+    monitor: str
+    reason: str
+
+
 class Periodic(TypedDict):
     """Something that is not in every step: its period in steps (None where it was seen once), ms each, and its share of the window."""
 
@@ -124,6 +131,8 @@ class Run(TypedDict):
     """Whether the window holds too few steps for a verdict: ledger and findings are of what there is, and claim no gain."""
     startup: NotRequired[list[StartupPartRow] | None]
     """The start-up's parts, in the order in which they come; None where the start is not known."""
+    not_read: NotRequired[list[NotReadRow]]
+    """What this machine does not show of itself, so that nothing was measured of it; absent where everything was read."""
     periodic: NotRequired[list[Periodic]]
     """What is not in every step: validation, checkpoints, epoch changes, and what was found by its period alone."""
     batch_sizes: NotRequired[list[int]]
@@ -307,9 +316,10 @@ class FindingRow(TypedDict):
 
 
 class Next(TypedDict):
-    """What binds once the top finding is fixed: its stage, and in words its demand."""
+    """What binds once the top finding is fixed: its stage, and in words its demand, of the kind `code`."""
 
     stage: str | None
+    code: NotRequired[str]
     predicted: str | None
 
 

@@ -18,7 +18,7 @@ from slowstep.prove.sandbox.guarded import Guarded
 from slowstep.prove.sandbox.sandbox import Sandbox
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps, NoteReader, StepReader, no_steps
-from slowstep.record.launching import inject
+from slowstep.record.injection import inject
 from slowstep.record.launching.command import Command
 from slowstep.record.launching.journal import Journal
 from slowstep.record.launching.launch import KILLED

@@ -94,6 +94,7 @@ class RunFacts:
     levers: tuple[str, ...] = ()  # asked for with --with, as they were written
     cores_allowed: int | None = None
     experiment_ns: int | None = None  # where an experiment begins, of which nothing was read
+    not_read: tuple[tuple[str, str], ...] = ()  # monitors of what many machines do not show, each with why it read nothing
     session: Session | None = None  # where the recording was begun from within; `started_ns` is then unknown
 
     @property

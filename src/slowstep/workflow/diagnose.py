@@ -20,12 +20,14 @@ from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.missing_ranks import beside_missing
 from slowstep.document.build import build
+from slowstep.document.doubts import find_doubts
 from slowstep.document.launchers import find_other_launcher, missing_launchers
 from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import RankSummary
-from slowstep.document.recording import sections_of_recording
+from slowstep.document.recorded_run import recorded_run
 from slowstep.document.report import HealthRow
 from slowstep.document.sections import ALONE, ExperimentSection, Sections
+from slowstep.document.training import sections_of_training
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
 from slowstep.faults import Attempts, Fault, release_frames
 from slowstep.record.writing.format import EXPERIMENT_FILE
@@ -124,7 +126,8 @@ def _step_ms(m: Measurements) -> float:
 
 def _sections(folder: Path, timeline: Timeline, job: Job, m: Measurements, diagnosis: Diagnosis, attempt: Attempts) -> Sections:
     """The sections of one training."""
-    sections = sections_of_recording(folder, timeline, m, diagnosis, attempt)
+    health = (*timeline.health, *attempt.otherwise([], find_doubts, m))
+    sections = sections_of_training(recorded_run(folder, timeline, m, attempt), m, diagnosis, health, attempt)
     if diagnosis.by_fault:
         next_step = after_fault(folder)
     else:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from slowstep.document.experiment import experiment_section
-from slowstep.document.recording import finding_row
+from slowstep.document.rows import finding_row
 from slowstep.document.sections import ExperimentSection, Sections
 from slowstep.prove.experiment import load
 from slowstep.prove.recorded import read_experiment

@@ -33,7 +33,7 @@ def timed(*rows: tuple[str, str | None, float, float]) -> Measured:
         )
         for name, file, calls, share in rows
     ]
-    return {"input": {"functions": tuple(sorted(functions, key=lambda each: -each.share)), "timed_samples": 32}}
+    return {"input": {"functions": tuple(sorted(functions, key=lambda each: -each.share))}}
 
 
 def form(tensors: float = 2, size_bytes: float = 1e6, spare_bytes: float = 0.0, array_bytes: float = 0.0) -> Measured:
@@ -83,8 +83,8 @@ LATENCY = timed(("fetch_bytes", DATA, 1, 0.8), (RECV, None, 9, 0.7), ("HTTPRespo
 SOCKETS = timed(("fetch", DATA, 1, 0.9), (OPEN, None, 9, 0.05), (READ, None, 9, 0.7), (RECV, None, 9, 0.69))
 DECODES = timed(("__getitem__", DATA, 1, 0.9), (DECODE, None, 1, 0.7))
 DECODES_LITTLE = timed(("__getitem__", DATA, 1, 0.9), (DECODE, None, 1, 0.2))
-TOGETHER = {"input": {"fetch_concurrency": FetchConcurrency(slows=1.0, low=0.9, high=1.1, fewer=20)}}
-APART = {"input": {"fetch_concurrency": FetchConcurrency(slows=0.0, low=-0.1, high=0.1, fewer=20)}}
+TOGETHER = {"input": {"fetch_concurrency": FetchConcurrency(slows=1.0, low=0.9, high=1.1)}}
+APART = {"input": {"fetch_concurrency": FetchConcurrency(slows=0.0, low=-0.1, high=0.1)}}
 SMALL_READS = {"input": {"read_calls_per_sample": 25.0, "read_bytes_per_sample": 6250.0}}
 SEEN_AGAIN = {"input": {"dataset_length": 400}}
 
@@ -353,7 +353,7 @@ def test_workers_that_wait_for_one_limit_are_not_told_to_become_more():
     ids=["not known", "each by itself", "a little", "perhaps"],
 )
 def test_more_workers_are_expected_to_hold_each_other_up_as_those_that_are_there(found, expected):
-    slowed = None if found is None else FetchConcurrency(slows=found[0], low=found[1], high=found[2], fewer=20)
+    slowed = None if found is None else FetchConcurrency(slows=found[0], low=found[1], high=found[2])
     alone = judged("too-few-workers", measurements(**LOCKED))
 
     answer = judged("too-few-workers", measurements(**with_all(LOCKED, {"input": {"fetch_concurrency": slowed}})))

@@ -137,6 +137,13 @@ def test_a_rule_fires_and_shows_what_was_measured(name: str) -> None:
     assert found.gain.predicted is None
 
 
+def test_a_link_that_is_narrower_than_the_device_has_is_seen_beside_it() -> None:
+    found = finding("low-device-use", measurements(**on_device(busy_share=0.2, link=(3, 4))))
+
+    (link,) = (row for row in found.evidence if row.name == "link while it worked")
+    assert (link.value, link.where) == ("PCIe generation 3, 4 lanes", "of at most PCIe generation 5, 16 lanes")
+
+
 @pytest.mark.parametrize("name", SILENT)
 def test_a_rule_is_silent_on_what_is_nearly_so(name: str) -> None:
     rule, measured = SILENT[name]

@@ -10,13 +10,15 @@ from made_measured_traces import made_measured
 from slowstep.analyses.events.parts import INPUT_WAIT
 from slowstep.diagnosis.engine import diagnose
 from slowstep.document.build import build
-from slowstep.document.trace import sections_of_trace
+from slowstep.document.traced_run import traced_run
+from slowstep.document.training import sections_of_training
+from slowstep.faults import Attempts
 from slowstep.report.terminal import render
 
 
 def report(**given):
-    m = made_measured(**given)
-    return build(sections_of_trace(Path("of a rank/trace.json"), m, diagnose(m), ()))
+    m, attempt = made_measured(**given), Attempts()
+    return build(sections_of_training(traced_run(Path("of a rank/trace.json"), m, attempt), m, diagnose(m), (), attempt))
 
 
 def test_a_stage_that_the_trace_could_not_show_has_a_null_share_and_the_others_add_up():

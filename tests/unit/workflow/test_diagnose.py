@@ -238,3 +238,16 @@ def test_the_start_ups_parts_and_what_recurs_stand_in_the_report(tmp_path):
     assert run["startup"][0]["s"] == pytest.approx(0.2)
     assert (run["periodic"][0]["name"], run["periodic"][0]["every_steps"]) == ("checkpoint", 10)
     assert run["periodic"][0]["ms"] == pytest.approx(60, rel=0.01)
+
+
+def test_what_the_machine_does_not_show_is_told_with_its_reason(tmp_path):
+    folder = make_recording(tmp_path / "run", Training(steps=60))
+    notes = folder / "launcher.jsonl"
+    lines = ('{"kind": "absent", "monitor": "gpu", "reason": "no driver"}', '{"kind": "absent", "reason": "of nothing"}')
+    notes.write_text(notes.read_text() + "".join(line + "\n" for line in lines))
+
+    assert diagnose_recording(folder)["run"]["not_read"] == [{"monitor": "gpu", "reason": "no driver"}]
+
+
+def test_where_everything_was_read_nothing_is_told(tmp_path):
+    assert "not_read" not in diagnose_recording(make_recording(tmp_path / "run", Training(steps=60)))["run"]

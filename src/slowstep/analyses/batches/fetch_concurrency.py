@@ -41,7 +41,6 @@ class FetchConcurrency:
     slows: float
     low: float
     high: float
-    fewer: int  # batches that were made beside fewer others than usual
 
     @property
     def share_a_limit(self) -> bool | None:
@@ -74,7 +73,7 @@ def find_fetch_concurrency(fetches: pl.DataFrame) -> FetchConcurrency | None:
     takes = np.log((told["blocked_ns"] / told["samples"]).to_numpy()[kept])
     draws = np.random.default_rng(SEED).integers(0, len(kept), (RESAMPLES, len(kept)))
     low, high = np.percentile([_slope(number[draw], takes[draw]) for draw in draws], [5, 95])
-    return FetchConcurrency(slows=_slope(number, takes), low=float(low), high=float(high), fewer=int(is_fewer.sum()))
+    return FetchConcurrency(slows=_slope(number, takes), low=float(low), high=float(high))
 
 
 def _evenly(rows: NDArray[np.intp]) -> NDArray[np.intp]:

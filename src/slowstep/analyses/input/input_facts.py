@@ -15,10 +15,8 @@ from slowstep.analyses.python.garbage import collected_ns
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.record.writing.own_frames import is_own
-from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Frame, Timeline
 
-NETWORK = "network"
 SECOND_NS = 1_000_000_000
 # The spread of fewer seconds than this says nothing.
 SECONDS_AT_LEAST = 5
@@ -74,7 +72,6 @@ class InputFacts:
     """Facts of the training's input. None and empty are unknown."""
 
     functions: tuple[InputFunction, ...]  # most time first
-    timed_samples: int  # samples in whose making built-in functions were timed
     dataset_length: int | None
     sample_bytes: float | None  # of one sample as it stands in a batch
     sizes: InputSizes | None  # of the model's inputs, early and late in the run
@@ -114,13 +111,12 @@ def find_input_facts(timeline: Timeline, trainer: Trainer, steps: Steps) -> Inpu
         fetches = fetches.filter(pl.col("thread") == trainer.thread)
     fetches = fetches.with_columns(collected_ns=collected_ns(timeline, fetches))
     plain = fetches.filter(~pl.col("profiled"), pl.col("start_ns") >= int(steps.edges_ns[0]), pl.col("end_ns") <= int(steps.edges_ns[-1]))
-    functions, samples = _functions(timeline.table("builtins").filter(pl.col("process").is_in(processes)))
+    functions = _functions(timeline.table("builtins").filter(pl.col("process").is_in(processes)))
     sizes = timeline.table("collates").filter(pl.col("process").is_in(processes))["bytes"].drop_nulls()
     per_batch = _mean(fetches["samples"])
     forms = _forms(timeline.table("batch_forms").filter(pl.col("process").is_in(processes)))
     return InputFacts(
         functions=functions,
-        timed_samples=samples,
         dataset_length=next((int(n) for n in iterators["dataset_length"].to_list()[::-1] if n is not None), None),
         sample_bytes=float(sizes.median()) / per_batch if len(sizes) and per_batch else None,  # type: ignore[arg-type]
         sizes=find_input_sizes(timeline, trainer, processes),
@@ -139,19 +135,19 @@ def find_input_facts(timeline: Timeline, trainer: Trainer, steps: Steps) -> Inpu
     )
 
 
-def _functions(rows: pl.DataFrame) -> tuple[tuple[InputFunction, ...], int]:
-    """The timed functions of all producers together, most time first, and the samples in whose making they were timed."""
+def _functions(rows: pl.DataFrame) -> tuple[InputFunction, ...]:
+    """The timed functions of all producers together, most time first."""
     whole = rows.group_by("process").agg(pl.col("samples").max(), pl.col("wall_ns").max())
     samples, wall_ns = int(whole["samples"].sum()), int(whole["wall_ns"].sum())
     if not samples or not wall_ns:
-        return (), 0
+        return ()
     merged = (
         rows.sort("total_ns", descending=True)
         .group_by("function", "file", "first_line", maintain_order=True)
         .agg(pl.col("calls").sum(), pl.col("total_ns").sum(), pl.col("caller").first())
         .sort("total_ns", descending=True)
     )
-    return tuple(_function(row, samples, wall_ns) for row in merged.iter_rows(named=True)), samples
+    return tuple(_function(row, samples, wall_ns) for row in merged.iter_rows(named=True))
 
 
 def _function(row: dict[str, object], samples: int, wall_ns: int) -> InputFunction:
@@ -210,10 +206,8 @@ def _forms(rows: pl.DataFrame) -> Forms | None:
 
 
 def _received(timeline: Timeline, steps: Steps) -> NetworkReceived | None:
-    """From the readings of network interfaces, where there are any: loopback or all others, whichever received more."""
-    if NETWORK not in TABLE:
-        return None
-    rows = timeline.table(NETWORK).filter(pl.col("time_ns").is_between(int(steps.edges_ns[0]), int(steps.edges_ns[-1]))).sort("time_ns")
+    """From the readings of network interfaces: loopback or all others, whichever received more."""
+    rows = timeline.table("network").filter(pl.col("time_ns").is_between(int(steps.edges_ns[0]), int(steps.edges_ns[-1]))).sort("time_ns")
     kinds = [_rates(group) for group in rows.partition_by("loopback")]
     rates = max((rate for rate in kinds if len(rate) >= SECONDS_AT_LEAST), key=np.mean, default=None)
     if rates is None or not rates.mean():

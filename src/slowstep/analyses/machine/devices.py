@@ -43,7 +43,7 @@ class DeviceUse:
     shared: float | None  # share of readings with a process of the training and one of somebody else
     others_bytes: float | None  # that those held, median
     link: tuple[int, int] | None  # PCIe generation and lanes while working
-    most_link: tuple[int, int] | None
+    most_link: tuple[int, int] | None  # that device and slot have
 
 
 def find_devices(timeline: Timeline, window: Window) -> tuple[DeviceUse, ...]:

@@ -24,29 +24,11 @@ class Throttling:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Traffic:
-    """Bytes per second over the window."""
-
-    in_per_s: float
-    out_per_s: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Disk:
-    """One disk: bytes per second, and the share of the time in which it had something to do."""
-
-    name: str
-    traffic: Traffic
-    busy_share: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Machine:
     """Everything that was read beside the training, over the window."""
 
     tree_cores: float | None  # busy with the process tree of the training
     idle_cores: float | None  # of the machine, those that wait for storage included
-    storage_cores: float | None  # idle, with a task waiting for storage (iowait)
     pressure: dict[str, float]  # share of the time in which some task of the machine stood still, by resource
     queueing: float | None  # threads of the process tree that stood in a queue for a core, on average
     throttling: Throttling | None  # None also where no quota is set
@@ -56,11 +38,6 @@ class Machine:
     worker_cores: int | None  # the least that one of its loader's workers may use
     threads: int | None  # for one operation, per training process
     ranks: int  # training processes on this machine
-    tree_traffic: Traffic | None  # of the process tree with storage
-    called_per_s: float | None  # bytes that read calls returned to it, from the page cache included
-    disks: tuple[Disk, ...]
-    network: Traffic | None
-    loopback: Traffic | None
     major_faults_per_s: float | None
     memory: Memory
     devices: tuple[DeviceUse, ...]  # those that the training computes on; empty where none is known
@@ -71,13 +48,10 @@ def find_machine(timeline: Timeline, trainer: Trainer, steps: Steps, suspensions
     window = Window(low_ns=int(steps.edges_ns[0]), high_ns=int(steps.edges_ns[-1]), suspensions=suspensions)
     idle, storage = (rate(timeline.table("machine_times"), name, window) for name in ("idle_ns", "storage_ns"))
     faults = rate(timeline.table("tree_faults"), "major", window)
-    tree_io = timeline.table("tree_io")
-    called = rate(tree_io, "called_bytes", window)
     affinities = timeline.table("affinities").filter(pl.col("time_ns") <= window.high_ns).sort("time_ns")
     return Machine(
         tree_cores=rate(timeline.table("readings"), "tree_cpu_ns", window),
         idle_cores=None if idle is None or storage is None else idle + storage,
-        storage_cores=storage,
         pressure=_pressure(timeline.table("pressures"), window),
         queueing=rate(timeline.table("run_delays"), "delay_ns", window),
         throttling=_throttling(timeline.table("throttles"), window),
@@ -87,34 +61,10 @@ def find_machine(timeline: Timeline, trainer: Trainer, steps: Steps, suspensions
         worker_cores=_cores_of(affinities, _workers(timeline)),
         threads=trainer.facts.threads,
         ranks=max(timeline.table("updates")["process"].n_unique(), 1),
-        tree_traffic=_traffic(tree_io, "read_bytes", "written_bytes", window),
-        called_per_s=None if called is None else called * 1e9,
-        disks=_disks(timeline.table("disks"), window),
-        network=_interfaces(timeline.table("network"), window, loopback=False),
-        loopback=_interfaces(timeline.table("network"), window, loopback=True),
         major_faults_per_s=None if faults is None else faults * 1e9,
         memory=find_memory(timeline, trainer, window),
         devices=() if device == "cpu" else find_devices(timeline, window),
     )
-
-
-def _traffic(readings: pl.DataFrame, into: str, out: str, window: Window) -> Traffic | None:
-    received, sent = rate(readings, into, window), rate(readings, out, window)
-    return None if received is None or sent is None else Traffic(in_per_s=received * 1e9, out_per_s=sent * 1e9)
-
-
-def _interfaces(readings: pl.DataFrame, window: Window, *, loopback: bool) -> Traffic | None:
-    return _traffic(readings.filter(pl.col("loopback") == loopback), "received_bytes", "sent_bytes", window)
-
-
-def _disks(readings: pl.DataFrame, window: Window) -> tuple[Disk, ...]:
-    found = []
-    for name in readings["disk"].drop_nulls().unique().sort().to_list():
-        own = readings.filter(pl.col("disk") == name)
-        traffic, busy = _traffic(own, "read_bytes", "written_bytes", window), rate(own, "busy_ns", window)
-        if traffic is not None and busy is not None:
-            found.append(Disk(name=name, traffic=traffic, busy_share=min(busy, 1.0)))
-    return tuple(found)
 
 
 def _pressure(readings: pl.DataFrame, window: Window) -> dict[str, float]:

@@ -61,13 +61,11 @@ class Memory:
     limit: Limit | None
     swap_in_per_s: float | None  # bytes; None also where there is no swap space
     swap_out_per_s: float | None
-    swap_free_bytes: int | None
 
 
 def find_memory(timeline: Timeline, trainer: Trainer, window: Window) -> Memory:
     """Measure memory over the window."""
     tree = window.readings(timeline.table("tree_memory"))
-    swap = window.readings(timeline.table("swap"))
     return Memory(
         resident_bytes=float(np.median(tree["resident_bytes"].to_numpy())) if tree.height else None,
         growth=_growth(tree, trainer.facts.pid),
@@ -75,7 +73,6 @@ def find_memory(timeline: Timeline, trainer: Trainer, window: Window) -> Memory:
         limit=_limit(timeline, window),
         swap_in_per_s=_per_s(timeline.table("swap"), "in_bytes", window),
         swap_out_per_s=_per_s(timeline.table("swap"), "out_bytes", window),
-        swap_free_bytes=int(swap["free_bytes"].min()) if swap.height else None,  # type: ignore[arg-type]
     )
 
 

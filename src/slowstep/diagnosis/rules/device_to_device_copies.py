@@ -25,7 +25,9 @@ from slowstep.analyses.events.parts import DEVICE_COPIES
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_DEVICE_COPIES
 from slowstep.diagnosis.evidence.copy_sites import traffic
-from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, per_step, place, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.evidence.host_calls import place
+from slowstep.diagnosis.evidence.marked_steps import per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule

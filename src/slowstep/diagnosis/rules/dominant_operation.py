@@ -23,7 +23,8 @@ import polars as pl
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.user_places import is_function
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, first_shapes, whose, within
-from slowstep.diagnosis.evidence.marked_steps import for_framework, has_stacks, no_device, steps_seen, with_stacks
+from slowstep.diagnosis.evidence.marked_steps import steps_seen
+from slowstep.diagnosis.evidence.not_shown import for_framework, has_stacks, no_device, with_stacks
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.reasons import Wording

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_SYNCHRONIZATION
-from slowstep.diagnosis.evidence.marked_steps import for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
+from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, no_launches, with_stacks
 from slowstep.diagnosis.evidence.run_dry import RunDry, in_every_step, run_dries, together_ns
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed

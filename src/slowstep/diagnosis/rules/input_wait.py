@@ -28,7 +28,8 @@ import polars as pl
 from slowstep.analyses.events.parts import INPUT_WAIT
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_INPUT_WAIT
-from slowstep.diagnosis.evidence.marked_steps import for_framework, no_launches, per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.not_shown import for_framework, no_launches
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule

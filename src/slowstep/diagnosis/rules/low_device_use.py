@@ -41,16 +41,24 @@ def judge(m: Measurements) -> Answer:
     busy = device.busy_share or 0.0
     if busy >= BUSY_SHARE:
         return None
-    link = device.link and f"PCIe generation {device.link[0]}, {device.link[1]} lanes"
     evidence = (
         Evidence(name="some kernel ran", value=busy, unit="share of time", threshold=BUSY_SHARE, where=device.name),
         Evidence(name="memory in use at most", value=device.memory_share, unit="share of memory"),
-        Evidence(name="link while it worked", value=link, unit=""),
+        Evidence(
+            name="link while it worked",
+            value=_link(device.link),
+            unit="",
+            where=None if device.most_link is None else f"of at most {_link(device.most_link)}",
+        ),
         Evidence(name="readings", value=device.readings, unit="readings"),
     )
     title = f"device {device.device} is idle for {format_share(1 - busy)} of the time: it waits for the training thread"
     fixes = ("the other findings say what it waits for: input, copies, read-backs (.item(), .cpu()), or many small kernels",)
     return advice(NAME, "compute", title, evidence, "the device always had work", fixes, share=1 - busy)
+
+
+def _link(link: tuple[int, int] | None) -> str | None:
+    return None if link is None else f"PCIe generation {link[0]}, {link[1]} lanes"
 
 
 RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "machine"), judge=judge, advisory=True)

@@ -25,20 +25,10 @@ import polars as pl
 from slowstep.analyses.device.operators import mostly_on_host
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import HOST_OPERATIONS_ON_DEVICE
+from slowstep.diagnosis.evidence.host_calls import place
 from slowstep.diagnosis.evidence.kernel_side import gaps_share
-from slowstep.diagnosis.evidence.marked_steps import (
-    HOST_SHARE,
-    by_step,
-    claims_of,
-    for_framework,
-    largest_stage,
-    no_device,
-    no_launches,
-    place,
-    share_interval,
-    steps_seen,
-    with_stacks,
-)
+from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, claims_of, largest_stage, share_interval, steps_seen
+from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, no_launches, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule

@@ -24,15 +24,8 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.launch_gaps import launches_exposed_by_readbacks
-from slowstep.diagnosis.evidence.marked_steps import (
-    claim_of,
-    for_framework,
-    no_device,
-    no_launches,
-    share_interval,
-    steps_seen,
-    with_stacks,
-)
+from slowstep.diagnosis.evidence.marked_steps import claim_of, share_interval, steps_seen
+from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, no_launches, with_stacks
 from slowstep.diagnosis.evidence.run_dry import EVERY_STEP, RunDry, in_every_step, run_dries, together_ns
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed

@@ -26,18 +26,10 @@ from slowstep.analyses.device.charged import CHARGED
 from slowstep.analyses.events.parts import FORWARD, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_COMPILATION
+from slowstep.diagnosis.evidence.host_calls import place
 from slowstep.diagnosis.evidence.kernel_side import gaps_share
-from slowstep.diagnosis.evidence.marked_steps import (
-    by_step,
-    claims_of,
-    for_framework,
-    no_device,
-    one_step_only,
-    place,
-    share_interval,
-    steps_seen,
-    with_stacks,
-)
+from slowstep.diagnosis.evidence.marked_steps import by_step, claims_of, share_interval, steps_seen
+from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, one_step_only, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule

@@ -33,8 +33,9 @@ from slowstep.analyses.compute.fixed_cost import FEWEST_SMALL, FixedCost
 from slowstep.analyses.events.parts import LAUNCH
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LARGER_BATCH
-from slowstep.diagnosis.evidence.marked_steps import no_device, no_launches, per_step, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import per_step, steps_seen
 from slowstep.diagnosis.evidence.marked_steps import share_interval as share_of_steps
+from slowstep.diagnosis.evidence.not_shown import no_device, no_launches
 from slowstep.diagnosis.evidence.optimizer_side import LARGEST, flush_denormals, fused, optimizer_ns, unfused
 from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval

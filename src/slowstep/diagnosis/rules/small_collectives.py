@@ -26,7 +26,8 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COLLECTIVES_MERGED
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.kernel_side import unless_beside
-from slowstep.diagnosis.evidence.marked_steps import claim_of, for_framework, no_device, no_marks, per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import claim_of, per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, no_marks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule

@@ -15,7 +15,7 @@ from slowstep.errors import CommandNotStarted
 from slowstep.prove.sandbox.ending import LIMIT_S, end_all
 from slowstep.prove.sandbox.guard import START_S
 from slowstep.prove.sandbox.helper import helper
-from slowstep.record.launching import inject
+from slowstep.record.injection import inject
 
 # The guard is given so much longer than what it does may take.
 _GRACE_S: Final = 5.0

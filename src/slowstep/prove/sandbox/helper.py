@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Final
 
-from slowstep.record.launching.inject import PACKAGE_FOLDER
+from slowstep.record.injection.inject import PACKAGE_FOLDER
 
 _CODE: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from {module} import main; main()"
 

@@ -1,1 +1,1 @@
-"""How recording gets into the processes of a command, and out of them again."""
+"""Starts the user's command with recording on, watches it from outside, and ends the recording."""

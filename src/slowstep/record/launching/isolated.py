@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Final
 
-from slowstep.record.launching import inject
+from slowstep.record.injection import inject
 
 # What only this process can import comes last.
 _BEGIN: Final = "import json, sys; sys.path += [entry for entry in json.loads(sys.argv[1]) if entry not in sys.path]\n"

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from slowstep.errors import CommandNotStarted
-from slowstep.record.launching import child, inject
+from slowstep.record.injection import inject
+from slowstep.record.launching import child
 from slowstep.record.launching.endings import recorders_have_ended
 from slowstep.record.launching.folder import create_folder, remove_folder
 from slowstep.record.launching.journal import Journal

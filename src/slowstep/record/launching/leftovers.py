@@ -12,7 +12,7 @@ import re
 import time
 from typing import Any, Final
 
-from slowstep.record.launching.inject import INJECT_FOLDER, remove_injection
+from slowstep.record.injection.inject import INJECT_FOLDER, remove_injection
 from slowstep.record.system import processes
 from slowstep.record.system.facts import boot_id, process_ids
 from slowstep.record.writing import format as contract

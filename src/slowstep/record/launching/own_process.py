@@ -19,7 +19,7 @@ from typing import Any
 from slowstep.errors import CommandNotStarted, UnwritableOutput
 from slowstep.harmless import harmless
 from slowstep.record.active import recorders
-from slowstep.record.launching import activation, inject
+from slowstep.record.injection import activation, inject
 from slowstep.record.launching.environment import OwnEnvironment
 from slowstep.record.launching.folder import create_folder, remove_folder
 from slowstep.record.launching.journal import Journal

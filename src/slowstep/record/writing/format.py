@@ -34,7 +34,9 @@ FIRST_RESERVE_BYTES: Final = 256 * 1024
 LARGEST_RESERVE_BYTES: Final = 4 * 1024 * 1024
 LIMIT_BYTES: Final = 256 * 1024 * 1024
 
-# Kinds. Spans have t0 <= t1; readings and marks have t0 == t1.
+# Kinds. Spans have t0 <= t1; readings and marks have t0 == t1. A new one takes the least number that none here has,
+# of the launcher's readings from 32 on, of all others below; a byte holds 255. A kind that is given up keeps its line, as a comment: older
+# recordings have its number, which is never given again. A reader passes over kinds that it does not know.
 WAIT: Final = 1  # request for the next batch. a iterator, b batch index, c samples in it (-1 unknown), extra ready batches (255 unknown)
 START: Final = 2  # a loader begins to be read. a iterator, b loader, c num_workers
 UPDATE: Final = 3  # parameters are changed. a optimizer, b how often in this call (0 once), flags SKIPPED when it was left out

@@ -139,6 +139,7 @@ def run_facts(folder: str, launchers: list[NoteLines], cut_ns: int | None = None
         launchers=run.get("launchers"),
         levers=tuple(str(name) for name in run.get("levers") or ()),
         cores_allowed=notes.process.get("cores_allowed"),
+        not_read=tuple((str(note["monitor"]), str(note.get("reason") or "")) for note in notes.of("absent") if "monitor" in note),
     )
 
 

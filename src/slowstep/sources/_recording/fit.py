@@ -190,6 +190,7 @@ _OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
     | {"started_in": str, "recorded_from_ns": int, "thread": int}
     | {"host": str, "launcher_rank": int, "launchers": int, "levers": list[str]},
     "interrupted": {"by": str},
+    "absent": {"monitor": str, "reason": str},
     "lever": {"name": str, "state": str, "reason": str, "updates": int} | {"arm": int, "effect": int, "block": int},
     "block": {"block": int, "arm": int, "steps": int, "cpu_ns": int},
     "gpu": {"name": str, "uuid": str} | dict.fromkeys(_GPU_NUMBERS, int),

@@ -24,9 +24,10 @@ from slowstep.diagnosis.trace_doubts import is_inference
 from slowstep.document.build import build
 from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import RankSummary
-from slowstep.document.recording import health_row
+from slowstep.document.rows import health_row
 from slowstep.document.sections import ALONE, Sections
-from slowstep.document.trace import sections_of_trace
+from slowstep.document.traced_run import traced_run
+from slowstep.document.training import sections_of_training
 from slowstep.document.words import sentence
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.faults import Attempts, Fault, release_frames
@@ -124,7 +125,7 @@ def _diagnose(found: FoundTrace, asked: TraceRequest, how: Reading) -> tuple[Tra
     diagnosis = diagnose(m)
     attempt.faults += [*m.faults, *diagnosis.faults]
     health = (*timeline.health, *attempt.otherwise((), _doubts, timeline, m), *exceeded(how.memory_bytes))
-    sections = sections_of_trace(found.path, m, diagnosis, health, attempt)
+    sections = sections_of_training(traced_run(found.path, m, attempt), m, diagnosis, health, attempt)
     next_step = after_fault(found.path) if diagnosis.by_fault else attempt.otherwise(NextStep(), _next_step, found.path, m, diagnosis)
     sections = replace(sections, next_step=next_step)
     rank = TracedRank(

@@ -8,7 +8,7 @@ import pytest
 
 from made_machine import GIB, MIB, MadeMachine, make_machine_recording
 from made_recordings import TRAINER_PID, Training, make_recording
-from slowstep.analyses.machine.machine import Machine, Throttling, Traffic
+from slowstep.analyses.machine.machine import Machine, Throttling
 from slowstep.analyses.machine.window import Window, rate
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.steps.suspensions import Suspensions
@@ -29,7 +29,7 @@ def test_a_recording_older_than_the_readings_has_empty_tables_and_nothing_measur
 
     assert all(timeline.table(name).equals(TABLE[name].empty()) for name in (*NEW, *ALSO_NEW))
     machine = measure_recording(timeline).machine.resources
-    assert (machine.idle_cores, machine.queueing, machine.throttling, machine.network, machine.disks) == (None, None, None, None, ())
+    assert (machine.idle_cores, machine.queueing, machine.throttling) == (None, None, None)
     assert (machine.memory.resident_bytes, machine.memory.growth, machine.memory.limit) == (None, None, None)
     assert (machine.pressure, machine.devices) == ({}, ())
 
@@ -37,19 +37,12 @@ def test_a_recording_older_than_the_readings_has_empty_tables_and_nothing_measur
 def test_rates_are_those_of_the_window(tmp_path: Path) -> None:
     machine = measured(
         tmp_path,
-        MadeMachine(
-            idle_cores=2.5, queueing=0.5, pressure=0.3, disk=(5 * MIB, 0.4), network_per_s=3 * MIB, throttled=0.2, quota=3, affinity=(4, 2)
-        ),
+        MadeMachine(idle_cores=2.5, queueing=0.5, pressure=0.3, throttled=0.2, quota=3, affinity=(4, 2)),
     )
 
     assert machine.idle_cores == pytest.approx(2.5)
     assert machine.queueing == pytest.approx(0.5)
     assert machine.pressure == {"cpu": pytest.approx(0.3)}
-    assert machine.network == Traffic(in_per_s=pytest.approx(3 * MIB), out_per_s=0.0)
-    assert machine.loopback is not None
-    assert machine.loopback.in_per_s == pytest.approx(7, abs=1)
-    (disk,) = machine.disks
-    assert (disk.name, disk.traffic.in_per_s, disk.busy_share) == ("sda", pytest.approx(5 * MIB), pytest.approx(0.4))
     assert machine.throttling == Throttling(share=pytest.approx(0.2, abs=0.02), cores=pytest.approx(1.0))
     assert (machine.quota_cores, machine.cores_at_start, machine.cores_now) == (3.0, 4, 2)
 

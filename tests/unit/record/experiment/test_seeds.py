@@ -11,7 +11,7 @@ import pytest
 
 from levered import run_always
 from recorded import Ran, Server, make_folder
-from slowstep.record.launching.inject import injected_environment, write_injection
+from slowstep.record.injection.inject import injected_environment, write_injection
 from slowstep.record.writing import format as fmt
 
 pytest.importorskip("torch")

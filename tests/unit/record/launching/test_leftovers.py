@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from slowstep.record.injection.inject import write_injection
 from slowstep.record.launching.folder import create_folder
-from slowstep.record.launching.inject import write_injection
 from slowstep.record.launching.leftovers import QUIET_S, remove_leftovers
 from slowstep.record.system.facts import process_line
 from slowstep.record.writing import format as contract

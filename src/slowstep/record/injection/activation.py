@@ -15,7 +15,7 @@ from slowstep.record import imports
 from slowstep.record.active import recorders
 from slowstep.record.framework import training_modules
 from slowstep.record.hook import Hook
-from slowstep.record.launching.ancestry import find_recording
+from slowstep.record.injection.ancestry import find_recording
 from slowstep.record.patch import Unfit
 from slowstep.record.recorder import Recorder, is_child_of_multiprocessing
 from slowstep.record.steps import garbage_collections

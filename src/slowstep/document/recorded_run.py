@@ -1,50 +1,22 @@
-"""What one training of a recording gives its report, from what was measured and judged."""
+"""The section `run` of the report of a recording: what was run, how, for how long, and what the reader must know of it."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-
-from slowstep.analyses.machine.own_cost import OwnCost
 from slowstep.analyses.measurements import CapturedWindow, Measurements
 from slowstep.analyses.over_time.over_time import OccasionalEvent
 from slowstep.analyses.steps.phases import TrainingInTurn
 from slowstep.diagnosis.few_steps import is_provisional
-from slowstep.diagnosis.gain import speed_interval
-from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.captured import capture_facts, capture_note
-from slowstep.document.doubts import find_doubts
 from slowstep.document.ending import ending_note
-from slowstep.document.ledger import ledger_section, unseen_ledger
 from slowstep.document.lever_notes import lever_notes
-from slowstep.document.report import (
-    NO_THROUGHPUT,
-    FindingRow,
-    HealthRow,
-    InTurn,
-    LedgerRow,
-    Next,
-    NotJudgedRow,
-    Overhead,
-    Periodic,
-    Run,
-    StartupPartRow,
-    Throughput,
-    bare_run,
-)
-from slowstep.document.sections import Sections
-from slowstep.document.words import sentence
+from slowstep.document.report import InTurn, Periodic, Run, StartupPartRow, bare_run
 from slowstep.faults import Attempts
-from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.frameworks._known import PLAIN
 from slowstep.frameworks._words import Words
-from slowstep.health import Health
 from slowstep.part_words import part_in_words
-from slowstep.parts import PartKind
 from slowstep.record.writing.format import EXPERIMENT_FILE
 from slowstep.stages import UNATTRIBUTED
 from slowstep.timeline.timeline import RunFacts, Timeline
@@ -59,29 +31,9 @@ _BENCHED = (
 )
 
 
-def sections_of_recording(
-    folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis, attempt: Attempts | None = None
-) -> Sections:
-    """What one training of a recording tells. What of it cannot be made is left out, and is one of the faults of `attempt`."""
-    attempt = attempt or Attempts()
-    row = attempt.otherwise(_bare_run(folder, timeline), _run, folder, timeline, m, attempt)
-    attempt(_note_findings, row, diagnosis)
-    return Sections(
-        run=row,
-        throughput=attempt.otherwise(NO_THROUGHPUT, _throughput, m, attempt),
-        ledger=attempt.otherwise(unseen_ledger(), _seen_ledger, m),
-        diagnosis=diagnosis,
-        health=tuple(health_row(row) for row in (*timeline.health, *attempt.otherwise([], find_doubts, m))),
-        overhead=attempt.otherwise(_overhead(None), lambda: _overhead(m.machine.own_cost, float(m.step_ns.mean()))),
-    )
-
-
-def _note_findings(row: Run, diagnosis: Diagnosis) -> None:
-    """Put what is pressing, and what lies outside the script, among the notes of the run."""
-    if outside := [f"{finding.title} ({finding.fixes[0].text})" for finding in diagnosis.findings if finding.outside]:
-        row["notes"] = [*outside, *row.get("notes", [])]
-    if urgent := [finding.title for finding in diagnosis.findings if finding.urgent]:
-        row["notes"] = [*(f"out of memory within the hour at this rate: {title}" for title in urgent), *row.get("notes", [])]
+def recorded_run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -> Run:
+    """What is known of the run of one training of a recording. What cannot be told is one of the faults of `attempt`."""
+    return attempt.otherwise(_bare_run(folder, timeline), _run, folder, timeline, m, attempt)
 
 
 def _by_hand(m: Measurements) -> str | None:
@@ -146,6 +98,8 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
         row["in_turn"] = [_in_turn(training) for training in m.trainer.elsewhere.trainings]
     if window is not None and window.m is not None:
         row["capture"] = capture_facts(folder, window)
+    if run.not_read:
+        row["not_read"] = [{"monitor": monitor, "reason": reason} for monitor, reason in run.not_read]
     if notes:
         row["notes"] = notes
     if m.trainer.steps_per_batch >= _IN_TURNS:
@@ -224,87 +178,3 @@ def _event_name(event: OccasionalEvent) -> str:
     if event.name is not None:
         return event.name
     return "something unnamed" if event.part.stage == UNATTRIBUTED else part_in_words(event.part)
-
-
-def _throughput(m: Measurements, attempt: Attempts) -> Throughput:
-    usual = m.step_ns[~m.steps.eventful]
-    usual = usual if len(usual) else m.step_ns
-    seconds = float(m.step_ns.sum()) / 1e9
-    samples = float(m.steps.samples.sum())
-    p05, median, p95 = np.percentile(usual, [5, 50, 95]) / 1e6
-    speed: Throughput = {
-        "samples_per_s": samples / seconds if math.isfinite(samples) and samples > 0 else None,
-        "steps_per_s": m.steps.count / seconds,
-        "step_ms": {"median": float(median), "p05": float(p05), "p95": float(p95)},
-    }
-    # Of too few steps for a verdict, too few for an interval: they say nothing of how much steps differ.
-    if not is_provisional(m) and (ends := attempt.otherwise(None, speed_interval, m)) is not None:
-        fastest_ns, slowest_ns = ends
-        speed["steps_per_s_interval"] = {"low": 1e9 / slowest_ns, "high": 1e9 / fastest_ns}
-    return speed
-
-
-def _unseen(m: Measurements) -> tuple[str, ...]:
-    """Stages that nothing was recorded of: with an accelerator its copies, with other ranks what is shared with them."""
-    copies = ("h2d", "d2h") if m.compute.device != "cpu" else ()
-    unseen = m.sharing.ranks > 1 and not m.sharing.seen and not m.ledger.of("gradient_sharing").any()
-    hidden = (*copies, "gradient_sharing") if unseen else copies
-    return tuple(stage for stage in hidden if not m.ledger.parts_of(stage, PartKind.FROM_CAPTURE))
-
-
-def _seen_ledger(m: Measurements) -> list[LedgerRow]:
-    return ledger_section(m.ledger, _unseen(m))
-
-
-def next_row(diagnosis: Diagnosis) -> Next | None:
-    """What binds next as a part of the report."""
-    following = diagnosis.next
-    return None if following is None else {"stage": following.stage, "predicted": sentence(following.predicted)}
-
-
-def finding_row(finding: Finding) -> FindingRow:
-    """A finding as a row of the report."""
-    row = asdict(finding)
-    for internal in ("share_low", "share_high", "names", "names_cause", "advisory", "urgent"):
-        del row[internal]
-    if not finding.outside:
-        del row["outside"]
-    del row["gain"]["steady_low"]
-    del row["gain"]["unknown_because"]
-    if (because := finding.gain.unknown_because) is not None:
-        row["gain"]["unknown_because"] = sentence(because)
-    row["claims"] = list(dict.fromkeys(map(part_in_words, finding.claims)))
-    for name in ("also", "folded", "evidence", "fixes"):
-        row[name] = list(row[name])
-    for other in row["folded"]:
-        other["fixes"] = list(other["fixes"])
-    return cast(FindingRow, row)
-
-
-def not_judged_row(row: NotJudged, verdict: Verdict) -> NotJudgedRow:
-    """A rule that could not judge as a row of the report with this verdict."""
-    found: NotJudgedRow = {"rule": row.rule, "code": row.reason.code, "reason": sentence(row.reason), "advisory": row.advisory}
-    if verdict.reason is not None and verdict.reason.holds(row.reason):
-        found["in_verdict"] = True
-    if row.lever is not None:
-        found["lever"] = row.lever
-    if row.pressing:
-        found["pressing"] = True
-    return found
-
-
-def health_row(row: Health) -> HealthRow:
-    """A health record as a row of the report."""
-    return {"name": row.name, "severity": row.severity, "count": row.count, "remedy": row.remedy}
-
-
-def _overhead(cost: OwnCost | None, step_ns: float = math.inf) -> Overhead:
-    if cost is None:
-        return {"us_per_step": None, "share": None}
-    row: Overhead = {"us_per_step": cost.ns_per_step / 1e3, "share": cost.share, "once_ms": cost.once_ns / 1e6}
-    if cost.recording_share is not None:
-        row["parts"] = [{"name": name, "share": share} for name, share in sorted(cost.parts.items(), key=lambda part: -part[1])]
-        row["limit_share"] = cost.limit_share(step_ns)
-        row["held"] = cost.recording_share <= row["limit_share"]
-        row["call_timing_share_at_most"] = cost.timing_share
-    return row

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from few import few
-from slowstep.record.launching.inject import injected_environment, remove_injection, write_injection
+from slowstep.record.injection.inject import injected_environment, remove_injection, write_injection
 from slowstep.record.writing.control import ControlPage
 
 PYTHONS = ["python2", "python3.8", "python3.10", "python3.11", "python3.12", "python3.13", "python3.14"]

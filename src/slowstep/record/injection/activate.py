@@ -13,7 +13,7 @@ def activate(just_imported: str | None = None, import_began_ns: int | None = Non
     if active.recorders:
         return
     try:
-        from slowstep.record.launching.activation import activated
+        from slowstep.record.injection.activation import activated
 
         recorder = activated(just_imported, import_began_ns)
     except Exception:

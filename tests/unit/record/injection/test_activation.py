@@ -15,7 +15,7 @@ import slowstep
 from few import few
 from recorded import make_folder
 from slowstep.record.hook import Hook
-from slowstep.record.launching import activation
+from slowstep.record.injection import activation
 from slowstep.record.patch import Unfit, find, replace
 from slowstep.record.recorder import Recorder
 from slowstep.record.writing.format import ENV_DISABLE, ENV_LEVEL, ENV_RECORDING, ENV_STEPS

@@ -39,7 +39,7 @@ def _tell(at):
 
 
 def _activate(name, began_ns):
-    from slowstep.record.launching.activate import activate
+    from slowstep.record.injection.activate import activate
     activate(name, began_ns)
 
 

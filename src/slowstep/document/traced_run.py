@@ -1,47 +1,25 @@
-"""What one rank's trace gives its report, from what was measured and judged."""
+"""The section `run` of the report of a rank's trace: what was traced, how much of it is shown, and what the reader must know of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.law import Diagnosis
-from slowstep.diagnosis.unseen_stages import unseen_stages
-from slowstep.document.ledger import ledger_section, unseen_ledger
-from slowstep.document.recording import health_row
-from slowstep.document.report import NO_THROUGHPUT, LedgerRow, Run, Throughput, bare_run
-from slowstep.document.sections import Sections
+from slowstep.document.report import Run, bare_run
 from slowstep.document.words import sentence
 from slowstep.faults import Attempts
-from slowstep.health import Health
 from slowstep.units import format_count, format_share
 
-# Of parts of a stage, those beyond these many are too small to be read.
-PARTS_KEPT = 12
 # What two runs of one training differ by anyway need not be said.
 RECORDING_MATTERS = 0.05
 _NOTHING: tuple[str, ...] = ()
 
 
-def sections_of_trace(
-    path: Path, m: Measurements, diagnosis: Diagnosis, health: Iterable[Health], attempt: Attempts | None = None
-) -> Sections:
-    """What one rank's trace tells. What of it cannot be made is left out, and is one of the faults of `attempt`."""
-    attempt = attempt or Attempts()
-    return Sections(
-        run=attempt.otherwise(_bare_run(path, m), _run, path, m, attempt),
-        throughput=attempt.otherwise(NO_THROUGHPUT, _throughput, m),
-        ledger=attempt.otherwise(unseen_ledger(), _ledger, m),
-        diagnosis=diagnosis,
-        health=tuple(health_row(row) for row in health),
-        # What the profiler cost is in the trace's times, and nobody knows how much.
-        overhead={"us_per_step": None, "share": None},
-    )
+def traced_run(path: Path, m: Measurements, attempt: Attempts) -> Run:
+    """What is known of the run of which a rank was traced. What cannot be told is one of the faults of `attempt`."""
+    return attempt.otherwise(_bare_run(path, m), _run, path, m, attempt)
 
 
 def _bare_run(path: Path, m: Measurements) -> Run:
@@ -113,21 +91,3 @@ def _recording(m: Measurements) -> str:
     if share is None or share[0] < RECORDING_MATTERS:
         return ""
     return f"; recording it took some {format_share(share[0])} to {format_share(share[1])} of the host's time, which gains leave out"
-
-
-def _throughput(m: Measurements) -> Throughput:
-    lengths = m.step_ns / 1e6
-    seconds = m.steps.length_ns / 1e9
-    if not len(lengths) or seconds <= 0:
-        return NO_THROUGHPUT
-    p05, median, p95 = (float(value) for value in np.percentile(lengths, [5, 50, 95]))
-    size = Attempts().otherwise(None, lambda: m.steps.batch_size)
-    return {
-        "samples_per_s": size * len(lengths) / seconds if size and not m.marks.is_window else None,
-        "steps_per_s": len(lengths) / seconds if not m.marks.is_window else None,
-        "step_ms": {"median": median, "p05": p05, "p95": p95},
-    }
-
-
-def _ledger(m: Measurements) -> list[LedgerRow]:
-    return ledger_section(m.ledger, unseen_stages(m), PARTS_KEPT)

@@ -1,0 +1,68 @@
+"""What ran on the training thread where no span is open, by stacks and by gaps that were timed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slowstep.analyses.after_update.gap_parts import GapParts, divide_gaps
+from slowstep.analyses.after_update.timed_gaps import TimedGaps
+from slowstep.analyses.after_update.timed_lines import TimedLines
+from slowstep.analyses.ledger.charged_spans import LaidSpans
+from slowstep.analyses.python.functions import Stacks
+from slowstep.analyses.steps.forwards import Forwards
+from slowstep.analyses.steps.steps import Floats, Steps
+from slowstep.analyses.steps.trainer import Trainer
+from slowstep.parts import VALIDATION, Part
+from slowstep.timeline.intervals import Ints, containing, pieces
+
+# Start, end and step of each.
+Gaps = tuple[Ints, Ints, Ints]
+
+
+def name_gaps(
+    trainer: Trainer,
+    forwards: Forwards,
+    laid: LaidSpans,
+    steps: Steps,
+    stacks: Stacks,
+    gaps: TimedGaps | TimedLines | None,
+) -> tuple[GapParts, dict[Part, Floats]]:
+    """What ran where no span is open, as stacks and timed gaps tell, and its ns per step, without the garbage collection meanwhile.
+
+    A gap is divided as a whole, by the division without collections: what ran before one in it and what ran after it are one.
+    """
+    (whole, _), (left, validating) = (
+        _apart_from_validations(_open_gaps(*each, steps), forwards) for each in (laid.without_collections, laid.owned)
+    )
+    named = divide_gaps(trainer, forwards, stacks, *whole, steps.stretches, gaps)
+    before, after, exact = (_ns_per_step(each, steps) for each in (whole, left, validating))
+    scale = np.divide(after, before, out=np.ones(steps.stretches), where=before > 0)
+    ns = {part: each * scale for part, each in named.ns.items()}
+    if exact.any():
+        ns[VALIDATION] = ns.get(VALIDATION, 0) + exact
+    return named, ns
+
+
+def _apart_from_validations(gaps: Gaps, forwards: Forwards) -> tuple[Gaps, Gaps]:
+    """The gaps without what lies between the first and the last of the repeated calls of a model in evaluation mode, and that.
+
+    It is known to the instant and needs no stacks: one in twenty short gaps that is a validation would be most of the stacks of them all.
+    """
+    start, end, step = gaps
+    begun, over = (each[forwards.apart_evaluating] for each in (forwards.apart_start_ns, forwards.apart_end_ns))
+    gap, first, last = pieces(start, end, np.concatenate((begun, over)))
+    validates = containing(begun, over, first) >= 0
+    rest, validating = ((first[mine], last[mine], step[gap[mine]]) for mine in (~validates, validates))
+    return rest, validating
+
+
+def _open_gaps(edges: Ints, owner: Ints, steps: Steps) -> Gaps:
+    """Start, end and step of the stretches in which no span is open."""
+    step = np.clip(np.searchsorted(steps.edges_ns, edges[:-1], side="right") - 1, 0, steps.stretches - 1)
+    gap = (owner < 0) & ~steps.excluded[step]
+    return edges[:-1][gap], edges[1:][gap], step[gap]
+
+
+def _ns_per_step(gaps: Gaps, steps: Steps) -> Floats:
+    start, end, step = gaps
+    return np.bincount(step, weights=(end - start).astype(np.float64), minlength=steps.stretches).astype(np.float64)

@@ -1,0 +1,115 @@
+"""What a trace may not show, why a rule then cannot judge, and how to record it with whoever's profiler it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.python.user_places import is_function
+from slowstep.diagnosis.evidence.marked_steps import by_step, share_interval
+from slowstep.reasons import Reason, Wording
+
+# With fewer of the device's kernels led back to their launch, what the host did before the others is unknown.
+COVERED: Final = 0.90
+# What to do where one step was chosen and does not tell enough.
+ALL_STEPS: Final = "analyze the trace without --step"
+
+NO_DEVICE_WORK: Final = Wording("no-device-work", "the trace shows no work of the device: {remedy}")
+NO_RUNTIME_CALLS: Final = Wording(
+    "no-runtime-calls", "the trace has no calls of the device's runtime, so what the host did in a gap is unknown: {remedy}"
+)
+LAUNCHES_MISSING: Final = Wording(
+    "launches-missing",
+    "only {share:share} of the kernels have their launch in the trace: {remedy}, over fewer steps so that no event is dropped",
+)
+NO_MARKS: Final = Wording("no-marks", "the trace marks no steps, which could show what recurs in each of them: {remedy}")
+ONE_STEP_CHOSEN: Final = Wording("one-step-chosen", f"one step was chosen, which cannot show what recurs in each: {ALL_STEPS}")
+NO_WHOLE_STEP: Final = Wording("no-whole-step", "the trace holds no whole step")
+ONE_STEP: Final = Wording("one-step", "the window has one step only, which cannot show what recurs in each: profile at least three steps")
+
+
+def no_device(m: Measurements) -> Reason | None:
+    """Why a rule about the device cannot judge a trace that shows none of its work; None where there is no sign of a device either."""
+    if m.device.seen or (m.facts.vendor is None and m.device.name is None and not m.device.launches["launches"].sum()):
+        return None
+    remedy = for_framework(
+        m,
+        torch="record it with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
+        tensorflow="record it with tf.profiler.experimental.ProfilerOptions(device_tracer_level=1)",
+        jax="record it with jax.profiler.ProfileOptions().device_tracer_level = 1",
+    )
+    return NO_DEVICE_WORK(remedy=remedy)
+
+
+def no_launches(m: Measurements, at_least: float) -> Reason | None:
+    """Why gaps of the device (there is one) cannot be led back to the host: calls that were not recorded, or too few of them.
+
+    None as well where all gaps together take less than `at_least` of the window: then no cause of theirs can matter, whichever it is.
+    """
+    gaps = m.device.gaps
+    if share_interval(m, by_step(m, gaps["step"], gaps["end_ns"] - gaps["start_ns"]))[0] < at_least:
+        return None
+    share = m.coverage.kernels_with_launch
+    remedy = for_framework(
+        m,
+        torch="record host and device: activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
+        tensorflow="record with ProfilerOptions(host_tracer_level=2, device_tracer_level=1)",
+        jax="record with host_tracer_level=2 and device_tracer_level=1",
+        system="record with nsys profile --trace=cuda,nvtx",
+    )
+    if "runtime" not in m.facts.recorded or share is None:
+        return NO_RUNTIME_CALLS(remedy=remedy)
+    return LAUNCHES_MISSING(share=share, remedy=remedy) if share < COVERED else None
+
+
+def for_framework(m: Measurements, *, torch: str, tensorflow: str, jax: str, system: str | None = None) -> str:
+    """What to say to users of whoever's profiler it was; what holds for each where that is unknown."""
+    advice = {"torch": torch, "tensorflow": tensorflow, "jax": jax, "system": system}
+    return advice.get(m.facts.profiler or "") or f"PyTorch: {torch}; TensorFlow: {tensorflow}; JAX: {jax}"
+
+
+def to_mark_steps(m: Measurements) -> str:
+    """How the user marks steps, so that a trace shows them."""
+    return for_framework(
+        m,
+        torch="call prof.step() after each update",
+        tensorflow="put tf.profiler.experimental.Trace('train', step_num=step, _r=1) around each step",
+        jax="put jax.profiler.StepTraceAnnotation('train', step_num=step) around each step",
+    )
+
+
+def no_marks(m: Measurements) -> Reason | None:
+    """Why what a step has so many of cannot be told; None where the trace shows steps."""
+    return NO_MARKS(remedy=to_mark_steps(m)) if m.marks.is_window else None
+
+
+def one_step_only(m: Measurements) -> Reason | None:
+    """Why what recurs in each step cannot be told from what happens once, as at the start; None where two steps or more are looked at."""
+    if m.marks.is_window:
+        return no_marks(m)
+    if m.marks.is_chosen:
+        return ONE_STEP_CHOSEN()
+    if not m.marks.whole_steps:
+        return NO_WHOLE_STEP()
+    return None if m.marks.whole_steps > 1 else ONE_STEP()
+
+
+def has_stacks(m: Measurements) -> bool:
+    """Whether Python functions or stacks are in the trace: to ask for them once more tells nothing new."""
+    return "stacks" in m.facts.recorded or "python" in m.facts.recorded
+
+
+def with_stacks(m: Measurements, wheres: Iterable[str | None]) -> str:
+    """What to add to a fix where the trace does not know the user's function; nothing where it does, or where it never will."""
+    known = [where for where in wheres if where is not None]
+    if known and not any(map(is_function, known)):
+        return f" (it is called outside of all functions of {known[0]}: put it into one, and the trace names that)"
+    if known or has_stacks(m):
+        return ""
+    return for_framework(
+        m,
+        torch=" (record with with_stack=True to get its function)",
+        tensorflow=" (record with ProfilerOptions(python_tracer_level=1) to get its function)",
+        jax=" (record with python_tracer_level=1 to get its function)",
+    )

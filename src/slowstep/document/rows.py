@@ -1,0 +1,63 @@
+"""Findings, rules that could not judge, what binds next, and losses, each as a row of the report."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import cast
+
+from slowstep.diagnosis.law import Diagnosis
+from slowstep.document.report import FindingRow, HealthRow, Next, NotJudgedRow
+from slowstep.document.words import sentence
+from slowstep.findings import Finding, NotJudged, Verdict
+from slowstep.health import Health
+from slowstep.part_words import part_in_words
+
+
+def next_row(diagnosis: Diagnosis) -> Next | None:
+    """What binds next as a part of the report."""
+    following = diagnosis.next
+    return (
+        None
+        if following is None
+        else {
+            "stage": following.stage,
+            "code": following.predicted.code,
+            "predicted": sentence(following.predicted),
+        }
+    )
+
+
+def finding_row(finding: Finding) -> FindingRow:
+    """A finding as a row of the report."""
+    row = asdict(finding)
+    for internal in ("share_low", "share_high", "names", "names_cause", "advisory", "urgent"):
+        del row[internal]
+    if not finding.outside:
+        del row["outside"]
+    del row["gain"]["steady_low"]
+    del row["gain"]["unknown_because"]
+    if (because := finding.gain.unknown_because) is not None:
+        row["gain"]["unknown_because"] = sentence(because)
+    row["claims"] = list(dict.fromkeys(map(part_in_words, finding.claims)))
+    for name in ("also", "folded", "evidence", "fixes"):
+        row[name] = list(row[name])
+    for other in row["folded"]:
+        other["fixes"] = list(other["fixes"])
+    return cast(FindingRow, row)
+
+
+def not_judged_row(row: NotJudged, verdict: Verdict) -> NotJudgedRow:
+    """A rule that could not judge as a row of the report with this verdict."""
+    found: NotJudgedRow = {"rule": row.rule, "code": row.reason.code, "reason": sentence(row.reason), "advisory": row.advisory}
+    if verdict.reason is not None and verdict.reason.holds(row.reason):
+        found["in_verdict"] = True
+    if row.lever is not None:
+        found["lever"] = row.lever
+    if row.pressing:
+        found["pressing"] = True
+    return found
+
+
+def health_row(row: Health) -> HealthRow:
+    """A health record as a row of the report."""
+    return {"name": row.name, "severity": row.severity, "count": row.count, "remedy": row.remedy}

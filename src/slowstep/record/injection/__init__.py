@@ -1,0 +1,1 @@
+"""How recording gets into the processes of a command, and what begins it in them."""
