@@ -120,8 +120,8 @@ class Sampler:
     """A daemon thread that takes stacks of the watched threads and calls `chores` now and then.
 
     `watched` maps threading idents to native ids; `before` has stacks of a thread (native id) that were taken before anything was recorded.
-    Chores are done twice a second, and `probes` of the device asked at every stack. `cpu_ns` is all that the thread has used, `once_ns` what
-    of it is not spent again, however long the training runs: on code that was met for the first time.
+    Chores are done twice a second, and `probes` of the device are asked with every stack. `cpu_ns` is all that the thread has used,
+    `once_ns` what of it is not spent again, however long the training runs: on code that was met for the first time.
     """
 
     def __init__(

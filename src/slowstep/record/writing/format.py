@@ -51,7 +51,8 @@ FETCH_IO: Final = 8  # same t0, t1 as its FETCH. a bytes read by read calls, b b
 COLLATE: Final = 9  # inside a FETCH. a CPU ns of this thread, b bytes of the batch made (-1 unknown)
 IDLE: Final = 10  # a worker waiting to be told what to fetch
 CPU: Final = 11  # mark: this thread's cumulative a CPU ns, b run-queue delay ns (from schedstat)
-# mark: a stack of `thread`. a stack id, b weight ns (since the last one), c lateness ns of the sampler, flags BLOCKED, DEVICE_BUSY, DEVICE_IDLE
+# mark: a stack of `thread`. a stack id, b weight ns (since the last one), c lateness ns of the sampler, flags BLOCKED, and of what the
+# framework gives work to DEVICE_BUSY or DEVICE_IDLE
 STACK: Final = 12
 SPAN: Final = 13  # a named span. a text id of its name, b stage's index in slowstep.stages.STAGES
 # A root module's forward. a samples (leading dimension of its first tensor), b which module (an id), c bytes of its input; -1 unknown.

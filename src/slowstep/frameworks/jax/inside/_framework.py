@@ -19,7 +19,7 @@ class Jax(Framework):
     has_optimizers = False
 
     def facts(self) -> dict[str, Any]:
-        """Devices and ranks, and that it works while its caller goes on. Asked when something was computed: nothing is initialised by it."""
+        """Ranks, and that it works while its caller goes on. Asked when something was computed: nothing is initialised by it."""
         jax = sys.modules["jax"]
         world = jax.process_count()
         return super().facts() | {

@@ -10,8 +10,12 @@ from typing import Any
 def arrays(tree: Any) -> list[Any]:
     """The arrays on devices in a tree, in its order. Raises what JAX does of a tree that it does not know."""
     leaves = sys.modules["jax"].tree_util.tree_leaves(tree)
-    # Not isinstance: a tracer is an instance of the public type as well.
-    return [leaf for leaf in leaves if hasattr(type(leaf), "is_ready")]
+    return [leaf for leaf in leaves if is_array(leaf)]
+
+
+def is_array(value: Any) -> bool:
+    """Whether it is an array on a device, and no tracer: which is an instance of the public type as well."""
+    return hasattr(type(value), "is_ready")
 
 
 def describe(found: list[Any]) -> dict[str, Any]:

@@ -1,22 +1,25 @@
 """Calls of jitted functions, told by JAX itself when they return: which of them trains, and whether the device has done what it was given.
 
-A function trains whose results are what its next call is given: parameters, and the state of an optimizer. A call that has to compile is
-not told of (`compiling.py`), nor one of a function that was compiled by hand.
+A function trains whose results are what its next call is given: parameters, and the state of an optimizer. Of a call that has to compile,
+or has effects, JAX does not tell: it is seen on its longer way. A function that was compiled by hand is not seen.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 import weakref
+from contextlib import suppress
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK
-from slowstep.frameworks.jax.inside._leaves import arrays
+from slowstep.frameworks.jax.inside._leaves import arrays, is_array
 from slowstep.record.hook import Hook
-from slowstep.record.patch import Undo, Unfit, all_of, find
+from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.steps.updates import Updates
+from slowstep.record.timing.tracebacks import hide_own_frames
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 _LOOKED_AT: Final = 8
 # An array that is kept until the next call, so that it can be asked: no more than this is held of the script's.
 _KEPT_BYTES: Final = 65536
+# A hundredth of the time may be spent on looking through large results.
+_ELAPSED_PER_COST: Final = 100
 # Places of calls that are kept; a program with more has most of its time elsewhere.
 _MOST_PLACES: Final = 256
 _OWN: Final = ("/jax/", "/jaxlib/")
@@ -42,10 +47,10 @@ class _Trained:
 class _Function:
     """What is known of a jitted function: `trains` is None while that is still looked for."""
 
-    __slots__ = ("calls", "given", "trained", "trains")
+    __slots__ = ("calls", "given", "is_own", "trained", "trains")
 
     def __init__(self, *, is_own: bool) -> None:
-        self.calls = 0
+        self.calls, self.is_own = 0, is_own
         self.given: frozenset[int] = frozenset()
         self.trains: bool | None = False if is_own else None
         self.trained: _Trained | None = None
@@ -55,12 +60,13 @@ class JittedCalls:
     """What is to be called after each of them; `is_idle` asks whether the device has done them all."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         self._updates = Updates(recorder, FRAMEWORK)
         self._known: weakref.WeakKeyDictionary[Any, _Function] = weakref.WeakKeyDictionary()
         self._places: set[tuple[CodeType, int]] = set()
         # The result of the last call that can be asked: itself where it is small, else a reference that does not keep it.
         self._last: Any = None
+        self._affordable_ns = 0
         recorder.forgetters.append(self._forget)
 
     def _forget(self) -> None:
@@ -68,25 +74,29 @@ class JittedCalls:
         self._places.clear()
         self._last = None
 
-    def returned(self, function: Any, args: Any, kwargs: Any, result: Any) -> None:
-        """A call has returned, and the device may be working on it. Raises nothing."""
+    def returned(self, function: Any, args: Any, kwargs: Any, result: Any, began_ns: int | None = None) -> None:
+        """A call has returned, and the device may be working on it; when it began is not known of most. Raises nothing."""
         ended_ns = now()
         try:
-            if not self._recorder.live[0]:
+            if not self.recorder.live[0]:
                 return
+            # The function itself: a call that compiles is not told by what JAX has made of it.
+            function = getattr(function, "__wrapped__", function)
             known = self._known.get(function)
             if known is None:
                 known = self._known[function] = _Function(is_own=_is_own(function))
-            self._remember(result)
+            if not self._remember(result):
+                # It is being traced, as a part of another one.
+                return
             if known.trains is None:
                 self._look(known, function, args, kwargs, result)
-            if known.trained is not None:
+            if not known.is_own and len(self._places) < _MOST_PLACES:
                 frame = sys._getframe(1)
-                if len(self._places) < _MOST_PLACES:
-                    self._places.add((frame.f_code, frame.f_lasti))
-                self._updates.called(known.trained, ended_ns, ended_ns)
+                self._places.add((frame.f_code, frame.f_lasti))
+            if known.trained is not None:
+                self._updates.called(known.trained, began_ns or ended_ns, ended_ns)
         except Exception as error:  # the border: counted, and never raised into the training
-            self._recorder.fault(error)
+            self.recorder.fault(error)
 
     def is_idle(self, code: CodeType, at: int) -> bool | None:
         """Whether the device has nothing to do, by where the thread stands that calls; None where that is not known."""
@@ -100,10 +110,24 @@ class JittedCalls:
             return None
         return bool(last.is_ready())
 
-    def _remember(self, result: Any) -> None:
-        found = result if hasattr(type(result), "is_ready") else min(arrays(result), key=_bytes, default=None)
-        if found is not None:
-            self._last = found if _bytes(found) <= _KEPT_BYTES else weakref.ref(found)
+    def _remember(self, result: Any) -> bool:
+        """Whether the result has an array that can be asked."""
+        # Losses stand beside the rest, which may be a tree of hundreds.
+        beside = result if isinstance(result, tuple) else (result,)
+        found = min((each for each in beside if is_array(each)), key=_bytes, default=None)
+        if found is None or _bytes(found) > _KEPT_BYTES:
+            began_ns = now()
+            if self._affordable_ns > began_ns:
+                # It is not known what to ask until the next call.
+                self._last = None
+                return True
+            found = min(arrays(result), key=_bytes, default=None)
+            ended_ns = now()
+            self._affordable_ns = ended_ns + _ELAPSED_PER_COST * (ended_ns - began_ns)
+        if found is None:
+            return False
+        self._last = found if _bytes(found) <= _KEPT_BYTES else weakref.ref(found)
+        return True
 
     def _look(self, known: _Function, function: Any, args: Any, kwargs: Any, result: Any) -> None:
         known.calls += 1
@@ -125,7 +149,7 @@ def _bytes(array: Any) -> int:
 
 def _is_own(function: Any) -> bool:
     """Whether it is one of JAX's own, as each operation is that a script calls by itself."""
-    code = getattr(getattr(function, "__wrapped__", None), "__code__", None)
+    code = getattr(function, "__code__", None)
     return code is not None and "-packages" in code.co_filename and any(folder in code.co_filename for folder in _OWN)
 
 
@@ -145,7 +169,34 @@ def install(recorder: Recorder) -> Undo:
         if state.value == returned:
             state.set_global(None)
 
-    return all_of([undo, lambda: recorder.device_probes.remove(calls.is_idle)])
+    undos = [undo, lambda: recorder.device_probes.remove(calls.is_idle)]
+    # Older versions have another one: there only steps are lost that compile.
+    with suppress(Unfit):
+        undos.append(_on_longer_way(calls))
+    return all_of(undos)
+
+
+def _on_longer_way(calls: JittedCalls) -> Undo:
+    """Have calls seen that compile, or have effects. Raises Unfit where this version of JAX has no such function."""
+    module = sys.modules["jax._src.pjit"]
+    original = find(module, "_run_python_pjit")
+    fault = calls.recorder.fault
+
+    @functools.wraps(original)
+    def _run_python_pjit(p: Any, args_flat: Any, fun: Any, args: Any, kwargs: Any) -> Any:
+        began_ns = now()
+        try:
+            told = original(p, args_flat, fun, args, kwargs)
+        except BaseException:  # passed on, without our frames in the traceback
+            hide_own_frames()
+            raise
+        try:
+            calls.returned(fun, args, kwargs, told[0], began_ns)
+        except Exception as error:  # the border: counted, and never raised into the training
+            fault(error)
+        return told
+
+    return replace(module, "_run_python_pjit", _run_python_pjit)
 
 
 HOOK = Hook(name="jax_jit", module="jax", install=install)
