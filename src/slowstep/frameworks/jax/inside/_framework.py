@@ -34,8 +34,8 @@ class Jax(Framework):
         return False
 
     def describe_optimizer(self, optimizer: Any) -> dict[str, Any]:
-        """What a jitted function hands to its next call."""
-        return {**describe(optimizer.handed_on), "type": optimizer.name, "fused": None}
+        """What a jitted function gives: nearly all of it goes to its next call."""
+        return {**describe(optimizer.given), "type": optimizer.name, "fused": None}
 
 
 FRAMEWORK: Final = Jax()

@@ -18,6 +18,11 @@ def is_array(value: Any) -> bool:
     return hasattr(type(value), "is_ready")
 
 
+def may_be_trained(array: Any) -> bool:
+    """Whether it may hold parameters: several real numbers. To be asked of one whose memory was given away as well."""
+    return int(array.size) > 1 and "float" in str(array.dtype)
+
+
 def describe(found: list[Any]) -> dict[str, Any]:
     """How many elements they have, of which types, and where most of them are."""
     dtypes: Counter[str] = Counter()

@@ -1,6 +1,7 @@
 """Calls of jitted functions, told by JAX itself when they return: which of them trains, and whether the device has done what it was given.
 
-A function trains whose results are what its next call is given: parameters, and the state of an optimizer. Of a call that has to compile,
+A function trains whose results are what its next call is given: parameters, and the state of an optimizer. (Sums of a metric are single
+numbers, and the state of a generator of random ones is no real number.) Of a call that has to compile,
 or has effects, JAX does not tell: it is seen on its longer way. A function that was compiled by hand is not seen.
 """
 
@@ -14,7 +15,8 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK
-from slowstep.frameworks.jax.inside._leaves import arrays, is_array
+from slowstep.frameworks.jax.inside._leaves import arrays, is_array, may_be_trained
+from slowstep.frameworks.jax.inside._post_hook import call_after_each
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
@@ -41,7 +43,7 @@ class _Trained:
     def __init__(self, function: Any) -> None:
         self.function = weakref.ref(function)
         self.name = getattr(function, "__name__", type(function).__name__)
-        self.handed_on: list[Any] = []
+        self.given: list[Any] = []
 
 
 class _Function:
@@ -74,14 +76,16 @@ class JittedCalls:
         self._places.clear()
         self._last = None
 
-    def returned(self, function: Any, args: Any, kwargs: Any, result: Any, began_ns: int | None = None) -> None:
-        """A call has returned, and the device may be working on it; when it began is not known of most. Raises nothing."""
+    def returned(self, function: Any, args: Any, kwargs: Any, result: Any) -> None:
+        """A call has returned, and the device may be working on it. Raises nothing."""
         ended_ns = now()
+        self.called(getattr(function, "__wrapped__", function), args, kwargs, result, ended_ns, ended_ns)
+
+    def called(self, function: Any, args: Any, kwargs: Any, result: Any, began_ns: int, ended_ns: int) -> None:
+        """The same of the function itself, not of what JAX has made of it; when most calls began is not known. Raises nothing."""
         try:
             if not self.recorder.live[0]:
                 return
-            # The function itself: a call that compiles is not told by what JAX has made of it.
-            function = getattr(function, "__wrapped__", function)
             known = self._known.get(function)
             if known is None:
                 known = self._known[function] = _Function(is_own=_is_own(function))
@@ -91,10 +95,10 @@ class JittedCalls:
             if known.trains is None:
                 self._look(known, function, args, kwargs, result)
             if not known.is_own and len(self._places) < _MOST_PLACES:
-                frame = sys._getframe(1)
+                frame = sys._getframe(2)
                 self._places.add((frame.f_code, frame.f_lasti))
             if known.trained is not None:
-                self._updates.called(known.trained, began_ns or ended_ns, ended_ns)
+                self._updates.called(known.trained, began_ns, ended_ns)
         except Exception as error:  # the border: counted, and never raised into the training
             self.recorder.fault(error)
 
@@ -131,16 +135,16 @@ class JittedCalls:
 
     def _look(self, known: _Function, function: Any, args: Any, kwargs: Any, result: Any) -> None:
         known.calls += 1
-        taken = [array for array in arrays((args, kwargs)) if id(array) in known.given]
-        if taken:
+        given = arrays(result)
+        if any(id(array) in known.given and may_be_trained(array) for array in arrays((args, kwargs))):
             known.trains, known.trained = True, _Trained(function)
-            known.trained.handed_on = taken
+            known.trained.given = given
             self._updates.known(known.trained)
-            known.trained.handed_on = []
+            known.trained.given = []
         elif known.calls >= _LOOKED_AT:
             known.trains = False
         # An id() may be used again by then: not that of an array that is alive and is given to the next call.
-        known.given = frozenset(map(id, arrays(result)))
+        known.given = frozenset(map(id, given))
 
 
 def _bytes(array: Any) -> int:
@@ -154,22 +158,11 @@ def _is_own(function: Any) -> bool:
 
 
 def install(recorder: Recorder) -> Undo:
-    """Be told. Raises Unfit where this version of JAX does not tell, or tells somebody else."""
-    state = find(sys.modules["jax._src.api"], "_post_hook_state")
-    find(state, "set_global")
-    if state.value is not None:
-        raise Unfit("JAX looks for NaN after each call (jax_debug_nans), and tells nobody else")
+    """Be told. Raises Unfit where this version of JAX does not tell."""
     calls = JittedCalls(recorder)
-    returned = calls.returned
-    state.set_global(returned)
+    undos = [call_after_each(calls.returned)]
     recorder.device_probes.append(calls.is_idle)
-
-    def undo() -> None:
-        # jax_debug_nans may have been turned on since.
-        if state.value == returned:
-            state.set_global(None)
-
-    undos = [undo, lambda: recorder.device_probes.remove(calls.is_idle)]
+    undos.append(lambda: recorder.device_probes.remove(calls.is_idle))
     # Older versions have another one: there only steps are lost that compile.
     with suppress(Unfit):
         undos.append(_on_longer_way(calls))
@@ -191,7 +184,7 @@ def _on_longer_way(calls: JittedCalls) -> Undo:
             hide_own_frames()
             raise
         try:
-            calls.returned(fun, args, kwargs, told[0], began_ns)
+            calls.called(fun, args, kwargs, told[0], began_ns, now())
         except Exception as error:  # the border: counted, and never raised into the training
             fault(error)
         return told
