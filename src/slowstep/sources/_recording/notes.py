@@ -114,7 +114,7 @@ def _parsed(raw: bytes) -> Note | None:
 
 def _health(row: Note) -> Health:
     return Health(
-        name=str(row.get("name")),
+        name=str(row.get("name") or "unnamed"),
         severity=row["severity"] if row.get("severity") in SEVERITIES else "notice",
         count=max(int(row.get("count") or 1), 1),
         remedy=str(row.get("remedy", "")),
