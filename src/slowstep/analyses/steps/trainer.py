@@ -164,7 +164,7 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
     all_anchor, run = anchor.height, find_run(anchor, timeline.run.session, thread)
     anchor, own, waits, starts, spans = (within(run, table) for table in (anchor, own, mine("waits"), mine("starts"), mine("spans")))
     other_cells = all_anchor - anchor.height
-    passes = find_training_passes(waits, spans, _loader_of(timeline, process), anchor.height)
+    passes = find_training_passes(waits, spans, _loader_of(timeline, process), anchor["start_ns"].to_numpy())
     feeds, started = passes.feed(waits["iterator"]) & ~waits["validation"], passes.feed(starts["iterator"])
     ends = spans.filter(pl.col("kind") == "shutdown")
     other_end = _ends_of_others(ends["iterator"], waits, feeds, passes)
@@ -219,12 +219,14 @@ def _in_turn(timeline: Timeline, where: tuple[int, int], phases: list[Phase], ju
     if not 1 < len(phases) <= MOST_IN_TURN:
         return ()
     mine, loader_of = (pl.col("process") == where[0], pl.col("thread") == where[1]), _loader_of(timeline, where[0])
-    waits, spans = (timeline.table(name).filter(*mine).sort("start_ns") for name in ("waits", "spans"))
+    waits, spans, updates = (timeline.table(name).filter(*mine).sort("start_ns") for name in ("waits", "spans", "updates"))
     found = []
     for phase in phases:
         run = _bounds(phase, phases)
         own = within(run, waits)
-        feeds = find_training_passes(own, within(run, spans), loader_of, phase.calls).feed(own["iterator"])
+        anchors = phase.optimizers if phase.is_made_anew else (phase.anchor,)
+        called = within(run, updates).filter(pl.col("optimizer").is_in(anchors))["start_ns"].to_numpy()
+        feeds = find_training_passes(own, within(run, spans), loader_of, called).feed(own["iterator"])
         # The first batch is that of the first update, which the length leaves out.
         got = own.filter(feeds, ~pl.col("validation"), ~pl.col("exhausted"), ~pl.col("failed"), pl.col("start_ns") > phase.start_ns)
         samples = int(got["samples"].sum()) if got.height and got["samples"].null_count() == 0 else None
