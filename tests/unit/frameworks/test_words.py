@@ -49,6 +49,7 @@ def test_every_argument_is_one_of_the_installed_version(argument):
 def test_the_words_of_a_change_are_those_of_the_script():
     assert {name: words.write(WORKERS) for name, words in all_words().items()} == {
         "torch": "DataLoader(..., num_workers=2, persistent_workers=True)",
+        "jax": "DataLoader(..., num_workers=2, persistent_workers=True)",
         "accelerate": "DataLoader(..., num_workers=2, persistent_workers=True), before accelerator.prepare()",
         "lightning": "DataLoader(..., num_workers=2, persistent_workers=True) in train_dataloader(), or where it is given to fit()",
         "transformers": "TrainingArguments(dataloader_num_workers=2, dataloader_persistent_workers=True)",
