@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -175,7 +175,7 @@ def _merged(rows: Iterable[Health]) -> Iterable[Health]:
         before = found.get(row.name)
         count = row.count + (before.count if before else 0)
         base = before or row
-        found[row.name] = Health(name=base.name, severity=base.severity, count=count, remedy=base.remedy)
+        found[row.name] = replace(base, count=count)
     return found.values()
 
 

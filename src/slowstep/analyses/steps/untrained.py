@@ -8,6 +8,7 @@ from typing import Final
 import polars as pl
 
 from slowstep.health import DAMAGE
+from slowstep.reason_words import sentence
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.units import format_count
 
@@ -54,7 +55,7 @@ def describe_untrained(timeline: Timeline) -> str:
     if lost := sorted((row for row in timeline.health if row.severity in LOSSES), key=lambda row: row.name not in DAMAGE):
         # What was not called cannot be told from what was not kept, nor whether the command ended before or after it.
         what = "no training step could be read" + ("" if lost[0].name in DAMAGE else _duration(run))
-        return " ".join(filter(None, (f"{what}: {lost[0].remedy.rstrip('.')}.", _failure(run, ""))))
+        return " ".join(filter(None, (f"{what}: {sentence(lost[0].remedy).rstrip('.')}.", _failure(run, ""))))
     if not seen and _failed_at_once(run):
         # It did not come to any training, seen or not.
         return f"no training step was recorded{_duration(run)}. {ending}"
