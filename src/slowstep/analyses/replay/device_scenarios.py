@@ -232,14 +232,14 @@ def collectives_merged(scene: Scene) -> Changed | str | None:
         return "the trace does not tell the collectives' bytes"
     small = shared & (size < assumed.SMALL_COLLECTIVE_BYTES)
     count = int(small.sum())
-    if count < 2:
-        return None
     durations = scene.graph.duration[small]
+    whole = float(durations.sum())
+    if count < 2 or not whole:
+        return None
     buckets = max(1, -(-int(size[small].sum()) // assumed.BUCKET_BYTES))
     # The shortest is nearly all latency; at worst only that goes for each, at best all but one are as nothing.
     latency = float(durations.min())
     saved = (count - buckets) * latency
-    whole = float(durations.sum())
     at_best = max(float(durations.max()) * buckets / whole, 0.0)
     half = (count - buckets) * (latency + float(np.median(durations))) / 2
     factors = (max(1 - half / whole, at_best), at_best, 1 - saved / whole)

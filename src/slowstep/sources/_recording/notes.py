@@ -121,7 +121,7 @@ def _parsed(raw: bytes) -> Note | None:
 
 def _health(row: Note) -> Health:
     severity: Severity = row["severity"] if row.get("severity") in SEVERITIES else "notice"
-    return in_its_words(str(row.get("name")), severity, max(int(row.get("count") or 1), 1), str(row.get("remedy", "")))
+    return in_its_words(str(row.get("name") or "unnamed"), severity, max(int(row.get("count") or 1), 1), str(row.get("remedy", "")))
 
 
 def _hook_off(row: Note) -> Health:
