@@ -25,7 +25,8 @@ from slowstep.sources._nsys.steps import marked_steps
 from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
 from slowstep.timeline.intervals import Ints
-from slowstep.timeline.timeline import RunFacts, Timeline
+from slowstep.timeline.run_facts import RunFacts
+from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace import TraceFacts
 
 MAGIC: Final = b"SQLite format 3\x00"

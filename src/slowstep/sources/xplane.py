@@ -24,7 +24,8 @@ from slowstep.sources._xplane.programs import compute_gradients, program_name, p
 from slowstep.sources._xplane.rows import XplaneRows
 from slowstep.sources._xplane.wire import hostnames, is_whole, planes
 from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
-from slowstep.timeline.timeline import RunFacts, Timeline
+from slowstep.timeline.run_facts import RunFacts
+from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace import TraceFacts
 from slowstep.units import format_count
 

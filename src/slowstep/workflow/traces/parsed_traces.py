@@ -18,9 +18,10 @@ import slowstep
 from slowstep.health import Health, HealthKind
 from slowstep.sources._last_steps import last_steps, left_out, of_tables
 from slowstep.sources._source import Reading
+from slowstep.timeline.run_facts import RunFacts
 from slowstep.timeline.stored import Stored
 from slowstep.timeline.table import light
-from slowstep.timeline.timeline import RunFacts, Timeline
+from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace import TraceFacts
 from slowstep.timeline.trace_tables import TRACE_TABLES
 from slowstep.workflow.traces.find import FoundTrace
