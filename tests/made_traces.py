@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
+from slowstep.timeline.run_facts import RunFacts
 from slowstep.timeline.schema import TABLE
-from slowstep.timeline.timeline import RunFacts, Timeline
+from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace import TraceFacts
 
 DEFAULTS: dict[str, dict[str, Any]] = {

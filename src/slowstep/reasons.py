@@ -6,7 +6,7 @@ A wording is declared once, as a constant beside the code that gives the reason:
     ...
     return NotJudged(rule=NAME, reason=FEW_BATCHES(batches=3))
 
-`slowstep.document.words` makes the sentence, and says what may stand behind the colon. Code decides by `reason.code` and `reason.values`.
+`slowstep.reason_words` makes the sentence, and says what may stand behind the colon. Code decides by `reason.code` and `reason.values`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ import pytest
 
 from slowstep import errors, findings, stages
 from slowstep.findings import Evidence, Finding, Fix, Gain
-from slowstep.health import SEVERITIES, Health, Severity
+from slowstep.health import SEVERITIES, HealthKind, Severity, in_its_words
+from slowstep.reason_words import sentence
 
 GAIN = Gain(predicted=1.8, low=1.6, high=2.0, assumes="two workers")
 
@@ -55,16 +56,32 @@ def test_every_stage_and_the_rest_have_a_meaning():
 
 
 def test_a_health_record_counts_something():
-    assert Health(name="torn-record", severity="data_loss", count=1, remedy="none").count == 1
+    torn = HealthKind("torn-record", "data_loss", "none")
+
+    assert (torn(1).name, torn(1).severity, torn(1).count) == ("torn-record", "data_loss", 1)
     with pytest.raises(ValueError, match="count 0"):
-        Health(name="torn-record", severity="data_loss", count=0, remedy="none")
+        torn(0)
 
 
 def test_a_health_record_has_a_name_and_a_known_severity():
     with pytest.raises(ValueError, match="needs a name"):
-        Health(name="", severity="info", count=1, remedy="none")
+        HealthKind("", "info", "none")(1)
     with pytest.raises(ValueError, match=r"'bad'.*info, notice, data_loss, error"):
-        Health(name="torn-record", severity="bad", count=1, remedy="none")
+        HealthKind("torn-record", "bad", "none")(1)
+
+
+def test_a_health_record_is_its_name_count_and_values():
+    cut, rewritten = HealthKind("cut", "notice", "{missing:count row} of it"), HealthKind("cut", "notice", "less {missing:,} rows")
+
+    assert cut(2, missing=3) == rewritten(2, missing=3)
+    assert cut(2, missing=3) != cut(2, missing=4)
+    assert sentence(cut(2, missing=3).remedy) == "3 rows of it"
+    with pytest.raises(TypeError, match="'cut' lacks missing"):
+        cut(2)
+
+
+def test_what_a_recorder_wrote_is_told_in_its_words():
+    assert sentence(in_its_words("disk_full", "data_loss", 1, "free {some} space").remedy) == "free {some} space"
 
 
 def test_severities_are_ordered_as_declared():

@@ -74,6 +74,14 @@ def test_what_begins_a_recording_in_a_process_brings_nothing_of_its_launcher_alo
     assert [json.loads(line) for line in done.stdout.splitlines()] == [[name, []] for name in names], done.stderr
 
 
+def test_a_command_in_which_nothing_trained_waits_for_none_of_what_trainings_are_measured_with():
+    names = ["slowstep.cli.run", "slowstep.workflow.nothing_recorded"]
+
+    done = _fresh("-c", PROBE, json.dumps([names, ["polars", "numpy", "slowstep.analyses.measurements", "slowstep.document"]]))
+
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [[name, []] for name in names], done.stderr
+
+
 def test_the_probe_sees_what_is_heavy():
     done = _fresh("-c", PROBE, json.dumps([["slowstep.report.terminal"], HEAVY]))
 

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 import slowstep
-from slowstep.document.words import sentence, verdict_row
+from slowstep.document.words import verdict_row
 from slowstep.findings import Verdict
+from slowstep.health import HealthKind
+from slowstep.reason_words import sentence
 from slowstep.reasons import Reason, Wording
 
 FEW = Wording("few-batches", "only {batches:count batch|batches} {batches:plural was|were} seen{where}")
@@ -32,6 +34,17 @@ def wordings() -> Iterator[tuple[str, Wording]]:
 
 
 ALL = {id(wording): wording for _, wording in wordings()}.values()
+# Who makes a wording of what it is given.
+GIVEN = {"health.py": "a kind of loss has one", "parsed_traces.py": "kinds of losses as they were kept"}
+
+
+def kinds_of_health() -> Iterator[HealthKind]:
+    """All of the package: constants, and values of those that are dicts."""
+    for package in ("sources", "analyses", "diagnosis", "document", "workflow"):
+        for module in pkgutil.walk_packages([str(Path(slowstep.__path__[0], package))], f"slowstep.{package}."):
+            found = vars(importlib.import_module(module.name)).values()
+            held = (each for value in found if isinstance(value, dict) for each in value.values())
+            yield from (each for each in (*found, *held) if isinstance(each, HealthKind))
 
 
 def test_a_reason_is_its_code_and_values_whatever_its_words() -> None:
@@ -122,16 +135,29 @@ def test_every_template_can_be_written_with_its_values() -> None:
     assert [code for code, text in said.items() if not text.strip() or set("{}") & set(text)] == []
 
 
+def test_every_template_of_a_loss_can_be_written_with_its_values() -> None:
+    kinds = {id(kind): kind for kind in kinds_of_health()}.values()
+    said = {}
+    for kind in kinds:
+        fields = list(Wording(kind.name, kind.template).fields)
+        said[kind.name] = sentence(kind(1, **{name: 3 if how else "what it names" for name, how in fields}).remedy)
+
+    assert len(kinds) > 60
+    assert [name for name, text in said.items() if not text.strip() or set("{}") & set(text)] == []
+
+
 def test_wordings_stand_beside_the_code_that_gives_them_as_constants() -> None:
     """One that is made inside a function would be in no list, and its code might be another's."""
     misplaced = []
     for path in sorted(Path(slowstep.__path__[0]).rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        if "Wording(" not in text:
+        if path.name in GIVEN or ("Wording(" not in text and "HealthKind(" not in text):
             continue
         tree = ast.parse(text)
-        constants = {id(node.value) for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))}
-        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Wording")
+        constants = {id(node) for each in tree.body if isinstance(each, (ast.Assign, ast.AnnAssign)) for node in ast.walk(each)}
+        calls = (
+            node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Wording", "HealthKind")
+        )
         misplaced += [f"{path.name}:{call.lineno}" for call in calls if id(call) not in constants]
 
     assert misplaced == []

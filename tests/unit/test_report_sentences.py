@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from slowstep.diagnosis.law import open_by_fault
-from slowstep.document.words import sentence
 from slowstep.faults import Fault
+from slowstep.reason_words import sentence
 from slowstep.report.sentences import as_advice, as_title
 
 

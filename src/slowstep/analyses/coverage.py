@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import polars as pl
 
@@ -11,8 +12,26 @@ from slowstep.analyses.events.device_work import busiest_device, device_work, la
 from slowstep.analyses.events.names import matches
 from slowstep.analyses.events.runtime_calls import LAUNCHES_GRAPH, LAUNCHES_KERNEL, calls_of_runtime
 from slowstep.analyses.steps.trace_steps import last_end_ns
-from slowstep.health import Health, Severity
+from slowstep.health import Health, HealthKind
+from slowstep.reasons import Value
 from slowstep.timeline.timeline import Timeline
+
+_DIFFER: Final = f"{{differ}}; gaps shorter than the difference may be charged wrongly: {REMEDY}"
+DEVICE_WORK_BEFORE_ITS_LAUNCH: Final = HealthKind("device-work-before-its-launch", "notice", _DIFFER)
+CLOCKS_DIFFER: Final = HealthKind("clocks-differ", "notice", _DIFFER)
+KERNELS_OVERLAP: Final = HealthKind(
+    "kernels-overlap-on-a-stream", "notice", "A stream runs one kernel after the other; the trace's device times are doubtful."
+)
+OTHER_DEVICES: Final = HealthKind(
+    "other-devices-left-out",
+    "notice",
+    "The ledger is that of device {device}, which has most kernel time; look at the others by themselves.",
+)
+KERNELS_AFTER_THE_LAST_STEP: Final = HealthKind(
+    "kernels-after-the-last-step",
+    "info",
+    "device work that began after the device had ended the last marked step is in no step; call profiler.step() after every step",
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,36 +74,21 @@ def find_doubts(timeline: Timeline) -> tuple[Health, ...]:
         return ()
     work = device_work(timeline, device)
     clocks = compare_clocks(timeline, device, work)
-    wrong = f"{clocks.differ or 'the clocks of host and device differ'}; gaps shorter than the difference may be charged wrongly: {REMEDY}"
+    wrong: dict[str, Value] = {"differ": clocks.differ or "the clocks of host and device differ"}
     ahead = int(clocks.differ is not None and not clocks.early)
     kernels = work.filter((pl.col("kind") == "kernel") & ~pl.col("from_graph")).sort("stream", "start_ns")
     overlapping = len(kernels.filter(pl.col("start_ns") < pl.col("end_ns").cum_max().shift(1).over("stream")))
     others = timeline.rows("device_events", "device")["device"].n_unique() - 1
     last_ns = last_end_ns(timeline, work)
     after = 0 if last_ns is None else len(work.filter((pl.col("start_ns") >= last_ns) & (pl.col("end_ns") > last_ns)))
-    found: tuple[tuple[str, Severity, int, str], ...] = (
-        ("device-work-before-its-launch", "notice", clocks.early, wrong),
-        ("clocks-differ", "notice", ahead, wrong),
-        (
-            "kernels-overlap-on-a-stream",
-            "notice",
-            overlapping,
-            "A stream runs one kernel after the other; the trace's device times are doubtful.",
-        ),
-        (
-            "other-devices-left-out",
-            "notice",
-            others,
-            f"The ledger is that of device {device}, which has most kernel time; look at the others by themselves.",
-        ),
-        (
-            "kernels-after-the-last-step",
-            "info",
-            after,
-            "device work that began after the device had ended the last marked step is in no step; call profiler.step() after every step",
-        ),
+    found: tuple[tuple[HealthKind, int, dict[str, Value]], ...] = (
+        (DEVICE_WORK_BEFORE_ITS_LAUNCH, clocks.early, wrong),
+        (CLOCKS_DIFFER, ahead, wrong),
+        (KERNELS_OVERLAP, overlapping, {}),
+        (OTHER_DEVICES, others, {"device": device}),
+        (KERNELS_AFTER_THE_LAST_STEP, after, {}),
     )
-    return tuple(Health(name=name, severity=severity, count=count, remedy=remedy) for name, severity, count, remedy in found if count)
+    return tuple(kind(count, **values) for kind, count, values in found if count)
 
 
 def _launches(timeline: Timeline) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from slowstep.cli.border import say
 from slowstep.errors import NothingRecorded, SlowstepError
 from slowstep.faults import is_fault
 from slowstep.harmless import harmless
-from slowstep.record.launching.folder import kept_words
+from slowstep.record.launching.folder import holds_nothing, kept_words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,20 +54,28 @@ class RunReport:
 
     def _show(self, folder: Path, seen: tuple[SeenProcess, ...]) -> None:
         # Imported here, once the command has ended: these take a third of a second that a training would wait for.
+        if holds_nothing(str(folder)):
+            from slowstep.workflow.nothing_recorded import describe_nothing
+
+            self._say_nothing(describe_nothing(folder), seen)
+            return
         from slowstep.report.json import write
         from slowstep.workflow.diagnose import diagnose_all
 
         try:
             diagnosed = diagnose_all(folder, warmup=self.warmup)
         except NothingRecorded as error:
-            self.found_nothing = True
-            self._say(f"slowstep: {error}{_describe(seen)}")
+            self._say_nothing(str(error), seen)
             return
         # What others read comes first: a terminal may have gone away.
         for name, each in diagnosed.files.items():
             write(each, folder / name)
         if not self.quiet:
             self._print(diagnosed.reports[diagnosed.first])
+
+    def _say_nothing(self, why: str, seen: tuple[SeenProcess, ...]) -> None:
+        self.found_nothing = True
+        self._say(f"slowstep: {why}{_describe(seen)}")
 
     def _print(self, report: dict[str, Any]) -> None:
         from slowstep.report.json import dumps, show_and_write

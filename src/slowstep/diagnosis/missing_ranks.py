@@ -24,13 +24,12 @@ from slowstep.diagnosis.healthy import OVERLAP_NOT_KNOWN
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
 from slowstep.findings import Fix, Verdict
-from slowstep.health import Health, Severity
+from slowstep.health import Health, HealthKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_count
 
 # Ranks that a sentence names.
 NAMED: Final = 8
-NOT_NAMED: Final = "neither these traces nor their names tell the rank: numbered in the order of names, and of process ids within a file"
 SEE_WHY: Final = "see why it is not recorded"
 OTHERS_IN_TIME: Final = "no other rank became late"
 
@@ -43,6 +42,25 @@ LATE_ONE_MAY_BE_MISSING: Final = Wording(
     "late-one-may-be-missing",
     "{share:share} of the time is {stage}, and whether this rank waits for one of the {missing} without a trace here is not seen: "
     "analyze the folder of all ranks' traces",
+)
+WITHOUT_TRACE: Final = HealthKind(
+    "missing-ranks", "notice", "only {here} of {size} ranks have a trace here: what the others did is not known"
+)
+WITHOUT_RECORDING: Final = HealthKind(
+    "missing-ranks", "notice", "of {size} ranks {here}{ranks} left no recording: see how their processes started"
+)
+RANKS_NOT_NAMED: Final = HealthKind(
+    "ranks-not-named",
+    "notice",
+    "neither these traces nor their names tell the rank: numbered in the order of names, and of process ids within a file",
+)
+IDLE_RANKS: Final = HealthKind("idle-ranks", "notice", "{ranks} joined the process group and never called an optimizer")
+SHORT_TRAININGS: Final = HealthKind("short-trainings", "notice", "{ranks}: too few steps were recorded for a report")
+EARLIER_ATTEMPTS: Final = HealthKind(
+    "earlier-attempts", "info", "processes whose rank another one took over later: a restarted job; not in the table"
+)
+RANKS_ELSEWHERE: Final = HealthKind(
+    "ranks-elsewhere", "info", "they run on other machines or under launchers of their own, and are recorded there"
 )
 RANKS_HERE: Final = Wording("ranks-here", "of the {seen} of {size} ranks here ")
 
@@ -84,21 +102,17 @@ def compare_with_missing(compared: RankComparison) -> tuple[Fix, ...]:
 
 def find_absences(job: Job, reported: Iterable[int]) -> list[Health]:
     """Which ranks of a job are not among those `reported`, and why."""
-    rows: list[Health] = []
-
-    def add(name: str, severity: Severity, count: int, remedy: str) -> None:
-        if count:
-            rows.append(Health(name=name, severity=severity, count=count, remedy=remedy))
-
     unnamed = sum(isinstance(rank, TracedRank) and not rank.is_told for rank in job.ranks)
     short = sorted({rank.number for rank in job.ranks} - set(reported))
-    add("missing-ranks", "notice", job.missing_count, _missing(job))
-    add("ranks-not-named", "notice", unnamed if len(job.ranks) > 1 else 0, NOT_NAMED)
-    add("idle-ranks", "notice", len(job.idle), f"{name_ranks(job.idle)} joined the process group and never called an optimizer")
-    add("short-trainings", "notice", len(short), f"{name_ranks(short)}: too few steps were recorded for a report")
-    add("earlier-attempts", "info", job.repeated, "processes whose rank another one took over later: a restarted job; not in the table")
-    add("ranks-elsewhere", "info", job.elsewhere, "they run on other machines or under launchers of their own, and are recorded there")
-    return rows
+    found = (
+        _missing(job) if job.missing_count else None,
+        RANKS_NOT_NAMED(unnamed) if unnamed and len(job.ranks) > 1 else None,
+        IDLE_RANKS(len(job.idle), ranks=name_ranks(job.idle)) if job.idle else None,
+        SHORT_TRAININGS(len(short), ranks=name_ranks(short)) if short else None,
+        EARLIER_ATTEMPTS(job.repeated) if job.repeated else None,
+        RANKS_ELSEWHERE(job.elsewhere) if job.elsewhere else None,
+    )
+    return [row for row in found if row is not None]
 
 
 def name_ranks(numbers: Sequence[int]) -> str:
@@ -107,8 +121,8 @@ def name_ranks(numbers: Sequence[int]) -> str:
     return f"rank {text}" if len(numbers) == 1 else f"ranks {text}"
 
 
-def _missing(job: Job) -> str:
+def _missing(job: Job) -> Health:
     if job.source == "traces":
-        return f"only {len(job.ranks)} of {job.size} ranks have a trace here: what the others did is not known"
-    here = "of those on this machine " if job.elsewhere else ""
-    return f"of {job.size} ranks {here}{name_ranks(job.missing)} left no recording: see how their processes started"
+        return WITHOUT_TRACE(job.missing_count, here=len(job.ranks), size=job.size)
+    here = "of those on this machine " if job.elsewhere else None
+    return WITHOUT_RECORDING(job.missing_count, size=job.size, here=here, ranks=name_ranks(job.missing))

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Final
 
 from slowstep.analyses.measurements import CapturedWindow, Measurements
 from slowstep.analyses.steps.captures import Capture
 from slowstep.document.report import CaptureFacts
-from slowstep.health import Health
+from slowstep.health import Health, HealthKind, in_its_words
 from slowstep.units import format_count, format_share
+
+CAPTURE_SLOWED: Final = HealthKind(
+    "capture-slowed", "notice", "steps are {longer:share} longer since the capture of steps {steps}: figures after it are too high"
+)
 
 
 def capture_facts(folder: Path, captured: CapturedWindow) -> CaptureFacts:
@@ -35,11 +40,9 @@ def find_lost_capture(captured: CapturedWindow) -> list[Health]:
     """Why nothing can be made of a capture, or what it does to the figures of the recording."""
     capture = captured.capture
     if captured.unreadable is not None:
-        return [Health(name="capture-unreadable", severity="data_loss", count=1, remedy=captured.unreadable)]
+        return [in_its_words("capture-unreadable", "data_loss", 1, captured.unreadable)]
     if captured.m is None:
-        return [Health(name="no-capture", severity="notice", count=1, remedy=capture.reason or "why is not known")]
+        return [in_its_words("no-capture", "notice", 1, capture.reason or "why is not known")]
     if not capture.lasts:
         return []
-    longer = format_share((capture.slowdown or 1) - 1)
-    slower = f"steps are {longer} longer since the capture of steps {captured.steps}: figures after it are too high"
-    return [Health(name="capture-slowed", severity="notice", count=1, remedy=slower)]
+    return [CAPTURE_SLOWED(1, longer=(capture.slowdown or 1) - 1, steps=captured.steps)]

@@ -12,57 +12,52 @@ from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.diagnosis.evidence.unnamed import RECORD_ALONE
 from slowstep.diagnosis.gain import PACE_DEVIATIONS
-from slowstep.document.captured import find_lost_capture
-from slowstep.health import Health
-from slowstep.units import format_count, format_share
+from slowstep.health import Health, HealthKind
 
 # Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
 UNEVEN = 0.20
 # Changes of the batch size, or of the loader, that are told one by one.
 CHANGES_TOLD = 4
+NO_STACKS = HealthKind(
+    "no-stacks", "notice", "no stack samples were taken, so functions cannot be named: record longer, at --level 1 or more"
+)
+UNEVEN_PACE = HealthKind(
+    "uneven-pace",
+    "notice",
+    "timings varied by {differ:share} during the run, as on a shared machine; for a reliable figure: slowstep prove",
+)
+BATCH_SIZE_CHANGED = HealthKind("batch-size-changed", "notice", "the batch size changed {told}")
+LOADER_CHANGED = HealthKind("loader-changed", "notice", "the training went on with another loader {told}")
+OTHER_TRAININGS = HealthKind(
+    "other-trainings",
+    "notice",
+    "{updates:count update} of other optimizers before or after these{where}, {share:share} of the training time, are not looked at: "
+    f"{RECORD_ALONE}",
+)
+ONE_PERIOD = HealthKind(
+    "one-period",
+    "info",
+    "fewer than two whole periods (epochs, checkpoints) were recorded: record longer for a narrower interval",
+)
+THINNED = HealthKind("thinned", "info", "the recording reached its size limit: details are kept for part of the steps")
 
 
 def find_doubts(m: Measurements) -> list[Health]:
     """What is doubtful about the measurements themselves."""
-    rows = find_lost_capture(m.captured) if m.has("captured") else []
-    if not m.python.has_stacks:
-        rows.append(
-            Health(
-                name="no-stacks",
-                severity="notice",
-                count=1,
-                remedy="no stack samples were taken, so functions cannot be named: record longer, at --level 1 or more",
-            )
-        )
+    rows = [] if m.python.has_stacks else [NO_STACKS(1)]
     if (differ := math.exp(PACE_DEVIATIONS * m.machine.pace_spread) - 1) >= UNEVEN and not m.machine.load.busy:
-        remedy = f"timings varied by {format_share(differ)} during the run, as on a shared machine; for a reliable figure: slowstep prove"
-        rows.append(Health(name="uneven-pace", severity="notice", count=1, remedy=remedy))
+        rows.append(UNEVEN_PACE(1, differ=differ))
     if m.steps.size_changes:
-        rows.append(Health(name="batch-size-changed", severity="notice", count=len(m.steps.size_changes), remedy=_of_sizes(m.steps)))
+        rows.append(BATCH_SIZE_CHANGED(len(m.steps.size_changes), told=_of_sizes(m.steps)))
     if m.input.loader_changes:
-        remedy = _of_loaders(m.input.loader_changes)
-        rows.append(Health(name="loader-changed", severity="notice", count=len(m.input.loader_changes), remedy=remedy))
-    if m.trainer.elsewhere is not None:
-        remedy = _of_others(m.trainer, m.trainer.elsewhere)
-        rows.append(Health(name="other-trainings", severity="notice", count=len(m.trainer.elsewhere.anchors), remedy=remedy))
+        rows.append(LOADER_CHANGED(len(m.input.loader_changes), told=_of_loaders(m.input.loader_changes)))
+    if (others := m.trainer.elsewhere) is not None:
+        where = _of_others(m.trainer, others)
+        rows.append(OTHER_TRAININGS(len(others.anchors), updates=others.updates, where=where, share=others.share))
     if not m.steps.whole_periods:
-        rows.append(
-            Health(
-                name="one-period",
-                severity="info",
-                count=1,
-                remedy="fewer than two whole periods (epochs, checkpoints) were recorded: record longer for a narrower interval",
-            )
-        )
+        rows.append(ONE_PERIOD(1))
     if m.steps.only_counted:
-        rows.append(
-            Health(
-                name="thinned",
-                severity="info",
-                count=m.steps.only_counted,
-                remedy="the recording reached its size limit: details are kept for part of the steps",
-            )
-        )
+        rows.append(THINNED(m.steps.only_counted))
     return rows
 
 
@@ -70,7 +65,7 @@ def _of_sizes(steps: Steps) -> str:
     """Where the batch size changed, and whether that is in the steps that are looked at."""
     told = _first_few([f"from {change.before} to {change.after} at step {change.step:,}" for change in steps.size_changes])
     looked_at = "values per step are means over steps of several sizes" if steps.batch_sizes else "the steps looked at are of one size"
-    return f"the batch size changed {told}: {looked_at}"
+    return f"{told}: {looked_at}"
 
 
 def _of_loaders(changes: tuple[LoaderChange, ...]) -> str:
@@ -78,7 +73,7 @@ def _of_loaders(changes: tuple[LoaderChange, ...]) -> str:
     told = _first_few([f"at step {change.step:,} from {change.before} to {change.after}" for change in changes])
     inside = any(change.inside for change in changes)
     looked_at = "values per step are means over all of them" if inside else "the steps looked at are of one of them"
-    return f"the training went on with another loader {told}: {looked_at}"
+    return f"{told}: {looked_at}"
 
 
 def _of_others(trainer: Trainer, others: Elsewhere) -> str:
@@ -86,9 +81,7 @@ def _of_others(trainer: Trainer, others: Elsewhere) -> str:
     ways = [way[-1] for way in map(trainer.way_to, others.anchors) if way]
     places = list(dict.fromkeys(f"{frame.function} ({shown(frame.file, trainer.facts.script)}:{frame.line})" for frame in ways))
     more = f" and {len(places) - CHANGES_TOLD} more" if len(places) > CHANGES_TOLD else ""
-    where = f" ({', '.join(places[:CHANGES_TOLD])}{more})" if places else ""
-    made = f"{format_count(others.updates, 'update')} of other optimizers before or after these{where}"
-    return f"{made}, {format_share(others.share)} of the training time, are not looked at: {RECORD_ALONE}"
+    return f" ({', '.join(places[:CHANGES_TOLD])}{more})" if places else ""
 
 
 def _first_few(told: list[str]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from slowstep.timeline.timeline import ProcessFacts, RunFacts, Timeline
+    from slowstep.timeline.run_facts import RunFacts
+    from slowstep.timeline.timeline import ProcessFacts, Timeline
 
 # Signals that a process gets for what its own code did; others are sent to it.
 FAULTS = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL")

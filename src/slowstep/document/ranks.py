@@ -14,8 +14,8 @@ from slowstep.diagnosis.missing_ranks import find_absences
 from slowstep.document.report import HealthRow, RankRow
 from slowstep.document.rows import health_row
 from slowstep.document.sections import RankSection, Sections
-from slowstep.document.words import sentence
 from slowstep.faults import Fault
+from slowstep.reason_words import sentence
 
 STAGES_SHOWN: Final = 2
 # Smaller stages say nothing about what is different between ranks (docs/definitions.md: what a finding may claim).

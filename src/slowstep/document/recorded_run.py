@@ -19,7 +19,8 @@ from slowstep.frameworks._words import Words
 from slowstep.part_words import part_in_words
 from slowstep.record.writing.format import EXPERIMENT_FILE
 from slowstep.stages import UNATTRIBUTED
-from slowstep.timeline.timeline import RunFacts, Timeline
+from slowstep.timeline.run_facts import RunFacts
+from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_duration
 
 # Of such a loader every other step at most has a batch.

@@ -7,10 +7,10 @@ from typing import cast
 
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.report import FindingRow, HealthRow, Next, NotJudgedRow
-from slowstep.document.words import sentence
 from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.health import Health
 from slowstep.part_words import part_in_words
+from slowstep.reason_words import sentence
 
 
 def next_row(diagnosis: Diagnosis) -> Next | None:
@@ -60,4 +60,4 @@ def not_judged_row(row: NotJudged, verdict: Verdict) -> NotJudgedRow:
 
 def health_row(row: Health) -> HealthRow:
     """A health record as a row of the report."""
-    return {"name": row.name, "severity": row.severity, "count": row.count, "remedy": row.remedy}
+    return {"name": row.name, "severity": row.severity, "count": row.count, "remedy": sentence(row.remedy)}

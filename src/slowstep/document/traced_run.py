@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.document.report import Run, bare_run
-from slowstep.document.words import sentence
 from slowstep.faults import Attempts
+from slowstep.reason_words import sentence
 from slowstep.units import format_count, format_share
 
 # What two runs of one training differ by anyway need not be said.

@@ -8,10 +8,25 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from slowstep.health import Health
+from slowstep.health import Health, HealthKind
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.schema import TABLE
 
+EVENTS_WITHOUT_TIMES: Final = HealthKind(
+    "events-without-times",
+    "data_loss",
+    "their times are missing, end before they begin or years after it; they are left out: record again if there are many",
+)
+CLOCKS_APART: Final = HealthKind(
+    "clocks-apart",
+    "error",
+    "host and device events never overlap, so their clocks differ: nothing that joins the two can be trusted; record again",
+)
+WORK_BEFORE_ITS_LAUNCH: Final = HealthKind(
+    "work-before-its-launch",
+    "notice",
+    "the clocks of host and device differ, so short gaps and launch delays are doubtful; record again with a newer profiler",
+)
 # 2001 to 2096, ns since 1970. Clocks that count from a machine's start are years away from it.
 EARLIEST_NS: Final = 10**18
 LATEST_NS: Final = 4 * 10**18
@@ -47,28 +62,15 @@ def clock_of(tables: Mapping[str, pl.DataFrame], first_ns: int) -> tuple[int, in
 
 def time_doubts(count: int) -> list[Health]:
     """What is said of rows that `timed` left out."""
-    if not count:
-        return []
-    remedy = "their times are missing, end before they begin or years after it; they are left out: record again if there are many"
-    return [Health(name="events-without-times", severity="data_loss", count=count, remedy=remedy)]
+    return [EVENTS_WITHOUT_TIMES(count)] if count else []
 
 
 def clock_doubts(host: pl.DataFrame, device: pl.DataFrame) -> list[Health]:
     """What says that host and device do not share a clock: they never overlap, or work runs before the call that launched it."""
     if len(host) and len(device) and _apart(host, device):
-        remedy = "host and device events never overlap, so their clocks differ: nothing that joins the two can be trusted; record again"
-        return [Health(name="clocks-apart", severity="error", count=1, remedy=remedy)]
+        return [CLOCKS_APART(1)]
     early = _before_their_launch(host, device)
-    if not early:
-        return []
-    return [
-        Health(
-            name="work-before-its-launch",
-            severity="notice",
-            count=early,
-            remedy="the clocks of host and device differ, so short gaps and launch delays are doubtful; record again with a newer profiler",
-        )
-    ]
+    return [WORK_BEFORE_ITS_LAUNCH(early)] if early else []
 
 
 def _before_their_launch(host: pl.DataFrame, device: pl.DataFrame) -> int:

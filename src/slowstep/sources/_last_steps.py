@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from slowstep.health import Health
+from slowstep.health import Health, HealthKind
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.table import light
@@ -21,7 +21,11 @@ LEFT_OUT_SHARE: Final = 1 / 7
 EVENTS: Final = ("host_events", "device_events")
 # Tables whose rows have a time, and the column that says until when they matter.
 TIMED: Final = {"host_events": "end_ns", "device_events": "end_ns", "marked_steps": "start_ns", "allocations": "time_ns"}
-LEFT_OUT: Final = "steps-left-out-for-memory"
+STEPS_LEFT_OUT: Final = HealthKind(
+    "steps-left-out-for-memory",
+    "notice",
+    "the first steps, so that the last ones fit into the memory that is allowed; allow more to see them (--memory)",
+)
 
 # Gives a column of a table.
 Read = Callable[[str, str], pl.Series]
@@ -67,5 +71,4 @@ def of_tables(tables: Mapping[str, pl.DataFrame]) -> Read:
 
 def left_out(steps: int) -> Health:
     """What is said of steps that were left out."""
-    remedy = "the first steps, so that the last ones fit into the memory that is allowed; allow more to see them (--memory)"
-    return Health(name=LEFT_OUT, severity="notice", count=steps, remedy=remedy)
+    return STEPS_LEFT_OUT(steps)

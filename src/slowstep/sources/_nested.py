@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.health import Health
+from slowstep.health import Health, HealthKind
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.nesting import crossing
 
 Flags = NDArray[np.bool_]
+
+CROSSING_RANGES: Final = HealthKind(
+    "crossing-ranges",
+    "info",
+    "these ranges begin inside another one of their thread and end outside, so no time can be charged to them; they are left out",
+)
 
 
 def nested(thread: Ints, start_ns: Ints, end_ns: Ints, may_go: Iterable[Flags]) -> tuple[Flags | None, list[Health]]:
@@ -32,5 +39,4 @@ def nested(thread: Ints, start_ns: Ints, end_ns: Ints, may_go: Iterable[Flags]) 
     lost = 0 if kept is None else len(kept) - int(kept.sum())
     if kept is None or not lost:
         return None, []
-    remedy = "these ranges begin inside another one of their thread and end outside, so no time can be charged to them; they are left out"
-    return kept, [Health(name="crossing-ranges", severity="info", count=lost, remedy=remedy)]
+    return kept, [CROSSING_RANGES(lost)]

@@ -22,7 +22,8 @@ from slowstep.sources._kineto.text import EVENTS_KEY, MARK, SPACE, nesting_depth
 from slowstep.sources._last_steps import left_out
 from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
-from slowstep.timeline.timeline import RunFacts, Timeline
+from slowstep.timeline.run_facts import RunFacts
+from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace import TraceFacts
 
 # Some 4,000 events: enough that what is done once per chunk costs nothing, little enough to stay in the processor's caches.

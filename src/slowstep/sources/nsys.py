@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.errors import UnreadableInput
-from slowstep.health import Health
+from slowstep.health import Health, HealthKind
 from slowstep.sources._filled import clock_doubts, clock_of, filled, time_doubts
 from slowstep.sources._gathered import Shelf, in_order
 from slowstep.sources._nested import nested
@@ -25,9 +25,9 @@ from slowstep.sources._nsys.steps import marked_steps
 from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
 from slowstep.timeline.intervals import Ints
-from slowstep.timeline.timeline import RunFacts, Timeline
+from slowstep.timeline.run_facts import RunFacts
+from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace import TraceFacts
-from slowstep.units import format_share
 
 MAGIC: Final = b"SQLite format 3\x00"
 REPORT_ENDINGS: Final = (".nsys-rep", ".qdrep")
@@ -38,6 +38,19 @@ OWN_TABLES: Final = ("StringIds", "META_DATA_EXPORT", "META_DATA_CAPTURE", "ANAL
 RANK_FROM: Final = 0.1
 # Of processes that are left out, those that are named.
 PROCESSES_SHOWN: Final = 5
+
+DAMAGED_FILE: Final = HealthKind(
+    "damaged-file", "data_loss", "the file is damaged or was cut off{where}; export the report again: {command}"
+)
+ABSENT_TABLES: Final = HealthKind("absent-tables", "notice", "the export has no {tables}; record with --trace=cuda,nvtx")
+OTHER_PROCESSES: Final = HealthKind(
+    "other-processes", "notice", "left out, for they ran under {share:share} of the kernels of process {pid} ({kernels:,}): {named}"
+)
+ABSENT_NAMES: Final = HealthKind(
+    "absent-names",
+    "data_loss",
+    "the export has no StringIds: no kernel and no call has a name, and nothing is told by names; export again: {command}",
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -235,13 +248,11 @@ def _losses(path: Path, database: Database, rows: NsysRows, running: Sequence[Pr
     health = time_doubts(rows.counts["no times"])
     if database.damaged or database.cut_off:
         where = f" in {', '.join(sorted(database.damaged))}" if database.damaged else ""
-        remedy = f"the file is damaged or was cut off{where}; export the report again: {_command(path)}"
-        health.append(Health(name="damaged-file", severity="data_loss", count=max(len(database.damaged), 1), remedy=remedy))
+        health.append(DAMAGED_FILE(max(len(database.damaged), 1), where=where, command=_command(path)))
     health += _helpers(running)
     absent = [table for table in (_nsys_device.KERNELS, _nsys_host.CALLS[0]) if table not in database.columns]
     if absent:
-        remedy = f"the export has no {' and no '.join(absent)}; record with --trace=cuda,nvtx"
-        health.append(Health(name="absent-tables", severity="notice", count=len(absent), remedy=remedy))
+        health.append(ABSENT_TABLES(len(absent), tables=" and no ".join(absent)))
     return health
 
 
@@ -253,19 +264,15 @@ def _helpers(running: Sequence[Process]) -> list[Health]:
         return []
     named = ", ".join(f"{process.pid} ({process.kernels:,})" for process in others[:PROCESSES_SHOWN])
     more = f" and {len(others) - PROCESSES_SHOWN} more" if len(others) > PROCESSES_SHOWN else ""
-    remedy = (
-        f"left out, for they ran under {format_share(RANK_FROM)} of the kernels of process {running[0].pid} "
-        f"({running[0].kernels:,}): {named}{more}"
-    )
-    return [Health(name="other-processes", severity="notice", count=len(others), remedy=remedy)]
+    first = running[0]
+    return [OTHER_PROCESSES(len(others), share=RANK_FROM, pid=first.pid, kernels=first.kernels, named=f"{named}{more}")]
 
 
 def _absent_names(path: Path, database: Database, strings: pl.DataFrame) -> list[Health]:
     """Whether the table that all names are looked up in is not there. One that is damaged is counted as such."""
     if not strings.is_empty() or "StringIds" in database.damaged:
         return []
-    remedy = f"the export has no StringIds: no kernel and no call has a name, and nothing is told by names; export again: {_command(path)}"
-    return [Health(name="absent-names", severity="data_loss", count=1, remedy=remedy)]
+    return [ABSENT_NAMES(1, command=_command(path))]
 
 
 def _facts(path: Path, database: Database, tables: dict[str, pl.DataFrame], first_ns: int, *, complete: bool) -> TraceFacts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -17,11 +17,12 @@ from slowstep.sources._recording.by_hand import stand_ins, without_doubtful
 from slowstep.sources._recording.cells import name_cells
 from slowstep.sources._recording.cut import FIRST, KEPT, find_cut, written_before
 from slowstep.sources._recording.damage import RecordCounts, early_ends, kept_of, missing_notes, missing_records
-from slowstep.sources._recording.facts import process_facts, run_facts
+from slowstep.sources._recording.facts import process_facts
 from slowstep.sources._recording.machine import machine_tables
 from slowstep.sources._recording.notes import NoteLines, read_notes
 from slowstep.sources._recording.process import outline_tables, process_tables
 from slowstep.sources._recording.records import LATEST_NS, Lost, Records, WrittenRecords, losses, read_records
+from slowstep.sources._recording.run import run_facts
 from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
 from slowstep.timeline.schema import TABLE, TABLES
@@ -175,7 +176,7 @@ def _merged(rows: Iterable[Health]) -> Iterable[Health]:
         before = found.get(row.name)
         count = row.count + (before.count if before else 0)
         base = before or row
-        found[row.name] = Health(name=base.name, severity=base.severity, count=count, remedy=base.remedy)
+        found[row.name] = replace(base, count=count)
     return found.values()
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import polars as pl
 
 from slowstep.errors import UnreadableInput
-from slowstep.health import Health
+from slowstep.health import Health, HealthKind
 from slowstep.sources._filled import clock_doubts, clock_of, filled, time_doubts, timed
 from slowstep.sources._gathered import Shelf, in_order
 from slowstep.sources._nested import nested
@@ -24,7 +24,8 @@ from slowstep.sources._xplane.programs import compute_gradients, program_name, p
 from slowstep.sources._xplane.rows import XplaneRows
 from slowstep.sources._xplane.wire import hostnames, is_whole, planes
 from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
-from slowstep.timeline.timeline import RunFacts, Timeline
+from slowstep.timeline.run_facts import RunFacts
+from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace import TraceFacts
 from slowstep.units import format_count
 
@@ -35,6 +36,19 @@ LARGEST_THREAD_ID: Final = 2**32
 FACTS: Final = ("jax_version", "process_id", "profile_start_time")
 # Ranges that only one of the frameworks writes.
 _FRAMEWORK_RANGES: Final = {JAX: r"^PjitFunction\(", TENSORFLOW: r"^(?:Profiled batch|EagerExecute|ExecutorState::Process)$"}
+
+DAMAGED_PLANES: Final = HealthKind(
+    "damaged-planes",
+    "data_loss",
+    "the file is damaged or was cut off; what comes before is used: copy it again, or profile again",
+)
+UNNAMED_EVENTS: Final = HealthKind(
+    "unnamed-events",
+    "data_loss",
+    "the names of these events are missing from the file, so that steps, operators and calls among them are not recognised",
+)
+OTHER_HOSTS: Final = HealthKind("other-hosts", "notice", "only {file} is looked at; the run has more hosts: {others}")
+OTHER_RUNS: Final = HealthKind("other-runs", "info", "only the newest run, {newest}, is looked at; name another one's folder to analyze it")
 
 
 def sniff(head: bytes, path: Path) -> bool:
@@ -197,18 +211,14 @@ def _from(first_ns: int, frame: pl.DataFrame) -> pl.DataFrame:
 def _doubts(read: XplaneRows, found: XplaneFiles, *, complete: bool) -> list[Health]:
     health = []
     if not complete:
-        remedy = "the file is damaged or was cut off; what comes before is used: copy it again, or profile again"
-        health.append(Health(name="damaged-planes", severity="data_loss", count=max(read.counts["broken"], 1), remedy=remedy))
+        health.append(DAMAGED_PLANES(max(read.counts["broken"], 1)))
     if read.counts["unnamed"]:
-        remedy = "the names of these events are missing from the file, so that steps, operators and calls among them are not recognised"
-        health.append(Health(name="unnamed-events", severity="data_loss", count=read.counts["unnamed"], remedy=remedy))
+        health.append(UNNAMED_EVENTS(read.counts["unnamed"]))
     if found.other_hosts:
         names = ", ".join(file.name for file in found.other_hosts[:5])
-        remedy = f"only {found.file.name} is looked at; the run has more hosts: {names}"
-        health.append(Health(name="other-hosts", severity="notice", count=len(found.other_hosts), remedy=remedy))
+        health.append(OTHER_HOSTS(len(found.other_hosts), file=found.file.name, others=names))
     if found.other_runs:
-        remedy = f"only the newest run, {found.file.parent.name}, is looked at; name another one's folder to analyze it"
-        health.append(Health(name="other-runs", severity="info", count=found.other_runs, remedy=remedy))
+        health.append(OTHER_RUNS(found.other_runs, newest=found.file.parent.name))
     return health
 
 

@@ -10,6 +10,7 @@ from slowstep.analyses.events.parts import KERNELS
 from slowstep.analyses.measurements import CapturedWindow
 from slowstep.analyses.steps.captures import Capture
 from slowstep.document.captured import capture_facts, capture_note, find_lost_capture
+from slowstep.reason_words import sentence
 
 CAPTURE = Capture(file="capture-3.json", reason=None, first=3, last=5, begin_ns=0, end_ns=1, extra_ns=5e6)
 M = made_measured(ledger={KERNELS: 60.0})
@@ -29,7 +30,7 @@ def test_a_training_that_is_slower_since_a_capture_has_figures_that_are_too_high
     [row] = find_lost_capture(CapturedWindow(capture=lasting, m=M))
 
     assert row.name == "capture-slowed"
-    assert "50 % longer since the capture of steps 3-5" in row.remedy
+    assert "50 % longer since the capture of steps 3-5" in sentence(row.remedy)
 
 
 def test_of_a_capture_that_was_not_made_or_cannot_be_read_the_reason_is_said() -> None:
@@ -38,5 +39,5 @@ def test_of_a_capture_that_was_not_made_or_cannot_be_read_the_reason_is_said() -
 
     [without], [damaged] = find_lost_capture(missing), find_lost_capture(unreadable)
 
-    assert (without.name, without.severity, without.remedy) == ("no-capture", "notice", "the script ended first")
-    assert (damaged.name, damaged.severity, damaged.remedy) == ("capture-unreadable", "data_loss", "it is no trace")
+    assert (without.name, without.severity, sentence(without.remedy)) == ("no-capture", "notice", "the script ended first")
+    assert (damaged.name, damaged.severity, sentence(damaged.remedy)) == ("capture-unreadable", "data_loss", "it is no trace")

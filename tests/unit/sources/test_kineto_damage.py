@@ -15,6 +15,7 @@ import pytest
 
 from kineto_files import CASES, NAMES, SMALL, event, kernel, launch, lost, plain, raw, read, read_text, rows, written
 from slowstep.errors import UnreadableInput
+from slowstep.reason_words import sentence
 from slowstep.sources import kineto
 from slowstep.sources._gzip import Unpacked
 from slowstep.sources._kineto.events import decode_wide
@@ -109,7 +110,7 @@ def test_a_damaged_gzip_gives_what_comes_before(tmp_path: Path) -> None:
     assert 1000 < len(timeline.table("host_events")) < 20_000
     assert not timeline.trace.complete
     (row,) = [row for row in timeline.health if row.name == "truncated-file"]
-    assert "gzip" in row.remedy
+    assert "gzip" in sentence(row.remedy)
     assert row.severity == "data_loss"
 
 
@@ -128,7 +129,7 @@ def test_a_gzip_of_which_only_the_checksum_is_wrong_is_read_as_a_whole(tmp_path:
     assert len(timeline.table("host_events")) == count
     assert timeline.trace.complete
     assert lost(timeline) == {"damaged-file": 1}
-    assert "checksum" in timeline.health[0].remedy
+    assert "checksum" in sentence(timeline.health[0].remedy)
 
 
 def test_all_that_comes_before_the_damage_of_a_gzip_is_unpacked(tmp_path: Path) -> None:
@@ -252,7 +253,7 @@ def test_unknown_categories_are_named(tmp_path: Path) -> None:
     timeline = read(written(tmp_path, [event("good", 1, 1), *odd]))
 
     assert lost(timeline) == {"events-of-unknown-category": 4}
-    assert "(foo_2, foo_3, foo_4, ...)" in timeline.health[0].remedy
+    assert "(foo_2, foo_3, foo_4, ...)" in sentence(timeline.health[0].remedy)
 
 
 def test_what_has_no_category_name_or_place_by_its_nature_is_not_counted(tmp_path: Path) -> None:
@@ -273,7 +274,7 @@ def test_what_has_no_category_name_or_place_by_its_nature_is_not_counted(tmp_pat
 def test_an_event_in_no_place_is_said_to_be_so(tmp_path: Path) -> None:
     timeline = read(written(tmp_path, [event("good", 1, 1), event("nowhere", 3, 1, tid=[1])]))
     assert lost(timeline) == {"malformed-events": 1}
-    assert "`tid`" in timeline.health[0].remedy
+    assert "`tid`" in sentence(timeline.health[0].remedy)
 
 
 def test_malformed_events_of_a_minified_file_cost_themselves_only(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kineto_files import event, kernel, launch, read, written
-from slowstep.sources._last_steps import LEFT_OUT, LEFT_OUT_SHARE, STEPS_AT_LEAST, first_kept_ns
+from slowstep.sources._last_steps import LEFT_OUT_SHARE, STEPS_AT_LEAST, STEPS_LEFT_OUT, first_kept_ns
 from slowstep.sources._source import Reading
 
 STEPS = 10
@@ -65,5 +65,5 @@ def test_a_kineto_file_is_kept_from_a_step_on_with_all_that_is_open_then(tmp_pat
     assert last.table("device_events")["start_ns"].to_list() == whole.table("device_events")["start_ns"].to_list()[5:]
     assert last.trace is not None
     assert last.trace.events == 4 + 5 + 9
-    assert {row.name: row.count for row in last.health}[LEFT_OUT] == 6
-    assert LEFT_OUT not in {row.name for row in whole.health}
+    assert {row.name: row.count for row in last.health}[STEPS_LEFT_OUT.name] == 6
+    assert STEPS_LEFT_OUT.name not in {row.name for row in whole.health}

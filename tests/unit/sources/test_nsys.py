@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from made_exports import NAMES, OTHER, PROCESS, THREAD, call, copy, kernel, made_export, named
 from slowstep.errors import UnreadableInput
+from slowstep.reason_words import sentence
 from slowstep.sources import nsys
 from slowstep.sources._gathered import GatheredTable
 from slowstep.sources._nsys import database
@@ -189,7 +190,7 @@ def test_an_export_without_the_table_of_names_says_so(tmp_path, absent):
     timeline = nsys.read(path)
 
     assert [(row.name, row.severity) for row in timeline.health] == [("absent-names", "data_loss")]
-    assert "nsys export --type sqlite" in timeline.health[0].remedy
+    assert "nsys export --type sqlite" in sentence(timeline.health[0].remedy)
     assert timeline.table("device_events")["name"].to_list() == ["(kernel without a name)"]
 
 

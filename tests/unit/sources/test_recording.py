@@ -9,6 +9,7 @@ from made_events import Events
 from made_recordings import Training, make_recording
 from slowstep.document.report import faults
 from slowstep.errors import UnreadableInput
+from slowstep.reason_words import sentence
 from slowstep.record.writing import format as fmt
 from slowstep.sources.recording import SOURCE, read
 from slowstep.timeline.schema import TABLES
@@ -275,7 +276,7 @@ def test_a_newer_format_is_said_with_the_remedy(folder):
     rows = {row.name: row for row in read(folder).health}
 
     assert rows["newer-format"].severity == "error"
-    assert "upgrade slowstep" in rows["newer-format"].remedy
+    assert "upgrade slowstep" in sentence(rows["newer-format"].remedy)
 
 
 def test_notes_without_records_are_a_process_without_events(folder):
@@ -303,7 +304,7 @@ def test_hooks_that_are_off_are_health(folder):
 
     row = next(row for row in read(folder).health if row.name == "hook-off:torch_backward")
 
-    assert row.remedy == "torch has no autograd"
+    assert sentence(row.remedy) == "torch has no autograd"
 
 
 def test_health_of_several_processes_is_added(folder):

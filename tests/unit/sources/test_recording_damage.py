@@ -12,6 +12,7 @@ import pytest
 from made_recordings import Training, make_recording
 from slowstep.errors import NothingRecorded
 from slowstep.health import Health
+from slowstep.reason_words import sentence
 from slowstep.record.writing import format as fmt
 from slowstep.record.writing.storage import GRANULE_BYTES, SPARE_BYTES
 from slowstep.sources.recording import read
@@ -64,7 +65,7 @@ def test_of_a_file_that_was_cut_the_missing_records_are_counted(folder: Path) ->
 
     lost = doubts(folder)["missing-records"]
     assert (lost.count, lost.severity) == (whole - whole // 2, "data_loss")
-    assert f"{lost.count:,} of " in lost.remedy
+    assert f"{lost.count:,} of " in sentence(lost.remedy)
 
 
 def test_one_missing_record_of_a_recording_that_has_its_end_is_seen(folder: Path) -> None:

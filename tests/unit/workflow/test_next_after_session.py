@@ -11,7 +11,7 @@ from slowstep.diagnosis.law import Diagnosis
 from slowstep.findings import Verdict
 from slowstep.frameworks._known import plain
 from slowstep.reasons import Wording
-from slowstep.timeline.timeline import Session
+from slowstep.timeline.run_facts import Session
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.next_command.after_session import after_session
 

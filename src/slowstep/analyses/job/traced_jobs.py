@@ -13,9 +13,14 @@ from typing import Final
 
 from slowstep.analyses.job.job import MISSING_NAMED, Job, TracedRank
 from slowstep.analyses.job.repeated_captures import Preferred
-from slowstep.health import Health
-from slowstep.units import format_duration
+from slowstep.health import Health, HealthKind
 
+CLOCKS_OF_RANKS_DIFFER: Final = HealthKind(
+    "clocks-of-ranks-differ",
+    "notice",
+    "by their clocks these traces begin {ns:duration} apart; they tell different ranks of {size} and mark the same steps, and are taken "
+    "for one job whose machines' clocks differ: if they are from two runs, analyze one of them alone",
+)
 # Ranks are profiled in the same steps; their clocks may differ, and a slow one may begin later.
 APART_NS: Final = 600 * 10**9
 
@@ -67,11 +72,7 @@ def find_clocks_apart(job: Sequence[TracedRank]) -> list[Health]:
     by_ns = max((after[0] - before[0] for before, after in itertools.pairwise(clocks)), default=0)
     if by_ns <= APART_NS:
         return []
-    remedy = (
-        f"by their clocks these traces begin {format_duration(by_ns)} apart; they tell different ranks of {job[0].facts.world_size} and "
-        "mark the same steps, and are taken for one job whose machines' clocks differ: if they are from two runs, analyze one of them alone"
-    )
-    return [Health(name="clocks-of-ranks-differ", severity="notice", count=len(job), remedy=remedy)]
+    return [CLOCKS_OF_RANKS_DIFFER(len(job), ns=by_ns, size=job[0].facts.world_size)]
 
 
 def _completed(groups: list[list[TracedRank]]) -> list[list[TracedRank]]:

@@ -8,9 +8,24 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.health import Health
+from slowstep.health import Health, HealthKind
 from slowstep.reasons import Reason, Wording
 
+MARKS_WITHOUT_LENGTH: Final = HealthKind(
+    "marks-without-length",
+    "notice",
+    "such a step cannot be told from its neighbours, and its time is in no step; trace again if there are many",
+)
+MISSING_STEP_MARKS: Final = HealthKind(
+    "missing-step-marks",
+    "notice",
+    "places where the numbers of the marked steps do not follow each other: what lies there is in no step; trace again if many",
+)
+OVERLAPPING_STEP_MARKS: Final = HealthKind(
+    "overlapping-step-marks",
+    "notice",
+    "such a mark ends where that of the next number begins, others were left out; mark each step once, and nothing but it",
+)
 # Whose marks count where there are several kinds: the profiler's own come from the training loop, the others may mark anything.
 KINDS: Final = ("ProfilerStep", "step_num", "Profiled batch", "NVTX")
 # So many equal distances between numbers are a way of counting (every tenth step is marked), no loss.
@@ -64,24 +79,12 @@ def find_mark_doubts(marks: pl.DataFrame) -> tuple[Health, ...]:
     kept = _apart(chosen)
     left_out = len(chosen) - len(kept) - int(_around(chosen).sum())
     found = (
-        (
-            "marks-without-length",
-            len(marks) - len(usable),
-            "such a step cannot be told from its neighbours, and its time is in no step; trace again if there are many",
-        ),
-        (
-            "missing-step-marks",
-            # A mark without length was counted above.
-            len(_missing_after(_apart(_of_one_series(marks))["number"])),
-            "places where the numbers of the marked steps do not follow each other: what lies there is in no step; trace again if many",
-        ),
-        (
-            "overlapping-step-marks",
-            left_out + _reaching(kept),
-            "such a mark ends where that of the next number begins, others were left out; mark each step once, and nothing but it",
-        ),
+        (MARKS_WITHOUT_LENGTH, len(marks) - len(usable)),
+        # A mark without length was counted above.
+        (MISSING_STEP_MARKS, len(_missing_after(_apart(_of_one_series(marks))["number"]))),
+        (OVERLAPPING_STEP_MARKS, left_out + _reaching(kept)),
     )
-    return tuple(Health(name=name, severity="notice", count=count, remedy=remedy) for name, count, remedy in found if count)
+    return tuple(kind(count) for kind, count in found if count)
 
 
 def _with_length(marks: pl.DataFrame) -> pl.DataFrame:

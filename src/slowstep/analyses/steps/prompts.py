@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from slowstep.timeline.timeline import Session
+from slowstep.timeline.run_facts import Session
 
 Run = tuple[int, int]
 

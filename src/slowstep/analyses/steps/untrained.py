@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
-from slowstep.health import DAMAGE
-from slowstep.timeline.timeline import RunFacts, Timeline
+from slowstep.health import DAMAGE, Health
+from slowstep.reason_words import sentence
+from slowstep.timeline.run_facts import RunFacts
 from slowstep.units import format_count
+
+if TYPE_CHECKING:
+    from slowstep.timeline.timeline import Timeline
 
 _AUTO = "If the command does train, put `import slowstep.auto` as the first line of the training script and run it the same way."
 _NOT_YET = "It may not have come to its first update yet (a validation before it, for instance): let it run longer."
@@ -48,27 +51,14 @@ LOSSES: Final = ("data_loss", "error")
 
 def describe_untrained(timeline: Timeline) -> str:
     """Why there is nothing to diagnose."""
-    run = timeline.run
-    seen = sum(1 for facts in timeline.processes if facts.role == "trainer")
-    ending = _ending(run)
-    if lost := sorted((row for row in timeline.health if row.severity in LOSSES), key=lambda row: row.name not in DAMAGE):
-        # What was not called cannot be told from what was not kept, nor whether the command ended before or after it.
-        what = "no training step could be read" + ("" if lost[0].name in DAMAGE else _duration(run))
-        return " ".join(filter(None, (f"{what}: {lost[0].remedy.rstrip('.')}.", _failure(run, ""))))
-    if not seen and _failed_at_once(run):
-        # It did not come to any training, seen or not.
-        return f"no training step was recorded{_duration(run)}. {ending}"
-    if not seen and run.session:
-        return f"no training step was recorded{_duration(run)}: nothing called a loader, backward or an optimizer. {_AROUND}"
-    not_yet = _NOT_YET if run.killer is not None or run.stop_signals else ""
-    if not seen and (elsewhere := _trains_elsewhere(run)):
-        why, remedy = elsewhere
-        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {why}", ending, not_yet, remedy)))
+    run, seen = timeline.run, sum(1 for facts in timeline.processes if facts.role == "trainer")
     if not seen:
-        called = "no process that PyTorch was imported in called a loader, backward or an optimizer."
-        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {called}", ending, not_yet, _AUTO)))
+        return describe_unseen(run, timeline.health)
+    if told := _losses(run, timeline.health):
+        return told
+    ending = _ending(run)
     batches = timeline.table("waits").height
-    backwards = timeline.table("spans").filter(pl.col("kind") == "backward").height
+    backwards = int((timeline.table("spans")["kind"] == "backward").sum())
     requested = f"{format_count(batches, 'batch', 'batches')} requested"
     if not backwards and all(facts.framework_version is None for facts in timeline.processes if facts.role == "trainer"):
         asked = f"{requested} through slowstep.steps(), and PyTorch was not imported"
@@ -81,6 +71,33 @@ def describe_untrained(timeline: Timeline) -> str:
         return f"{what} {ending}"
     longer = _LONGER_INSIDE if run.session else _LONGER
     return " ".join(filter(None, (what, ending, "" if backwards else longer, _BY_HAND)))
+
+
+def describe_unseen(run: RunFacts, health: Iterable[Health]) -> str:
+    """The same of a run in which nothing of a training was seen."""
+    if told := _losses(run, health):
+        return told
+    ending = _ending(run)
+    if _failed_at_once(run):
+        # It did not come to any training, seen or not.
+        return f"no training step was recorded{_duration(run)}. {ending}"
+    if run.session:
+        return f"no training step was recorded{_duration(run)}: nothing called a loader, backward or an optimizer. {_AROUND}"
+    not_yet = _NOT_YET if run.killer is not None or run.stop_signals else ""
+    if elsewhere := _trains_elsewhere(run):
+        why, remedy = elsewhere
+        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {why}", ending, not_yet, remedy)))
+    called = "no process that PyTorch was imported in called a loader, backward or an optimizer."
+    return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {called}", ending, not_yet, _AUTO)))
+
+
+def _losses(run: RunFacts, health: Iterable[Health]) -> str | None:
+    """What is said where something of the recording was lost; None where nothing was."""
+    if lost := sorted((row for row in health if row.severity in LOSSES), key=lambda row: row.name not in DAMAGE):
+        # What was not called cannot be told from what was not kept, nor whether the command ended before or after it.
+        what = "no training step could be read" + ("" if lost[0].name in DAMAGE else _duration(run))
+        return " ".join(filter(None, (f"{what}: {sentence(lost[0].remedy).rstrip('.')}.", _failure(run, ""))))
+    return None
 
 
 def _trains_elsewhere(run: RunFacts) -> tuple[str, str] | None:

@@ -8,7 +8,7 @@ from typing import Final
 
 import polars as pl
 
-from slowstep.health import Health, Severity
+from slowstep.health import Health, HealthKind
 from slowstep.sources._nsys.database import Database
 
 KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -65,31 +65,26 @@ def device_events(database: Database, process: int | None, strings: pl.DataFrame
 
 def doubts(counts: Counter[str]) -> list[Health]:
     """What is said of what `device_events` counted."""
-    return [
-        Health(name=name, severity=severity, count=counts[what], remedy=remedy) for what, name, severity, remedy in _DOUBTS if counts[what]
-    ]
+    return [kind(counts[what]) for what, kind in _DOUBTS.items() if counts[what]]
 
 
-_DOUBTS: Final[tuple[tuple[str, str, Severity, str], ...]] = (
-    (
-        "impossible",
+_DOUBTS: Final[dict[str, HealthKind]] = {
+    "impossible": HealthKind(
         "impossible-kernel-shapes",
         "notice",
         "registers or threads of these kernels are beyond what a device has, and are taken as unknown; update the profiler",
     ),
-    (
-        "elsewhere",
+    "elsewhere": HealthKind(
         "copies-of-no-device",
         "info",
         "copies within the host, or of a kind that this version does not know, are left out",
     ),
-    (
-        "graphs",
+    "graphs": HealthKind(
         "graphs-traced-whole",
         "notice",
         "kernels inside these CUDA graphs are not told apart; record with --cuda-graph-trace=node",
     ),
-)
+}
 
 
 def told_apart(device: pl.Series, stream: pl.Series, context: pl.Series) -> pl.Series:

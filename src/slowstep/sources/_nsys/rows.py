@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
 import polars as pl
 
-from slowstep.health import Health
+from slowstep.health import Health, HealthKind
 from slowstep.sources._filled import timed
 from slowstep.sources._gathered import GatheredTable, Shelf
 from slowstep.sources._nsys import device, host
 from slowstep.sources._nsys.database import Database
 from slowstep.sources._nsys.steps import possible_steps
+
+OPEN_RANGES: Final = HealthKind("open-ranges", "info", "they were open when the recording ended, and are taken to end with it")
 
 
 class NsysRows:
@@ -51,10 +54,7 @@ class NsysRows:
 
     def doubts(self) -> list[Health]:
         """What is said of ranges that were open at the end."""
-        if not self.counts["open"]:
-            return []
-        remedy = "they were open when the recording ended, and are taken to end with it"
-        return [Health(name="open-ranges", severity="info", count=self.counts["open"], remedy=remedy)]
+        return [OPEN_RANGES(self.counts["open"])] if self.counts["open"] else []
 
     def steps(self) -> pl.DataFrame:
         """Ranges that may be steps."""

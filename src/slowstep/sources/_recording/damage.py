@@ -10,15 +10,40 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from slowstep.health import Health
+from slowstep.health import Health, HealthKind
+from slowstep.reasons import Wording
 from slowstep.record.writing.storage import FLUSH_RECORDS
 from slowstep.sources._recording.notes import NoteLines
 from slowstep.sources._recording.records import WrittenRecords
-from slowstep.units import format_count, format_share
 
 # Why a recorder ended, as it says itself (record/recorder.py).
 DISK_FULL = "disk full"
 AGAIN = "record again, or bring back the whole folder"
+MISSING_RECORDS = HealthKind(
+    "missing-records",
+    "data_loss",
+    "the recording is damaged: {missing:,} of {written:count record}{share} {missing:plural is|are} missing, cut off or removed with their "
+    f"file; {AGAIN}",
+)
+OF_ALL = Wording("of-all", " ({share:share})")
+MISSING_LAUNCHER = HealthKind(
+    "missing-launcher",
+    "data_loss",
+    f"the recording is damaged: launcher.jsonl and launcher.rec are gone; what was run, and what else ran, is unknown; {AGAIN}",
+)
+MISSING_PROCESSES = HealthKind(
+    "missing-processes",
+    "data_loss",
+    f"the recording is damaged: the files of {{gone:,}} of {{said:count process|processes}} are gone; {AGAIN}",
+)
+MISSING_NOTES = HealthKind(
+    "missing-notes",
+    "data_loss",
+    f"the recording is damaged: {{file}}.jsonl is gone or empty, without which {{file}}.rec says little; {AGAIN}",
+)
+EARLY_END = HealthKind(
+    "early-end", "notice", "the recording ends early: the process was killed, or its file was cut; what came later is not looked at"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,28 +91,21 @@ def missing_records(all_kept: Sequence[RecordCounts]) -> Iterable[Health]:
     """What all files together lack, as health."""
     missing, written = (sum(getattr(kept, name) for kept in all_kept) for name in ("missing", "written"))
     if missing:
-        share = "" if missing == written else f" ({format_share(missing / written)})"
-        lost = f"{missing:,} of {format_count(written, 'record')}{share} {'is' if missing == 1 else 'are'} missing"
-        remedy = f"the recording is damaged: {lost}, cut off or removed with their file; {AGAIN}"
-        yield Health(name="missing-records", severity="data_loss", count=missing, remedy=remedy)
+        share = None if missing == written else OF_ALL(share=missing / written)
+        yield MISSING_RECORDS(missing, missing=missing, written=written, share=share)
 
 
 def missing_notes(folder: Path, launchers: Sequence[NoteLines]) -> Iterable[Health]:
     """Files of records whose notes are gone: nothing says what they are of, or what was run."""
     if not launchers and not (folder / "launcher.rec").exists():
-        remedy = f"the recording is damaged: launcher.jsonl and launcher.rec are gone; what was run, and what else ran, is unknown; {AGAIN}"
-        yield Health(name="missing-launcher", severity="data_loss", count=1, remedy=remedy)
+        yield MISSING_LAUNCHER(1)
     said = sum(notes.last("exit").get("processes") or 0 for notes in launchers)
     there = sum(file.name != "launcher.jsonl" for file in folder.glob("*.jsonl"))
     if said > there:
-        gone = f"the files of {said - there:,} of {format_count(said, 'process', 'processes')} are gone"
-        yield Health(
-            name="missing-processes", severity="data_loss", count=said - there, remedy=f"the recording is damaged: {gone}; {AGAIN}"
-        )
+        yield MISSING_PROCESSES(said - there, gone=said - there, said=said)
     lost = [file.stem for file in sorted(folder.glob("*.rec")) if not _has_content(file.with_suffix(".jsonl"))]
     if lost:
-        remedy = f"the recording is damaged: {lost[0]}.jsonl is gone or empty, without which {lost[0]}.rec says little; {AGAIN}"
-        yield Health(name="missing-notes", severity="data_loss", count=len(lost), remedy=remedy)
+        yield MISSING_NOTES(len(lost), file=lost[0])
 
 
 def _has_content(file: Path) -> bool:
@@ -97,5 +115,4 @@ def _has_content(file: Path) -> bool:
 def early_ends(count: int) -> Iterable[Health]:
     """Recordings of so many trainings that stop without an end."""
     if count:
-        remedy = "the recording ends early: the process was killed, or its file was cut; what came later is not looked at"
-        yield Health(name="early-end", severity="notice", count=count, remedy=remedy)
+        yield EARLY_END(count)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from types import GenericAlias
-from typing import Any, get_args, get_origin
+from typing import Any, Final, get_args, get_origin
 
-from slowstep.sources._recording.sane import MOST
-
+# Of anything, exabytes or the ns of the clock of the day among them, until 2116.
+MOST: Final = 2**62
 Note = dict[str, Any]
 # A type, or that of all that a list or a dict holds.
 Kind = type | GenericAlias

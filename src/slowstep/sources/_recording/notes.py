@@ -8,10 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slowstep.harmless import without_surrogates
-from slowstep.health import SEVERITIES, Health
+from slowstep.health import SEVERITIES, Health, HealthKind, Severity, in_its_words
 from slowstep.record.writing.format import FORMAT_VERSION
 from slowstep.sources._recording.fit import Note, fits
 
+NEWER_FORMAT = HealthKind(
+    "newer-format", "error", "written by a newer slowstep (format {version}, this one reads {known}): upgrade slowstep"
+)
+TORN_NOTES = HealthKind("torn-notes", "notice", "lines that a process did not finish writing")
+MALFORMED_NOTES = HealthKind(
+    "malformed-notes",
+    "data_loss",
+    "the recording is damaged: lines of it make no sense, another program has written into the file; record again",
+)
 # Names of health that say it.
 _DISK_FULL = ("disk_full", "launcher-records-lost")
 
@@ -83,8 +92,7 @@ def read_notes(path: Path, *, until: tuple[str, ...] = (), kept: tuple[str, ...]
     health += _bad_lines(bad, is_torn=bool(raws[-1].strip(b"\0 \r")), is_full=any(row.name in _DISK_FULL for row in health))
     version = max((int(note.get("format", FORMAT_VERSION)) for note in lines.get("process", [])), default=FORMAT_VERSION)
     if version > FORMAT_VERSION:
-        remedy = f"written by a newer slowstep (format {version}, this one reads {FORMAT_VERSION}): upgrade slowstep"
-        health.append(Health(name="newer-format", severity="error", count=1, remedy=remedy))
+        health.append(NEWER_FORMAT(1, version=version, known=FORMAT_VERSION))
     health += [_hook_off(row) for row in lines.get("hook", []) if row.get("state") == "off"]
     texts = {int(row["id"]): str(row["text"]) for row in lines.get("text", [])}
     places = {int(row["text"]): (str(row["file"]), int(row["line"])) for row in lines.get("place", [])}
@@ -94,10 +102,9 @@ def read_notes(path: Path, *, until: tuple[str, ...] = (), kept: tuple[str, ...]
 def _bad_lines(bad: int, *, is_torn: bool, is_full: bool) -> Iterator[Health]:
     """Lines that cannot be read: the last one of a killed process, those that a full disk cut short, or what others have written."""
     if bad and (is_full or (is_torn and bad == 1)):
-        yield Health(name="torn-notes", severity="notice", count=bad, remedy="lines that a process did not finish writing")
+        yield TORN_NOTES(bad)
     elif bad:
-        remedy = "the recording is damaged: lines of it make no sense, another program has written into the file; record again"
-        yield Health(name="malformed-notes", severity="data_loss", count=bad, remedy=remedy)
+        yield MALFORMED_NOTES(bad)
 
 
 def _parsed(raw: bytes) -> Note | None:
@@ -113,18 +120,9 @@ def _parsed(raw: bytes) -> Note | None:
 
 
 def _health(row: Note) -> Health:
-    return Health(
-        name=str(row.get("name") or "unnamed"),
-        severity=row["severity"] if row.get("severity") in SEVERITIES else "notice",
-        count=max(int(row.get("count") or 1), 1),
-        remedy=str(row.get("remedy", "")),
-    )
+    severity: Severity = row["severity"] if row.get("severity") in SEVERITIES else "notice"
+    return in_its_words(str(row.get("name") or "unnamed"), severity, max(int(row.get("count") or 1), 1), str(row.get("remedy", "")))
 
 
 def _hook_off(row: Note) -> Health:
-    return Health(
-        name=f"hook-off:{row.get('name')}",
-        severity="notice",
-        count=1,
-        remedy=str(row.get("reason") or "does not fit the installed version"),
-    )
+    return in_its_words(f"hook-off:{row.get('name')}", "notice", 1, str(row.get("reason") or "does not fit the installed version"))

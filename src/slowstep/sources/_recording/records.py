@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.health import Health
+from slowstep.health import Health, HealthKind
 from slowstep.record.writing import format as fmt
 from slowstep.sources._recording.sane import is_sane
 from slowstep.timeline.schema import TABLE
@@ -36,6 +36,12 @@ _STEP = np.dtype(
 )
 
 
+TORN_RECORDS = HealthKind("torn-records", "notice", "the process was ended in the middle of writing them; all others are whole")
+MALFORMED_RECORDS = HealthKind(
+    "malformed-records",
+    "data_loss",
+    "the recording is damaged: another program wrote into its file, and these records were left out. Record again",
+)
 # Times are signed numbers of 64 bits in all tables.
 LATEST_NS = int(np.iinfo(np.int64).max)
 
@@ -127,19 +133,9 @@ def _part(steps: Records, kind: int, t0: Records, t1: Records, **fields: Any) ->
 def losses(lost: Lost) -> Iterable[Health]:
     """What of a file could not be used, as health."""
     if lost.torn:
-        yield Health(
-            name="torn-records",
-            severity="notice",
-            count=lost.torn,
-            remedy="the process was ended in the middle of writing them; all others are whole",
-        )
+        yield TORN_RECORDS(lost.torn)
     if lost.malformed:
-        yield Health(
-            name="malformed-records",
-            severity="data_loss",
-            count=lost.malformed,
-            remedy="the recording is damaged: another program wrote into its file, and these records were left out. Record again",
-        )
+        yield MALFORMED_RECORDS(lost.malformed)
 
 
 def frame(table: str, **columns: Any) -> pl.DataFrame:

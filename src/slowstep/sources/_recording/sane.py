@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slowstep.record.writing import format as fmt
+from slowstep.sources._recording.fit import MOST
 
 # 36 years in ns of a clock that counts from the machine's start: what is later was never measured, and sums would not fit into 64 bits.
 LATEST_NS: Final = 2**60
-# Of anything, exabytes or the ns of the clock of the day among them, until 2116.
-MOST: Final = 2**62
 # Times in parts of a step, and the bits of a loss: numbers of another form.
 _OF_OTHER_FORM: Final = (fmt.STEP, fmt.LOSS)
 # What is no size at all, by field; -1 stands for "unknown" or "no limit" wherever that may be so.

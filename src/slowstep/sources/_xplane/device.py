@@ -8,9 +8,14 @@ from typing import Any, Final
 
 import polars as pl
 
-from slowstep.health import Health
+from slowstep.health import Health, HealthKind
 from slowstep.sources._xplane.plane import Piece, Plane
 
+IMPOSSIBLE_KERNEL_SHAPES: Final = HealthKind(
+    "impossible-kernel-shapes",
+    "notice",
+    "registers or threads of these kernels are beyond what a device has (AMD's profiler does that), and are taken as unknown",
+)
 _DEVICE_PLANE: Final = re.compile(r"^/device:(GPU|TPU|CUSTOM):(\d{1,6})$")
 _STREAM: Final = re.compile(r"^Stream #(\d{1,18})")
 # A TPU has no streams: its core runs the operations of this line one after the other, copies run beside it.
@@ -92,10 +97,7 @@ def steps_of_device(plane: Plane) -> list[tuple[int, int, int]]:
 
 def garbage(count: int) -> list[Health]:
     """What is said of kernels whose numbers no device could have."""
-    if not count:
-        return []
-    remedy = "registers or threads of these kernels are beyond what a device has (AMD's profiler does that), and are taken as unknown"
-    return [Health(name="impossible-kernel-shapes", severity="notice", count=count, remedy=remedy)]
+    return [IMPOSSIBLE_KERNEL_SHAPES(count)] if count else []
 
 
 def _positive(value: Any) -> int | None:

@@ -13,7 +13,7 @@ from slowstep.workflow.sessions.place import SessionPlace
 
 if TYPE_CHECKING:
     from slowstep.diagnosis.law import Diagnosis
-    from slowstep.timeline.timeline import Session
+    from slowstep.timeline.run_facts import Session
 
 # What to change for a lever with a value.
 _BY_HAND: Final = {"workers": Remedy.WORKERS, "prefetch": Remedy.PREFETCH}

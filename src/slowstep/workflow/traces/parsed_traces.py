@@ -15,12 +15,13 @@ from typing import Any
 import polars as pl
 
 import slowstep
-from slowstep.health import Health
+from slowstep.health import Health, HealthKind
 from slowstep.sources._last_steps import last_steps, left_out, of_tables
 from slowstep.sources._source import Reading
+from slowstep.timeline.run_facts import RunFacts
 from slowstep.timeline.stored import Stored
 from slowstep.timeline.table import light
-from slowstep.timeline.timeline import RunFacts, Timeline
+from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace import TraceFacts
 from slowstep.timeline.trace_tables import TRACE_TABLES
 from slowstep.workflow.traces.find import FoundTrace
@@ -108,7 +109,7 @@ def _load(folder: Path, most_events: int | None) -> Timeline | None:
             tables=tables,
             processes=(),
             run=RunFacts(**run),
-            health=(*(Health(**row) for row in facts["health"]), *([left_out(steps)] if steps else [])),
+            health=(*map(_health, facts["health"]), *([left_out(steps)] if steps else [])),
             trace=TraceFacts(**trace | ({"events": sum(map(len, cut.values()))} if cut else {})),
         )
     except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
@@ -130,7 +131,7 @@ def _keep(folder: Path, timeline: Timeline) -> None:
             "source": timeline.source,
             "trace": trace,
             "run": asdict(timeline.run),
-            "health": [asdict(row) for row in timeline.health],
+            "health": [_as_kept(row) for row in timeline.health],
         }
         (unfinished / FACTS).write_text(json.dumps(facts), encoding="utf-8")
         unfinished.rename(folder)
@@ -138,6 +139,16 @@ def _keep(folder: Path, timeline: Timeline) -> None:
     except (OSError, pl.exceptions.PolarsError):
         if unfinished is not None:
             shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _as_kept(row: Health) -> dict[str, Any]:
+    """A record of health as it is kept; those of traces have plain values."""
+    kind = {"name": row.name, "severity": row.severity, "template": row.remedy.wording.template}
+    return {"kind": kind, "count": row.count, "values": dict(row.remedy.values)}
+
+
+def _health(kept: dict[str, Any]) -> Health:
+    return HealthKind(**kept["kind"])(kept["count"], **kept["values"])
 
 
 def _make_room(root: Path) -> None:

@@ -28,10 +28,10 @@ from slowstep.document.rows import health_row
 from slowstep.document.sections import ALONE, Sections
 from slowstep.document.traced_run import traced_run
 from slowstep.document.training import sections_of_training
-from slowstep.document.words import sentence
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.faults import Attempts, Fault, release_frames
-from slowstep.health import Health
+from slowstep.health import Health, HealthKind
+from slowstep.reason_words import sentence
 from slowstep.sources._source import Reading
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.internal_errors import fault_rows
@@ -46,6 +46,12 @@ from slowstep.workflow.traces.trace_memory import exceeded
 
 # Records at the ends of a trace always lack the other half: of fewer than half a percent that share is rounded off.
 SHOWN_AT_LEAST: Final = 0.995
+KERNELS_WITHOUT_LAUNCH: Final = HealthKind(
+    "kernels-without-launch", "notice", "{percent} % of them: their launches are not in the trace: trace the host too"
+)
+LAUNCHES_WITHOUT_KERNEL: Final = HealthKind(
+    "launches-without-kernel", "notice", "{percent} % of them: their kernels were dropped, or ran after the trace ended"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -176,13 +182,12 @@ def _pid(timeline: Timeline, m: Measurements) -> int:
 def _doubts(timeline: Timeline, m: Measurements) -> tuple[Health, ...]:
     """What is doubtful about the trace, and how much of what happened it shows."""
     rows, seen = [*find_mark_doubts(timeline.table("marked_steps")), *find_doubts(timeline)], m.coverage
-    for name, known, share, remedy in (
-        ("kernels-without-launch", seen.kernels, seen.kernels_with_launch, "their launches are not in the trace: trace the host too"),
-        ("launches-without-kernel", seen.launches, seen.launches_with_kernel, "their kernels were dropped, or ran after the trace ended"),
+    for kind, known, share in (
+        (KERNELS_WITHOUT_LAUNCH, seen.kernels, seen.kernels_with_launch),
+        (LAUNCHES_WITHOUT_KERNEL, seen.launches, seen.launches_with_kernel),
     ):
         if share is not None and share < SHOWN_AT_LEAST:
-            percent = max(round((1 - share) * 100), 1)
-            rows.append(Health(name=name, severity="notice", count=round((1 - share) * known), remedy=f"{percent} % of them: {remedy}"))
+            rows.append(kind(round((1 - share) * known), percent=max(round((1 - share) * 100), 1)))
     return tuple(rows)
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from slowstep.analyses.python.calls import CallTree, Function
 from slowstep.analyses.python.python_share import with_python_share
+from slowstep.timeline.run_facts import RunFacts
 from slowstep.timeline.schema import TABLE
-from slowstep.timeline.timeline import RunFacts, Timeline
+from slowstep.timeline.timeline import Timeline
 
 ITEM = ("/home/u/data.py", "Rows.__getitem__", 10)
 PARSE = ("/home/u/data.py", "parse", 30)

@@ -12,6 +12,7 @@ from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.steps.trainer import Trainer, find_trainer
 from slowstep.diagnosis.engine import diagnose
 from slowstep.document.doubts import find_doubts
+from slowstep.reason_words import sentence
 
 MAIN, FIT, PRETRAIN = (SCRIPT, "<module>", 1, 90), (SCRIPT, "fit", 40, 52), (SCRIPT, "pretrain", 10, 22)
 
@@ -161,4 +162,4 @@ def test_what_is_not_looked_at_is_said_and_leaves_no_training_healthy(tmp_path):
     assert (reason.code, reason.values["share"]) == ("other-trainings", pytest.approx(0.36, abs=0.005))
     (row,) = (row for row in find_doubts(m) if row.name == "other-trainings")
     assert row.count == 1
-    assert "100 updates of other optimizers before or after these (pretrain (train.py:22))" in row.remedy
+    assert "100 updates of other optimizers before or after these (pretrain (train.py:22))" in sentence(row.remedy)

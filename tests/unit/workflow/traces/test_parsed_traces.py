@@ -8,7 +8,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from made_traces import device, host, made_trace, step
-from slowstep.health import Health
+from slowstep.health import HealthKind
 from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.trace_tables import TRACE_TABLES
 from slowstep.workflow.traces import parsed_traces
@@ -31,7 +31,7 @@ class Counting:
             devices=[device("gemm", at + 3, at + 9, correlation=at + 7, bytes=None) for at in self.begins],
             steps=[step(number, at, at + 10) for number, at in enumerate(self.begins, start=1)],
         )
-        return replace(made, health=(Health(name="garbage", severity="notice", count=2, remedy="none"),))
+        return replace(made, health=(HealthKind("garbage", "notice", "{rows:count row}")(2, rows=5),))
 
     @staticmethod
     def hosts(at):

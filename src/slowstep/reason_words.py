@@ -1,0 +1,44 @@
+"""The words of reasons: each is a template with values, and the sentence is made here and read by nobody again.
+
+How a value is written stands behind its name in the template: `share`, `duration` (of ns), `ms` (of ns, as a bare number), `bytes`,
+`number`, `count batch|batches` ("3 batches"; without a plural an s is added), `plural is|are` (by the number alone), or what Python takes
+(`.2f`, `,`). Without it, a name or another reason stands as it is, and None is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from string import Formatter
+from typing import Any, Final
+
+from slowstep.reasons import Reason, Value
+from slowstep.units import format_bytes, format_count, format_duration, format_number, format_share
+
+_WRITTEN: Final[dict[str, Callable[[Any], str]]] = {
+    "share": format_share,
+    "duration": format_duration,
+    "ms": lambda ns: f"{ns / 1e6:.1f}",
+    "bytes": format_bytes,
+    "number": format_number,
+}
+
+
+def sentence(reason: Reason) -> str:
+    """A reason in words."""
+    pieces = Formatter().parse(reason.wording.template)
+    return "".join(literal + ("" if name is None else _written(reason.values[name], how or "")) for literal, name, how, _ in pieces)
+
+
+def _written(value: Value, how: str) -> str:
+    if isinstance(value, Reason):
+        return sentence(value)
+    if not how:
+        return "" if value is None else str(value)
+    if how in _WRITTEN:
+        return _WRITTEN[how](value)
+    kind, _, nouns = how.partition(" ")
+    one, _, many = nouns.partition("|")
+    count: Any = value
+    if kind == "count":
+        return format_count(count, one, many or None)
+    return (one if count == 1 else many) if kind == "plural" else format(count, how)
