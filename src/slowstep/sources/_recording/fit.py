@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from types import GenericAlias
 from typing import Any, Final, get_args, get_origin
 
 # Of anything, exabytes or the ns of the clock of the day among them, until 2116.
 MOST: Final = 2**62
+# What is smaller was never measured in any unit, and what is divided by it is beyond all numbers.
+LEAST: Final = 1e-12
 Note = dict[str, Any]
 # A type, or that of all that a list or a dict holds.
 Kind = type | GenericAlias
@@ -35,7 +36,7 @@ def _is_measured(value: Any, key: str = "") -> bool:
     if isinstance(value, list):
         return all(_is_measured(inner, key) for inner in value)
     if isinstance(value, float):
-        return math.isfinite(value)
+        return value == 0 or LEAST <= abs(value) < MOST
     if key.endswith(_UNITS):
         return not isinstance(value, int) or abs(value) < MOST
     return not isinstance(value, int) or -(2**63) <= value < 2**63
