@@ -10,7 +10,7 @@ from pathlib import Path
 
 from slowstep.analyses.events.tables import TRACE_MEASUREMENT_TABLES
 from slowstep.cli.plugin_texts import names_of_rules
-from slowstep.prove.known_levers import known_levers
+from slowstep.record.experiment.implementations import known_levers
 from slowstep.timeline.trace_tables import TRACE_TABLES
 
 ROOT = Path(__file__).parents[2]

@@ -7,6 +7,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
+from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.record.experiment.building import place_of_call
 from slowstep.record.experiment.switch import Switch
 from slowstep.record.hook import Hook
@@ -86,7 +87,7 @@ def _noted_build(recorder: Recorder, switch: Switch, original: Any) -> Any:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         try:
-            switch.built(self, place_of_call(2))
+            switch.built(self, place_of_call(2), FRAMEWORK.name)
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
 
