@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import slowstep
-from slowstep.frameworks._known import all_words
+from slowstep.frameworks._known import all_trace_events, all_words
 from slowstep.record.framework import Framework, known_frameworks
 
 ROOT = Path(slowstep.__path__[0])
@@ -79,9 +79,12 @@ def test_a_framework_says_by_which_packages_its_frames_are_known(framework: Fram
 
 
 def test_every_folder_of_a_framework_says_what_it_is_under_its_own_name():
-    folders = {path.name for path in (ROOT / "frameworks").iterdir() if (path / "__init__.py").exists()}
+    folders = {path.name: path for path in (ROOT / "frameworks").iterdir() if (path / "__init__.py").exists()}
+    recorded = {name for name, path in folders.items() if (path / "inside").exists()}
 
-    assert {framework.name for framework in known_frameworks()} == set(all_words()) == folders
+    assert {framework.name for framework in known_frameworks()} == set(all_words()) == recorded
+    assert {name for name, path in folders.items() if (path / "outside/trace_events.py").exists()} == set(all_trace_events())
+    assert recorded | set(all_trace_events()) == set(folders)
 
 
 def test_a_framework_that_says_nothing_is_asked_without_harm():
