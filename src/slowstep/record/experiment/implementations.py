@@ -47,8 +47,13 @@ def prepared(lever: Lever, training: Training, spec: LeverSpec) -> Change:
         try:
             return prepare(training, spec)
         except NotApplicable as error:
-            refused = refused or error
-    raise refused or NotApplicable(f"nothing is known of how it is done with {training.recorder.framework.name or 'what trains here'}")
+            # Its frames refer to loaders and their workers.
+            refused = refused or error.with_traceback(None)
+    try:
+        raise refused or NotApplicable(f"nothing is known of how it is done with {training.recorder.framework.name or 'what trains here'}")
+    finally:
+        # This frame is the error's, and must not hold it in turn.
+        del refused
 
 
 def _ways(lever: Lever, training: Training) -> Iterator[Prepare]:
