@@ -117,3 +117,38 @@ def test_its_own_levers_are_known_by_name_and_how_it_makes_one_of_all(tmp_path: 
         "nothing is known of how it is done with pretend"
     ]
     assert shares(said)["output"] < 0.2
+
+
+def fixes(said: dict[str, Any], rule: str) -> str:
+    (finding,) = [finding for finding in said["findings"] if finding["rule"] == rule]
+    return "\n".join(fix["text"] for fix in finding["fixes"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [(), ("both",)], ids=["torch loads", "torch updates once"])
+def test_a_loader_of_another_framework_feeds_it_and_is_changed_in_that_ones_words(tmp_path: Path, more: tuple[str, ...]) -> None:
+    said = report(tmp_path, *more, input_ms=15.0, callback_ms=0.0, script="fed_by_torch.py")
+
+    assert said["run"]["framework"] == "pretend"
+    assert said["run"]["steps"] > 150
+    assert shares(said)["preprocess"] + shares(said)["read"] > 0.5
+    assert "DataLoader(..., num_workers=" in fixes(said, "serial-loader")
+    assert "background(" not in fixes(said, "serial-loader")
+
+
+@pytest.mark.slow
+def test_one_that_hardly_updates_leaves_the_training_to_torch(tmp_path: Path) -> None:
+    said = report(tmp_path, input_ms=2.0, callback_ms=15.0, script="torch_alone.py")
+
+    assert said["run"]["framework"].startswith("torch")
+    assert said["run"]["step_boundary"] == "request for input"
+    assert said["run"]["steps"] > 150
+    assert shares(said)["output"] > 0.5
+
+
+@pytest.mark.slow
+def test_a_lever_of_the_loader_acts_where_another_framework_trains(tmp_path: Path) -> None:
+    said = report(tmp_path, input_ms=15.0, callback_ms=0.0, script="fed_by_torch.py", options=("--with", "mock-loader"))
+
+    assert max(note["effect"] for note in levers(tmp_path) if note["state"] == "effect") > 60
+    assert shares(said)["preprocess"] + shares(said)["read"] < 0.4

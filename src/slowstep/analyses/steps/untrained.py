@@ -7,6 +7,7 @@ from typing import Final
 
 import polars as pl
 
+from slowstep.frameworks._known import all_words
 from slowstep.health import DAMAGE
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.units import format_count
@@ -84,9 +85,9 @@ def describe_untrained(timeline: Timeline) -> str:
 
 
 def _trains_elsewhere(run: RunFacts) -> tuple[str, str] | None:
-    """Why nothing can have been recorded, and what to do: PyTorch was never imported. None where it was, or may have been."""
+    """Why nothing can have been recorded, and what to do: nothing that is was ever imported. None where it was, or may have been."""
     told = run.told
-    if told is None or "torch" in told:
+    if told is None or not all_words().keys().isdisjoint(told):
         return None
     if others := [name for name in _OTHERS if name in told]:
         names = " and ".join(_OTHERS[name].name for name in others)

@@ -169,7 +169,8 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     | {"memory_available_bytes": int, "import_path": list},
     "iterator": {"prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
     | {"persistent": bool, "context": str}
-    | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int, "batches": int},
+    | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int, "batches": int}
+    | {"framework": str},
     "training_frame": {"optimizer": int},
     "training_path": {"optimizer": int},
     "hook": {"name": str, "state": str, "reason": str},
@@ -190,7 +191,8 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "rank": {"rank": int, "world_size": int},
     "capture": {"file": str, "reason": str, "first": int, "last": int},
     "startup": {"import_began_ns": int, "activated_ns": int},
-    "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str, "type": str, "fused": bool, "shares": int} | {"by_hand": bool},
+    "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str, "type": str, "fused": bool, "shares": int}
+    | {"by_hand": bool, "framework": str},
     "calls": {"wall_ns": int, "slowdown": float, "began_ns": list},
     "graph": {"nodes": int, "elements": int},
     "cost": {"at_ns": int, "event_ns": float, "events": int, "records": int, "sampler_cpu_ns": int, "once_cpu_ns": int},

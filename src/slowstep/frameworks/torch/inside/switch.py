@@ -28,7 +28,7 @@ def install(recorder: Recorder) -> Undo:
     next_batch, start = find(iterator_class, "__next__"), find(loader_class, "__iter__")
     build = find(loader_class, "__init__")
     register_after = find(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook")
-    switch = Switch(recorder)
+    switch = recorder.shared(Switch)
     updated = _updated(recorder, switch)
     handle = register_after(updated)
     recorder.by_hand.append(lambda optimizer: updated(optimizer, (), {}))
