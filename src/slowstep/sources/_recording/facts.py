@@ -25,7 +25,9 @@ def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept:
         framework=framework,
         framework_version=process.get(framework),
         frameworks=_frameworks(notes),
-        framework_of={int(note["id"]): str(note["framework"]) for note in notes.of("optimizer") if note.get("framework")},
+        framework_of={
+            note["id"]: note["framework"] for note in notes.of("optimizer") if note.get("id") is not None and note.get("framework")
+        },
         cores_allowed=process.get("cores_allowed"),
         cpu_quota=process.get("cpu_quota"),
         threads=facts.get("threads"),
