@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from slowstep.frameworks._known import all_words
 from slowstep.health import DAMAGE, Health
 from slowstep.reason_words import sentence
 from slowstep.timeline.run_facts import RunFacts
@@ -101,9 +102,9 @@ def _losses(run: RunFacts, health: Iterable[Health]) -> str | None:
 
 
 def _trains_elsewhere(run: RunFacts) -> tuple[str, str] | None:
-    """Why nothing can have been recorded, and what to do: PyTorch was never imported. None where it was, or may have been."""
+    """Why nothing can have been recorded, and what to do: nothing that is was ever imported. None where it was, or may have been."""
     told = run.told
-    if told is None or "torch" in told:
+    if told is None or not all_words().keys().isdisjoint(told):
         return None
     if others := [name for name in _OTHERS if name in told]:
         names = " and ".join(_OTHERS[name].name for name in others)

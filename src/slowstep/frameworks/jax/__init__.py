@@ -1,0 +1,1 @@
+"""JAX: what traces show of it."""
