@@ -160,7 +160,8 @@ _OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
     | {"memory_available_bytes": int, "import_path": list[str]},
     "iterator": {"prefetch_factor": int, "batch_size": int, "workers": list[int], "dataset": str, "collate": str}
     | {"persistent": bool, "context": str}
-    | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int, "batches": int},
+    | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int, "batches": int}
+    | {"framework": str},
     "training_frame": {"optimizer": int},
     "training_path": {"optimizer": int},
     "hook": {"name": str, "state": str, "reason": str},
@@ -182,7 +183,7 @@ _OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
     "capture": {"file": str, "reason": str, "first": int, "last": int},
     "startup": {"import_began_ns": int, "activated_ns": int},
     "optimizer": {"id": int, "params": int, "dtypes": dict[str, int], "device": str, "type": str, "fused": bool, "shares": int}
-    | {"by_hand": bool},
+    | {"by_hand": bool, "framework": str},
     "calls": {"wall_ns": int, "slowdown": float, "began_ns": list[int]},
     "graph": {"nodes": int, "elements": int},
     "cost": {"at_ns": int, "event_ns": float, "events": int, "records": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
