@@ -46,7 +46,7 @@ class _Trained:
         self.given: list[Any] = []
 
 
-class _Function:
+class _Jitted:
     """What is known of a jitted function: `trains` is None while that is still looked for."""
 
     __slots__ = ("calls", "given", "is_own", "trained", "trains")
@@ -64,7 +64,7 @@ class JittedCalls:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self._updates = Updates(recorder, FRAMEWORK)
-        self._known: weakref.WeakKeyDictionary[Any, _Function] = weakref.WeakKeyDictionary()
+        self._known: weakref.WeakKeyDictionary[Any, _Jitted] = weakref.WeakKeyDictionary()
         self._places: set[tuple[CodeType, int]] = set()
         # The result of the last call that can be asked: itself where it is small, else a reference that does not keep it.
         self._last: Any = None
@@ -88,7 +88,7 @@ class JittedCalls:
                 return
             known = self._known.get(function)
             if known is None:
-                known = self._known[function] = _Function(is_own=_is_own(function))
+                known = self._known[function] = _Jitted(is_own=_is_own(function))
             if not self._remember(result):
                 # It is being traced, as a part of another one.
                 return
@@ -133,7 +133,7 @@ class JittedCalls:
         self._last = found if _bytes(found) <= _KEPT_BYTES else weakref.ref(found)
         return True
 
-    def _look(self, known: _Function, function: Any, args: Any, kwargs: Any, result: Any) -> None:
+    def _look(self, known: _Jitted, function: Any, args: Any, kwargs: Any, result: Any) -> None:
         known.calls += 1
         given = arrays(result)
         if any(id(array) in known.given and may_be_trained(array) for array in arrays((args, kwargs))):
