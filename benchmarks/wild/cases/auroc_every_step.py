@@ -43,12 +43,12 @@ def train_epoch(model, loader, optimizer, auroc, args, state):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--fixed", action="store_true")
     args = parser.parse_args()
     torch.manual_seed(0)
     bs = 256
-    x = torch.randint(0, 1000, (bs * 100, 12))
+    x = torch.randint(0, 1000, (bs * 200, 12))
     y = (torch.rand(len(x)) < 0.3).long()
     loader = DataLoader(TensorDataset(x, y), batch_size=bs, shuffle=True)
     model, auroc = Clicks(), BinaryAUROC()

@@ -46,7 +46,7 @@ def network():
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=1200)
     parser.add_argument("--fixed", action="store_true")
     args = parser.parse_args()
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Language modelling with batches of similar length, grouped anew for every pass over a share of the data."""
+"""Language modelling with batches of similar length, grouped anew for every pass."""
 
 import argparse
 import json
@@ -12,19 +12,22 @@ from torch.utils.data import DataLoader, Sampler
 
 
 class LengthGrouped(Sampler):
-    """Longest first within a random share of the rows, so that a batch needs little padding."""
+    """All rows sorted by length within large random blocks, so that a batch needs little padding; a pass trains on some of the batches."""
 
-    def __init__(self, lengths, share, batch_size, generator):
-        self.lengths, self.share, self.batch_size, self.generator = lengths, share, batch_size, generator
+    def __init__(self, lengths, batch_size, per_pass, generator, block=4000):
+        self.lengths, self.batch_size, self.per_pass = lengths, batch_size, per_pass
+        self.generator, self.block = generator, block
 
     def __len__(self):
-        return self.share // self.batch_size
+        return self.per_pass
 
     def __iter__(self):
-        rows = torch.randperm(len(self.lengths), generator=self.generator)[: self.share].tolist()
-        rows.sort(key=lambda i: self.lengths[i], reverse=True)
-        batches = [rows[i : i + self.batch_size] for i in range(0, self.share, self.batch_size)]
-        for b in torch.randperm(len(batches), generator=self.generator).tolist():
+        rows = torch.randperm(len(self.lengths), generator=self.generator).tolist()
+        grouped = []
+        for first in range(0, len(rows), self.block):
+            grouped += sorted(rows[first : first + self.block], key=lambda i: self.lengths[i], reverse=True)
+        batches = [grouped[i : i + self.batch_size] for i in range(0, len(grouped), self.batch_size)]
+        for b in torch.randperm(len(batches), generator=self.generator)[: self.per_pass].tolist():
             yield batches[b]
 
 
@@ -53,14 +56,14 @@ class GRULM(nn.Module):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--fixed", action="store_true")
     args = parser.parse_args()
     torch.manual_seed(0)
     bs = 32
     dataset = make_dataset(20_000)
     lengths = list(dataset["length"]) if args.fixed else dataset["length"]
-    sampler = LengthGrouped(lengths, share=20 * bs * 4, batch_size=bs, generator=torch.Generator().manual_seed(0))
+    sampler = LengthGrouped(lengths, bs, per_pass=50, generator=torch.Generator().manual_seed(0))
     loader = DataLoader(dataset, batch_sampler=sampler, collate_fn=pad)
     model = GRULM()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)

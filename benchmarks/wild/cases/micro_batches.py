@@ -24,7 +24,7 @@ class Tagger(nn.Module):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=60, help="updates")
+    parser.add_argument("--steps", type=int, default=100, help="updates")
     parser.add_argument("--per_device_train_batch_size", type=int, default=1)
     parser.add_argument("--gradient_accumulation_steps", type=int, default=32)
     parser.add_argument("--fixed", action="store_true", help="the same effective batch in one piece")
