@@ -68,6 +68,7 @@ def totals(score: Score) -> str:
             f"| undetermined | {score.count('undetermined')} of {total} |",
             f"| cause named | {named} of {planted} |",
             f"| false alarms | {score.count('false_alarm')} of {healthy} |",
+            f"| gain told | {len(score.told)} of {planted} |",
             f"| median of \\|ln(predicted / true)\\| | {'-' if error is None else f'{error:.3f}'} |",
         )
     )

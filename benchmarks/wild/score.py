@@ -64,6 +64,11 @@ class Score:
         return tuple(outcome for outcome in self.outcomes if outcome.truth == "healthy")
 
     @property
+    def told(self) -> tuple[Outcome, ...]:
+        """Those of bottlenecks with a gain, be it a bound."""
+        return tuple(outcome for outcome in self.planted if outcome.predicted)
+
+    @property
     def median_log_error(self) -> float | None:
         errors = [math.inf if each.log_error is None else each.log_error for each in self.planted if each.true]
         return statistics.median(errors) if errors else None
@@ -129,9 +134,9 @@ def texts(finding: dict[str, Any]) -> Iterable[str]:
 
 
 def gain_of(finding: dict[str, Any], case: Case) -> tuple[float | None, str | None]:
-    """(gain, basis): that of the advised fix where `--fixed` is that fix, else what the finding's time would gain if it cost nothing."""
+    """(gain, basis): that of the advised fix where `--fixed` is that fix, else what the time that it claims would gain if it cost nothing."""
     if finding["rule"] in case.alike and finding["gain"]["predicted"]:
         return finding["gain"]["predicted"], "fix"
-    if finding["share"] < 1:
+    if finding["claims"] and finding["share"] < 1:
         return 1 / (1 - finding["share"]), "bound"
     return None, None

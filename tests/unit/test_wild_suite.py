@@ -42,6 +42,7 @@ def finding(**differing):
         "stage": "preprocess",
         "title": "a function takes most of it",
         "share": 0.5,
+        "claims": ["making samples"],
         "evidence": [],
         "fixes": [{"text": "vectorise it", "lever": None, "changes_numerics": False}],
         "gain": {"predicted": 1.9, "low": 1.7, "high": 2.1, "assumes": "", "measured": None},
@@ -153,6 +154,12 @@ def test_the_gain_is_that_of_the_fix_where_it_is_the_same_and_else_the_bound(sco
 
     assert (alike.predicted, alike.basis, alike.log_error) == (1.9, "fix", 0.0)
     assert (other.predicted, other.basis, other.log_error) == (2.0, "bound", 0.0)
+
+
+def test_advice_that_claims_no_time_has_no_bound(score, made_case):
+    outcome = score.to_outcome(made_case(), report("undetermined", "compute", finding(claims=[], gain={"predicted": None})), 2.0)
+
+    assert (outcome.predicted, outcome.basis) == (None, None)
 
 
 def test_silence_counts_as_infinitely_wrong(score, made_case):

@@ -33,7 +33,7 @@ class Blobs(Dataset):
 
 
 class SegNet(nn.Module):
-    def __init__(self, c=32):
+    def __init__(self, c=24):
         super().__init__()
         self.enc = nn.Sequential(nn.Conv2d(3, c, 3, padding=1), nn.ReLU(), nn.Conv2d(c, c, 3, padding=1), nn.ReLU())
         self.mid = nn.Sequential(nn.MaxPool2d(2), nn.Conv2d(c, 2 * c, 3, padding=1), nn.ReLU(), nn.Conv2d(2 * c, c, 3, padding=1), nn.ReLU())
@@ -51,7 +51,7 @@ def main():
     parser.add_argument("--fixed", action="store_true", help="nothing to fix")
     args = parser.parse_args()
     torch.manual_seed(0)
-    bs = 16
+    bs = 8
     accelerator = Accelerator(cpu=True)
     loader = DataLoader(Blobs(800), batch_size=bs, shuffle=True, num_workers=1, persistent_workers=True)
     model = SegNet()

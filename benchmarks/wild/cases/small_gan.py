@@ -31,7 +31,7 @@ def discriminator():
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--niter", "--steps", dest="steps", type=int, default=120)
+    parser.add_argument("--niter", "--steps", dest="steps", type=int, default=200)
     parser.add_argument("--fixed", action="store_true", help="nothing to fix")
     opt = parser.parse_args()
     torch.manual_seed(999)
