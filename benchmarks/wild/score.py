@@ -134,7 +134,7 @@ def texts(finding: dict[str, Any]) -> Iterable[str]:
 
 
 def gain_of(finding: dict[str, Any], case: Case) -> tuple[float | None, str | None]:
-    """(gain, basis): that of the advised fix where `--fixed` is that fix, else what the time that it claims would gain if it cost nothing."""
+    """(gain, basis): that of the advised fix where `--fixed` is that fix, else what the time that it claims would gain at no cost."""
     if finding["rule"] in case.alike and finding["gain"]["predicted"]:
         return finding["gain"]["predicted"], "fix"
     if finding["claims"] and finding["share"] < 1:

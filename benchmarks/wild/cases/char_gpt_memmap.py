@@ -32,7 +32,7 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    def __init__(self, n_layer=3, n_embd=192, n_head=6):
+    def __init__(self, n_layer=2, n_embd=128, n_head=4):
         super().__init__()
         self.wte, self.wpe = nn.Embedding(vocab, n_embd), nn.Embedding(block_size, n_embd)
         self.h = nn.Sequential(*[Block(n_embd, n_head) for _ in range(n_layer)])
@@ -62,7 +62,7 @@ def estimate_loss(model, folder):
 
 def main():
     ap = argparse.ArgumentParser()
-    ap.add_argument("--steps", type=int, default=160)
+    ap.add_argument("--steps", type=int, default=250)
     ap.add_argument("--fixed", action="store_true", help="nothing to fix")
     args = ap.parse_args()
     torch.manual_seed(1337)
