@@ -93,8 +93,9 @@ def to_outcome(case: Case, report: dict[str, Any], true: float | None) -> Outcom
 
 
 def leading(report: dict[str, Any]) -> dict[str, Any] | None:
-    """The first finding that something in the script causes."""
-    return next((finding for finding in report["findings"] if not finding.get("outside")), None)
+    """The first finding that something in the script causes, advice that claims no time only where there is no other."""
+    within = [finding for finding in report["findings"] if not finding.get("outside")]
+    return next((finding for finding in within if finding["claims"]), within[0] if within else None)
 
 
 def names_cause(finding: dict[str, Any], case: Case) -> bool:

@@ -148,6 +148,13 @@ def test_what_nothing_in_the_script_causes_does_not_lead(score, made_case):
     assert outcome.rule == "slow-transform"
 
 
+def test_advice_leads_only_where_nothing_claims_time(score, made_case):
+    advice = finding(rule="slow-start", claims=[])
+
+    assert score.to_outcome(made_case(), report("undetermined", "read", advice, finding()), 2.0).rule == "slow-transform"
+    assert score.to_outcome(made_case(), report("undetermined", "read", advice), 2.0).rule == "slow-start"
+
+
 def test_the_gain_is_that_of_the_fix_where_it_is_the_same_and_else_the_bound(score, made_case):
     alike = score.to_outcome(made_case(alike=("slow-transform",)), report("bottleneck", "read", finding()), 1.9)
     other = score.to_outcome(made_case(), report("bottleneck", "read", finding()), 2.0)

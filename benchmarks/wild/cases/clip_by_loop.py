@@ -40,7 +40,7 @@ def main():
     ap.add_argument("--fixed", action="store_true")
     args = ap.parse_args()
     torch.manual_seed(0)
-    width, bs = 32, 128
+    width, bs = 32, 256
     model = nn.Sequential(nn.Linear(20, width), *[Residual(width) for _ in range(40)], nn.Linear(width, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
     x = torch.randn(20_000, 20)

@@ -12,7 +12,7 @@ from torch import nn
 
 def load_pairs(n):
     rng = random.Random(0)
-    return [{"id": i, "question": [rng.randrange(1, 300) for _ in range(16)], "meta": {"source": "web", "tags": ["a", str(i)]}} for i in range(n)]
+    return [{"id": i, "question": [rng.randrange(1, 300) for _ in range(48)], "meta": {"source": "web", "tags": ["a", str(i)]}} for i in range(n)]
 
 
 class Scorer(nn.Module):
@@ -62,8 +62,8 @@ class Trainer:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--batch_size", type=int, default=64)
+    parser.add_argument("--steps", type=int, default=120)
+    parser.add_argument("--batch_size", type=int, default=96)
     parser.add_argument("--fixed", action="store_true")
     args = parser.parse_args()
     seconds = Trainer(args).train()
