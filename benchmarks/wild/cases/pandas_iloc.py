@@ -51,9 +51,9 @@ def make_data(windows=6000):
 class ShallowNet(nn.Module):
     def __init__(self):
         super().__init__()
-        self.temporal = nn.Conv1d(CHANNELS, 20, 25, stride=2)
+        self.temporal = nn.Conv1d(CHANNELS, 20, 25, stride=4)
         self.pool = nn.AvgPool1d(20, 6)
-        self.head = nn.Linear(120, 4)
+        self.head = nn.Linear(40, 4)
 
     def forward(self, x):
         x = self.pool(self.temporal(x).square())
