@@ -14,16 +14,16 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 class Autoencoder(nn.Module):
-    def __init__(self, codes=4096):
+    def __init__(self, codes=512):
         super().__init__()
         self.encode = nn.Sequential(nn.Linear(192, 256), nn.GELU(), nn.Linear(256, 64))
         self.codebook = nn.Embedding(codes, 64)
-        self.table = nn.Embedding(20_000, 64)
+        self.table = nn.Embedding(120_000, 64).requires_grad_(False)  # pretrained
         self.decode = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 192))
 
     def forward(self, x, index):
         z = self.encode(x)
-        nearest = torch.cdist(z.detach(), self.codebook.weight[:512]).argmin(1)
+        nearest = torch.cdist(z.detach(), self.codebook.weight).argmin(1)
         return self.decode(z + self.codebook(nearest) + 0.01 * self.table(index))
 
 
