@@ -11,6 +11,10 @@ from typing import Any
 from suite import Case
 
 
+# How reports write where a line stands.
+PLACES = ("{file}:{line}", "line {line} ({file})")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """One report on one training. `named` is None where there is no cause to name, `basis` says what of the report is its gain."""
@@ -102,7 +106,8 @@ def names_cause(finding: dict[str, Any], case: Case) -> bool:
     """Whether a reader of the finding knows what to change."""
     if finding["rule"] in case.rules:
         return True
-    marks = [*case.words, *(f"{case.script.name}:{number}" for number in case.line_numbers)]
+    places = [form.format(file=case.script.name, line=number) for number in case.line_numbers for form in PLACES]
+    marks = [*case.words, *places]
     if case.function:
         marks.append(case.function)
     said = "\n".join(texts(finding))

@@ -132,6 +132,7 @@ def test_a_bottleneck_in_a_healthy_training_is_a_false_alarm(score, made_case):
         ({}, False),
         ({"rule": "slow-sampler"}, True),
         ({"title": "Data.load takes most of it"}, True),
+        ({"title": "line 2 (train.py) takes most of it"}, True),
         ({"title": "Data.load_all takes most of it"}, False),
         ({"evidence": [{"name": "time", "value": 0.5, "unit": "share", "threshold": None, "where": "train.py:2"}]}, True),
         ({"evidence": [{"name": "time", "value": 0.5, "unit": "share", "threshold": None, "where": "train.py:20"}]}, False),

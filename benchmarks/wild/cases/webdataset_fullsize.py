@@ -57,7 +57,7 @@ def main():
     torch.manual_seed(0)
     bs = 16
     with tempfile.TemporaryDirectory() as folder:
-        write_shards(folder, shards=4, per_shard=64, presized=opt.fixed)
+        write_shards(folder, shards=4, per_shard=32, presized=opt.fixed)
         urls = os.path.join(folder, "train-{0000..0003}.tar")
         dataset = wds.WebDataset(urls, shardshuffle=4, empty_check=False).shuffle(100).decode("pil").to_tuple("jpg", "cls").map(preprocess).repeat()
         loader = torch.utils.data.DataLoader(dataset.batched(bs, partial=False), batch_size=None, num_workers=1)
