@@ -10,7 +10,6 @@ from typing import Any
 
 from suite import Case
 
-
 # How reports write where a line stands.
 PLACES = ("{file}:{line}", "line {line} ({file})")
 
