@@ -210,6 +210,7 @@ _OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
 }
 # What types of single values do not tell.
 _NESTED: dict[str, Callable[[Note], bool]] = {
+    "thread": lambda note: bool(0 <= note["id"] < 2**32),
     "cost": _cost_fits,
     "calls": _calls_fit,
     "builtins": _builtins_fit,
