@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from slowstep.frameworks._trace_events import BatchInputs, Event, Operator, TraceEvents
+from slowstep.frameworks._events import BatchInputs, Event, Operator, TraceEvents
 from slowstep.frameworks._words import Code, Words
 from slowstep.registry import discover
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import slowstep
+from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import all_trace_events, all_words, code, events
-from slowstep.frameworks._trace_events import Event
 from slowstep.frameworks._words import Code
 
 ROOT = Path(slowstep.__path__[0])

@@ -17,8 +17,8 @@ import polars as pl
 from slowstep.analyses.events.device_work import launching_calls
 from slowstep.analyses.events.names import matches
 from slowstep.analyses.events.runtime_calls import ASKS, COPIES_AND_WAITS, calls_of_runtime
+from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-from slowstep.frameworks._trace_events import Event
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 

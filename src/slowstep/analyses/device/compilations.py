@@ -11,8 +11,8 @@ from slowstep.analyses.device.charged import charged
 from slowstep.analyses.events.names import host_named, host_names
 from slowstep.analyses.events.tables import COMPILATIONS
 from slowstep.analyses.python.callers import Callers
+from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-from slowstep.frameworks._trace_events import Event
 from slowstep.timeline.intervals import Ints, pieces
 from slowstep.timeline.timeline import Timeline
 

@@ -16,8 +16,8 @@ from slowstep.analyses.device.charged import charged
 from slowstep.analyses.events.synchronizing import synchronizing_calls
 from slowstep.analyses.events.tables import LOSS_SCALING
 from slowstep.analyses.python.callers import Callers
+from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-from slowstep.frameworks._trace_events import Event
 from slowstep.parts import PartKind
 from slowstep.timeline.intervals import containing
 from slowstep.timeline.timeline import Timeline

@@ -14,8 +14,8 @@ from slowstep.analyses.events.runtime_calls import CALL_KINDS, LAUNCHES_WORK, ca
 from slowstep.analyses.events.tables import OPERATORS
 from slowstep.analyses.python.callers import NAMED, Callers
 from slowstep.analyses.steps.step_lookup import in_window, slices
+from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-from slowstep.frameworks._trace_events import Event
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 

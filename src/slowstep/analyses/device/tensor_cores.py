@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import polars as pl
 
+from slowstep.frameworks._events import Takes
 from slowstep.frameworks._known import operators
-from slowstep.frameworks._trace_events import Takes
 from slowstep.timeline.shapes import elements_of, read_shapes
 
 FULL_PRECISION: Final = "float32 without TF32"

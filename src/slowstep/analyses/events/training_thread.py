@@ -6,8 +6,8 @@ from typing import Final
 
 import polars as pl
 
+from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-from slowstep.frameworks._trace_events import Event
 from slowstep.timeline.timeline import Timeline
 
 # What frameworks call it, and people their own ranges.

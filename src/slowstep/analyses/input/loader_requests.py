@@ -11,8 +11,8 @@ from slowstep.analyses.events.parts import INPUT_WAIT, is_part
 from slowstep.analyses.events.tables import LOADER
 from slowstep.analyses.events.training_thread import training_thread
 from slowstep.analyses.ledger.stage_ranges import told_ranges
+from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-from slowstep.frameworks._trace_events import Event
 from slowstep.timeline.intervals import containing, covered_ns, union
 from slowstep.timeline.timeline import Timeline
 

@@ -21,8 +21,8 @@ from slowstep.analyses.events.unions import merged
 from slowstep.analyses.ledger.model_pauses import ModelPauses, calls_that_launch, within
 from slowstep.analyses.ledger.own_work import LONG_NS
 from slowstep.analyses.python.user_places import own_function, user_function
+from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-from slowstep.frameworks._trace_events import Event
 from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Ints, covered_ns
 from slowstep.timeline.timeline import Timeline

@@ -26,8 +26,8 @@ from slowstep.analyses.events.training_thread import OPTIMIZER_RANGE, training_t
 from slowstep.analyses.events.unions import merged
 from slowstep.analyses.ledger.stage_ranges import LOAD_BATCH, told_ranges
 from slowstep.analyses.python.user_places import own_function
+from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-from slowstep.frameworks._trace_events import Event
 from slowstep.parts import BACKWARD as AUTOGRAD
 from slowstep.parts import OPTIMIZER as UPDATE
 from slowstep.parts import PartKind

@@ -14,8 +14,8 @@ import polars as pl
 from slowstep.analyses.events.names import host_named, host_names
 from slowstep.analyses.events.training_thread import OPTIMIZER_RANGE, training_thread
 from slowstep.analyses.ledger.beside_model import COMPUTES, beside_model
+from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-from slowstep.frameworks._trace_events import Event
 from slowstep.parts import PartKind
 from slowstep.timeline.timeline import Timeline
 

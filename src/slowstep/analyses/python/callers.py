@@ -20,8 +20,8 @@ from slowstep.analyses.events.enclosing import Nesting, Rows, pieces_of
 from slowstep.analyses.events.names import as_text, matches
 from slowstep.analyses.events.runtime_calls import calls_of_runtime
 from slowstep.analyses.python.user_places import user_places
+from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-from slowstep.frameworks._trace_events import Event
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 

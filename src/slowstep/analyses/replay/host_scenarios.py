@@ -12,8 +12,8 @@ from slowstep.analyses.replay import assumed
 from slowstep.analyses.replay.replayed_work import DEVICE, EVENT, MAYBE, NOTHING, OWN_COPY, STREAM, Flags
 from slowstep.analyses.replay.scene import Changed, Intervals, Scene
 from slowstep.analyses.steps.steps import Floats
+from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-from slowstep.frameworks._trace_events import Event
 
 # A compiler of kernels, as a function of its own.
 KERNEL_COMPILER: Final = r"triton/compiler/compiler\.py\S* compile$"

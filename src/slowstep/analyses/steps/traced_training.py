@@ -9,8 +9,8 @@ from typing import Final
 import polars as pl
 
 from slowstep.analyses.events.training_thread import OPTIMIZER_RANGE, training_thread
+from slowstep.frameworks._events import BatchInputs, Event
 from slowstep.frameworks._known import batch_inputs, events
-from slowstep.frameworks._trace_events import BatchInputs, Event
 from slowstep.timeline.shapes import read_shapes
 from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace_tables import NOT_PYTHON

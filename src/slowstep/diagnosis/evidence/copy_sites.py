@@ -15,8 +15,8 @@ from slowstep.diagnosis.evidence.host_calls import place
 from slowstep.diagnosis.evidence.marked_steps import per_step, spread_over
 from slowstep.diagnosis.evidence.run_dry import Kind, RunDry, run_dries, together_ns
 from slowstep.findings import Evidence
+from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-from slowstep.frameworks._trace_events import Event
 from slowstep.parts import Part
 from slowstep.units import format_count
 

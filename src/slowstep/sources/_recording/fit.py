@@ -64,9 +64,14 @@ def _calls_fit(note: Note) -> bool:
         and all(_is(f.get(key), str) for key in ("file", "function"))
         and isinstance(f.get("callees"), list)
         and (f.get("calls") is None or _is(f["calls"], int))
-        and all(isinstance(edge, list) and len(edge) == 2 and _is(edge[0], int) and _is(edge[1], int) for edge in f["callees"])
+        and all(_is_edge(edge, len(functions)) for edge in f["callees"])
         for f in functions
     )
+
+
+def _is_edge(edge: Any, functions: int) -> bool:
+    """Whether it names one of the functions and a time."""
+    return isinstance(edge, list) and len(edge) == 2 and all(_is(each, int) for each in edge) and 0 <= edge[0] < functions
 
 
 def _builtins_fit(note: Note) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slowstep.frameworks._trace_events import Event, TraceEvents
+from slowstep.frameworks._events import Event, TraceEvents
 
 TRACE_EVENTS = TraceEvents(
     name="jax",

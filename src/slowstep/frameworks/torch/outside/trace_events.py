@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from slowstep.frameworks._trace_events import BatchInputs, Event, Operator, Takes, TraceEvents
+from slowstep.frameworks._events import BatchInputs, Event, Operator, Takes, TraceEvents
 
 # Views, shapes, allocation, copies that may turn out not to be needed, reading one number.
 _COMPUTES_NOTHING: Final = (
