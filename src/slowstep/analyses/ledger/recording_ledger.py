@@ -1,4 +1,4 @@
-"""The ledger of a recording: without an accelerator the host executes synchronously, and the training thread's time is charged.
+"""The ledger of a recording: where the host executes synchronously the training thread's time is charged, else what is known of the device.
 
 Each instant belongs to the innermost span open on that thread (`trainer_spans.py`, `charged_spans.py`). A wait for a batch is divided by
 what its producer did (`divide_waits` in `batches/producers.py`; `PART_STAGE` has the stage of each of its parts). What no span covers is
