@@ -63,7 +63,7 @@ from slowstep.analyses.steps.steps import Floats, Steps, find_steps
 from slowstep.analyses.steps.suspensions import Suspensions, find_suspensions
 from slowstep.analyses.steps.trainer import Trainer, find_trainer
 from slowstep.analyses.steps.training_topic import TrainingTopic
-from slowstep.errors import UnreadableInput
+from slowstep.errors import SlowstepError
 from slowstep.faults import Attempts, Fault
 from slowstep.frameworks._known import all_words, words_of_loop
 from slowstep.frameworks._words import Words
@@ -372,7 +372,7 @@ def _captured(capture: Capture, measure: MeasureCapture, faults: list[Fault]) ->
     """The captured steps, measured; `faults` grows with those of that."""
     try:
         m = measure(capture)
-    except (UnreadableInput, OSError) as error:
+    except (SlowstepError, OSError) as error:
         return CapturedWindow(capture=capture, unreadable=str(error) or type(error).__name__)
     faults += () if m is None else m.faults
     return CapturedWindow(capture=capture, m=m)

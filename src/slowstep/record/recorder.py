@@ -70,6 +70,8 @@ class Recorder:
         self.optimizer_undos: list[Undo] = []
         # Done twice a second, on the sampler's thread.
         self.chores: list[Callable[[], None]] = []
+        # What hooks took that write nothing each time they are called.
+        self.spent_ns = 0
         # Asked with every stack whether the device of a framework has nothing to do (timing/stacks.py).
         self.device_probes: list[DeviceProbe] = []
         self._introductions: list[dict[str, Any]] = []
@@ -385,7 +387,7 @@ class Recorder:
                 "at_ns": now(),
                 "event_ns": self._event_cost_ns,
                 "sampler_cpu_ns": 0,
-                "events": self._writer.events,
+                "events": self._writer.events + self.spent_ns // max(self._event_cost_ns or 0, 1),
                 "records": self._writer.records,
                 **used,
             }

@@ -46,6 +46,13 @@ def name_gaps(
     return named, ns
 
 
+def within_steps(stacks: Stacks, steps: Steps) -> Stacks:
+    """The stacks that were taken in the steps of the window."""
+    step = np.searchsorted(steps.edges_ns, stacks.time_ns, side="right") - 1
+    inside = (step >= 0) & (step < steps.stretches)
+    return stacks.only(inside & ~steps.excluded[np.clip(step, 0, max(steps.stretches - 1, 0))])
+
+
 def place_stacks(
     trainer: Trainer, forwards: Forwards, laid: LaidSpans, steps: Steps, stacks: Stacks, part_of_span: Sequence[Part | None]
 ) -> list[Part | None]:

@@ -21,7 +21,7 @@ from slowstep.analyses.ledger.counted import move_counted
 from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, CountedRows, Rows, charge_counted
 from slowstep.analyses.ledger.delays import move_delay, move_sharing
 from slowstep.analyses.ledger.ledger import Ledger
-from slowstep.analyses.ledger.named_gaps import name_gaps, place_stacks
+from slowstep.analyses.ledger.named_gaps import name_gaps, place_stacks, within_steps
 from slowstep.analyses.ledger.probed_device import charge_probed, was_asked
 from slowstep.analyses.ledger.trainer_spans import label_spans
 from slowstep.analyses.python.functions import Stacks
@@ -65,8 +65,9 @@ def build_ledger(
     _move_delays(timeline, trainer, steps, rows, device, beside_cores)
     is_beside = counted is not None and counted.is_asynchronous
     found = CountedRows(rows)
-    if trainer.is_asynchronous and was_asked(stacks):
-        found = charge_probed(rows, stacks, place_stacks(trainer, forwards, laid, steps, stacks, spans.part))
+    within = within_steps(stacks, steps)
+    if trainer.is_asynchronous and was_asked(within):
+        found = charge_probed(rows, within, place_stacks(trainer, forwards, laid, steps, within, spans.part))
     elif counted is not None and is_beside:
         found = charge_counted(counted, steps, rows)
     in_bodies_ns = named_in_bodies(spans, charged, steps.stretches)

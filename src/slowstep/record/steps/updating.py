@@ -31,7 +31,9 @@ class UpdatingFrameworks:
     def is_most(self, framework: Framework, updates: int) -> bool:
         """Whether none has more updates than this one, which has so many by now: then it is what trains."""
         self._most[framework] = updates
-        if updates < max(self._most.values()):
+        others = max((most for other, most in self._most.items() if other is not framework), default=0)
+        # Of those with as many the one that trained already does.
+        if updates < others or (updates == others and self._recorder.framework is not framework):
             return False
         self._recorder.framework = framework
         return True

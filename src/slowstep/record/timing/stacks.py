@@ -186,7 +186,11 @@ class Sampler:
 
     def _device(self, places: list[Place]) -> int:
         code, at, _ = places[0]
-        told = next((idle for probe in self._probes if (idle := probe(code, at)) is not None), None)
+        try:
+            told = next((idle for probe in self._probes if (idle := probe(code, at)) is not None), None)
+        except Exception as error:  # what was asked is gone: the stacks of this round are taken all the same
+            self._fault(error)
+            told = None
         return 0 if told is None else DEVICE_IDLE if told else DEVICE_BUSY
 
     def _is_blocked(self, thread: int) -> bool:

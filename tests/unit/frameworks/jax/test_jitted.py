@@ -72,6 +72,57 @@ def test_a_function_that_takes_what_it_gave_trains_and_one_that_predicts_does_no
     assert seen == {"sgd": CALLS - 1}
 
 
+def test_what_only_predicts_trains_nothing_though_arrays_come_to_lie_where_others_lay(seen):
+    predict = jax.jit(lambda w, x: (x @ w, (x @ w).sum()))
+    augment = jax.jit(lambda x: x + 0.1)
+    w, rng = jnp.ones((16, 16)), np.random.default_rng(0)
+    for _ in range(5 * CALLS):
+        x = jnp.asarray(rng.normal(size=(16, 16)).astype("f"))
+        predict(w, augment(x))
+        del x
+
+    assert not seen
+
+
+def test_a_function_may_be_called_for_nothing_first(seen):
+    step = jax.jit(sgd)
+    w = jnp.ones((16, 1))
+    for _ in range(10):
+        step(w, X)
+    for _ in range(50):
+        w, _ = step(w, X)
+
+    assert seen["sgd"] >= 40
+
+
+def test_a_function_that_is_traced_inside_another_one_is_no_call(seen):
+    step = jax.jit(lambda state, x: {"w": sgd(state["w"], x)[0]})
+    twice = jax.jit(lambda state, x: step(step(state, x), x))
+    state = {"w": jnp.ones((300, 300))}
+    for number in range(CALLS):
+        state = twice(state, np.ones((number % 4 + 1, 300), "f"))
+
+    assert seen == {"<lambda>": CALLS - 1}
+
+
+def test_a_way_of_calls_with_other_parameters_is_passed_through_and_one_that_tells_less_is_left_alone(recorder, monkeypatch):
+    pjit = sys.modules["jax._src.pjit"]
+
+    def as_in_0_9_0(p, args_flat, fun, jit_info, args, kwargs):
+        return fun(*args, **kwargs), args_flat, p, jit_info
+
+    monkeypatch.setattr(pjit, "_run_python_pjit", as_in_0_9_0)
+    undo = jitted.install(recorder)
+    assert pjit._run_python_pjit(1, 2, max, 3, (4, 5), {}) == (5, 2, 1, 3)
+    undo()
+    assert pjit._run_python_pjit is as_in_0_9_0
+
+    monkeypatch.setattr(pjit, "_run_python_pjit", lambda p: p)
+    undo = jitted.install(recorder)
+    assert pjit._run_python_pjit(7) == 7
+    undo()
+
+
 def test_parameters_whose_memory_is_given_away_are_seen_too(seen):
     step = jax.jit(sgd, donate_argnums=0)
     w = jnp.ones((16, 1))
@@ -163,8 +214,9 @@ def test_the_device_is_idle_when_the_last_result_is_there_and_not_while_it_is_gi
     here = sys._getframe().f_code
     assert calls.is_idle(here, 0) is None
 
-    result = jax.block_until_ready(jnp.ones(3) + 1)
-    calls.called(sgd, (), {}, result, 0, 1)
+    step = jax.jit(sgd)
+    result = jax.block_until_ready(step(jnp.ones((16, 1)), X))
+    calls.returned(step, (), {}, result)
 
     assert calls.is_idle(here, -7) is True
     (place,) = calls._places
@@ -175,7 +227,7 @@ def test_no_more_of_the_scripts_arrays_is_kept_than_is_small(recorder):
     calls = JittedCalls(recorder)
     large = jnp.ones((1000, 1000))
     kept = weakref.ref(large)
-    calls.called(sgd, (), {}, {"w": large}, 0, 1)
+    calls.returned(jax.jit(sgd), (), {}, {"w": large})
     assert calls.is_idle(sys._getframe().f_code, -7) is not None
 
     del large

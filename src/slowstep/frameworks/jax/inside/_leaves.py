@@ -7,10 +7,14 @@ from collections import Counter
 from typing import Any
 
 
+def leaves_of(tree: Any) -> list[Any]:
+    """All that a tree holds, in its order. Raises what JAX does of a tree that it does not know."""
+    return list(sys.modules["jax"].tree_util.tree_leaves(tree))
+
+
 def arrays(tree: Any) -> list[Any]:
-    """The arrays on devices in a tree, in its order. Raises what JAX does of a tree that it does not know."""
-    leaves = sys.modules["jax"].tree_util.tree_leaves(tree)
-    return [leaf for leaf in leaves if is_array(leaf)]
+    """The arrays on devices in a tree."""
+    return [leaf for leaf in leaves_of(tree) if is_array(leaf)]
 
 
 def is_array(value: Any) -> bool:

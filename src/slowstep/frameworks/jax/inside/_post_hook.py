@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from slowstep.record.patch import Undo, all_of, find, replace
+from slowstep.record.timing.tracebacks import hide_own_frames
 
 # The function, its arguments by place and by name, and its result.
 PostHook = Callable[[Any, Any, Any, Any], None]
@@ -18,6 +19,9 @@ class _Shared:
 
     def __init__(self, state: Any, ours: PostHook) -> None:
         self._state, self._ours = state, ours
+        found = state.get_local()
+        # What stands for no setting of the thread's own.
+        self._unset = None if callable(found) else found
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._state, name)
@@ -28,7 +32,11 @@ class _Shared:
 
     def set_local(self, hook: Any) -> None:
         """For this thread."""
-        self._state.set_local(self.both(hook) if hook is None or callable(hook) else hook)
+        if hook is None and self._unset is not None:
+            # That for all threads counts then, which is ours already: nothing of ours stays behind in a thread.
+            self._state.set_local(self._unset)
+        else:
+            self._state.set_local(self.both(hook) if hook is None or callable(hook) else hook)
 
     def both(self, hook: PostHook | None) -> PostHook:
         """Ours, and another one where there is one."""
@@ -38,7 +46,11 @@ class _Shared:
 
         def call_both(function: Any, args: Any, kwargs: Any, result: Any) -> None:
             ours(function, args, kwargs, result)
-            hook(function, args, kwargs, result)
+            try:
+                hook(function, args, kwargs, result)
+            except BaseException:  # passed on, without our frames in the traceback
+                hide_own_frames()
+                raise
 
         call_both.before = hook  # type: ignore[attr-defined]
         return call_both
@@ -46,11 +58,12 @@ class _Shared:
 
 def call_after_each(ours: PostHook) -> Undo:
     """Have a function called after each call of a jitted one, on all threads. Raises Unfit where this version of JAX calls none."""
-    api = sys.modules["jax._src.api"]
+    api = sys.modules.get("jax._src.api")
     state = find(api, _STATE)
-    find(state, "set_local")
+    for name in ("get_global", "set_global", "get_local", "set_local"):
+        find(state, name)
     shared = _Shared(state, ours)
-    undo = replace(api, _STATE, shared)
+    undo_name = replace(api, _STATE, shared)
     shared.set_global(state.get_global())
     # `with jax.debug_nans(...)` leaves a setting of the thread's own behind, which counts for more.
     shared.set_local(state.get_local())
@@ -60,4 +73,4 @@ def call_after_each(ours: PostHook) -> Undo:
             if value is ours or getattr(value, "__name__", "") == "call_both":
                 put(getattr(value, "before", None))
 
-    return all_of([put_back, undo])
+    return all_of([put_back, undo_name])

@@ -32,6 +32,8 @@ def install(recorder: Recorder) -> Undo:
             # A process in which nothing trains gets no files because it compiles.
             if event.endswith(_EVENTS) and recorder.page.recording and recorder.watched:
                 name = str(more.get("fun_name") or "a function")
+                # Of its last part it says that it was jitted.
+                name = name[len("jit(") : -1] if name.startswith("jit(") and name.endswith(")") else name
                 spans.write(Label(COMPILATION + name, stage="compute"), now() - int(seconds * 1e9))
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)

@@ -1,32 +1,34 @@
 """Calls of jitted functions, told by JAX itself when they return: which of them trains, and whether the device has done what it was given.
 
 A function trains whose results are what its next call is given: parameters, and the state of an optimizer. (Sums of a metric are single
-numbers, and the state of a generator of random ones is no real number.) Of a call that has to compile,
-or has effects, JAX does not tell: it is seen on its longer way. A function that was compiled by hand is not seen.
+numbers, and the state of a generator of random ones is no real number.) Of a call that has to compile, or has effects, JAX does not tell:
+it is seen on its longer way. What `jax.pmap` maps is not seen.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import weakref
-from contextlib import suppress
+from collections.abc import Callable
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK
-from slowstep.frameworks.jax.inside._leaves import arrays, is_array, may_be_trained
+from slowstep.frameworks.jax.inside._leaves import arrays, is_array, leaves_of, may_be_trained
 from slowstep.frameworks.jax.inside._post_hook import call_after_each
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.steps.updates import Updates
-from slowstep.record.timing.tracebacks import hide_own_frames
+from slowstep.record.timing.tracebacks import PACKAGE, hide_own_frames
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
-# Calls of a function that are looked at, to tell whether it takes what it gave.
+# So many first calls of a function are looked at, to tell whether it takes what it gave; later those whose number is a power of two, with
+# the one that follows each: a function may be called for nothing first.
 _LOOKED_AT: Final = 8
 # An array that is kept until the next call, so that it can be asked: no more than this is held of the script's.
 _KEPT_BYTES: Final = 65536
@@ -34,73 +36,89 @@ _KEPT_BYTES: Final = 65536
 _ELAPSED_PER_COST: Final = 100
 # Places of calls that are kept; a program with more has most of its time elsewhere.
 _MOST_PLACES: Final = 256
+# One in so many calls is timed.
+_CALLS_PER_TIMED: Final = 64
+# What JAX takes to call us at all, beyond what we can time (jax 0.10.2, two cores of an Intel Xeon: an empty function, 0.4 to 0.7 us).
+_CALLING_NS: Final = 600
 _OWN: Final = ("/jax/", "/jaxlib/")
+_LONGER_WAY: Final = "_run_python_pjit"
 
 
 class _Trained:
     """What stands for a function that trains, as an optimizer does elsewhere."""
 
     def __init__(self, function: Any) -> None:
-        self.function = weakref.ref(function)
         self.name = getattr(function, "__name__", type(function).__name__)
         self.given: list[Any] = []
 
 
 class _Jitted:
-    """What is known of a jitted function: `trains` is None while that is still looked for."""
+    """What is known of a function that is jitted; `given` are what its last call gave, while that is looked at."""
 
-    __slots__ = ("calls", "given", "is_own", "trained", "trains")
+    __slots__ = ("__weakref__", "calls", "given", "is_own", "trained")
 
     def __init__(self, *, is_own: bool) -> None:
         self.calls, self.is_own = 0, is_own
-        self.given: frozenset[int] = frozenset()
-        self.trains: bool | None = False if is_own else None
+        self.given: dict[int, weakref.ref[Any]] = {}
         self.trained: _Trained | None = None
+
+    def gave(self, array: Any) -> bool:
+        """Whether its last call gave this very array: an id() alone is used again at once."""
+        known = self.given.get(id(array))
+        return known is not None and known() is array
 
 
 class JittedCalls:
     """What is to be called after each of them; `is_idle` asks whether the device has done them all."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self.recorder = recorder
+        self._recorder = recorder
         self._updates = Updates(recorder, FRAMEWORK)
         self._known: weakref.WeakKeyDictionary[Any, _Jitted] = weakref.WeakKeyDictionary()
+        # The same by what JAX has made of a function.
+        self._jitted: weakref.WeakKeyDictionary[Any, _Jitted] = weakref.WeakKeyDictionary()
         self._places: set[tuple[CodeType, int]] = set()
         # The result of the last call that can be asked: itself where it is small, else a reference that does not keep it.
         self._last: Any = None
-        self._affordable_ns = 0
-        recorder.forgetters.append(self._forget)
+        self._affordable_ns = self._calls = 0
+        recorder.forgetters.append(self.forget)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Know nothing, and hold nothing of the script's."""
         self._known.clear()
+        self._jitted.clear()
         self._places.clear()
         self._last = None
 
-    def returned(self, function: Any, args: Any, kwargs: Any, result: Any) -> None:
+    def returned(self, jitted: Any, args: Any, kwargs: Any, result: Any) -> None:
         """A call has returned, and the device may be working on it. Raises nothing."""
-        ended_ns = now()
-        self.called(getattr(function, "__wrapped__", function), args, kwargs, result, ended_ns, ended_ns)
-
-    def called(self, function: Any, args: Any, kwargs: Any, result: Any, began_ns: int, ended_ns: int) -> None:
-        """The same of the function itself, not of what JAX has made of it; when most calls began is not known. Raises nothing."""
+        if not self._recorder.live[0]:
+            return
         try:
-            if not self.recorder.live[0]:
-                return
-            known = self._known.get(function)
+            ended_ns = now()
+            known = self._jitted.get(jitted)
             if known is None:
-                known = self._known[function] = _Jitted(is_own=_is_own(function))
-            if not self._remember(result):
-                # It is being traced, as a part of another one.
-                return
-            if known.trains is None:
-                self._look(known, function, args, kwargs, result)
-            if not known.is_own and len(self._places) < _MOST_PLACES:
-                frame = sys._getframe(2)
-                self._places.add((frame.f_code, frame.f_lasti))
-            if known.trained is not None:
-                self._updates.called(known.trained, began_ns, ended_ns)
+                known = self._jitted[jitted] = self._meet(getattr(jitted, "__wrapped__", jitted))
+            if known.is_own:
+                # As each operation is that a script calls by itself, in some microseconds.
+                self._last = weakref.ref(result) if is_array(result) else None
+            else:
+                self._called(known, (args, kwargs), result, ended_ns, ended_ns)
+                self._keep_place(sys._getframe(1))
+            self._calls += 1
+            if not self._calls % _CALLS_PER_TIMED:
+                self._recorder.spent_ns += _CALLS_PER_TIMED * (now() - ended_ns + _CALLING_NS)
         except Exception as error:  # the border: counted, and never raised into the training
-            self.recorder.fault(error)
+            self._recorder.fault(error)
+
+    def returned_late(self, function: Any, given: Any, result: Any, began_ns: int) -> None:
+        """A call has returned that compiled, or has effects; or it was traced, as a part of another one. Raises nothing."""
+        try:
+            known = self._meet(function)
+            if self._recorder.live[0] and not known.is_own and all(map(is_array, leaves_of(result))):
+                self._called(known, given, result, began_ns, now())
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
 
     def is_idle(self, code: CodeType, at: int) -> bool | None:
         """Whether the device has nothing to do, by where the thread stands that calls; None where that is not known."""
@@ -114,8 +132,29 @@ class JittedCalls:
             return None
         return bool(last.is_ready())
 
-    def _remember(self, result: Any) -> bool:
-        """Whether the result has an array that can be asked."""
+    def _meet(self, function: Any) -> _Jitted:
+        known = self._known.get(function)
+        if known is None:
+            known = self._known[function] = _Jitted(is_own=_is_own(function))
+        return known
+
+    def _called(self, known: _Jitted, given: Any, result: Any, began_ns: int, ended_ns: int) -> None:
+        self._remember(result)
+        known.calls += 1
+        if known.trained is None and _is_looked_at(known.calls):
+            self._look(known, given, result)
+        if known.trained is not None:
+            self._updates.called(known.trained, began_ns, ended_ns)
+
+    def _keep_place(self, frame: Any) -> None:
+        """Of the call itself: below it may be what looks for NaN."""
+        if len(self._places) < _MOST_PLACES:
+            while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+                frame = frame.f_back
+            if frame is not None:
+                self._places.add((frame.f_code, frame.f_lasti))
+
+    def _remember(self, result: Any) -> None:
         # Losses stand beside the rest, which may be a tree of hundreds.
         beside = result if isinstance(result, tuple) else (result,)
         found = min((each for each in beside if is_array(each)), key=_bytes, default=None)
@@ -124,27 +163,26 @@ class JittedCalls:
             if self._affordable_ns > began_ns:
                 # It is not known what to ask until the next call.
                 self._last = None
-                return True
+                return
             found = min(arrays(result), key=_bytes, default=None)
             ended_ns = now()
             self._affordable_ns = ended_ns + _ELAPSED_PER_COST * (ended_ns - began_ns)
-        if found is None:
-            return False
-        self._last = found if _bytes(found) <= _KEPT_BYTES else weakref.ref(found)
-        return True
+        self._last = found if found is None or _bytes(found) <= _KEPT_BYTES else weakref.ref(found)
 
-    def _look(self, known: _Jitted, function: Any, args: Any, kwargs: Any, result: Any) -> None:
-        known.calls += 1
-        given = arrays(result)
-        if any(id(array) in known.given and may_be_trained(array) for array in arrays((args, kwargs))):
-            known.trains, known.trained = True, _Trained(function)
-            known.trained.given = given
+    def _look(self, known: _Jitted, given: Any, result: Any) -> None:
+        gave = arrays(result)
+        if any(known.gave(array) and may_be_trained(array) for array in arrays(given)):
+            known.trained = _Trained(next((function for function, each in self._known.items() if each is known), None))
+            known.trained.given = gave
             self._updates.known(known.trained)
-            known.trained.given = []
-        elif known.calls >= _LOOKED_AT:
-            known.trains = False
-        # An id() may be used again by then: not that of an array that is alive and is given to the next call.
-        known.given = frozenset(map(id, given))
+            known.trained.given, known.given = [], {}
+        else:
+            known.given = {id(array): weakref.ref(array) for array in gave} if _is_looked_at(known.calls + 1) else {}
+
+
+def _is_looked_at(call: int) -> bool:
+    """Whether the call of this number is."""
+    return call <= _LOOKED_AT or call & (call - 1) == 0 or (call - 1) & (call - 2) == 0
 
 
 def _bytes(array: Any) -> int:
@@ -160,36 +198,40 @@ def _is_own(function: Any) -> bool:
 def install(recorder: Recorder) -> Undo:
     """Be told. Raises Unfit where this version of JAX does not tell."""
     calls = JittedCalls(recorder)
-    undos = [call_after_each(calls.returned)]
+    undos: list[Undo] = [calls.forget, call_after_each(calls.returned)]
     recorder.device_probes.append(calls.is_idle)
     undos.append(lambda: recorder.device_probes.remove(calls.is_idle))
-    # Older versions have another one: there only steps are lost that compile.
-    with suppress(Unfit):
+    try:
         undos.append(_on_longer_way(calls))
+    except Unfit:
+        # Other versions have another one: there only steps are lost that compile.
+        recorder.introduce({"kind": "hook", "name": "jax_jit_misses", "state": "off", "reason": f"JAX has no {_LONGER_WAY} that fits"})
     return all_of(undos)
 
 
 def _on_longer_way(calls: JittedCalls) -> Undo:
     """Have calls seen that compile, or have effects. Raises Unfit where this version of JAX has no such function."""
-    module = sys.modules["jax._src.pjit"]
-    original = find(module, "_run_python_pjit")
-    fault = calls.recorder.fault
+    module = sys.modules.get("jax._src.pjit")
+    original: Callable[..., Any] = find(module, _LONGER_WAY)
+    names = list(inspect.signature(original).parameters)
+    try:
+        function_at, args_at, kwargs_at = (names.index(name) for name in ("fun", "args", "kwargs"))
+    except ValueError:
+        raise Unfit(f"{_LONGER_WAY} takes something else") from None
 
     @functools.wraps(original)
-    def _run_python_pjit(p: Any, args_flat: Any, fun: Any, args: Any, kwargs: Any) -> Any:
+    def seen(*args: Any, **kwargs: Any) -> Any:
         began_ns = now()
         try:
-            told = original(p, args_flat, fun, args, kwargs)
+            told = original(*args, **kwargs)
         except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
-        try:
-            calls.called(fun, args, kwargs, told[0], began_ns, now())
-        except Exception as error:  # the border: counted, and never raised into the training
-            fault(error)
+        if len(args) == len(names) and isinstance(told, tuple) and told:
+            calls.returned_late(args[function_at], (args[args_at], args[kwargs_at]), told[0], began_ns)
         return told
 
-    return replace(module, "_run_python_pjit", _run_python_pjit)
+    return replace(module, _LONGER_WAY, seen)
 
 
 HOOK = Hook(name="jax_jit", module="jax", install=install)
