@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any, Final
 
 from slowstep.document.report import SCHEMA
 from slowstep.errors import BadUsage, UnreadableInput
+from slowstep.harmless import for_shell
 from slowstep.record.launching.folder import DEFAULT_PARENT
 from slowstep.report.json import is_report
 from slowstep.workflow.diagnose import REPORT
@@ -67,7 +67,7 @@ def _by_name(path: Path) -> Path:
 def _refuse_script(path: Path) -> None:
     if path.suffix in _SCRIPTS and not os.path.isdir(path):
         words = [*(["bash"] if path.suffix == ".sh" else []), str(path)]
-        raise BadUsage(f"{path} is a script, and no recording or trace. To record it: slowstep run {shlex.join(words)}")
+        raise BadUsage(f"{path} is a script, and no recording or trace. To record it: slowstep run {for_shell(words)}")
 
 
 def _of_report(path: Path) -> Given:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -11,6 +10,7 @@ import numpy as np
 
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
 from slowstep.document.next_step import NextStep
+from slowstep.harmless import for_shell
 from slowstep.levers.workers import LEAST_ADDED
 from slowstep.prove.bench.loader_speed import Point
 from slowstep.prove.bench.overlap import Whole
@@ -115,7 +115,7 @@ def _prove(asked: BenchRequest, command: str, levers: str | None = None) -> str:
 def _bench(asked: BenchRequest, what: str, command: str) -> str:
     """`slowstep bench` in the same place, and with the same time."""
     budget = () if asked.budget_s == USUAL_BUDGET_S else budget_words(asked.budget_s)
-    return f"{shlex.join(('slowstep', 'bench', what, *budget, *_place(asked)))} {command}"
+    return f"{for_shell(('slowstep', 'bench', what, *budget, *_place(asked)))} {command}"
 
 
 def _place(asked: BenchRequest) -> tuple[str, ...]:
