@@ -69,6 +69,7 @@ class ProcessFacts:
     raised: str | None = None  # the exception that ended it, by its class
     hands_over: frozenset[Place] = frozenset()  # functions in stacks that name what hands something to another thread
     framework: str = ""  # that trains, by its name; empty where none did
+    lost_notes: int = 0  # lines of what it noted that make no sense, since the recording is damaged
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
