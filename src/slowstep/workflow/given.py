@@ -17,6 +17,7 @@ from slowstep.harmless import for_shell
 from slowstep.record.launching.folder import DEFAULT_PARENT
 from slowstep.report.json import is_report
 from slowstep.workflow.diagnose import REPORT
+from slowstep.workflow.next_command.typed import or_compared
 from slowstep.workflow.runs import last_run, runs_here
 from slowstep.workflow.traces.find import is_recording
 
@@ -53,7 +54,7 @@ def what_is_given(paths: Sequence[Path]) -> Given:
     if not reports:
         return _of_recording(paths[0]) if len(paths) == 1 else Given(paths=paths)
     if len(paths) > 1:
-        raise BadUsage(f"{reports[0]} is a report of slowstep: give it alone.")
+        raise BadUsage(f"{reports[0]} is a report of slowstep: give it alone{or_compared(paths)}")
     return _of_report(reports[0])
 
 

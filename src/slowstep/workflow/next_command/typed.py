@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from slowstep.harmless import for_shell
+from slowstep.record.launching.folder import as_typed
 from slowstep.record.system.redact import HIDDEN
 
 # A word that needs no quotes, and with which no service lets anybody in.
@@ -46,6 +47,13 @@ def prove(command: str, *options: str) -> str:
 def analyze(*words: Path | str) -> str:
     """`slowstep analyze` of what lies at paths, with options."""
     return for_shell(("slowstep", "analyze", *map(str, words)))
+
+
+def or_compared(paths: Sequence[Path]) -> str:
+    """What else may have been meant where one of them is to be given alone: of two, `slowstep compare`. The end of a sentence."""
+    if len(paths) != 2:
+        return "."
+    return f". To compare the two: {for_shell(('slowstep', 'compare', *map(as_typed, map(str, paths))))}"
 
 
 def place_words(*, out: str | None, allow_writes: bool, sandbox: str | None) -> tuple[str, ...]:
