@@ -25,8 +25,8 @@ Begin with:
 \b
 Exit codes: run ends with that of your command; 125 to 127 where it could not
 be started. The others: 0 done, 1 your command failed, 2 bad usage or unreadable
-input, 3 prove: the script ended before a fix was tried; compare: slower than
---fail-above allows, 4 not trustworthy.
+input, 3 prove, bench: the script ended before anything was tried; compare: slower
+than --fail-above allows, 4 not trustworthy.
 """
 
 
