@@ -382,8 +382,9 @@ def _completed(ledger: Ledger, captured: CapturedWindow) -> Ledger:
 
 
 def _words(trainer: Trainer) -> Words:
-    """Of the framework whose loop trains."""
-    return words_of_loop((frame.file for frame in trainer.way_to_update), trainer.facts.framework)
+    """Of the framework whose loop trains, and where this script makes what they speak of."""
+    words = words_of_loop((frame.file for frame in trainer.way_to_update), trainer.facts.framework)
+    return words.placed(trainer.spans["name"].drop_nulls().unique().to_list())
 
 
 def _steps(timeline: Timeline, trainer: Trainer, suspensions: Suspensions, warmup: int | None, capture: Capture | None) -> Steps:

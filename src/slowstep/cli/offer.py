@@ -84,7 +84,9 @@ def offered(
     if meant is None:
         if words[0].startswith("-"):
             return None
-        raise BadUsage(f"there is no command {words[0]!r}. slowstep --help lists the commands; slowstep run {words[0]} ... records one.")
+        raise BadUsage(
+            f"there is no command {words[0]!r}. slowstep --help lists the commands; slowstep run {for_shell(words[:1])} ... records one."
+        )
     command = for_shell(("slowstep", *meant))
     what = f"{words[0]} is no option of slowstep" if words[0].startswith("-") else f"there is no command {words[0]!r}"
     source, screen = source or sys.stdin, screen or sys.stderr
