@@ -20,6 +20,8 @@ from typing import ClassVar, Final, Literal
 
 # What a command ends with that somebody ended by Ctrl-C: 128 + SIGINT, as in a shell.
 INTERRUPTED_CODE: Final = 130
+# What `prove` and `bench` end with where the script ended before anything was tried: there is a diagnosis at most.
+UNTRIED_CODE: Final = 3
 
 
 class SlowstepError(Exception):

@@ -211,8 +211,9 @@ def test_without_workers_both_add_up(work: Workplace) -> None:
 def test_a_script_that_never_trains_is_said_to(work: Workplace) -> None:
     ended = bench(work, "data", "print('nothing to do')")
 
-    assert ended.code == 2
-    assert "the script ended before its first training step" in ended.err
+    assert ended.code == 3
+    assert "no training step was recorded" in ended.err
+    assert "next_command" not in report_of(work)["run"]
     assert report_of(work)["bench"]["ended_by"] == "never trained"
     assert_untouched(ended)
 

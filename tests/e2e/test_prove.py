@@ -287,7 +287,7 @@ def test_a_function_that_slowstep_needs_itself_is_left_out_of_the_script_alone(p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("exit_code", "code"), [(0, 2), pytest.param(7, 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("exit_code", "code"), [(0, 3), pytest.param(7, 1, marks=pytest.mark.slow)])
 def test_a_script_that_never_trains_says_so(place: Workplace, exit_code: int, code: int) -> None:
     ended, report = proved(place, "never.py", str(exit_code))
 
@@ -374,7 +374,7 @@ def test_a_script_that_does_not_exist_is_a_mistake_too(place: Workplace) -> None
 def test_what_belongs_to_the_command_is_left_to_it(place: Workplace) -> None:
     ended = place.run("never.py", "0", "--help", "--levers", "nonsense", act="prove")
 
-    assert ended.code == 2
+    assert ended.code == 3
     assert "no training step was recorded" in ended.err
 
 

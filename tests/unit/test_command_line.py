@@ -25,6 +25,17 @@ print(json.dumps([name for name in json.loads(sys.stdin.read()) if name in sys.m
 """
 
 
+@pytest.mark.parametrize("words", [[], ["-h"], ["run", "-h"], ["compare", "-h"]], ids=" ".join)
+def test_help_is_plain_text(words, capsys):
+    obey(words)
+
+    ended = capsys.readouterr()
+    shown = ended.out + ended.err
+    assert "Usage:" in shown
+    assert shown.replace("\n", "").isprintable()
+    assert "\\x" not in shown
+
+
 def brought(*words: str, of: list[str]) -> list[str]:
     ended = subprocess.run(
         [sys.executable, "-c", PROBE, json.dumps(words)], input=json.dumps(of), capture_output=True, text=True, timeout=60, check=True

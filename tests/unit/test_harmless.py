@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import unicodedata
 
@@ -8,7 +9,7 @@ import pytest
 
 from made_recordings import Training, make_recording
 from slowstep.document.report import validate
-from slowstep.harmless import harmless, without_surrogates
+from slowstep.harmless import for_shell, harmless, without_surrogates
 from slowstep.report.canvas import ASCII, UNICODE, printable
 from slowstep.report.html import render_block
 from slowstep.report.terminal import render
@@ -40,6 +41,27 @@ def test_what_would_be_obeyed_stands_as_its_escape(text, shown):
 
 def test_lines_are_kept_where_they_are_asked_for():
     assert harmless("two\nlines\x1b", lines=True) == "two\nlines\\x1b"
+
+
+@pytest.mark.parametrize("shown", [harmless, without_surrogates])
+def test_text_that_the_locale_kept_as_bytes_is_shown_as_text(shown):
+    text = "größe 訓練".encode().decode("ascii", "surrogateescape")
+    assert shown(f"{text} \udcff") == "größe 訓練 \\xff"
+
+
+@pytest.mark.parametrize(
+    "name", ["plain.py", "sp ace ünï", "b\u202e\udcffx.py", "it's\x1b\\n\udcff", "two\nlines", "", "~", "a\u00a0b", "\udcc3\udcbc"]
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_a_word_for_the_shell_is_harmless_and_gives_the_same_bytes_again(name, encoding, monkeypatch):
+    monkeypatch.setattr("sys.getfilesystemencoding", lambda: encoding)
+
+    typed = for_shell(["printf", "%s", name])
+
+    assert harmless(typed) == typed
+    typed.encode(encoding)
+    printed = subprocess.run(["bash", "-c", typed.encode()], capture_output=True, check=True).stdout
+    assert printed == name.encode("utf-8", "surrogateescape")
 
 
 def test_surrogates_are_escaped_in_names_and_values():

@@ -260,8 +260,8 @@ def test_a_report_ends_with_where_its_recording_is(bottleneck, tmp_path, monkeyp
 
     short, long = (render(bottleneck, width=80, color=False, verbose=verbose).splitlines()[-2:] for verbose in (False, True))
 
-    assert short == ["Saved       slowstep_runs/my run", "More        slowstep analyze --verbose 'slowstep_runs/my run'"]
-    assert long == ["Saved       slowstep_runs/my run", "Again       slowstep analyze 'slowstep_runs/my run'"]
+    assert short == ["Saved       'slowstep_runs/my run'", "More        slowstep analyze --verbose 'slowstep_runs/my run'"]
+    assert long == ["Saved       'slowstep_runs/my run'", "Again       slowstep analyze 'slowstep_runs/my run'"]
 
 
 def test_a_recording_elsewhere_is_named_by_its_whole_path(bottleneck, tmp_path, monkeypatch):

@@ -383,9 +383,10 @@ def _completed(ledger: Ledger, captured: CapturedWindow) -> Ledger:
 
 
 def _words(timeline: Timeline, trainer: Trainer) -> Words:
-    """Of the framework whose loop trains, its loader's where it is another framework's."""
+    """Of the framework whose loop trains, its loader's where it is another framework's, and where this script makes what they speak of."""
     words = words_of_loop((frame.file for frame in trainer.way_to_update), trainer.facts.framework)
-    return words.fed_by(all_words().get(find_loaders_framework(timeline, trainer) or "", words))
+    fed = words.fed_by(all_words().get(find_loaders_framework(timeline, trainer) or "", words))
+    return fed.placed(trainer.spans["name"].drop_nulls().unique().to_list())
 
 
 def _steps(timeline: Timeline, trainer: Trainer, suspensions: Suspensions, warmup: int | None, capture: Capture | None) -> Steps:

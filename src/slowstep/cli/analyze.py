@@ -20,7 +20,7 @@ from slowstep.cli.user_command import check_json_target
 from slowstep.cli.verbose import Verbose
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.exporters._exporter import Exporter
-from slowstep.record.launching.folder import as_typed
+from slowstep.record.launching.folder import analyze_words
 from slowstep.report.drawn_parts import raising
 from slowstep.report.json import dumps, show_and_write
 from slowstep.report.streams import print_line
@@ -133,8 +133,8 @@ def analyze(
         report = analyze_paths(paths, warmup=warmup, rank=rank, asked=asked, how=how)
     _say_which(report, () if given.chosen else given.paths)
     if given.is_benched:
-        benched = as_typed(str(given.paths[0]))
-        say(f"slowstep: these are the steps before slowstep bench stopped the training; what it measured: slowstep analyze {benched}")
+        benched = analyze_words(str(given.paths[0]))
+        say(f"slowstep: these are the steps before slowstep bench stopped the training; what it measured: {benched}")
     if json == "-":
         sys.stdout.write(dumps(report))
     else:

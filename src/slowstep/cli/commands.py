@@ -21,11 +21,12 @@ Begin with:
   slowstep run train.py            record a training, and say what makes it slow
   slowstep prove train.py          measure what the fixes gain
   slowstep analyze trace.json.gz   the same answer from a profiler's trace
+
 \b
 Exit codes: run ends with that of your command; 125 to 127 where it could not
 be started. The others: 0 done, 1 your command failed, 2 bad usage or unreadable
-input, 3 prove: the script ended before a fix was tried; compare: slower than
---fail-above allows, 4 not trustworthy.
+input, 3 prove, bench: the script ended before anything was tried; compare: slower
+than --fail-above allows, 4 not trustworthy.
 """
 
 

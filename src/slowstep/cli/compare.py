@@ -28,6 +28,7 @@ _EXAMPLES: Final = """\b
 Examples:
   slowstep compare slowstep_runs/A slowstep_runs/B
   slowstep compare main.json branch.json --fail-above 5%
+
 \b
 Exit codes: 3 where AFTER is surely slower than --fail-above allows, 4 where that
 cannot be judged.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import shlex
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from typing import Final, TextIO
 from slowstep.cli import VERSION_OPTIONS
 from slowstep.cli.plugin_texts import names_of_levers, names_of_rules
 from slowstep.errors import BadUsage
+from slowstep.harmless import for_shell
 
 _SCRIPT: Final = ".py"
 # What `slowstep analyze` may read; whether it can, it says itself.
@@ -84,8 +84,10 @@ def offered(
     if meant is None:
         if words[0].startswith("-"):
             return None
-        raise BadUsage(f"there is no command {words[0]!r}. slowstep --help lists the commands; slowstep run {words[0]} ... records one.")
-    command = shlex.join(("slowstep", *meant))
+        raise BadUsage(
+            f"there is no command {words[0]!r}. slowstep --help lists the commands; slowstep run {for_shell(words[:1])} ... records one."
+        )
+    command = for_shell(("slowstep", *meant))
     what = f"{words[0]} is no option of slowstep" if words[0].startswith("-") else f"there is no command {words[0]!r}"
     source, screen = source or sys.stdin, screen or sys.stderr
     if source is None or screen is None or not (source.isatty() and screen.isatty()):

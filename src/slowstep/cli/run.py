@@ -46,6 +46,7 @@ Examples:
   slowstep run --steps 500 --stop train.py     enough for a diagnosis, then end it
   slowstep run torchrun --nproc-per-node 2 train.py
   slowstep run --capture -m package.train      with torch.profiler for five steps
+
 \b
 Exit codes: those of COMMAND (128 + n for signal n); 125 where slowstep could
 not start it, 126 where it is not executable, 127 where it is not found.

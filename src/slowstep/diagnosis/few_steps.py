@@ -24,12 +24,14 @@ LARGEST_PART = 0.1
 
 FEW_STEPS = Wording(
     "few-steps",
-    "{count:count step} {count:plural is|are} too few for a verdict{warmup}: record {enough} or more, about {enough_ns:duration}. "
-    "Provisionally, {largest}",
+    "{count:count step} {count:plural is|are} too few for a verdict{warmup}: record {enough}. Provisionally, {largest}",
 )
 WITH_WARMUP = Wording("with-warmup", ", and {count:plural it is|they include} the warm-up")
 MOST_IS = Wording("most-is", "most is {stage}, {share:share}{part}")
 LARGEST_IS = Wording("largest-is", "the largest is {stage}, {share:share}{part}")
+ENOUGH = Wording("enough", "{steps:count step} or more, about {ns:duration}")
+# Short ones are over before there are stacks enough.
+ENOUGH_OF_SHORT = Wording("enough-of-short", f"{{steps:count step}} or more, and {ENOUGH_NS / 1e9:.0f} s at least")
 LARGEST_PART_IS = Wording("largest-part-is", " ({name} {share:share})")
 
 
@@ -48,14 +50,20 @@ def enough_steps(m: Measurements) -> int:
     return FOR_A_VERDICT if is_provisional(m) and enough_ns(m) >= ENOUGH_NS else ENOUGH_STEPS
 
 
+def enough(m: Measurements) -> Reason:
+    """How much is to be recorded: so many steps, and how long that is."""
+    steps = enough_steps(m)
+    ns = steps * float(m.step_ns.mean())
+    return ENOUGH(steps=steps, ns=ns) if ns >= ENOUGH_NS else ENOUGH_OF_SHORT(steps=steps)
+
+
 def why_provisional(m: Measurements) -> Reason:
-    """That they are too few, what most of the time is nevertheless, and how long enough of them take."""
-    count, enough = m.steps.count, enough_steps(m)
+    """That they are too few, what most of the time is nevertheless, and how many are enough."""
+    count = m.steps.count
     return FEW_STEPS(
         count=count,
         warmup=WITH_WARMUP(count=count) if m.steps.includes_warmup else None,
-        enough=enough,
-        enough_ns=enough * float(m.step_ns.mean()),
+        enough=enough(m),
         largest=_largest(m),
     )
 

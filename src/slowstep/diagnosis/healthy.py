@@ -139,7 +139,8 @@ def more_blocked(m: Measurements, first: Finding) -> Doubt | None:
 def _unseen(m: Measurements) -> Doubt | None:
     """Time of which it is not known what it is, or whether it is needed."""
     elsewhere = m.trainer.elsewhere
-    if elsewhere is not None and elsewhere.unlike_share >= HEALTHY_UNATTRIBUTED:
+    # Those that are few enough are listed, the longest is judged: that it is one of several leaves nothing open.
+    if elsewhere is not None and not elsewhere.trainings and elsewhere.unlike_share >= HEALTHY_UNATTRIBUTED:
         return by_hand(OTHER_TRAININGS, RECORD_ALONE, share=elsewhere.unlike_share)
     unattributed = m.ledger.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:

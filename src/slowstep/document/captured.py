@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Final
 
 from slowstep.analyses.measurements import CapturedWindow, Measurements
 from slowstep.analyses.steps.captures import Capture
 from slowstep.document.report import CaptureFacts
+from slowstep.harmless import for_shell
 from slowstep.health import Health, HealthKind, in_its_words
 from slowstep.units import format_count, format_share
 
@@ -28,7 +28,7 @@ def capture_note(folder: Path, captured: CapturedWindow, m: Measurements) -> str
     """What was captured, and how to look at it."""
     busy = "" if m.device.busy_share is None else f", the device busy {format_share(m.device.busy_share)} of the time"
     seen = format_count(m.facts.events, "event")
-    path = shlex.quote(str(_file(folder, captured.capture)))
+    path = for_shell([str(_file(folder, captured.capture))])
     return f"steps {captured.steps} were captured by torch.profiler ({seen}{busy}): slowstep analyze {path}"
 
 

@@ -10,7 +10,7 @@ from slowstep.analyses.steps.loader_changes import LoaderChange
 from slowstep.analyses.steps.phases import Elsewhere
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
-from slowstep.diagnosis.evidence.unnamed import RECORD_ALONE
+from slowstep.diagnosis.evidence.unnamed import RECORD_ALONE, are_notes_lost
 from slowstep.diagnosis.gain import PACE_DEVIATIONS
 from slowstep.health import Health, HealthKind
 
@@ -44,7 +44,8 @@ THINNED = HealthKind("thinned", "info", "the recording reached its size limit: d
 
 def find_doubts(m: Measurements) -> list[Health]:
     """What is doubtful about the measurements themselves."""
-    rows = [] if m.python.has_stacks else [NO_STACKS(1)]
+    # Of a damaged recording its losses are told.
+    rows = [] if m.python.has_stacks or are_notes_lost(m) else [NO_STACKS(1)]
     if (differ := math.exp(PACE_DEVIATIONS * m.machine.pace_spread) - 1) >= UNEVEN and not m.machine.load.busy:
         rows.append(UNEVEN_PACE(1, differ=differ))
     if m.steps.size_changes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
@@ -100,7 +100,8 @@ class Words:
 
     `code` has patterns that find files of it in paths with any separator; `loop` finds one of its training loop, `marks` what a profiler's
     trace calls it; of one that is `beneath` others, these train where both are seen. `places` are where scripts make some calls, and
-    `lacks` what it does not let them change. `loader` is what makes batches.
+    `made_in` the hooks of the user's that make them, by whose ranges a recording tells whose hook it was; `lacks` is what it does not let
+    them change. `loader` is what makes batches.
     """
 
     name: str
@@ -111,6 +112,7 @@ class Words:
     marks: re.Pattern[str] | None = None
     beneath: bool = False
     places: Mapping[str, str] = field(default_factory=dict)
+    made_in: Mapping[str, str] = field(default_factory=dict)
     lacks: frozenset[Remedy] = frozenset()
     rests_on: Words | None = None
     loader: str = ""
@@ -161,6 +163,13 @@ class Words:
             elif found is not None:
                 calls[found] = []
         return " and ".join(self._call(call, arguments, kind) if arguments else call for call, arguments in calls.items())
+
+    def placed(self, ranges: Iterable[str]) -> Words:
+        """The same where a recording has these ranges: a call is where the one hook made it that was seen to ("Data.train_dataloader")."""
+        seen = list(ranges)
+        found = {call: [name for name in seen if name.endswith(f".{hook}")] for call, hook in self.made_in.items()}
+        known = {call: f" in {names[0]}()" for call, names in found.items() if len(names) == 1}
+        return replace(self, places={**self.places, **known}) if known else self
 
     def name_of(self, change: Remedy) -> str | None:
         """What the argument itself is called; None where there is none."""

@@ -224,8 +224,7 @@ class LiveExecutor:
         exit_code, left = self._guarded.end()
         self._look()
         self._page.stop(contract.STOPPED_BY_END)
-        # Whether all of its processes could tell is not known here: what one of them told holds all the same.
-        told = self._page.flags if {"tensorflow", "jax"}.intersection(self._page.flags) else None
+        told = self._told()
         self._page.close()
         killed = exit_code is None
         note_end(
@@ -239,6 +238,15 @@ class LiveExecutor:
         if not left:
             inject.remove_injection(str(self.folder))
         return Ending(exit_code=exit_code, killed=killed, left=tuple(left), output=self._output(), problem=self._problem)
+
+    def _told(self) -> tuple[str, ...] | None:
+        """What the command's processes told of themselves; None where one of them may have trained and not have told it.
+
+        Whether all could tell is not known here: of a command that is no Python itself, another one than that which told may have trained.
+        """
+        flags = self._page.flags
+        is_python = os.path.basename(self._command.argv[0]).startswith("python")
+        return None if flags == ("python",) and not is_python else flags
 
     def _look(self) -> None:
         page = self._page

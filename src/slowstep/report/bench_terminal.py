@@ -57,7 +57,9 @@ def _draw_header(canvas: Canvas, report: Report) -> None:
     run, bench = report["run"], report["bench"]
     loader = bench["loader"]
     what = "its loader measured alone" if bench["half"] == "data" else "its compute measured on cached batches"
-    canvas.prose(f"{what}, in {format_duration((run['duration_s'] or 0.0) * 1e9)}", label=f"{run['name']}:", hang=2)
+    startup_s = run["startup_s"]
+    began = "" if startup_s is None else f", the first {format_duration(startup_s * 1e9)} before training began"
+    canvas.prose(f"{what}, in {format_duration((run['duration_s'] or 0.0) * 1e9)}{began}", label=f"{run['name']}:", hang=2)
     if loader is not None:
         canvas.prose(canvas.glyphs.separator.join(_loader_facts(loader)), hang=2)
     if bench["reason"] is not None:
@@ -196,6 +198,8 @@ def _draw_whole(canvas: Canvas, bench: BenchRow) -> None:
 
 
 def _draw_next(canvas: Canvas, report: Report) -> None:
+    if "next_command" not in report["run"]:
+        return
     canvas.prose(report["bench"]["next_because"], label="Then".ljust(_LABEL_CELLS), label_style="dim")
     canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (report["run"]["next_command"], "bold cyan"))
 

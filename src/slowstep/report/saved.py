@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shlex
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.harmless import for_shell
 from slowstep.record.launching.folder import as_typed
 from slowstep.report.left_out import LeftOut
 
@@ -28,13 +28,13 @@ def draw_saved(canvas: Canvas, run: Mapping[str, Any], left_out: LeftOut | None 
         _labelled(canvas, "Not shown", missing + where, "dim")
     if recording is None:
         return
-    path = as_typed(recording)
+    path = for_shell([as_typed(recording)])
     if is_trace:
         _labelled(canvas, "Report of", path, "")
         return
     _labelled(canvas, "Saved", path, "")
     verbose = " --verbose" if missing else ""
-    command = f"{prompt}slowstep analyze{verbose}{_rank(run)} {shlex.quote(path)}"
+    command = f"{prompt}slowstep analyze{verbose}{_rank(run)} {path}"
     # A command is left whole, to be copied.
     canvas.line(("More" if missing else "Again").ljust(_LABEL_CELLS), " ", (command, "cyan"))
 
@@ -42,7 +42,7 @@ def draw_saved(canvas: Canvas, run: Mapping[str, Any], left_out: LeftOut | None 
 def draw_kept(canvas: Canvas, folder: str | None, name: str, *, cells: int = _LABEL_CELLS) -> None:
     """Say where a report is kept as a file of its own, which no command shows again; labels are `cells` wide."""
     if folder is not None:
-        canvas.prose(as_typed(os.path.join(folder, name)), label="Saved".ljust(cells), label_style="dim")
+        canvas.prose(for_shell([as_typed(os.path.join(folder, name))]), label="Saved".ljust(cells), label_style="dim")
 
 
 def _rank(run: Mapping[str, Any]) -> str:

@@ -79,6 +79,7 @@ class ProcessFacts:
     framework: str = ""  # that trains, by its name; empty where none did
     frameworks: Mapping[str, FrameworkFacts] = field(default_factory=dict)  # that update in it, by name
     framework_of: Mapping[int, str] = field(default_factory=dict)  # by optimizer, where it was said
+    lost_notes: int = 0  # lines of what it noted that make no sense, since the recording is damaged
 
     def of(self, optimizer: int) -> ProcessFacts:
         """The same, with what the framework says of itself whose optimizer that is: several may update in one process."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from slowstep.errors import INTERRUPTED_CODE, NothingRecorded, SlowstepError
+from slowstep.errors import INTERRUPTED_CODE, UNTRIED_CODE, NothingRecorded, SlowstepError
 from slowstep.prove.choose import Chosen, choose_all, choose_asked, choose_named
 from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
 from slowstep.prove.experiment import (
@@ -47,8 +47,6 @@ Report = dict[str, Any]
 # What is being done, how much of its time is over (0 to 1), and what has been reached.
 Phase = Callable[[str, float, str], None]
 
-# What `slowstep prove` ends with where the script ended before anything was known of a lever: the diagnosis is all that there is.
-UNTRIED_CODE: Final = 3
 _TOO_EARLY: Final = "interrupted before enough of the training was seen for a report"
 
 
@@ -123,7 +121,7 @@ class Ended:
         if self.exit_code and self.ended_by != LEVER_ENDED:
             return 1
         if self.report is None:
-            return NothingRecorded.exit_code
+            return UNTRIED_CODE
         if self.report["run"]["experiment"]["trustworthy"] is False:
             return 4
         return UNTRIED_CODE if ended_untried(self.report) and self.report["verdict"]["state"] != "healthy" else 0

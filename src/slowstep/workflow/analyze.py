@@ -10,6 +10,7 @@ from slowstep.errors import BadUsage
 from slowstep.record.launching.leftovers import remove_leftovers
 from slowstep.sources._source import PLAIN, Reading
 from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.next_command.typed import or_compared
 from slowstep.workflow.traces.find import RECORDING, find
 from slowstep.workflow.traces.left_out_traces import not_read
 from slowstep.workflow.traces.traces import TraceRequest, diagnose_traces
@@ -28,7 +29,9 @@ def analyze(
             raise BadUsage("--warmup is for recordings: of a trace, --step chooses what is looked at.")
         return diagnose_traces(found, skipped, given=paths, rank=rank, asked=asked or TraceRequest(), how=how)
     if len(found) > 1:
-        raise BadUsage(f"{len(found)} recordings or traces were given, of which {found[0].path} is a recording: give one recording alone.")
+        first = next(each.path for each in found if each.source.name == RECORDING)
+        alone = f"{len(found)} recordings or traces were given, of which {first} is a recording: give one recording alone"
+        raise BadUsage(f"{alone}{or_compared([each.path for each in found])}")
     if asked is not None and asked != TraceRequest():
         raise BadUsage("--step and --batch-size are for traces: a recording has the batch size, and its report is of all steps.")
     if how.memory_bytes is not None:

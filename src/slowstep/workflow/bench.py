@@ -7,13 +7,17 @@ then it trains on, as it is and on cached batches in interleaved blocks. The loa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 
+from slowstep.errors import SlowstepError
 from slowstep.prove.executor import LiveExecutor
 from slowstep.prove.sandboxed_run import sandboxed_run
 from slowstep.record.launching.folder import holds_nothing, remove_folder
 from slowstep.units import format_about, format_duration
 from slowstep.workflow.bench_act import Bench, BenchLimits, BenchMeasurements, BenchRequest, Phase
+from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.nothing_recorded import describe_nothing
 
 # What is left to do when the time for everything else is over.
 _AFTER_S: Final = 60.0
@@ -40,14 +44,29 @@ def bench(
             )
             measured.place["folder"] = str(place.folder)
             executor = LiveExecutor(place.command, place.folder, sandbox, environ, limit_s=whole_s)
-            return Bench(executor, asked, measured, phase, limits).run()
+            measured = Bench(executor, asked, measured, phase, limits).run()
+            if measured.came_untrained_to_its_end:
+                measured.reason = _why_untrained(place.folder) or measured.reason
+            return measured
     finally:
         if measured is not None and (measured.left_nothing or (not measured.updates and holds_nothing(str(place.folder)))):
             # It would be taken for one of a training that left nothing.
             remove_folder(str(place.folder))
 
 
+def _why_untrained(folder: Path) -> str | None:
+    """What `slowstep run` says of a command that left such a recording, as a clause; None where it says nothing of that kind."""
+    try:
+        if holds_nothing(str(folder)):
+            return describe_nothing(folder).rstrip(".")
+        diagnose_recording(folder)
+    except SlowstepError as error:
+        return str(error).rstrip(".")
+    return None
+
+
 def how_long(asked: BenchRequest, limits: BenchLimits, whole_s: float) -> str:
     """How long it takes, and at most: said before it begins."""
     usual, longest = format_about(asked.budget_s + limits.enough_s), format_duration(whole_s * 1e9)
-    return f"Takes about {usual} once training starts, longer where batches are slow (stops after {longest} at the latest)"
+    extra = "and before that as long as the script takes to begin"
+    return f"Takes about {usual} once training starts, {extra}; longer where batches are slow (stops after {longest} at the latest)"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from slowstep.analyses.machine.load import Load
-from slowstep.errors import INTERRUPTED_CODE, NothingRecorded, UnreadableInput
+from slowstep.errors import INTERRUPTED_CODE, UNTRIED_CODE, NothingRecorded, UnreadableInput
 from slowstep.levers.mock_loader import ACROSS_EPOCHS
 from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
 from slowstep.prove.first_updates import EMPTY_INPUT, FIRST_STEP, START_S, NeverTrained, start_up
@@ -67,7 +67,10 @@ class BenchLimits:
 
 @dataclass(slots=True)
 class BenchMeasurements:
-    """All that was measured, as far as it came; `reason` says what stopped it. `load`: of the machine meanwhile, None if not read."""
+    """All that was measured, as far as it came; `reason` says what stopped it. `load`: of the machine meanwhile, None if not read.
+
+    `startup_s` is the part of `duration_s` before the first update, which no budget holds; None where none came.
+    """
 
     command: Command
     ended_by: EndedBy = "done"
@@ -80,6 +83,7 @@ class BenchMeasurements:
     loaders: int = 1
     updates: int = 0
     duration_s: float = 0.0
+    startup_s: float | None = None
     ending: Ending | None = None
     place: dict[str, Any] = field(default_factory=dict)
     load: Load | None = None
@@ -98,7 +102,14 @@ class BenchMeasurements:
             return 4
         if any(note["part"] == "drain" for note in self.notes):
             return 0
-        return 1 if self.ending is not None and self.ending.exit_code else NothingRecorded.exit_code
+        if self.ending is not None and self.ending.exit_code:
+            return 1
+        return UNTRIED_CODE if self.ended_by == "never trained" else NothingRecorded.exit_code
+
+    @property
+    def came_untrained_to_its_end(self) -> bool:
+        """Whether the script ended well, without a step that was seen."""
+        return self.ended_by == "never trained" and self.ending is not None and self.ending.exit_code == 0
 
 
 class Stopped(Exception):
@@ -133,7 +144,7 @@ class Bench:
         measured, began_s = self._measured, self._clock()
         try:
             self._executor.start()
-            step_s = self._lead_in()
+            step_s = self._lead_in(began_s)
             measured.loaders = len({_loader_of(note) for note in self._executor.notes("iterator")})
             self._read_loader()
             self._walk_blocks(step_s)
@@ -154,7 +165,7 @@ class Bench:
         measured.duration_s = self._clock() - began_s
         return measured
 
-    def _lead_in(self) -> float:
+    def _lead_in(self, began_s: float) -> float:
         """Wait for the first updates; returns the seconds of a step, of the later half of them: the first ones are slow."""
         limits, seen = self._limits, list[tuple[float, int]]()
         try:
@@ -163,6 +174,8 @@ class Bench:
                 seen.append((self._clock(), progress.updates))
                 if trained_s is None:
                     continue
+                if self._measured.startup_s is None:
+                    self._measured.startup_s = max(self._clock() - began_s - trained_s, 0.0)
                 enough = progress.updates >= limits.updates and trained_s >= limits.enough_s
                 if enough or (progress.updates >= limits.few and trained_s >= limits.slow_s):
                     return _step_s(seen)

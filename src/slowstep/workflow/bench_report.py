@@ -92,6 +92,7 @@ def _next(found: _Found, measured: BenchMeasurements, asked: BenchRequest) -> Ne
         is_busy=found.is_busy,
         ended_by=measured.ended_by,
         failed=measured.ending is not None and bool(measured.ending.exit_code),
+        nothing_trained=measured.came_untrained_to_its_end,
         lacks_others=found.lacks_others,
         lacks_samples=found.lacks_samples,
     )

@@ -56,6 +56,7 @@ def run_row(measured: BenchMeasurements, description: dict[str, Any], cores: flo
         batch_size_from=None if size is None else "the loader",
         started=began.isoformat(timespec="seconds"),
         duration_s=measured.duration_s,
+        startup_s=measured.startup_s,
         cores=cores,
         **({} if folder is None else {"recording": folder}),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,9 +13,11 @@ from typing import Any, Final
 
 from slowstep.document.report import SCHEMA
 from slowstep.errors import BadUsage, UnreadableInput
+from slowstep.harmless import for_shell
 from slowstep.record.launching.folder import DEFAULT_PARENT
 from slowstep.report.json import is_report
 from slowstep.workflow.diagnose import REPORT
+from slowstep.workflow.next_command.typed import or_compared
 from slowstep.workflow.runs import last_run, runs_here
 from slowstep.workflow.traces.find import is_recording
 
@@ -53,7 +54,7 @@ def what_is_given(paths: Sequence[Path]) -> Given:
     if not reports:
         return _of_recording(paths[0]) if len(paths) == 1 else Given(paths=paths)
     if len(paths) > 1:
-        raise BadUsage(f"{reports[0]} is a report of slowstep: give it alone.")
+        raise BadUsage(f"{reports[0]} is a report of slowstep: give it alone{or_compared(paths)}")
     return _of_report(reports[0])
 
 
@@ -67,7 +68,7 @@ def _by_name(path: Path) -> Path:
 def _refuse_script(path: Path) -> None:
     if path.suffix in _SCRIPTS and not os.path.isdir(path):
         words = [*(["bash"] if path.suffix == ".sh" else []), str(path)]
-        raise BadUsage(f"{path} is a script, and no recording or trace. To record it: slowstep run {shlex.join(words)}")
+        raise BadUsage(f"{path} is a script, and no recording or trace. To record it: slowstep run {for_shell(words)}")
 
 
 def _of_report(path: Path) -> Given:

@@ -20,7 +20,7 @@ from slowstep.analyses.input.stragglers import Stragglers
 from slowstep.analyses.ledger.saves import GrowingSaves
 from slowstep.analyses.over_time.growth import PartGrowth
 from slowstep.analyses.over_time.over_time import OccasionalEvent, Unsteady
-from slowstep.analyses.over_time.startup import FIRST_STEP, Startup, StartupPart
+from slowstep.analyses.over_time.startup import COMPILE, FIRST_STEP, Startup, StartupPart
 from slowstep.analyses.over_time.written import WrittenBytes
 from slowstep.analyses.steps.trends import Trend
 from slowstep.diagnosis.engine import diagnose
@@ -141,8 +141,10 @@ def saves_grow(by_ms: float) -> Measured:
     return {"ledger": {part: above + 0.001}, **over_time(growing_saves=grown)}
 
 
-def started(seconds: float, trained_s: float = 60.0, last: str = "other imports, data and model", excess_s: float = 0.0) -> Measured:
-    parts = (StartupPart(name="before the import of torch", ns=int(seconds * 1e9)), StartupPart(name=last, ns=int(2e9)))
+def started(
+    seconds: float, trained_s: float = 60.0, last: str = "other imports, data and model", excess_s: float = 0.0, last_s: float = 2.0
+) -> Measured:
+    parts = (StartupPart(name="before the import of torch", ns=int(seconds * 1e9)), StartupPart(name=last, ns=int(last_s * 1e9)))
     return over_time(startup=Startup(parts=parts, excess_ns=int(excess_s * 1e9)), trained_ns=int(trained_s * 1e9))
 
 
@@ -503,6 +505,19 @@ def test_what_happened_once_or_twice_is_no_bottleneck_however_long_it_took(at):
     verdict = diagnose(measurements(ledger={FUNCTION: ms}, has_stacks=True)).verdict
 
     assert verdict.state != "bottleneck", verdict.reason
+
+
+def test_compiling_at_each_start_is_spared_by_the_compilers_own_cache():
+    found = finding("slow-start", measurements(**started(1.0, last=COMPILE, last_s=60.0)))
+
+    assert "TORCHINDUCTOR_CACHE_DIR" in found.fixes[0].text
+
+
+@pytest.mark.parametrize(("samples", "are_grouped"), [(8.0, False), (np.r_[np.full(STEPS - 1, 8.0), 4.0], True)])
+def test_samples_are_not_grouped_by_length_where_all_steps_have_as_many(samples, are_grouped):
+    found = finding("unstable-step-time", measurements(**ADVICE["unstable-step-time"], samples=samples))
+
+    assert ("group samples" in found.fixes[0].text) is are_grouped
 
 
 def test_a_slow_start_names_its_longest_part():

@@ -121,6 +121,22 @@ def test_the_fix_of_a_serial_loader_is_in_the_words_of_who_trains(tmp_path, word
     assert words.name != "transformers" or "DataLoader" not in said
 
 
+@pytest.mark.parametrize(
+    ("ranges", "place"),
+    [
+        (["Data.train_dataloader", "Data.val_dataloader", "copy"], " in Data.train_dataloader()"),
+        (["copy"], " in train_dataloader(), or where it is given to fit()"),
+        (["Model.train_dataloader", "Data.train_dataloader"], " in train_dataloader(), or where it is given to fit()"),
+    ],
+    ids=["one hook was seen", "none was", "two were"],
+)
+def test_where_the_loader_is_made_is_said_by_the_class_that_was_seen_to_make_it(ranges, place):
+    words = all_words()["lightning"].placed(ranges)
+
+    assert words.write({Remedy.WORKERS: 2}) == f"DataLoader(..., num_workers=2){place}"
+    assert words.places["torch.optim"] == " in configure_optimizers()"
+
+
 def test_rules_write_no_call_that_the_words_of_a_framework_have():
     calls = {re.escape(name) for words in all_words().values() for name in re.findall(r"^\w+\(", _calls(words), re.MULTILINE)}
     rules = sorted(Path(slowstep.__path__[0], "diagnosis").rglob("*.py"))

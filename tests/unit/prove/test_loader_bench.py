@@ -323,7 +323,7 @@ def test_computing_workers_are_cpu_bound():
     bound = judge(make_point(1, [a_drain()]), cores=2)
 
     assert bound.kind == "cpu"
-    assert "1.1 of 2 cores are busy: more workers could use the others" in bound.sentence
+    assert "1.1 of 2 cores are busy with it: more workers could use the others" in bound.sentence
     assert {row.threshold for row in bound.rows if row.unit == "share"} >= {0.5}
     assert all(row.source for row in bound.rows if row.threshold is not None)
 
@@ -343,7 +343,7 @@ def test_workers_on_all_cores_have_none_left():
 def test_busy_cores_are_not_all_where_the_curve_still_rises(batch_ms: float, said: str) -> None:
     points = curve([a_drain(2), a_drain(1, batch_ms=13), a_drain(4, batch_ms=batch_ms)])
 
-    assert judge(make_point(2, [a_drain(2)]), cores=2, points=points).sentence.endswith(f"2.0 of 2 cores are busy: {said}")
+    assert judge(make_point(2, [a_drain(2)]), cores=2, points=points).sentence.endswith(f"2.0 of 2 cores are busy with it: {said}")
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_what_the_curve_measured_goes_before_what_idle_cores_let_one_expect(own:
 
     sentence = judge(make_point(own, [a_drain(own)]), cores=8, points=points).sentence
 
-    assert sentence.endswith(f" of 8 cores are busy: {said}")
+    assert sentence.endswith(f" of 8 cores are busy with it: {said}")
 
 
 @pytest.mark.parametrize(

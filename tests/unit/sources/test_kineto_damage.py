@@ -318,6 +318,17 @@ def test_bytes_that_are_no_text_are_replaced_and_counted(tmp_path: Path) -> None
     assert lost(timeline) == {"repaired-text": 2}
 
 
+def test_a_lone_surrogate_in_a_name_is_kept_as_its_escape_and_counted(tmp_path: Path) -> None:
+    names = [r"lone \ud800", r"reversed \uDE00\uD83D", r"a pair \ud83d\ude00", r"a letter \u00fc", r"escaped \\ud800"]
+    bad = [f'{{"ph": "X", "cat": "cpu_op", "name": "{name}", "pid": 1, "tid": 1, "ts": 100, "dur": 5}}' for name in names]
+
+    timeline = read_text(tmp_path, kineto_text([*good(5), *bad]))
+
+    read_names = {name for (name,) in rows(timeline, "host_events", "name")}
+    assert {r"lone \ud800", r"reversed \uDE00\uD83D", "a pair \U0001f600", "a letter \xfc", r"escaped \ud800"} <= read_names
+    assert lost(timeline) == {"repaired-text": 3}
+
+
 def test_events_that_cannot_be_placed_are_counted_one_by_one(tmp_path: Path) -> None:
     events = [
         event("good", 100, 5),

@@ -213,3 +213,15 @@ def test_garbage_in_place_of_the_notes_is_no_half_written_line(folder: Path) -> 
         _randomize(file)
 
     assert doubts(folder)["malformed-notes"].severity == "data_loss"
+
+
+def test_what_cannot_be_named_for_damaged_notes_is_no_matter_of_cores_or_time(tmp_path: Path) -> None:
+    made = make_recording(tmp_path / "run", Training(steps=200, after_ms=15, drop_training_frame=True))
+    notes = made / "100-1.jsonl"
+    notes.write_text(f"\ufffd damaged\n{notes.read_text()}")
+
+    report = diagnose_recording(made)
+
+    assert "the recording is damaged (1 line of its notes make" in report["verdict"]["summary"]
+    assert report["run"]["before_next"].startswith("record again: this recording is damaged")
+    assert "no-stacks" not in {row["name"] for row in report["health"]}

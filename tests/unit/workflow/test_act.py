@@ -398,7 +398,7 @@ def test_a_script_that_never_trains_leaves_a_reason(tmp_path):
 
     ended = act.run()
 
-    assert (ended.report, ended.ended_by, ended.code) == (None, "never trained", 2)
+    assert (ended.report, ended.ended_by, ended.code) == (None, "never trained", 3)
     assert ended.reason == "no training step was seen in 20 s"
 
 

@@ -413,13 +413,14 @@ def test_a_training_without_a_loader_is_sent_to_the_command_that_needs_none():
 @pytest.mark.parametrize(
     ("changes", "code", "following"),
     [
-        ({"ends_s": 2.0}, 2, "slowstep run train.py --lr 1"),
+        ({"ends_s": 2.0}, 3, None),
         ({"ends_s": 4.0}, 2, "slowstep run train.py --lr 1"),
+        ({"ends_s": 2.0, "exit_code": 3}, 1, "slowstep bench data train.py --lr 1"),
         ({"ends_s": 4.0, "exit_code": 3}, 1, "slowstep bench data train.py --lr 1"),
         ({"task_s": 1e6}, 2, "slowstep run train.py --lr 1"),
     ],
 )
-def test_of_a_script_that_ended_early_there_is_a_document_too(changes: dict[str, Any], code: int, following: str):
+def test_of_a_script_that_ended_early_there_is_a_document_too(changes: dict[str, Any], code: int, following: str | None):
     measured = run(Played(notes_of={"task": [END], "iterator": [], "block": []}, **changes))
 
     report = make_report(measured, BenchRequest(what="data", words=COMMAND.words))
@@ -427,8 +428,15 @@ def test_of_a_script_that_ended_early_there_is_a_document_too(changes: dict[str,
     assert faults(report) == []
     assert measured.code == code
     assert report["bench"]["reason"] == measured.reason
-    assert report["run"]["next_command"] == following
+    assert report["run"].get("next_command") == following
     assert ("own error" in report["bench"]["next_because"]) == (code == 1)
+
+
+@pytest.mark.parametrize(("changes", "startup_s"), [({"first_s": 2.5}, 2.5), ({"ends_s": 2.0}, None)])
+def test_how_long_the_script_took_to_begin_is_told_apart(changes: dict[str, Any], startup_s: float | None):
+    measured = run(Played(**changes))
+
+    assert measured.startup_s == (None if startup_s is None else pytest.approx(startup_s, abs=0.2))
 
 
 def test_of_two_loaders_the_one_that_was_measured_is_told(real_bench: Callable[[str], dict[str, Any]]):
@@ -485,7 +493,10 @@ def test_files_that_were_colder_at_another_time_are_told(
 def test_how_long_it_takes_at_most_is_said_before_it_begins():
     said = how_long(BenchRequest(what="data", words=("train.py",), budget_s=20), BenchLimits(), 440.0)
 
-    assert said == "Takes about 20 s once training starts, longer where batches are slow (stops after 7.3 min at the latest)"
+    assert said == (
+        "Takes about 20 s once training starts, and before that as long as the script takes to begin; longer where batches are slow "
+        "(stops after 7.3 min at the latest)"
+    )
 
 
 def test_a_lever_that_failed_is_told(real_bench: Callable[[str], dict[str, Any]]):

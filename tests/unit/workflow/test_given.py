@@ -96,6 +96,22 @@ def test_a_damaged_report_is_refused_in_words(recording, text):
         obey(["analyze", "mine.json"])
 
 
+@pytest.mark.parametrize("name", ["", "report.json"])
+def test_of_two_recordings_or_reports_the_command_that_compares_them_is_named(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    given = [make_recording(Path(run), Training(steps=40)) / name for run in ("a", "b", "c")]
+    for run in given if name else ():
+        run.write_text((REPORTS / "bottleneck.json").read_text())
+
+    with pytest.raises(BadUsage) as two:
+        obey(["analyze", *map(str, given[:2])])
+    with pytest.raises(BadUsage) as three:
+        obey(["analyze", *map(str, given)])
+
+    assert str(two.value).endswith(f"alone. To compare the two: slowstep compare {given[0]} {given[1]}")
+    assert str(three.value).endswith("alone.")
+
+
 @pytest.fixture
 def benched(recording) -> dict[str, Any]:
     """The report of a loader that was measured alone, kept in its recording."""

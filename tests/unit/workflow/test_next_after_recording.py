@@ -39,13 +39,15 @@ def test_a_script_that_was_too_short_is_not_run_again_as_it_is_and_is_told_one_n
     assert "next_command" not in report["run"]
     told = f"{report['verdict']['summary']} {report['run']['before_next']}"
     assert set(re.findall(r"(\d+) steps", told)) - {"8", "11", "12"} == {"200"}
+    assert told.count("200 steps or more, and 10 s at least") == 2
 
 
 def test_a_script_that_is_changed_first_is_run_again(tmp_path: Path) -> None:
     run = report_of(tmp_path, steps=300, **OPEN)["run"]
 
     assert run["next_command"] == "slowstep run train.py"
-    assert run["before_next"].startswith("try another batch size, and let the script train for 10 s or more")
+    told = "try another batch size, and change the script so that it trains for 200 steps or more, and 10 s at least: it ended by itself"
+    assert run["before_next"].startswith(told)
 
 
 @pytest.mark.parametrize("warmup", [190, 100_000])

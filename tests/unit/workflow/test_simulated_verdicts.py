@@ -114,12 +114,15 @@ def test_a_script_that_ended_by_itself_too_soon_is_to_train_longer(tmp_path):
         assert not report["run"].get("next_command", "").startswith("slowstep run")
         told[steps] = report["run"].get("before_next", "")
 
-    assert "train for 200 steps and 10 s or more: it ended by itself after 12 steps" in told[12]
-    assert "train for 10 s or more: it ended by itself after 300 steps" in told[300]
+    assert "trains for 200 steps or more, and 10 s at least: it ended by itself after 12 steps" in told[12]
+    assert "trains for 200 steps or more, and 10 s at least: it ended by itself after 300 steps" in told[300]
     assert not told[700]
 
 
-@pytest.mark.parametrize(("steps", "also"), [(700, ""), (300, ", and let the script train for 10 s or more")])
+TOO_SHORT = ", and change the script so that it trains for 200 steps or more, and 10 s at least"
+
+
+@pytest.mark.parametrize(("steps", "also"), [(700, ""), (300, TOO_SHORT)])
 def test_where_the_same_run_would_tell_no_more_what_to_change_comes_first(tmp_path, steps, also):
     # Without a loader no lever changes the size of its batches.
     report = report_of(tmp_path, {"steps": steps, "nodes": 500, "loader": False})

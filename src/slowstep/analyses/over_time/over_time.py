@@ -31,6 +31,7 @@ from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
 EPOCH_CHANGE = "epoch change"
+LOADER_START = "start of the loader"
 CHECKPOINT = "checkpoint"
 TURN = "another optimizer's turn"
 LARGER = "more to compute"
@@ -111,7 +112,7 @@ def find_over_time(
     """Measure all of it. `even` is the ledger of steps with the usual number of forwards (forward_counts.py)."""
     restarts = find_restarts(timeline, trainer, steps, ledger, fetches, waits)
     step_ns = steps.duration_ns.astype(np.float64)
-    known = _known_events(ledger, steps, restarts, filling)
+    known = _known_events(ledger, steps, _start_name(trainer), restarts.start_ns + filling)
     taken = _parts_of(ledger, known)
     # What the step waited for a core is others' doing, or comes with any part of it: it neither recurs nor grows by itself.
     queued_ns = sum((ledger.of(stage, *QUEUED) for stage in (*STAGES, UNATTRIBUTED)), np.zeros(steps.count))
@@ -153,11 +154,17 @@ def _validations(
     return replace(found, batches=find_validation_batches(timeline, trainer, steps, stacks, float(validation.ns.sum())))
 
 
-def _known_events(ledger: Ledger, steps: Steps, restarts: Restarts, filling: Floats) -> list[OccasionalEvent]:
-    validating, starting = with_core_delay(ledger, VALIDATION), restarts.start_ns + filling
+def _start_name(trainer: Trainer) -> str:
+    """What a start of the loader is called: in the first epoch it changes none."""
+    return LOADER_START if max(trainer.starts.height, trainer.waits["iterator"].n_unique()) <= 1 else EPOCH_CHANGE
+
+
+def _known_events(ledger: Ledger, steps: Steps, start_name: str, starting: Floats) -> list[OccasionalEvent]:
+    """`starting` is what starts of the loader take of each step."""
+    validating = with_core_delay(ledger, VALIDATION)
     candidates: list[tuple[str, Part, Floats, Ints]] = [
         ("validation", VALIDATION, validating, np.flatnonzero(validating > 0)),
-        (EPOCH_CHANGE, Part("preprocess", PartKind.LOADER_START), starting, np.flatnonzero(starting > 0)),
+        (start_name, Part("preprocess", PartKind.LOADER_START), starting, np.flatnonzero(starting > 0)),
     ]
     saving = sorted((part for part in ledger.parts if is_saving(part)), key=lambda part: -ledger.total_of(part))
     if saving:

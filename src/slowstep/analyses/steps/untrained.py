@@ -88,10 +88,11 @@ def describe_unseen(run: RunFacts, health: Iterable[Health]) -> str:
         return f"no training step was recorded{_duration(run)}: nothing called a loader, backward or an optimizer. {_AROUND}"
     not_yet = _NOT_YET if run.killer is not None or run.stop_signals else ""
     if elsewhere := _trains_elsewhere(run):
-        why, remedy = elsewhere
+        why, remedy = elsewhere[0], "" if _failed_itself(run) else elsewhere[1]
         return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {why}", ending, not_yet, remedy)))
     called = "no process that PyTorch was imported in called a loader, backward or an optimizer."
-    return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {called}", ending, not_yet, _AUTO)))
+    auto = "" if _failed_itself(run) else _AUTO
+    return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {called}", ending, not_yet, auto)))
 
 
 def _losses(run: RunFacts, health: Iterable[Health]) -> str | None:
@@ -132,6 +133,11 @@ def with_failure(run: RunFacts, text: str) -> str:
 
 def _failed(run: RunFacts) -> bool:
     return bool(run.exit_code) and not run.stop_signals
+
+
+def _failed_itself(run: RunFacts) -> bool:
+    """Whether an error of its own ended it: that is why it did not train, as far as anybody knows."""
+    return _failed(run) and run.killer is None
 
 
 def _failed_at_once(run: RunFacts) -> bool:

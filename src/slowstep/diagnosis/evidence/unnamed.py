@@ -16,7 +16,11 @@ MORE_CORES = "record with more cores, or with fewer other processes"
 # Of several trainings in one script.
 RECORD_ALONE = "record each alone, inside `with slowstep.record():`"
 PROFILE_IT = "trace a few steps with the framework's profiler, and analyze that"
+RECORD_AGAIN = "record again: this recording is damaged"
 NAME_PARTS = Wording("name-parts", NAME_IT)
+NOTES_LOST = Wording(
+    "notes-lost", "the recording is damaged ({lost:count line} of its notes make no sense), and with it what names functions: record again"
+)
 DEVICE_NOT_SEEN = Wording("device-not-seen", f"when the device worked was not recorded: {PROFILE_IT}")
 NAME_WHAT_IS_BETWEEN = Wording("name-what-is-between", f"it is {BETWEEN}: {WRAP_IT}")
 TOO_FEW_CORES_BETWEEN = Wording(
@@ -30,7 +34,10 @@ def how_to_name(m: Measurements) -> Reason:
     Where it is not known whether a device worked meanwhile, no name of what the host did tells that.
     Where steps have their input of a loader, or of slowstep.steps(), it lies outside of both input and body: there is nothing to wrap. On
     cores that are not enough short stretches of the loop's own become long, and the stack sampler does not get to run in them either.
+    Where notes were lost, what they named may have been there.
     """
+    if are_notes_lost(m):
+        return NOTES_LOST(lost=m.trainer.facts.lost_notes)
     if _is_beside_device(m):
         return DEVICE_NOT_SEEN()
     if not m.trainer.is_fed:
@@ -41,11 +48,18 @@ def how_to_name(m: Measurements) -> Reason:
 
 def name_by_hand(m: Measurements) -> str:
     """The same as something to do first, without why."""
+    if are_notes_lost(m):
+        return RECORD_AGAIN
     if _is_beside_device(m):
         return PROFILE_IT
     if not m.trainer.is_fed:
         return NAME_IT
     return MORE_CORES if _queued(m) >= HEALTHY_UNATTRIBUTED else f"{WRAP_IT}, {BETWEEN}"
+
+
+def are_notes_lost(m: Measurements) -> bool:
+    """Whether notes are damaged, of which some may have named functions."""
+    return m.trainer.facts.lost_notes > 0
 
 
 def _is_beside_device(m: Measurements) -> bool:

@@ -53,7 +53,7 @@ from slowstep.diagnosis.evidence.in_both import InBoth, in_both, of_both
 from slowstep.diagnosis.evidence.named_ranges import CALLBACKS, judge_ranges
 from slowstep.diagnosis.evidence.spread import TimeSpread, stack_spread
 from slowstep.diagnosis.evidence.trainer_side import delay_share, with_core_delay
-from slowstep.diagnosis.evidence.unnamed import how_to_name
+from slowstep.diagnosis.evidence.unnamed import are_notes_lost, how_to_name
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -104,6 +104,8 @@ def _by_functions(m: Measurements) -> Answer:
     candidates = [*named, *spans]
     if not candidates:
         if m.ledger.share(UNATTRIBUTED) >= UNNAMED:
+            if are_notes_lost(m):
+                return NotJudged(rule=NAME, reason=how_to_name(m))
             tell = how_to_name(m) if m.python.has_stacks else "record longer, at --level 1 or more"
             return NotJudged(rule=NAME, reason=NO_STACKS_AFTER_UPDATE(remedy=tell))
         return None

@@ -18,7 +18,7 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.over_time.startup import FIRST_STEP, StartupPart
+from slowstep.analyses.over_time.startup import COMPILE, FIRST_STEP, StartupPart
 from slowstep.analyses.over_time.startup_functions import OTHER_IMPORTS
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
@@ -50,7 +50,11 @@ def judge(m: Measurements) -> Answer:
 
 _STORED = "store what is computed there and load it at the next start"
 _IMPORTED_LATE = "import where it is used what few runs need; from a network's disk, copy the environment to a local one"
-_FIXES = {FIRST_STEP: "keep the compiler's cache between runs; compile fewer shapes"}
+_KEEP_CACHE = (
+    "keep the compiler's cache between runs: TORCHINDUCTOR_CACHE_DIR in a folder that outlives them (its default is below /tmp), "
+    "TORCHINDUCTOR_FX_GRAPH_CACHE=1 where torch is older than 2.6; compile fewer shapes"
+)
+_FIXES = {FIRST_STEP: "keep the compiler's cache between runs; compile fewer shapes", COMPILE: _KEEP_CACHE}
 
 
 def _is_import(part: str) -> bool:

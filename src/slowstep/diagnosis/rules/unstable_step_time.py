@@ -13,13 +13,14 @@ When it is wrong:
     Batches of different lengths by design (buckets) vary, and are right to. Different numbers of samples or of forwards (episodes) do not
     count.
 What to try:
-    Group samples by length, pad to few sizes, pin the process to cores of its own.
+    Group samples by length, pad to few sizes; where all steps have as many samples, look at what differs from step to step. Pin the
+    process to cores of its own.
 """
 
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.over_time.over_time import variation
+from slowstep.analyses.over_time.over_time import Unsteady, variation
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
@@ -33,6 +34,7 @@ VARIATION = 0.5
 MOST_OF_IT = 0.5
 # Numbers of samples that vary by so much of what the time does are the reason: a larger batch takes longer, by less than in proportion.
 BY_SAMPLES = 0.5
+PIN = "pin the process to cores of its own"
 # As for a verdict (docs/definitions.md): of fewer steps a spread says nothing.
 FEWEST_STEPS = 30
 
@@ -46,14 +48,22 @@ def judge(m: Measurements) -> Answer:
         return None
     if variation(m.steps.samples) >= BY_SAMPLES * found.variation:
         return None
-    fix = "pin the process to cores of its own" if found.part.kind is PartKind.CORE_WAIT else "group samples by length, or pad to few sizes"
     evidence = (
         Evidence(name="variation", value=found.variation, unit="of the median step", threshold=VARIATION),
         Evidence(name="part that varies most", value=part_in_words(found.part), unit="", where=found.part.stage),
         Evidence(name="its share", value=found.part_share, unit="share of the variance", threshold=MOST_OF_IT),
     )
     title = f"steps vary by {format_share(found.variation)} of their median, mostly in: {part_in_words(found.part)}"
-    return advice(NAME, found.part.stage, title, evidence, "every step took the same time", (fix,))
+    return advice(NAME, found.part.stage, title, evidence, "every step took the same time", (_fix(m, found),))
+
+
+def _fix(m: Measurements, found: Unsteady) -> str:
+    if found.part.kind is PartKind.CORE_WAIT:
+        return PIN
+    # Of an unknown size NaN is told, which equals nothing.
+    if (m.steps.samples == m.steps.samples[0]).all():
+        return f"look at what differs there from step to step, such as how long the samples are; where nothing does, {PIN}"
+    return "group samples by length, or pad to few sizes"
 
 
 RULE = Rule(name=NAME, stages=("compute",), topics=("machine", "over_time", "steps"), judge=judge)

@@ -172,7 +172,7 @@ def _computing(point: Point, shares: _Shares, cores: float | None, points: Seque
     text = f"{who} computes {format_share(share)} of the time"
     if shares.cores is None or cores is None:
         return text
-    text += f", {shares.cores:.1f} of {cores:g} cores are busy"
+    text += f", {shares.cores:.1f} of {cores:g} cores are busy with it"
     is_full, measured = shares.cores >= BUSY * cores, beside_others(point, points)
     # What the curve measured goes before what busy cores let one expect.
     if measured is not None and measured.is_faster:

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from slowstep.errors import CommandNotStarted, UnwritableOutput
-from slowstep.harmless import harmless
 from slowstep.record.active import recorders
 from slowstep.record.injection import activation, inject
 from slowstep.record.launching.environment import OwnEnvironment
-from slowstep.record.launching.folder import create_folder, remove_folder
+from slowstep.record.launching.folder import analyze_words, create_folder, remove_folder
 from slowstep.record.launching.journal import Journal
 from slowstep.record.launching.overdue import is_overdue
 from slowstep.record.launching.watch import MonitorWatch
@@ -188,8 +187,7 @@ class OwnRecording:
             return
         self.end()
         try:
-            kept = f"slowstep: the recording was still on. It is kept: slowstep analyze {os.path.relpath(self.folder)}"
-            print(harmless(kept), file=sys.stderr)
+            print(f"slowstep: the recording was still on. It is kept: {analyze_words(self.folder)}", file=sys.stderr)
         except (OSError, ValueError):
             pass
 

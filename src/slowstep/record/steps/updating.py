@@ -33,7 +33,7 @@ class UpdatingFrameworks:
         self._most[framework] = updates
         others = max((most for other, most in self._most.items() if other is not framework), default=0)
         # Of those with as many the one that trained already does.
-        if updates < others or (updates == others and self._recorder.framework is not framework):
+        if updates < others or (updates == others > 0 and self._recorder.framework is not framework):
             return False
         self._recorder.framework = framework
         return True

@@ -84,13 +84,16 @@ DECODERS: Final = (decode_strict, decode_exact, decode_wide)
 _NOT_A_NUMBER = re.compile(rb"([:\[,]\s*)[-+]?(?:nan|inf|infinity)(?:\(\w*\))?(?=\s*[,}\]])", re.IGNORECASE)
 _NO_VALUE = re.compile(rb"(:\s*)(?=[,}])")
 _CONTROL = re.compile(rb"[\x00-\x1f]")
-_ESCAPE = re.compile(rb'\\(?:\\|["/bfnrt]|u[0-9a-fA-F]{4})|\\')
+# A surrogate stands in a pair, or is no character: it is then shown as it was written, its backslash escaped.
+_PAIR = rb"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_CHARACTER = rb"u(?![dD][89a-fA-F])[0-9a-fA-F]{4}"
+_ESCAPE = re.compile(rb'\\(?:\\|["/bfnrt]|' + _PAIR + rb"|" + _CHARACTER + rb")|\\")
 _REPLACEMENT = "\ufffd"
 
 
 def repaired(text: bytes) -> tuple[bytes, int]:
-    """A text that is no JSON, without what profilers are known to write wrongly: nan and inf, missing values, line feeds and single
-    backslashes in names, bytes that are no UTF-8. With it the number of places that were changed."""
+    """A text that is no JSON, without what profilers are known to write wrongly: nan and inf, missing values, line feeds, single
+    backslashes and lone surrogates in names, bytes that are no UTF-8. With it the number of places that were changed."""
     unicode = text.decode("utf-8", "replace")
     places = unicode.count(_REPLACEMENT) - text.count(_REPLACEMENT.encode())
     # Line feeds stand between events too, so that those in names cannot be counted.

@@ -33,7 +33,8 @@ _KINDS: Final[dict[str, HealthKind]] = {
     "repaired": HealthKind(
         "repaired-text",
         "notice",
-        "what is not JSON (nan, inf, missing values, line feeds, bytes that are no UTF-8) was read as null or as a replacement sign",
+        "what is not JSON (nan, inf, missing values, line feeds, bytes that are no UTF-8, lone surrogates) was read as null, as a "
+        "replacement sign or as its escape",
     ),
     "metadata": HealthKind("unreadable-metadata", "data_loss", "what the file says about devices and ranks is not JSON, and was left out"),
     "no-time": HealthKind("events-without-time", "data_loss", "they have no timestamp, or an impossible one, and were left out"),

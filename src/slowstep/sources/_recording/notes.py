@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from slowstep.harmless import without_surrogates
 from slowstep.health import SEVERITIES, Health, HealthKind, Severity, in_its_words
@@ -67,6 +68,11 @@ class NoteLines:
         return int(self.process.get("started_ns", 0))
 
     @property
+    def malformed(self) -> int:
+        """Lines that make no sense, which others have written over."""
+        return sum(row.count for row in self.health if row.name == MALFORMED_NOTES.name)
+
+    @property
     def ended(self) -> bool:
         """Whether it closed its recording itself."""
         return bool(self.of("end") or self.of("exit"))
@@ -114,9 +120,15 @@ def _parsed(raw: bytes) -> Note | None:
         return None
     # As the recorder writes what Python makes of names that are not UTF-8.
     if b"\\ud" in raw:
-        note = without_surrogates(note)
+        note = _as_text(note)
     # What is null is not known, as if it were not there.
     return {key: value for key, value in note.items() if value is not None} if isinstance(note, dict) else None
+
+
+def _as_text(note: Any) -> Any:
+    """A note without surrogates but in the run's command: that is to be typed again, with all of its bytes."""
+    text = without_surrogates(note)
+    return {**text, "command": note["command"]} if isinstance(note, dict) and note.get("kind") == "run" and "command" in note else text
 
 
 def _health(row: Note) -> Health:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -11,6 +10,7 @@ import numpy as np
 
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
 from slowstep.document.next_step import NextStep
+from slowstep.harmless import for_shell
 from slowstep.levers.workers import LEAST_ADDED
 from slowstep.prove.bench.loader_speed import Point
 from slowstep.prove.bench.overlap import Whole
@@ -52,6 +52,7 @@ def after_bench(
     is_busy: bool = False,
     ended_by: EndedBy = "done",
     failed: bool = False,
+    nothing_trained: bool = False,
     lacks_others: bool = False,
     lacks_samples: bool = False,
 ) -> NextStep:
@@ -59,10 +60,15 @@ def after_bench(
 
     `unsure`: the same with all in their intervals that is not known, the next start of the script among it; `wholes` have this start.
     `is_busy`: whether others used the machine: how much workers gain is not said then.
-    `failed`: whether the script ended with an error of its own. `lacks_others`, `lacks_samples`: whether the halves do not make the whole,
+    `failed`: whether the script ended with an error of its own, `nothing_trained`: whether it ended well, and why it did not train is told:
+    any command would only end the same way. `lacks_others`, `lacks_samples`: whether the halves do not make the whole,
     because other loaders are in neither, or because the samples of a step are not known.
     """
     command = to_paste(words)
+    if nothing_trained:
+        return NextStep()
+    if failed and ended_by == "never trained":
+        return _step(_bench(asked, asked.what, command), _FAILED)
     if lacks_others:
         return _step(_prove(asked, command, "mock-loader"), _OTHERS)
     if lacks_samples and ended_by == "done":
@@ -115,7 +121,7 @@ def _prove(asked: BenchRequest, command: str, levers: str | None = None) -> str:
 def _bench(asked: BenchRequest, what: str, command: str) -> str:
     """`slowstep bench` in the same place, and with the same time."""
     budget = () if asked.budget_s == USUAL_BUDGET_S else budget_words(asked.budget_s)
-    return f"{shlex.join(('slowstep', 'bench', what, *budget, *_place(asked)))} {command}"
+    return f"{for_shell(('slowstep', 'bench', what, *budget, *_place(asked)))} {command}"
 
 
 def _place(asked: BenchRequest) -> tuple[str, ...]:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import ENOUGH_STEPS, WARMUP_AT_MOST_SHARE
-from slowstep.diagnosis.few_steps import ENOUGH_NS, enough_ns, enough_steps
+from slowstep.diagnosis.few_steps import ENOUGH_NS, enough, enough_ns, enough_steps
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.ending import ended_by_an_error, first_after_error
 from slowstep.document.next_step import NextStep
+from slowstep.reason_words import sentence
 from slowstep.record.launching.folder import as_typed
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_count, format_duration, type_duration
@@ -104,14 +105,11 @@ def _longer(timeline: Timeline, m: Measurements) -> str | None:
     if not _ended_by_itself(timeline, m):
         return None
     trained_ns = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0])
-    enough = enough_steps(m)
-    steps = f"{enough} steps" if m.steps.total < enough else ""
-    time = f"{ENOUGH_NS / 1e9:.0f} s" if trained_ns < ENOUGH_NS else ""
-    if not steps and not time:
+    if m.steps.total >= enough_steps(m) and trained_ns >= ENOUGH_NS:
         return None
-    asked = " and ".join(filter(None, (steps, time)))
-    made = f"{format_count(m.steps.total, 'step')} in {format_duration(trained_ns)}"
-    return f"let {_what(m)} train for {asked} or more: it ended by itself after {made}"
+    # The steps that are looked at reach from a boundary to another, further than these updates.
+    made = f"{format_count(m.steps.total, 'step')} in {format_duration(max(trained_ns, float(m.step_ns.sum())))}"
+    return f"change {_what(m)} so that it trains for {sentence(enough(m))}: it ended by itself after {made}"
 
 
 def _what(m: Measurements) -> str:

@@ -6,11 +6,12 @@ They are quoted for the shell, have a mark where a secret was not recorded, and 
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from slowstep.harmless import for_shell
+from slowstep.record.launching.folder import as_typed
 from slowstep.record.system.redact import HIDDEN
 
 # A word that needs no quotes, and with which no service lets anybody in.
@@ -23,7 +24,7 @@ USUAL_PRECISION: Final = 0.05
 
 def to_paste(words: Sequence[str]) -> str:
     """The words of a recorded command for a shell; each secret that is left out of recordings is to be filled in."""
-    return shlex.join(word.replace(HIDDEN, FILL_IN) for word in words)
+    return for_shell(word.replace(HIDDEN, FILL_IN) for word in words)
 
 
 def filled_in(command: str | None, first: str | None) -> str | None:
@@ -35,17 +36,24 @@ def filled_in(command: str | None, first: str | None) -> str | None:
 
 def run(command: str, *options: str) -> str:
     """`slowstep run` of a command that is quoted already."""
-    return f"{shlex.join(('slowstep', 'run', *options))} {command}"
+    return f"{for_shell(('slowstep', 'run', *options))} {command}"
 
 
 def prove(command: str, *options: str) -> str:
     """`slowstep prove` of such a command."""
-    return f"{shlex.join(('slowstep', 'prove', *options))} {command}"
+    return f"{for_shell(('slowstep', 'prove', *options))} {command}"
 
 
 def analyze(*words: Path | str) -> str:
     """`slowstep analyze` of what lies at paths, with options."""
-    return shlex.join(("slowstep", "analyze", *map(str, words)))
+    return for_shell(("slowstep", "analyze", *map(str, words)))
+
+
+def or_compared(paths: Sequence[Path]) -> str:
+    """What else may have been meant where one of them is to be given alone: of two, `slowstep compare`. The end of a sentence."""
+    if len(paths) != 2:
+        return "."
+    return f". To compare the two: {for_shell(('slowstep', 'compare', *map(as_typed, map(str, paths))))}"
 
 
 def place_words(*, out: str | None, allow_writes: bool, sandbox: str | None) -> tuple[str, ...]:

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
+import polars as pl
 import pytest
 
 from made_events import Events
 from made_parts import function_part
 from slowstep.analyses.ledger.ledger import Ledger
-from slowstep.analyses.over_time.over_time import TURN, _found_events
+from slowstep.analyses.over_time.over_time import EPOCH_CHANGE, LOADER_START, TURN, _found_events, _start_name
 from slowstep.parts import BODY, VALIDATION, Part, PartKind
 from slowstep.workflow.diagnose import diagnose_recording
 
 STEPS = 200
 NO_TURNS = np.zeros(STEPS, dtype=np.bool_)
+
+
+@pytest.mark.parametrize(
+    ("starts", "read", "name"),
+    [([], [], LOADER_START), ([0], [0, 0], LOADER_START), ([0, 1], [0, 1], EPOCH_CHANGE), ([], [0, 1], EPOCH_CHANGE)],
+    ids=["none seen", "the first epoch", "two epochs", "two epochs, starts unseen"],
+)
+def test_the_first_start_of_a_loader_changes_no_epoch(starts, read, name):
+    trainer: Any = SimpleNamespace(starts=pl.DataFrame({"iterator": starts}), waits=pl.DataFrame({"iterator": read}))
+
+    assert _start_name(trainer) == name
 
 
 @pytest.mark.parametrize(("part", "known"), [(VALIDATION, True), (function_part("output", "check", "train.py", 9), False)], ids=str)

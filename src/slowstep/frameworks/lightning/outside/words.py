@@ -29,6 +29,7 @@ WORDS = Words(
     # It waits for no copy from pinned memory.
     lacks=frozenset({Remedy.COPY_AHEAD}),
     places={"DataLoader": " in train_dataloader(), or where it is given to fit()", "torch.optim": " in configure_optimizers()"},
+    made_in={"DataLoader": "train_dataloader"},
     arguments={
         Remedy.KEEP_LOADER: _of_trainer("reload_dataloaders_every_n_epochs", 0),
         Remedy.ACCUMULATE: _of_trainer("accumulate_grad_batches"),
