@@ -196,7 +196,7 @@ def _draw_whole(canvas: Canvas, bench: BenchRow) -> None:
 
 
 def _draw_next(canvas: Canvas, report: Report) -> None:
-    canvas.prose(report["bench"]["next_because"], label="Then".ljust(_LABEL_CELLS), label_style="dim")
+    canvas.prose(report["bench"]["next_because"], label="Because".ljust(_LABEL_CELLS), label_style="dim")
     canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (report["run"]["next_command"], "bold cyan"))
 
 
