@@ -151,7 +151,7 @@ def test_an_unjudged_rule_forbids_a_healthy_verdict_where_its_stage_holds_a_tent
     verdict = concluded(NotJudged(rule="r0", reason=DARK), stages=stages).verdict
 
     assert verdict.state == state
-    assert (verdict.reason == RULE_NOT_JUDGED(rule="r0", where=None, reason=DARK)) == (state == "undetermined")
+    assert (verdict.reason == RULE_NOT_JUDGED(rule="r0", reason=DARK)) == (state == "undetermined")
 
 
 def test_an_unjudged_rule_does_not_hide_a_bottleneck(concluded):
