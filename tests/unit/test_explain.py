@@ -101,7 +101,7 @@ def test_a_name_may_be_spelled_as_its_file_is_or_as_a_lever_is_given(name):
     ("name", "hint"), [("serial-lodaer", "serial-loader"), ("collate", "slow-collate"), ("xyz", "slowstep explain lists them all")]
 )
 def test_an_unknown_name_gets_the_closest_ones(name, hint):
-    with pytest.raises(BadUsage, match=f"No rule or lever is called '{name}'.*{hint}"):
+    with pytest.raises(BadUsage, match=f"no rule or lever is called '{name}'.*{hint}"):
         explain.chosen(name, TEXTS)
 
 

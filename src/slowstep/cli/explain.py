@@ -111,7 +111,7 @@ def chosen(name: str, known: Iterable[str]) -> str:
         return wanted
     close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5) or [each for each in names if wanted and wanted in each]
     hint = f"Did you mean {' or '.join(close)}?" if close else "slowstep explain lists them all."
-    raise BadUsage(f"No rule or lever is called {name!r}. {hint}")
+    raise BadUsage(f"no rule or lever is called {name!r}. {hint}")
 
 
 def page(name: str, text: str, width: int) -> str:
