@@ -44,7 +44,12 @@ _SINGULAR: Final = {"batches": "batch", "passes": "pass", "processes": "process"
 # Of `diagnosis/law.py`: a gain is sure from here on.
 _SURE: Final = 1.03
 # Names of evidence, where the page has better words for them than the report has room for.
-_NAMES: Final = {"limit after the fix": "workers need", "its share of making samples": "its share"}
+_NAMES: Final = {
+    "limit after the fix": "workers need",
+    "its share of making samples": "its share",
+    "float32 beside the Tensor Cores": "in float32, without Tensor Cores",
+    "of them without Tensor Cores": "of them, without Tensor Cores",
+}
 _NS_PER: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
@@ -120,7 +125,11 @@ def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], *, thresholds: bool)
     texts = [canvas.cut(_value(row), longest) if isinstance(row["value"], str) and row["where"] else _value(row) for row in rows]
     in_columns = [(row, text) for row, text in zip(rows, texts, strict=True) if not _is_setting(row)]
     values = max((cell_len(text) for row, text in in_columns if not isinstance(row["value"], str)), default=0)
-    names = min(max((cell_len(row["name"]) for row, _ in in_columns), default=0), longest, canvas.width - values - _INDENT - _GAP)
+    room = canvas.width - values - _INDENT - _GAP
+    # A name is cut where its place would else have no room beside it.
+    places = max((cell_len(_beside(canvas, row, thresholds=thresholds)) for row, _ in in_columns), default=0)
+    widest = max(longest, room - places - _GAP) if places else longest
+    names = min(max((cell_len(row["name"]) for row, _ in in_columns), default=0), widest, room)
     for row, text in zip(rows, texts, strict=True):
         name, value = canvas.cut(row["name"], names), text
         start = f"{' ' * _INDENT}{name}{' ' * (names - cell_len(name) + _GAP)}{' ' * (values - cell_len(text))}"
