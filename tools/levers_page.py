@@ -7,7 +7,7 @@ import textwrap
 
 from slowstep.cli.explain import LEVER_HEADINGS
 from slowstep.cli.plugin_texts import lever_text
-from slowstep.prove.known_levers import known_levers
+from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, Lever
 
 BEGINNING = """# Levers

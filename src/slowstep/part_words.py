@@ -17,6 +17,7 @@ _WORDS: Final[dict[PartKind, str]] = {
     PartKind.OPTIMIZER: "optimizer",
     PartKind.UPDATES: "updates, as the framework counts them",
     PartKind.COMPILING: "torch.compile at work",
+    PartKind.COMPILATION: "compiling",
     PartKind.UPDATE_BY_HAND: "update by hand",
     PartKind.BESIDE_BACKWARD: "beside backward",
     PartKind.BEFORE_BACKWARD: "before backward",

@@ -20,6 +20,7 @@ class PartKind(StrEnum):
     OPTIMIZER = "optimizer"
     UPDATES = "updates"  # whole ones, by a framework that has no optimizer and no span within them
     COMPILING = "compiling"
+    COMPILATION = "compilation"  # of a function that has a name
     # In a script without an optimizer: functions that name gradients, and the loop's own lines, which may hold the update and more.
     UPDATE_BY_HAND = "update_by_hand"
     BESIDE_BACKWARD = "beside_backward"  # a function, or lines

@@ -29,34 +29,57 @@ def discover(package_name: str, attribute: str, kind: type[Any] = object, *, ins
     """The plug-ins of a package, sorted by name: each module's attribute (`RULE`, `HOOK`, ...) by its own `name`, else by the module's.
 
     A module with several has a tuple of them under the attribute's plural (`HOOKS`). Modules whose name begins with an underscore are no
-    plug-ins. Where plug-ins are folders, `inside` is the module of theirs that has the attribute (`outside.words`). Raises DiscoveryError,
-    naming the file, for a module that cannot be imported, one without the attribute or with one that is not of its `kind`, and two of the
-    same name: a plug-in left out silently would look like one that found nothing.
+    plug-ins. Where plug-ins are folders, `inside` is the module of theirs that has the attribute (`outside.words`); a folder without it has
+    none. Raises DiscoveryError, naming the file, for a module that cannot be imported, one without the attribute or with one that is not
+    of its `kind`, and two of the same name: a plug-in left out silently would look like one that found nothing.
     """
     return dict(_discovered(package_name, attribute, kind, inside, _folders(package_name)))  # type: ignore[arg-type]  # a class is hashable
 
 
 def discover_in_each(package_name: str, folder: str, attribute: str, kind: type[Plugin]) -> dict[str, Plugin]:
     """The plug-ins in the folder of that name of each sub-package, sorted by name; without the folder it has none. Raises as `discover`."""
-    package = importlib.import_module(package_name)
-    folders = [f"{package_name}.{name}.{folder}" for name in _names(package)]
-    holders = [importlib.import_module(name) for name in folders if find_spec(name) is not None]
-    return _named((_imported(holder, name) for holder in holders for name in _names(holder)), attribute, kind)
+    holders = _holders(package_name, folder).values()
+    return _named((_imported(holder, name) for holder in holders for name in _files(holder)), attribute, kind)
+
+
+def discover_by_folder(package_name: str, folder: str, attribute: str, kind: type[Plugin]) -> dict[str, dict[str, Plugin]]:
+    """The same by sub-package: two of these may have plug-ins of one name."""
+    holders = _holders(package_name, folder).items()
+    return {owner: _named((_imported(holder, name) for name in _files(holder)), attribute, kind) for owner, holder in holders}
 
 
 @cache
 def _discovered(package_name: str, attribute: str, kind: type[Any], inside: str, folders: tuple[str, ...]) -> dict[str, Any]:
     """Those of the package in these `folders`. Kept: of a folder of traces each file asks for all sources."""
     package = importlib.import_module(package_name)
-    return _named((_imported(package, f"{name}.{inside}" if inside else name) for name in _names(package)), attribute, kind)
+    names = [f"{name}.{inside}" for name in _names(package) if _is_there(f"{package_name}.{name}", inside)] if inside else _names(package)
+    return _named((_imported(package, name) for name in names), attribute, kind)
 
 
 def _folders(package_name: str) -> tuple[str, ...]:
     return tuple(importlib.import_module(package_name).__path__)
 
 
+def _holders(package_name: str, folder: str) -> dict[str, ModuleType]:
+    """The folder of that name of each sub-package that has it."""
+    package = importlib.import_module(package_name)
+    there = [name for name in _names(package) if _is_there(f"{package_name}.{name}", folder)]
+    return {name: importlib.import_module(f"{package_name}.{name}.{folder}") for name in there}
+
+
+def _is_there(package_name: str, inside: str) -> bool:
+    """Whether a package has a module, by its name within it. To ask for one raises where a folder on the way is missing."""
+    words = inside.split(".")
+    return all(find_spec(".".join((package_name, *words[: end + 1]))) is not None for end in range(len(words)))
+
+
 def _names(package: ModuleType) -> list[str]:
     return sorted(info.name for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_"))
+
+
+def _files(package: ModuleType) -> list[str]:
+    """Of a folder of plug-ins that are files: what they have in common, or folders of other plug-ins, may lie beside them."""
+    return sorted(info.name for info in pkgutil.iter_modules(package.__path__) if not (info.ispkg or info.name.startswith("_")))
 
 
 def _named(modules: Iterable[ModuleType], attribute: str, kind: type[Plugin]) -> dict[str, Plugin]:

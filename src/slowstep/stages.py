@@ -35,3 +35,5 @@ TRANSFORM: Final = "transform: "
 VALIDATION: Final = "validation"
 # What torch.compile takes while the training runs, for new code or new shapes.
 COMPILING: Final = "torch.compile at work"
+# What a framework that compiles each function takes for one of them.
+COMPILATION: Final = "compiling: "

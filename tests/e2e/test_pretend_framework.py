@@ -19,14 +19,16 @@ UPDATES = 4
 BUSY_MS = 5.0 * UPDATES
 
 
-def report(folder: Path, *more: str, input_ms: float, callback_ms: float) -> dict[str, Any]:
+def report(
+    folder: Path, *more: str, input_ms: float, callback_ms: float, options: tuple[str, ...] = (), script: str = "script.py"
+) -> dict[str, Any]:
     """What `slowstep run` says of the script."""
-    words = [str(PRETEND / "script.py"), str(input_ms / 1e3), str(callback_ms / 1e3), *more]
+    words = [str(PRETEND / script), str(input_ms / 1e3), str(callback_ms / 1e3), *more]
     environment = os.environ | {
         "SLOWSTEP_FRAMEWORKS": str(PRETEND / "frameworks"),
         "PYTHONPATH": str(PRETEND / "site-packages"),
     }
-    command = [sys.executable, "-m", "slowstep", "run", "--json", "report.json", sys.executable, *words]
+    command = [sys.executable, "-m", "slowstep", "run", "--json", "report.json", *options, sys.executable, *words]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads((folder / "report.json").read_text())
@@ -94,3 +96,59 @@ def test_where_the_framework_counts_nothing_the_host_is_blamed_for_nothing(tmp_p
     assert said["verdict"]["state"] == "undetermined"
     assert PROFILE_IT in said["verdict"]["summary"]
     assert shares(said)["unattributed"] > 0.9
+
+
+def levers(folder: Path) -> list[dict[str, Any]]:
+    """What was said of levers, in the order in which it was."""
+    files = sorted(folder.glob("slowstep_runs/*/*.jsonl"))
+    notes = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    return [note for note in notes if note.get("kind") == "lever"]
+
+
+@pytest.mark.slow
+def test_its_own_levers_are_known_by_name_and_how_it_makes_one_of_all(tmp_path: Path) -> None:
+    options = ("--with", "callbacks-off", "--with", "in-turn", "--with", "workers=2")
+
+    said = report(tmp_path, input_ms=0.0, callback_ms=5 * BUSY_MS, options=options)
+
+    effects = {note["name"]: note["effect"] for note in levers(tmp_path) if note["state"] == "effect"}
+    assert min(effects["callbacks-off"], effects["in-turn"]) > 60
+    assert [note["reason"] for note in levers(tmp_path) if note["name"] == "workers=2"] == [
+        "nothing is known of how it is done with pretend"
+    ]
+    assert shares(said)["output"] < 0.2
+
+
+def fixes(said: dict[str, Any], rule: str) -> str:
+    (finding,) = [finding for finding in said["findings"] if finding["rule"] == rule]
+    return "\n".join(fix["text"] for fix in finding["fixes"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [(), ("both",)], ids=["torch loads", "torch updates once"])
+def test_a_loader_of_another_framework_feeds_it_and_is_changed_in_that_ones_words(tmp_path: Path, more: tuple[str, ...]) -> None:
+    said = report(tmp_path, *more, input_ms=15.0, callback_ms=0.0, script="fed_by_torch.py")
+
+    assert said["run"]["framework"] == "pretend"
+    assert said["run"]["steps"] > 150
+    assert shares(said)["preprocess"] + shares(said)["read"] > 0.5
+    assert "DataLoader(..., num_workers=" in fixes(said, "serial-loader")
+    assert "background(" not in fixes(said, "serial-loader")
+
+
+@pytest.mark.slow
+def test_one_that_hardly_updates_leaves_the_training_to_torch(tmp_path: Path) -> None:
+    said = report(tmp_path, input_ms=2.0, callback_ms=15.0, script="torch_alone.py")
+
+    assert said["run"]["framework"].startswith("torch")
+    assert said["run"]["step_boundary"] == "request for input"
+    assert said["run"]["steps"] > 150
+    assert shares(said)["output"] > 0.5
+
+
+@pytest.mark.slow
+def test_a_lever_of_the_loader_acts_where_another_framework_trains(tmp_path: Path) -> None:
+    said = report(tmp_path, input_ms=15.0, callback_ms=0.0, script="fed_by_torch.py", options=("--with", "mock-loader"))
+
+    assert max(note["effect"] for note in levers(tmp_path) if note["state"] == "effect") > 60
+    assert shares(said)["preprocess"] + shares(said)["read"] < 0.4

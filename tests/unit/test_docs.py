@@ -18,6 +18,7 @@ def test_every_path_that_a_page_names_exists(page):
         "src/slowstep/diagnosis/rules/slow_thing.py",
         "src/slowstep/exporters/thing.py",
         "src/slowstep/levers/slow_thing_off.py",
+        "src/slowstep/frameworks/framework/inside/levers/slow_thing_off.py",
         "src/slowstep/frameworks/framework/inside/thing.py",
         "src/slowstep/record/monitors/thing.py",
         "src/slowstep/sources/thing.py",

@@ -27,7 +27,6 @@ BY_NAME = {
     "slowstep.registry": "finds plug-ins",
     "slowstep": "the public names, each imported when it is first asked for",
     "slowstep.data": "frameworks that a script may have: none of slowstep's own",
-    "slowstep.record.experiment.tasks": "the task that a plan names: no plug-in, for nobody lists them",
     "slowstep.frameworks.torch.inside.worker_levers": "in a loader's worker, and only where a lever reaches it: nothing is imported before",
     "slowstep.cli.commands": "subcommands, each imported when it is called",
 }

@@ -12,7 +12,7 @@ import pytest
 
 from slowstep.analyses.events.tables import TRACE_MEASUREMENT_TABLES
 from slowstep.cli.plugin_texts import names_of_rules
-from slowstep.prove.known_levers import known_levers
+from slowstep.record.experiment.implementations import known_levers
 from slowstep.timeline.schema import TABLES
 from slowstep.timeline.trace_tables import TRACE_TABLES
 

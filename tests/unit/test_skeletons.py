@@ -29,7 +29,7 @@ def test_the_lever_leaves_calls_out_and_puts_back_what_was_there(monkeypatch):
     framework = SimpleNamespace(thing=calls.append)
     monkeypatch.setitem(sys.modules, "framework", framework)
     before = framework.thing
-    lever = skeleton("Add a lever")["LEVER"]
+    lever = skeleton("Add a lever")["IMPLEMENTATION"]
 
     change = lever.prepare(None, LeverSpec(name=lever.name))
     change.on()
@@ -42,7 +42,7 @@ def test_the_lever_leaves_calls_out_and_puts_back_what_was_there(monkeypatch):
 
 
 def test_the_lever_has_no_meaning_without_its_framework():
-    lever = skeleton("Add a lever")["LEVER"]
+    lever = skeleton("Add a lever")["IMPLEMENTATION"]
 
     with pytest.raises(NotApplicable):
         lever.prepare(None, LeverSpec(name=lever.name))

@@ -19,6 +19,7 @@ from slowstep.analyses.batches.asked_samples import with_asked_samples
 from slowstep.analyses.batches.counted_work import CountedWork, find_counted
 from slowstep.analyses.batches.demand import Demand, find_demand, producers_of
 from slowstep.analyses.batches.loader import Loader, find_loader
+from slowstep.analyses.batches.loader_identity import find_loaders_framework
 from slowstep.analyses.batches.made_by_loader import MadeByLoader, find_made_by_loader
 from slowstep.analyses.batches.producers import ACCOUNT, Fetches, WaitParts, divide_waits, find_fetches
 from slowstep.analyses.batches.step_inputs import find_step_bytes
@@ -64,7 +65,7 @@ from slowstep.analyses.steps.trainer import Trainer, find_trainer
 from slowstep.analyses.steps.training_topic import TrainingTopic
 from slowstep.errors import UnreadableInput
 from slowstep.faults import Attempts, Fault
-from slowstep.frameworks._known import words_of_loop
+from slowstep.frameworks._known import all_words, words_of_loop
 from slowstep.frameworks._words import Words
 from slowstep.parts import PartKind
 from slowstep.stages import STAGES
@@ -97,7 +98,7 @@ class _RecordingAnalyses:
 
     def training_topic(self) -> TrainingTopic:
         """Whose loop trains."""
-        return TrainingTopic(words=self.attempt(_words, self.trainer))
+        return TrainingTopic(words=self.attempt(_words, self._timeline, self.trainer))
 
     def input_topic(self) -> InputTopic:
         """Who makes batches."""
@@ -381,9 +382,10 @@ def _completed(ledger: Ledger, captured: CapturedWindow) -> Ledger:
     return ledger if captured.device is None else with_captured(ledger, captured.device.ledger)
 
 
-def _words(trainer: Trainer) -> Words:
-    """Of the framework whose loop trains."""
-    return words_of_loop((frame.file for frame in trainer.way_to_update), trainer.facts.framework)
+def _words(timeline: Timeline, trainer: Trainer) -> Words:
+    """Of the framework whose loop trains, its loader's where it is another framework's."""
+    words = words_of_loop((frame.file for frame in trainer.way_to_update), trainer.facts.framework)
+    return words.fed_by(all_words().get(find_loaders_framework(timeline, trainer) or "", words))
 
 
 def _steps(timeline: Timeline, trainer: Trainer, suspensions: Suspensions, warmup: int | None, capture: Capture | None) -> Steps:

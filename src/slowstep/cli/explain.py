@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from slowstep.cli.plugin_texts import LEVERS, RULES, lever_text, names_of_levers, names_of_rules, rule_text
+from slowstep.cli.plugin_texts import RULES, lever_text, names_of_levers, names_of_rules, rule_text
 from slowstep.errors import BadUsage
 from slowstep.registry import discover
 from slowstep.report.canvas import Canvas, fitting
@@ -79,7 +79,7 @@ def by_stage() -> dict[str, Texts]:
         for kind, names in (("Rules", recorded), ("Rules for traces only", traced)):
             if names:
                 groups[f"{kind}: {stage}"] = {name: rule_text(name) for name in names}
-    return groups | {"Levers, for slowstep prove --levers": {name: lever_text(name) for name in discover(LEVERS, "LEVER")}}
+    return groups | {"Levers, for slowstep prove --levers": {name: lever_text(name) for name in names_of_levers()}}
 
 
 def _home(rule: Rule) -> str:

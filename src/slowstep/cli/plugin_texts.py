@@ -8,10 +8,14 @@ import pkgutil
 from pathlib import Path
 from typing import Final
 
+import slowstep.frameworks
 from slowstep.errors import DiscoveryError
+from slowstep.record.experiment.implementations import known_levers
 
 RULES: Final = "slowstep.diagnosis.rules"
-LEVERS: Final = "slowstep.levers"
+_LEVERS: Final = "slowstep.levers"
+# Where each framework has levers: how it makes those of all, and those that it alone has.
+_OF_FRAMEWORKS: Final = "*/inside/levers"
 
 
 def names_of_rules() -> list[str]:
@@ -21,17 +25,19 @@ def names_of_rules() -> list[str]:
 
 def names_of_levers() -> list[str]:
     """The names of all levers."""
-    return [_name(module) for module in _modules(LEVERS)]
+    return list(known_levers())
 
 
 def rule_text(name: str) -> str:
     """The docstring of a rule, by its name. Raises DiscoveryError for a broken file."""
-    return _docstring(RULES, name)
+    return _docstring(_folder(RULES), name)
 
 
 def lever_text(name: str) -> str:
     """The docstring of a lever, by its name. Raises DiscoveryError for a broken file."""
-    return _docstring(LEVERS, name)
+    of_frameworks = [folder for root in slowstep.frameworks.__path__ for folder in sorted(Path(root).glob(_OF_FRAMEWORKS))]
+    folders = [_folder(_LEVERS), *of_frameworks]
+    return _docstring(next((folder for folder in folders if _file(folder, name).exists()), folders[0]), name)
 
 
 def _modules(package: str) -> list[str]:
@@ -44,8 +50,12 @@ def _folder(package: str) -> Path:
     return Path(next(iter(spec.submodule_search_locations or ()))) if spec is not None else Path()
 
 
-def _docstring(package: str, name: str) -> str:
-    file = _folder(package) / f"{name.replace('-', '_')}.py"
+def _file(folder: Path, name: str) -> Path:
+    return folder / f"{name.replace('-', '_')}.py"
+
+
+def _docstring(folder: Path, name: str) -> str:
+    file = _file(folder, name)
     try:
         return ast.get_docstring(ast.parse(file.read_bytes())) or "There is no description."
     except (OSError, SyntaxError, ValueError) as error:

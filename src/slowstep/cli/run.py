@@ -17,8 +17,9 @@ from slowstep.cli.run_report import RunReport
 from slowstep.cli.user_command import Alone, UserCommand, check_json_target
 from slowstep.cli.verbose import Verbose
 from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
-from slowstep.prove.known_levers import check, known_levers
+from slowstep.prove.lever_check import check
 from slowstep.prove.stats.plan import parse_spec
+from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import LeverSpec
 from slowstep.record.launching.command import resolve_command
 from slowstep.record.launching.folder import holds_nothing, remove_folder

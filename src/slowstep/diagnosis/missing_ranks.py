@@ -9,7 +9,8 @@ are reported as they are, but none of them can tell whether it waits for that on
 - who sets the pace is said of the ranks that are here (`among_those_here`), and what overlapping collectives would gain assumes that the
   missing ones are not late (`assumed_of_others`), with the advice to look at them first (`compare_with_missing`).
 
-Ranks that were recorded and never updated are idle, those of other machines or launchers are elsewhere: both are told, and open nothing.
+A launcher that left nothing at all is told of in `document/launchers.py`. Ranks that were recorded and never updated are idle, those of other
+machines or launchers are elsewhere: both are told, and open nothing.
 """
 
 from __future__ import annotations

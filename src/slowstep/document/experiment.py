@@ -13,7 +13,6 @@ from slowstep.document.rows import finding_row
 from slowstep.document.sections import ExperimentSection
 from slowstep.prove.choose import Choice, Untried
 from slowstep.prove.experiment import SCRIPT_ENDED, Experiment
-from slowstep.prove.known_levers import known_levers
 from slowstep.prove.lever_faults import GIVEN_UP, LeverFault
 from slowstep.prove.recorded import Recorded
 from slowstep.prove.results import ExperimentResults, Result, find_results, verdict_on_bound
@@ -22,6 +21,7 @@ from slowstep.prove.stats.intervals import Interval
 from slowstep.prove.stats.judging import WORTH
 from slowstep.prove.stats.repeated import RepeatedRuns
 from slowstep.reasons import Reason, Wording
+from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import NUMERICS
 from slowstep.units import format_count, format_share
 

@@ -6,10 +6,13 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cache
 
+from slowstep.frameworks._events import BatchInputs, Event, Operator, TraceEvents
 from slowstep.frameworks._words import Code, Words
 from slowstep.registry import discover
 
 PLAIN = "torch"
+# Where no framework has any: there is no text without an end.
+_NOTHING = r"$."
 
 
 def all_words() -> dict[str, Words]:
@@ -26,8 +29,35 @@ def plain() -> Words:
 def code(which: Code) -> re.Pattern[str]:
     """What finds such code of any framework, in the path of a file."""
     known = [words.code[which] for words in all_words().values() if which in words.code]
-    # Where none has any, nothing is found: there is no path without an end.
-    return re.compile("|".join(f"(?:{pattern})" for pattern in known) or r"$.")
+    return re.compile("|".join(f"(?:{pattern})" for pattern in known) or _NOTHING)
+
+
+@cache
+def all_trace_events() -> dict[str, TraceEvents]:
+    """What is known of the events of all frameworks in traces, by name."""
+    return discover("slowstep.frameworks", "TRACE_EVENTS", TraceEvents, inside="outside.trace_events")
+
+
+@cache
+def events(*which: Event) -> str:
+    """What finds such events of any framework, by their names."""
+    known = [events.patterns[each] for events in all_trace_events().values() for each in which if each in events.patterns]
+    return "|".join(f"(?:{pattern})" for pattern in known) or _NOTHING
+
+
+def operators() -> dict[str, Operator]:
+    """What the operators of all frameworks take, by name."""
+    return {name: operator for events in all_trace_events().values() for name, operator in events.operators.items()}
+
+
+def batch_inputs() -> BatchInputs:
+    """The operators of all frameworks by which a batch's size is told."""
+    known = [events.batches for events in all_trace_events().values()]
+    return BatchInputs(
+        samples={name: place for each in known for name, place in each.samples.items()},
+        rows=frozenset().union(*(each.rows for each in known)),
+        moves=frozenset().union(*(each.moves for each in known)),
+    )
 
 
 def words_of_loop(files: Iterable[str], trains: str = PLAIN) -> Words:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Final
 
 
 class Remedy(Enum):
@@ -43,6 +44,15 @@ class Remedy(Enum):
     PROGRESS_BAR = "the progress bar"
     ANOMALY = "anomaly detection"
     DETERMINISM = "deterministic algorithms"
+
+
+# What of them is the loader's, whichever framework trains.
+OF_LOADER: Final = frozenset(
+    {
+        *(Remedy.WORKERS, Remedy.PERSISTENT_WORKERS, Remedy.PREFETCH, Remedy.ANY_ORDER, Remedy.PIN_MEMORY, Remedy.KEEP_LOADER),
+        *(Remedy.BATCH_SIZE, Remedy.WHOLE_BATCHES),
+    }
+)
 
 
 class Code(Enum):
@@ -121,6 +131,17 @@ class Words:
         if found is not None or self.rests_on is None or change in self.lacks:
             return found
         return self.rests_on.find(change)
+
+    def fed_by(self, loader: Words) -> Words:
+        """The same where it reads a loader of another framework: changes of the loader are written as that one's users do."""
+        if loader.name in self._names():
+            return self
+        theirs = {change: found for change in OF_LOADER if (found := loader.find(change)) is not None}
+        own = {change: found for change, found in self.arguments.items() if change not in OF_LOADER}
+        return replace(self, arguments=own | theirs, lacks=self.lacks | (OF_LOADER - theirs.keys()), loader=loader.loader_class)
+
+    def _names(self) -> set[str]:
+        return {self.name, *(self.rests_on._names() if self.rests_on is not None else ())}
 
     def has(self, *changes: Remedy) -> bool:
         """Whether there are words for all of the changes."""

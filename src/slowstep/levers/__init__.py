@@ -1,1 +1,1 @@
-"""Levers: changes made to an unmodified training from outside, one a file, inside its process: standard library and torch only."""
+"""Levers: changes made to an unmodified training from outside, one a file; how they are made, frameworks say."""

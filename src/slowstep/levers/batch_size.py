@@ -24,203 +24,17 @@ How it is undone:
 
 from __future__ import annotations
 
-import gc
-import sys
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from slowstep.levers._input.baked import find_baked
-from slowstep.levers._input.count import count_of
-from slowstep.levers._input.epochs import has_indices, length_of
-from slowstep.levers._input.peak import Peak
-from slowstep.levers._input.rebuilt import Rebuilt, at_building, own_loader
-from slowstep.levers._input.room import MIB
-from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, Change, Lever, LeverSpec, NotApplicable
-from slowstep.record.experiment.training import Training
-from slowstep.record.framework import has_compiled
-from slowstep.record.recorder import now
-from slowstep.record.timing.batches import samples_in
-from slowstep.units import format_duration
+from slowstep.levers._count import count_of
+from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, Lever, LeverSpec
 
-# Of the memory that is free, so much is used at most: estimates are no measurements.
-MOST_MEMORY: Final = 0.9
-# Steps of the training as it is over which its peak of memory is taken.
-PEAK_STEPS: Final = 8
-# Of its own steps so many are timed before it goes on.
-FIRST_STEPS: Final = 2
 _HINT: Final = "; for twice your own give that size, such as batch-size=32 for 16"
 
 
-class OtherSize(Rebuilt):
-    """A second loader with batches of another size. Its epochs have another number of them than the script's, and go on through those
-    where their length is known; else they end with the script's.
-    """
-
-    def __init__(self, training: Training, size: int, own_size: int, **changed: Any) -> None:
-        self._given = 0
-        self._peak, self._looks = Peak(), 0
-        self._own_peak_bytes: int | None = None
-        self._peak_bytes: int | None = None
-        self._size, self._own_size, self._own_samples = size, own_size, set[int]()
-        self._step_ns, self._first_steps_ns = 0, list[int]()
-        super().__init__(training, growth=size / own_size, **changed)
-
-    def saw(self, own: Any, batch: Any, *, is_last: bool) -> None:
-        """Whether batches say how many samples they hold."""
-        if not is_last:
-            self._own_samples.add(samples_in(batch))
-
-    def ready(self) -> bool:
-        """Whether the peak of a few steps as they are is known. Raises NotApplicable where this size would need too much memory."""
-        if self._own_peak_bytes is None:
-            self._look()
-            return False
-        return super().ready()
-
-    def _look(self) -> None:
-        if self._looks == 0:
-            self._peak.begin()
-        self._looks += 1
-        if self._looks > PEAK_STEPS:
-            if self._own_samples != {self._own_size}:
-                raise NotApplicable("its batches do not say how many samples they hold")
-            self._own_peak_bytes = self._peak.read() or 0
-            self._check_memory(self._own_peak_bytes)
-
-    def _check_memory(self, peak_bytes: int) -> None:
-        free, base = self._peak.free_bytes(), self._peak.base_bytes
-        if free is None or base is None:
-            return
-        wanted = (peak_bytes - base) * (self._growth if self._peak.of == "device" else self._growth - 1)
-        if wanted > MOST_MEMORY * free:
-            raise NotApplicable(
-                f"steps of {self._size} samples would need about {wanted / MIB:.0f} MiB more than lies between two steps,"
-                f" and {free / MIB:.0f} MiB are free: out of memory is to be expected"
-            )
-
-    def try_batch(self, batch: Any) -> None:
-        """Raises NotApplicable where the batch is not of the size asked for."""
-        if samples_in(batch) != self._size:
-            raise NotApplicable(f"a batch of {samples_in(batch)} samples came where {self._size} were asked for")
-
-    def bound(self, left: int | None) -> int | None:
-        """What is left of its own epoch."""
-        iterator = self._running().iterator
-        length = length_of(iterator) if has_indices(iterator) else None
-        return None if length is None else length - self._given
-
-    def give(self, left: int | None) -> Any:
-        """Its next batch; after the last one of its own epoch the first one of the next."""
-        if self.bound(left) == 0:
-            self.renew(left)
-        batch = super().give(left)
-        self._given += 1
-        return batch
-
-    def renew(self, left: int | None) -> None:
-        """Begin its own next epoch."""
-        self._given = 0
-        super().renew(left)
-
-    def begin_epoch(self, left: int | None) -> None:
-        """The script's epoch is not its own."""
-        if self.bound(left) is None:
-            super().begin_epoch(left)
-
-    def end(self, own: Any) -> None:
-        """Nor is the end of that one."""
-        if self.bound(None) is None:
-            super().end(own)
-
-    def on(self) -> None:
-        """Give its batches, and begin a peak of their own."""
-        super().on()
-        self._peak.begin()
-        self._step_ns = now()
-
-    def each_step(self) -> None:
-        """Raises NotApplicable where even the shorter of the first two steps leaves no room for a verdict within the budget."""
-        super().each_step()
-        longest_ns, at_ns = self.feed.training.longest_step_ns, now()
-        if longest_ns is None or len(self._first_steps_ns) == FIRST_STEPS:
-            return
-        self._first_steps_ns.append(at_ns - self._step_ns)
-        self._step_ns, step_ns = at_ns, min(self._first_steps_ns)
-        # In the first one memory is taken and kernels are chosen.
-        if len(self._first_steps_ns) == FIRST_STEPS and step_ns > longest_ns:
-            raise NotApplicable(
-                f"a step of {self._size} samples takes {format_duration(step_ns)}, and the budget has room for steps of"
-                f" {format_duration(longest_ns)}: give more --budget"
-            )
-
-    def off(self) -> None:
-        """Have the loader's own come again."""
-        if self.feed.is_giving(self):
-            self._peak_bytes = max(self._peak_bytes or 0, self._peak.read() or 0)
-        super().off()
-
-    def facts(self) -> Mapping[str, Any]:
-        """The sizes, and the peak of memory at each (bytes; of the device or of this process, without its workers)."""
-        sizes = {"batch_size": self._size, "own_batch_size": self._own_size}
-        return {
-            **super().facts(),
-            **sizes,
-            "peak_bytes": self._peak_bytes,
-            "own_peak_bytes": self._own_peak_bytes,
-            "peak_of": self._peak.of,
-        }
-
-
-def _read(spec: LeverSpec) -> int:
+def read_size(spec: LeverSpec) -> int:
+    """The N. Raises ValueError where it is none, or under 1."""
     return count_of(spec, least=1, hint=_HINT)
-
-
-def arguments(loader: Any, spec: LeverSpec) -> dict[str, Any]:
-    """What batches of N change of a loader. Raises NotApplicable with the reason, and ValueError for an N under 1."""
-    size = _read(spec)
-    own = loader.batch_sampler
-    if own is None:
-        raise NotApplicable("the loader makes no batches: its data set does")
-    plain = sys.modules["torch.utils.data.sampler"].BatchSampler
-    if type(own) is not plain:
-        raise NotApplicable(f"a batch sampler of the script's own, {type(own).__name__}, decides what is in a batch")
-    if own.batch_size == size:
-        raise NotApplicable(f"batches hold {size} samples already")
-    # A sampler may have no length: what it holds is not known then.
-    if loader._dataset_kind == 0 and hasattr(own.sampler, "__len__") and len(own.sampler) < size:
-        raise NotApplicable(f"the data set has {len(own.sampler)} samples only")
-    changed = {"batch_sampler": plain(own.sampler, size, own.drop_last)}
-    return changed if loader.batch_size is None else changed | {"batch_size": size}
-
-
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """A loader with batches of N. Raises as `arguments`."""
-    loader = own_loader(training)
-    changed = arguments(loader, spec)
-    size, own = changed["batch_sampler"].batch_size, loader.batch_sampler
-    if (together := len(training.feeders)) > 1:
-        raise NotApplicable(f"the training reads {together} loaders, and the batches of one alone would change what is in a step")
-    if has_compiled() or _has_graphs():
-        raise NotApplicable("code was compiled for the shapes that it gets, and would be compiled anew")
-    place = None if loader._dataset_kind == 0 and _has_met_other_sizes(training, own) else find_baked(own.batch_size)
-    if place is not None:
-        raise NotApplicable(
-            f"{place} makes a shape with {own.batch_size} in it, as many as the batch size: take the number from the batch there"
-            " (`x.shape[0]`); where it is the same by chance, start from another batch size in the script"
-        )
-    return OtherSize(training, size, own.batch_size, **changed)
-
-
-def _has_graphs() -> bool:
-    """Whether a graph of an accelerator was captured, which holds its shapes."""
-    torch: Any = sys.modules["torch"]
-    return torch.cuda.is_available() and any(isinstance(thing, torch.cuda.CUDAGraph) for thing in gc.get_objects())
-
-
-def _has_met_other_sizes(training: Training, batches: Any) -> bool:
-    """Whether an epoch has ended with a smaller batch, and the training went on."""
-    has_ended = training.starts > 1 and not batches.drop_last and hasattr(batches.sampler, "__len__")
-    return has_ended and len(batches.sampler) % batches.batch_size != 0
 
 
 LEVER = Lever(
@@ -228,7 +42,5 @@ LEVER = Lever(
     takes="N",
     changes=frozenset({NUMERICS, ORDER, DEMAND}),
     long_steps="its own",
-    prepare=prepare,
-    build=at_building(arguments),
-    read=_read,
+    read=read_size,
 )

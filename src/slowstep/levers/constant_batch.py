@@ -15,14 +15,6 @@ How it is undone:
 
 from __future__ import annotations
 
-from slowstep.levers._input.rings import rings
-from slowstep.record.experiment.lever import ORDER, Change, Lever, LeverSpec
-from slowstep.record.experiment.training import Training
+from slowstep.record.experiment.lever import ORDER, Lever
 
-
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """A ring of one batch. Raises NotApplicable where no torch DataLoader feeds the training."""
-    return rings(training, 1)
-
-
-LEVER = Lever(name="constant-batch", changes=frozenset({ORDER}), long_steps="its own", prepare=prepare)
+LEVER = Lever(name="constant-batch", changes=frozenset({ORDER}), long_steps="its own")

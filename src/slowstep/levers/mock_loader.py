@@ -18,9 +18,7 @@ How it is undone:
 
 from __future__ import annotations
 
-from slowstep.levers._input.rings import rings
-from slowstep.record.experiment.lever import ORDER, Change, Lever, LeverSpec
-from slowstep.record.experiment.training import Training
+from slowstep.record.experiment.lever import ORDER, Lever
 
 # Real batches in turn, so that caches see about as much data as before.
 RING: int = 16
@@ -28,10 +26,4 @@ RING: int = 16
 # resting, and none is started. Nobody can ask for it on a command line: it is no training that a faster loader could lead to.
 ACROSS_EPOCHS: str = "across-epochs"
 
-
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """A ring of the next 16 batches of the training loader. Raises NotApplicable where no torch DataLoader feeds the training."""
-    return rings(training, RING, across_epochs=spec.value == ACROSS_EPOCHS)
-
-
-LEVER = Lever(name="mock-loader", changes=frozenset({ORDER}), prepare=prepare)
+LEVER = Lever(name="mock-loader", changes=frozenset({ORDER}))

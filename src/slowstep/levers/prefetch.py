@@ -13,31 +13,13 @@ How it is undone:
 
 from __future__ import annotations
 
-from typing import Any
-
-from slowstep.levers._input.count import count_of
-from slowstep.levers._input.rebuilt import Rebuilt, at_building, own_loader
-from slowstep.record.experiment.lever import ORDER, Change, Lever, LeverSpec, NotApplicable
-from slowstep.record.experiment.training import Training
+from slowstep.levers._count import count_of
+from slowstep.record.experiment.lever import ORDER, Lever, LeverSpec
 
 
-def _read(spec: LeverSpec) -> int:
+def read_prefetch(spec: LeverSpec) -> int:
+    """The N. Raises ValueError where it is none, or under 1."""
     return count_of(spec, least=1)
 
 
-def arguments(loader: Any, spec: LeverSpec) -> dict[str, Any]:
-    """What it changes of a loader. Raises NotApplicable with the reason, and ValueError for an N under 1."""
-    factor = _read(spec)
-    if loader.num_workers == 0:
-        raise NotApplicable("the loader has no workers")
-    if loader.prefetch_factor == factor:
-        raise NotApplicable(f"each worker makes {factor} batches ahead already")
-    return {"prefetch_factor": factor}
-
-
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """A loader with prefetch_factor=N. Raises as `arguments`."""
-    return Rebuilt(training, **arguments(own_loader(training), spec))
-
-
-LEVER = Lever(name="prefetch", takes="N", changes=frozenset({ORDER}), prepare=prepare, build=at_building(arguments), read=_read)
+LEVER = Lever(name="prefetch", takes="N", changes=frozenset({ORDER}), read=read_prefetch)

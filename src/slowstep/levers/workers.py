@@ -19,37 +19,19 @@ How it is undone:
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from slowstep.levers._input.count import count_of
-from slowstep.levers._input.rebuilt import Rebuilt, at_building, own_loader
-from slowstep.record.experiment.lever import DEMAND, ORDER, Change, Lever, LeverSpec, NotApplicable
-from slowstep.record.experiment.training import Training
-from slowstep.units import format_count
+from slowstep.levers._count import count_of
+from slowstep.record.experiment.lever import DEMAND, ORDER, Lever, LeverSpec
 
 # More workers that add less are not worth their memory: under 5 % is what experiments here can just tell from nothing in a minute
 # (recording.md B: 240 steps an arm for +-5 %).
 LEAST_ADDED: Final = 0.05
 
 
-def _read(spec: LeverSpec) -> int:
+def read_workers(spec: LeverSpec) -> int:
+    """The N. Raises ValueError where it is no whole number."""
     return count_of(spec, least=0)
 
 
-def arguments(loader: Any, spec: LeverSpec) -> dict[str, Any]:
-    """What N workers change of a loader. Raises NotApplicable with the reason, and ValueError for an N that is no whole number."""
-    workers = _read(spec)
-    if loader.num_workers == workers:
-        raise NotApplicable(f"the loader has {format_count(workers, 'worker')} already")
-    if loader.num_workers == 0:
-        # It has said nothing about them, and that is how serial-loader's fix has them.
-        return {"num_workers": workers, "persistent_workers": True}
-    return {"num_workers": workers}
-
-
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """A loader with N workers. Raises as `arguments`."""
-    return Rebuilt(training, **arguments(own_loader(training), spec))
-
-
-LEVER = Lever(name="workers", takes="N", changes=frozenset({ORDER, DEMAND}), prepare=prepare, build=at_building(arguments), read=_read)
+LEVER = Lever(name="workers", takes="N", changes=frozenset({ORDER, DEMAND}), read=read_workers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -21,6 +21,8 @@ from slowstep.record.writing.format import EXPERIMENT_FILE
 
 # Version 1: the first.
 VERSION: Final = 1
+
+NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 
 # `Outcome.ended_by`, or why there is none: RUNNING stands there for as long as nobody knows.
 RUNNING: Final = "killed"
@@ -44,7 +46,7 @@ class SandboxPlace:
     kind: str
     claims: str
     warnings: tuple[str, ...] = ()
-    write_ratio: float | None = None
+    write_ratio: NotNegative | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,11 +61,11 @@ class Experiment:
 
     choices: tuple[Choice, ...]
     untried: tuple[Untried, ...]
-    precision: float
-    budget_s: float
+    precision: NotNegative
+    budget_s: NotNegative
     place: SandboxPlace
     until_ns: int | None = None
-    floor_ns: float = 0.0
+    floor_ns: NotNegative = 0.0
     ended_by: str = RUNNING
     exit_code: int | None = None
     problem: str | None = None

@@ -6,15 +6,15 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from slowstep.levers.callbacks_off import STEERS
 from slowstep.parts import PartKind
+from slowstep.record.framework import steering_callbacks
 
 CALLBACKS_OFF: Final = "callbacks-off"
 
 
 def steers(name: str) -> bool:
     """Whether a callback is, by its name, one that the lever leaves as it is: it steers the training, or writes checkpoints."""
-    return name in STEERS or "Checkpoint" in name or name.endswith(("EarlyStopping", "EarlyStoppingCallback"))
+    return name in steering_callbacks() or "Checkpoint" in name or name.endswith(("EarlyStopping", "EarlyStoppingCallback"))
 
 
 def callbacks_seen(ledger: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -10,32 +10,37 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from functools import cache
+from types import FrameType
 from typing import Any, Final
 
 from slowstep.record.patch import Undo
 from slowstep.registry import discover
 
 # Told of, and not recorded yet.
-OTHERS: Final = ("tensorflow", "jax")
+OTHERS: Final = ("tensorflow",)
 
 
 class Framework:
     """One framework, seen from inside the training. The answers here are those of one that says nothing of itself.
 
     `module` is imported by whoever trains with it, and its import begins a recording; None where it stands on another one. `packages` are
-    the installed packages whose frames are its own. Calls of functions are told apart by files, written with slashes: what calls a model
-    (`model_files`), what stands in for the beginning of its backward pass (`backward_files`), what makes an update (`update_files`), and
-    the folder of all that does (`update_folder`). Where it `has_optimizers`, updates are their calls.
+    the installed packages whose frames are its own; without functions of its `needed_modules` no training goes on. Calls of functions are
+    told apart by files, written with slashes: what calls a model (`model_files`), what stands in for the beginning of its backward pass
+    (`backward_files`), what makes an update (`update_files`), and the folder of all that does (`update_folder`). Where it
+    `has_optimizers`, updates are their calls. Its `steering_callbacks`, by their classes, are those that stop a training, schedule it, or
+    say when to log and to save.
     """
 
     name = ""
     module: str | None = None
     packages: tuple[str, ...] = ()
+    needed_modules: tuple[str, ...] = ()
     model_files: tuple[str, ...] = ()
     backward_files: tuple[str, ...] = ()
     update_files: tuple[str, ...] = ()
     update_folder: str | None = None
     has_optimizers = True
+    steering_callbacks: frozenset[str] = frozenset()
 
     def owns(self, file: str) -> bool:
         """Whether a file is one of its installed packages'."""
@@ -59,6 +64,14 @@ class Framework:
     def compilations(self) -> int | None:
         """How often it has compiled so far, again for other shapes included; None where it does not say."""
         return 0
+
+    def is_compiled(self, function: Any) -> bool:
+        """Whether code that it has compiled looks at a function, or is of it; True as well where it does not say. Asked if it has any."""
+        return False
+
+    def trainer(self) -> Any:
+        """The trainer whose loop calls, on the calling thread; None where it has none, and where the loop is the script's own."""
+        return None
 
     def has_gradient(self) -> Callable[[], bool]:
         """What tells whether operations of the calling thread are differentiated just now."""
@@ -100,9 +113,44 @@ def training_modules() -> tuple[str, ...]:
     return tuple(framework.module for framework in known_frameworks() if framework.module is not None)
 
 
+def is_imported(framework: Framework) -> bool:
+    """Whether this process has imported it; False of one that stands on another."""
+    return framework.module is not None and framework.module in sys.modules
+
+
 def has_compiled() -> bool:
     """Whether any framework of this process runs compiled code, or might."""
     return any(framework.has_compiled() for framework in known_frameworks())
+
+
+def is_compiled(function: Any) -> bool:
+    """Whether a graph of any of them would be compiled anew if the function were replaced."""
+    return any(framework.has_compiled() and framework.is_compiled(function) for framework in known_frameworks())
+
+
+def needed_modules() -> tuple[str, ...]:
+    """The modules whose functions only the training itself may leave out: without them there are no more steps."""
+    return tuple(module for framework in known_frameworks() for module in framework.needed_modules)
+
+
+def steering_callbacks() -> frozenset[str]:
+    """The classes of callbacks that steer a training, of all frameworks."""
+    return frozenset().union(*(framework.steering_callbacks for framework in known_frameworks()))
+
+
+def caller(module_name: str, kind: str, method: str) -> Any:
+    """The object of a class whose method the calling thread is in; None where there is none."""
+    module = sys.modules.get(module_name)
+    owner = getattr(module, kind, None)
+    if module is None or owner is None:
+        return None
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        # Only the method's own frames are looked into: to look into one keeps its variables alive, and batches may be among the script's.
+        if frame.f_code.co_name == method and frame.f_code.co_filename == module.__file__ and isinstance(frame.f_locals.get("self"), owner):
+            return frame.f_locals["self"]
+        frame = frame.f_back
+    return None
 
 
 def versions() -> dict[str, str | None]:

@@ -17,7 +17,7 @@ from slowstep.record.patch import Undo
 from slowstep.record.system import facts
 from slowstep.record.timing.callers import is_updating
 from slowstep.record.timing.other_threads import running
-from slowstep.record.timing.stacks import Sampler
+from slowstep.record.timing.stacks import DeviceProbe, Sampler
 from slowstep.record.timing.startup_stacks import StartupStacks
 from slowstep.record.timing.threads_beside import ThreadWatch
 from slowstep.record.timing.tracebacks import innermost_frame, is_from_signal_handler, uncaught
@@ -70,6 +70,8 @@ class Recorder:
         self.optimizer_undos: list[Undo] = []
         # Done twice a second, on the sampler's thread.
         self.chores: list[Callable[[], None]] = []
+        # Asked with every stack whether the device of a framework has nothing to do (timing/stacks.py).
+        self.device_probes: list[DeviceProbe] = []
         self._introductions: list[dict[str, Any]] = []
         self.forgetters: list[Callable[[], None]] = []
         # What ends the timing of calls that is on, see stop_timing_calls.
@@ -294,6 +296,7 @@ class Recorder:
             chores=self._chores,
             fault=self.fault,
             takes_stacks=takes_stacks,
+            probes=self.device_probes,
             before=None if self.startup is None else self.startup.end(),
         )
         self._sampler.start()

@@ -49,6 +49,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             column("start_method", pl.String, "how its workers were started: fork, forkserver or spawn", nullable=True),
             column("dataset_length", pl.Int64, "samples in the dataset, where it knows", nullable=True),
             column("batches", pl.Int64, "batches of one pass, where its own sampler counts them", nullable=True),
+            column("framework", pl.String, "name of the framework whose loader made it, where it was said", nullable=True),
         ),
     ),
     Table(
@@ -189,6 +190,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             column("weight_ns", pl.Int64, "time since the stack before"),
             column("lateness_ns", pl.Int64, "how late the sampler was"),
             column("blocked", pl.Boolean, "neither used a core nor waited for one; looked at now and then, else false"),
+            column("device_idle", pl.Boolean, "whether the framework's device had nothing to do; null where nothing told", nullable=True),
         ),
     ),
     Table(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -29,6 +29,14 @@ class Frame:
 Loops = Mapping[tuple[str, str, int], Sequence[Sequence[int]]]
 # A function: file, name and first line.
 Place = tuple[str, str, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FrameworkFacts:
+    """A framework that updates in a process: its version, None where that is not known, and what it would use of the machine."""
+
+    version: str | None
+    facts: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,6 +77,17 @@ class ProcessFacts:
     raised: str | None = None  # the exception that ended it, by its class
     hands_over: frozenset[Place] = frozenset()  # functions in stacks that name what hands something to another thread
     framework: str = ""  # that trains, by its name; empty where none did
+    frameworks: Mapping[str, FrameworkFacts] = field(default_factory=dict)  # that update in it, by name
+    framework_of: Mapping[int, str] = field(default_factory=dict)  # by optimizer, where it was said
+
+    def of(self, optimizer: int) -> ProcessFacts:
+        """The same, with what the framework says of itself whose optimizer that is: several may update in one process."""
+        name = self.framework_of.get(optimizer, self.framework)
+        if name == self.framework or name not in self.frameworks:
+            return self
+        said = self.frameworks[name]
+        notes = {**self.notes, "facts": said.facts}
+        return replace(self, framework=name, framework_version=said.version, threads=said.facts.get("threads"), notes=notes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -34,6 +34,7 @@ from slowstep.prove.stats.design import MIN_ROUNDS, doubts, make_plan, round_sec
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.repeated import AllRepeated
 from slowstep.prove.step_pace import find_pace, receipt_ns
+from slowstep.record.experiment.implementations import can_build
 from slowstep.record.experiment.lever import Lever, LeverSpec
 from slowstep.record.launching.folder import holds_nothing, kept_words
 from slowstep.report.json import write
@@ -287,7 +288,7 @@ class Act:
             self._try_out(lead.report, chosen)
 
     def _try_out(self, report: Report, chosen: Chosen) -> None:
-        builds_loaders = any(self._levers[choice.spec.name].build is not None for choice in chosen.choices)
+        builds_loaders = any(can_build(choice.spec.name) for choice in chosen.choices)
         pace, wanted = find_pace(report, epochs_first=builds_loaders), self._wanted
         plan = make_plan(chosen.arms, seed=wanted.seed, budget_s=self._left_s, **asdict(pace))
         # Of several ranks the steps of the one that the report is of are compared.

@@ -10,12 +10,13 @@ from typing import Final
 from slowstep.prove.choose import USUAL
 from slowstep.prove.executor import LiveExecutor
 from slowstep.prove.experiment import SandboxPlace
-from slowstep.prove.known_levers import check, known_levers
 from slowstep.prove.lead_in import LeadLimits
+from slowstep.prove.lever_check import check
 from slowstep.prove.numerics_check import NumericsCheck, changes_numbers_alone, longest_check
 from slowstep.prove.rerun_levers import RerunLevers
 from slowstep.prove.sandboxed_run import SandboxedRun, sandboxed_run
 from slowstep.prove.stats.design import draw_seed
+from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import Lever, LeverSpec
 from slowstep.record.launching.folder import forget_aside, put_back, remove_folder, set_aside
 from slowstep.units import format_about, format_duration

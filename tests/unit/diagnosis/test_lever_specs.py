@@ -16,8 +16,8 @@ from slowstep.analyses.over_time.over_time import OccasionalEvent
 from slowstep.analyses.python.calls import Function
 from slowstep.diagnosis import lever_specs
 from slowstep.parts import BACKWARD, VALIDATION, Part, PartKind
-from slowstep.prove.known_levers import known_levers
 from slowstep.prove.stats.plan import parse_spec
+from slowstep.record.experiment.implementations import known_levers
 
 Measured = dict[str, Any]
 CALLBACK, SAVE = function_part("output", "save_mask_images", "train.py", 80), Part("store", PartKind.SAVE, "torch.save")

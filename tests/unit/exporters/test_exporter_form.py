@@ -20,7 +20,7 @@ from slowstep.workflow.analyze import analyze
 from slowstep.workflow.export import export, export_document, exporters
 from slowstep.workflow.traces.traces import TraceRequest
 
-FILES = sorted(path.stem for path in Path(package.__path__[0]).glob("[!_]*.py"))
+FILES = sorted(path.stem.replace("_", "-") for path in Path(package.__path__[0]).glob("[!_]*.py"))
 
 
 def write_title(target, report):
@@ -46,7 +46,7 @@ def test_an_exporter_is_named_as_its_file_and_says_what_it_writes(name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_an_exporter_begins_with_a_sentence_on_what_becomes_of_what(name):
-    first = inspect.cleandoc(importlib.import_module(f"slowstep.exporters.{name}").__doc__ or "").partition("\n\n")[0]
+    first = inspect.cleandoc(importlib.import_module(f"slowstep.exporters.{name.replace('-', '_')}").__doc__ or "").partition("\n\n")[0]
 
     assert re.fullmatch(r"[A-Z`].*\.", first)
 

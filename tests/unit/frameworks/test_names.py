@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import slowstep
-from slowstep.frameworks._known import all_words, code
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import all_trace_events, all_words, code, events
 from slowstep.frameworks._words import Code
 
 ROOT = Path(slowstep.__path__[0])
@@ -20,36 +21,20 @@ NAMES = re.compile(
 )
 # A path of a framework's files: its name, and a separator, as a path or a pattern has it.
 FILES = re.compile(r"(?i)(torch|lightning|transformers|accelerate|tensorflow|keras|jax)(\[/\\\\+\]|/|\\\\)\w*")
-_EVENTS = "names of events in profilers' traces, to go to the sources or frameworks that write them"
 _TABLE = "an example in the description of a column, or a value of it"
 ANALYSES = {
     "after_update/activities.py": "libraries that compute with arrays, and draw",
     "compute/work.py": "words for a mode",
-    "device/awaited_work.py": _EVENTS,
-    "device/compilations.py": _EVENTS,
-    "device/loss_scaling.py": _EVENTS,
-    "device/operators.py": _EVENTS,
-    "device/tensor_cores.py": _EVENTS,
     "events/tables.py": _TABLE,
-    "events/training_thread.py": _EVENTS,
-    "input/loader_requests.py": _EVENTS,
-    "ledger/beside_model.py": _EVENTS,
-    "ledger/lane_without_device.py": _EVENTS,
     "ledger/saves.py": "what writes a checkpoint where the user's function is unknown",
-    "ledger/stage_ranges.py": _EVENTS,
     "over_time/growth.py": "libraries that write files",
     "over_time/startup.py": "the name of a part of the start-up",
-    "python/callers.py": _EVENTS,
     "python/calls.py": "whose package is none of a data set's",
     "python/gap_calls.py": "libraries of metrics, and how the interpreter calls functions that are not Python's",
     "python/user_places.py": "packages that are installed, as traces cut their paths",
-    "replay/host_scenarios.py": _EVENTS,
-    "sharing/collectives.py": _EVENTS,
-    "steps/traced_training.py": _EVENTS,
+    "sharing/collectives.py": "the compiler whose collectives those are, as NCCL and Gloo are libraries of them",
     "steps/untrained.py": "what is said of a command of which nothing was recorded",
 }
-# Beside advice on traces, which names calls and options: files of frameworks.
-JUDGING = {"diagnosis/evidence/copy_sites.py": _EVENTS}
 
 
 def _texts(path: Path) -> Iterator[str]:
@@ -73,7 +58,7 @@ def test_analyses_that_know_names_of_a_framework_are_these():
 
 @pytest.mark.parametrize("folder", ["diagnosis", "document", "report"])
 def test_what_judges_and_reports_knows_no_file_of_a_framework(folder):
-    assert _found(folder, FILES) == {file for file in JUDGING if file.startswith(folder)}
+    assert _found(folder, FILES) == set()
 
 
 def test_a_name_is_seen_in_a_text_and_not_in_a_docstring(tmp_path):
@@ -89,6 +74,20 @@ def test_a_name_is_seen_in_a_text_and_not_in_a_docstring(tmp_path):
 def test_every_kind_of_code_is_known_of_a_framework_and_used(which):
     assert any(which in words.code for words in all_words().values())
     assert any(f"Code.{which.name}" in path.read_text(encoding="utf-8") for path in (ROOT / "analyses").rglob("*.py"))
+
+
+@pytest.mark.parametrize("which", Event)
+def test_every_kind_of_event_is_known_of_a_framework_and_used(which):
+    used = [path for room in ("analyses", "diagnosis") for path in (ROOT / room).rglob("*.py")]
+
+    assert any(which in each.patterns for each in all_trace_events().values())
+    assert any(f"Event.{which.name}" in path.read_text(encoding="utf-8") for path in used)
+
+
+def test_events_are_found_by_the_names_of_any_framework():
+    assert re.search(events(Event.COMPILATION), "backend_compile")
+    assert re.search(events(Event.COMPILATION), "entire_frame_compile")
+    assert not re.search(events(Event.COMPILATION), "aten::mm")
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def test_every_argument_is_one_of_the_installed_version(argument):
 def test_the_words_of_a_change_are_those_of_the_script():
     assert {name: words.write(WORKERS) for name, words in all_words().items()} == {
         "torch": "DataLoader(..., num_workers=2, persistent_workers=True)",
+        "jax": "DataLoader(..., num_workers=2, persistent_workers=True)",
         "accelerate": "DataLoader(..., num_workers=2, persistent_workers=True), before accelerator.prepare()",
         "lightning": "DataLoader(..., num_workers=2, persistent_workers=True) in train_dataloader(), or where it is given to fit()",
         "transformers": "TrainingArguments(dataloader_num_workers=2, dataloader_persistent_workers=True)",
@@ -137,3 +138,19 @@ def _code(file: Path) -> list[str]:
     """The lines of a module without its docstring."""
     text = file.read_text(encoding="utf-8")
     return text.split('"""', 2)[2].splitlines()
+
+
+OTHER = Words(name="other", title="Other", loader="Reader", arguments={Remedy.WORKERS: "read_in(n)", Remedy.DEVICE: "on(device)"})
+
+
+def test_changes_of_the_loader_are_written_in_the_words_of_whose_it_is():
+    fed = OTHER.fed_by(plain())
+
+    assert fed.write({Remedy.WORKERS: 2}) == "DataLoader(..., num_workers=2)"
+    assert (fed.write({Remedy.DEVICE: True}), fed.loader_class, fed.name) == ("on(device)", "DataLoader", "other")
+    assert not plain().fed_by(OTHER).has(Remedy.PREFETCH)
+
+
+@pytest.mark.parametrize("words", all_words().values(), ids=all_words())
+def test_words_that_rest_on_those_of_the_loaders_framework_stay_as_they_are(words):
+    assert words.fed_by(plain()) is words

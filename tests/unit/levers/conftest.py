@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from slowstep.levers._input import feed
+from slowstep.frameworks.torch.inside.levers._input import feed
 
 
 @pytest.fixture(autouse=True)

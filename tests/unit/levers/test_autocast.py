@@ -10,7 +10,7 @@ import pytest
 
 from levered import TRAINING, run_always, run_planned, said, steps_of
 from recorded import Ran, Server
-from slowstep.levers import autocast
+from slowstep.frameworks.torch.inside.levers import autocast
 from slowstep.record.writing import format as fmt
 
 pytest.importorskip("torch")

@@ -13,8 +13,8 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, SequentialSampler
 
 from made_trainings import AS_IS, Samples, Walked, loader, plan_of, walk
-from slowstep.levers import batch_size
-from slowstep.levers._input import peak
+from slowstep.frameworks.torch.inside.levers import batch_size
+from slowstep.frameworks.torch.inside.levers._input import peak
 from slowstep.levers._input.baked import find_baked
 
 

@@ -13,16 +13,16 @@ import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset
 
 from slowstep.frameworks.torch.inside import fetch as torch_fetch
-from slowstep.levers._tasks import _drain, _sizes, bench_data
-from slowstep.levers._tasks import bench_data as _refused
-from slowstep.levers._tasks._again import LoaderAgain, Noted
-from slowstep.levers._tasks._calls import CoreClock, Segments, kind_of, short_name
-from slowstep.levers._tasks._cells import queue_clock
-from slowstep.levers._tasks._drain import Drain, said
-from slowstep.levers._tasks._parts import time_parts
-from slowstep.levers._tasks._plain import plain
-from slowstep.levers._tasks._slots import find_slots
-from slowstep.levers._tasks._watched import SharedTimers
+from slowstep.frameworks.torch.inside.tasks import _drain, _sizes, bench_data
+from slowstep.frameworks.torch.inside.tasks import bench_data as _refused
+from slowstep.frameworks.torch.inside.tasks._again import LoaderAgain, Noted
+from slowstep.frameworks.torch.inside.tasks._calls import CoreClock, Segments, kind_of, short_name
+from slowstep.frameworks.torch.inside.tasks._cells import queue_clock
+from slowstep.frameworks.torch.inside.tasks._drain import Drain, said
+from slowstep.frameworks.torch.inside.tasks._parts import time_parts
+from slowstep.frameworks.torch.inside.tasks._plain import plain
+from slowstep.frameworks.torch.inside.tasks._slots import find_slots
+from slowstep.frameworks.torch.inside.tasks._watched import SharedTimers
 from slowstep.record.experiment.lever import NotApplicable
 
 

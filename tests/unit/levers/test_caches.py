@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 from made_trainings import AS_IS, Walked, plan_of, walk
-from slowstep.levers import cold_cache
+from slowstep.frameworks.torch.inside.levers import cold_cache
 from slowstep.levers._input.cold_files import drop_file, is_code
 from slowstep.levers._input.disk_reads import readers, reads_of
 

@@ -14,7 +14,7 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSa
 from torch.utils.data import dataloader as torchs
 
 from made_trainings import Samples, Script, plan_of, walk
-from slowstep.levers._input.ring import Ring
+from slowstep.frameworks.torch.inside.levers._input.ring import Ring
 
 LEVERS = ("mock-loader", "constant-batch", "workers=3", "prefetch=3", "persistent-workers", "batch-size=8")
 # Each lever beside the training as it is, in both orders, with epochs of 20 batches in between.

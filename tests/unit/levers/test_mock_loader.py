@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import Dataset, Subset
 
 from made_trainings import AS_IS, Samples, Script, Walked, loader, plan_of, walk
-from slowstep.levers._input import ring
+from slowstep.frameworks.torch.inside.levers._input import ring
 
 MOCK = [AS_IS, 1, AS_IS, 1]
 

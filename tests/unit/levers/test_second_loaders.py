@@ -15,11 +15,11 @@ import torch
 from torch.utils.data import DataLoader, Dataset, SequentialSampler, get_worker_info
 
 from made_trainings import AS_IS, Samples, Script, Walked, loader, plan_of, walk
-from slowstep.levers._input import rebuilt
-from slowstep.levers._input.rebuilt import again
-from slowstep.levers.workers import LEVER as WORKERS
-from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, Lever, LeverSpec, NotApplicable
-from slowstep.registry import discover
+from slowstep.frameworks.torch.inside.levers._input import rebuilt
+from slowstep.frameworks.torch.inside.levers._input.rebuilt import again
+from slowstep.frameworks.torch.inside.levers.workers import IMPLEMENTATION as WORKERS
+from slowstep.record.experiment.implementations import can_build, known_levers
+from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, LeverSpec, NotApplicable
 
 INPUT = {
     "mock-loader",
@@ -345,8 +345,7 @@ def test_a_loader_is_built_again_without_its_constructor() -> None:
 
 
 def test_all_levers_of_input_say_what_they_change() -> None:
-    levers = discover("slowstep.levers", "LEVER")
-    changes = {name: lever.changes for name, lever in levers.items() if isinstance(lever, Lever) and name in INPUT}
+    changes = {name: lever.changes for name, lever in known_levers().items() if name in INPUT}
 
     assert set(changes) == INPUT
     assert all(ORDER in changed for changed in changes.values())
@@ -381,7 +380,6 @@ def test_a_loader_that_was_just_built_is_changed_in_place_or_not_at_all() -> Non
 
 
 def test_levers_that_only_need_other_arguments_act_where_a_loader_is_built() -> None:
-    levers = discover("slowstep.levers", "LEVER")
-    builds = {name for name, lever in levers.items() if isinstance(lever, Lever) and lever.build is not None}
+    builds = set(filter(can_build, known_levers()))
 
     assert builds == {"workers", "prefetch", "pin-memory", "persistent-workers", "batch-size"}

@@ -11,8 +11,8 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, get_worker_info
 
 from made_trainings import AS_IS, Samples, Script, plan_of, walk
-from slowstep.levers._input import stream as _stream
-from slowstep.levers._input.indices import BatchSizes, RepeatedSampler, Supply, sizes_of
+from slowstep.frameworks.torch.inside.levers._input import stream as _stream
+from slowstep.frameworks.torch.inside.levers._input.indices import BatchSizes, RepeatedSampler, Supply, sizes_of
 
 # Ten batches of four samples, and one of two.
 SAMPLES, FULL, LAST, LENGTH = 42, 4, 2, 11

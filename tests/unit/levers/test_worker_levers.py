@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from slowstep.frameworks.torch.inside import worker_levers as torch_worker_levers
+from slowstep.frameworks.torch.inside.levers._worker_ends import Follower
 from slowstep.frameworks.torch.inside.worker_levers import FollowingQueue
 from slowstep.levers._calls.answers import REASONS
 from slowstep.levers._calls.intercept import release_all
 from slowstep.levers._calls.values import ONCE
-from slowstep.levers._calls.worker_ends import Follower
 from slowstep.levers._calls.worker_page import ENDED, OFF, ON, Orders, OrdersRead
 from slowstep.record.experiment.lever import LeverSpec
 

@@ -20,8 +20,9 @@ from slowstep.prove.choose import (
     choose_named,
     script_names,
 )
-from slowstep.prove.known_levers import check, known_levers
+from slowstep.prove.lever_check import check
 from slowstep.prove.stats.plan import parse_spec, spec_text
+from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import Lever, LeverSpec
 
 

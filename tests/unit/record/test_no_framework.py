@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import slowstep
-from slowstep.frameworks._known import all_words
+from slowstep.frameworks._known import all_trace_events, all_words
 from slowstep.record.framework import Framework, known_frameworks
 
 ROOT = Path(slowstep.__path__[0])
@@ -26,12 +26,8 @@ MAY = {
     "record/system/redact.py": "names of environment variables that are recorded",
     "record/timing/call_times.py": "how Python's profiler writes a function that is none of Python's, as an example",
 }
-# Levers that change what only one framework has, and what they are made of: they are to move to the frameworks.
-LEVERS = {
-    "levers/_calls": {"forward", "function_change", "functions", "own_calls", "scaling", "targets", "trainers"},
-    "levers/_input": {"batch_copies", "described", "feed", "indices", "peak", "rebuilt", "replaced", "rings", "stream", "supplying"},
-    "levers/_tasks": {"_cells", "_drain", "_parts", "_slots"},
-}
+# A lever that is called as one framework calls it.
+LEVERS = {"levers/autocast.py"}
 
 
 def named(text: str) -> list[str]:
@@ -54,16 +50,18 @@ def test_a_file_that_may_name_one_does(file):
     assert named((ROOT / file).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("folder", LEVERS)
-def test_the_shared_parts_of_levers_that_know_a_framework_are_these(folder):
-    found = {file.stem for file in _files(folder) if named(_code(file))}
+def test_no_code_of_a_lever_names_a_framework():
+    found = {str(file.relative_to(ROOT)) for file in _files("levers") if named(_code(file))}
 
-    assert found == LEVERS[folder]
+    assert found == LEVERS
 
 
 def _code(file: Path) -> str:
-    """A file without its comments."""
-    tokens = tokenize.generate_tokens(io.StringIO(file.read_text(encoding="utf-8")).readline)
+    """A file without its comments and, of a lever, its docstring, which tells users of each framework what it changes."""
+    text = file.read_text(encoding="utf-8")
+    if not file.name.startswith("_") and file.parent.name == "levers":
+        text = text.split('"""', 2)[2]
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     return "\n".join(token.string for token in tokens if token.type != tokenize.COMMENT)
 
 
@@ -81,9 +79,12 @@ def test_a_framework_says_by_which_packages_its_frames_are_known(framework: Fram
 
 
 def test_every_folder_of_a_framework_says_what_it_is_under_its_own_name():
-    folders = {path.name for path in (ROOT / "frameworks").iterdir() if (path / "__init__.py").exists()}
+    folders = {path.name: path for path in (ROOT / "frameworks").iterdir() if (path / "__init__.py").exists()}
+    recorded = {name for name, path in folders.items() if (path / "inside").exists()}
 
-    assert {framework.name for framework in known_frameworks()} == set(all_words()) == folders
+    assert {framework.name for framework in known_frameworks()} == set(all_words()) == recorded
+    assert {name for name, path in folders.items() if (path / "outside/trace_events.py").exists()} == set(all_trace_events())
+    assert recorded | set(all_trace_events()) == set(folders)
 
 
 def test_a_framework_that_says_nothing_is_asked_without_harm():

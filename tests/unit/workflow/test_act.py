@@ -12,11 +12,11 @@ from made_recordings import Training, make_recording
 from slowstep.document.report import validate
 from slowstep.errors import CommandNotStarted, NoSandbox
 from slowstep.prove.experiment import load
-from slowstep.prove.known_levers import known_levers
 from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import Checked
 from slowstep.prove.stats.plan import parse_spec
 from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
+from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import forget_aside, put_back, set_aside
 from slowstep.workflow import act as act_module

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from slowstep.prove.known_levers import known_levers
 from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.stats.plan import parse_spec
+from slowstep.record.experiment.implementations import known_levers
 from slowstep.workflow.prove import ProveRequest, _announced
 
 PLACE: Any = SimpleNamespace(announced="in an overlay", sandbox=SimpleNamespace(warnings=("the network is not held back",)))

@@ -186,8 +186,7 @@ def _rounded(share: float) -> float:
 def _without(stacks: Stacks, known: set[tuple[str, str, int]]) -> Stacks:
     """The stacks that do not stand in any of the functions."""
     passing = {number for number, path in stacks.frames.items() if _passes(path, known)}
-    kept = ~np.isin(stacks.stack, list(passing))
-    return replace(stacks, time_ns=stacks.time_ns[kept], weight_ns=stacks.weight_ns[kept], stack=stacks.stack[kept])
+    return stacks.only(~np.isin(stacks.stack, list(passing)))
 
 
 def _passes(path: Path, known: set[tuple[str, str, int]]) -> bool:

@@ -57,7 +57,9 @@ def side_of(path: Path, trainer: Trainer, between: GapBounds) -> GapSide:
         return GapSide.AFTER
     tells = trainer.takes_turns and trainer.way_to_forward
     side = _beside_forward(path, trainer) if tells else _beside_updates(path, trainer, between)
-    return GapSide.UNSEEN if side is GapSide.INPUT and not between.sees_forward and not trainer.by_hand else side
+    # Where whole updates are single calls, nothing of a step is outside of these.
+    is_unseen = side is GapSide.INPUT and not between.sees_forward and not trainer.by_hand and trainer.has_optimizers
+    return GapSide.UNSEEN if is_unseen else side
 
 
 def nearest_optimizer(path: Path, trainer: Trainer, between: GapBounds) -> int:

@@ -52,21 +52,10 @@ def name_gaps(
 ) -> tuple[dict[Part, Floats], dict[Part, int]]:
     """Divide the gaps per step among named parts. Returns ns per step for each part, and the stacks behind each."""
     length = np.bincount(step, weights=(end_ns - start_ns).astype(np.float64), minlength=count).astype(np.float64)
-    taken = _beside_wrappers(stacks, inside(stacks, start_ns, end_ns), start_ns, end_ns)
+    taken, parts = parts_of_stacks(trainer, forwards, stacks, start_ns, end_ns)
     if len(taken) < FEWEST_STACKS:
         return {NOT_ATTRIBUTED: length}, {}
     gap = np.searchsorted(start_ns, stacks.time_ns[taken], side="right") - 1
-    backward = np.isin(end_ns, trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy())[gap]
-    apart = np.isin(taken, inside(stacks, forwards.apart_start_ns, forwards.apart_end_ns))
-    played = forwards.apart_plays
-    plays = np.isin(taken, inside(stacks, forwards.apart_start_ns[played], forwards.apart_end_ns[played]))
-    between = between_updates(trainer, forwards, start_ns[gap])
-    rows = zip(backward.tolist(), between, apart.tolist(), plays.tolist(), stacks.paths(taken.tolist()), strict=True)
-    parts = [
-        FORWARD if before and in_module(path) else part_of(path, trainer, at, repeated, of_play)
-        for before, at, repeated, of_play, (_, path) in rows
-    ]
-    parts = _as_played(parts)
     weight = stacks.weight_ns[taken]
     by_step = step[gap]
     own = np.bincount(by_step, minlength=count) >= OWN_STACKS
@@ -83,10 +72,24 @@ def name_gaps(
             named[part] += rest * share
     else:
         named[NOT_ATTRIBUTED] += rest
-    counts: dict[Part, int] = defaultdict(int)
-    for part in parts:
-        counts[part] += 1
-    return dict(named), dict(counts)
+    return dict(named), dict(Counter(parts))
+
+
+def parts_of_stacks(trainer: Trainer, forwards: Forwards, stacks: Stacks, start_ns: Ints, end_ns: Ints) -> tuple[Ints, list[Part]]:
+    """The stacks that lie in gaps, by their index, and what each was doing. Begins and ends of the gaps are in order."""
+    taken = _beside_wrappers(stacks, inside(stacks, start_ns, end_ns), start_ns, end_ns)
+    gap = np.searchsorted(start_ns, stacks.time_ns[taken], side="right") - 1
+    backward = np.isin(end_ns, trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy())[gap]
+    apart = np.isin(taken, inside(stacks, forwards.apart_start_ns, forwards.apart_end_ns))
+    played = forwards.apart_plays
+    plays = np.isin(taken, inside(stacks, forwards.apart_start_ns[played], forwards.apart_end_ns[played]))
+    between = between_updates(trainer, forwards, start_ns[gap])
+    rows = zip(backward.tolist(), between, apart.tolist(), plays.tolist(), stacks.paths(taken.tolist()), strict=True)
+    parts = [
+        FORWARD if before and in_module(path) else part_of(path, trainer, at, repeated, of_play)
+        for before, at, repeated, of_play, (_, path) in rows
+    ]
+    return taken, _as_played(parts)
 
 
 def _beside_wrappers(stacks: Stacks, taken: Ints, start_ns: Ints, end_ns: Ints) -> Ints:

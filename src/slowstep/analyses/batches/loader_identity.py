@@ -24,6 +24,13 @@ def find_read(timeline: Timeline, trainer: Trainer) -> pl.DataFrame:
     return known.join(read, on="iterator", how="inner", maintain_order="left")
 
 
+def find_loaders_framework(timeline: Timeline, trainer: Trainer) -> str | None:
+    """Whose loaders feed the training, by the framework's name: of several that one's which is waited for most. None where nothing says."""
+    read = find_read(timeline, trainer).filter(pl.col("framework").is_not_null())
+    waited = read.group_by("framework").agg(pl.col("waited_ns").sum()).sort("waited_ns", "framework", descending=[True, False])
+    return None if waited.is_empty() else str(waited["framework"][0])
+
+
 def identities(read: pl.DataFrame) -> list[Identity]:
     """Of each row of `find_read` whose it is: equal for loaders of the same make of which one is read after the other.
 

@@ -17,13 +17,13 @@ import polars as pl
 from slowstep.analyses.events.device_work import launching_calls
 from slowstep.analyses.events.names import matches
 from slowstep.analyses.events.runtime_calls import ASKS, COPIES_AND_WAITS, calls_of_runtime
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import events
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
 WHOLE_DEVICE: Final = r"^(cuda|hip)(Device|Thread)Synchronize|^(cu|hip)CtxSynchronize"
 STREAM_OR_DEVICE: Final = rf"^(cuda|hip|cu)StreamSynchronize|{WHOLE_DEVICE}"
-# Operators that copy to the host and wait for that (aten/src/ATen/native/cuda: Copy.cu, CUDAScalar.cu, Nonzero.cu).
-COPY_AND_WAIT: Final = r"^aten::(copy_|_local_scalar_dense|nonzero)$"
 NONE: Final = np.zeros(0, dtype=np.int64)
 
 
@@ -89,7 +89,7 @@ def _with_following(copies: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
 def _in_one_operator(timeline: Timeline, copies: pl.DataFrame) -> pl.Series:
     """Whether an operator that copies and waits is around the call that copies each, and around the one after it."""
     host = timeline.rows("host_events", "thread", "start_ns", "end_ns", "name", kinds=["operator"])
-    host = host.filter(matches(host["name"], COPY_AND_WAIT)).sort("start_ns")
+    host = host.filter(matches(host["name"], events(Event.COPY_AND_WAIT))).sort("start_ns")
     host = host.select(pl.col("thread").alias("launch_thread"), pl.col("start_ns").alias("opened_ns"), pl.col("end_ns").alias("closed_ns"))
     around = copies.with_row_index("row").sort("launch_start_ns")
     around = around.join_asof(

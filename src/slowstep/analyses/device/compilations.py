@@ -11,19 +11,13 @@ from slowstep.analyses.device.charged import charged
 from slowstep.analyses.events.names import host_named, host_names
 from slowstep.analyses.events.tables import COMPILATIONS
 from slowstep.analyses.python.callers import Callers
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import events
 from slowstep.timeline.intervals import Ints, pieces
 from slowstep.timeline.timeline import Timeline
 
-# TorchDynamo marks all its phases by "(dynamo_timed)" (torch/_dynamo/utils.py); since 2.6 it gives the outermost of them names of their
-# own, as seen in a trace of torch 2.13. "Torch-Compiled Region" and "TorchDynamo Cache Lookup" run what was compiled before. JAX
-# annotates `backend_compile` (jax/_src/compiler.py).
-RANGES: Final = r"\(dynamo_timed\)$|^entire_(frame|backward)_compile$|^backend_compile(_and_load)?$|^Xla(Compile|Compiler::Compile)"
-# The same as functions, where Python itself was traced; TensorFlow's tracing of a tf.function among them.
-FUNCTIONS: Final = (
-    r"torch/_dynamo/convert_frame\.py\S* _compile$|torch/_inductor/compile_fx\.py\S* compile_fx$|triton/compiler/compiler\.py\S* compile$"
-    r"|(^\$|jax/_src/)compiler\.py\S* backend_compile(_and_load)?$|tracing_compilation\.py\S* _create_concrete_function$"
-    r"|torch/utils/cpp_extension\.py\S* load(_inline)?$|numba/core/dispatcher\.py\S* compile$"
-)
+# Compilers of kernels, as functions of theirs.
+KERNEL_COMPILERS: Final = r"triton/compiler/compiler\.py\S* compile$|numba/core/dispatcher\.py\S* compile$"
 # Code that was compiled for the device while the program ran (Triton, NVRTC) is loaded by these; kernels that lie in a library are not.
 LOADS: Final = r"^cu(Module|Library)LoadData|^cuLinkComplete|^cudaLibraryLoadData|^hipModuleLoadData"
 RANGE_KINDS: Final = ("operator", "annotation")
@@ -33,9 +27,10 @@ CALL_KINDS: Final = ("runtime", "driver")
 def compiling(timeline: Timeline) -> pl.DataFrame:
     """The stretches in which host threads compiled: `thread`, `start_ns`, `end_ns`, `name`; of those in one another only the outermost."""
     names = host_names(timeline)
+    functions = f"{KERNEL_COMPILERS}|{events(Event.COMPILATION_FUNCTION, Event.BUILD_FUNCTION)}"
     compiles = (
-        (pl.col("kind").is_in(RANGE_KINDS) & pl.col("text").str.contains(RANGES))
-        | ((pl.col("kind") == "python") & pl.col("text").str.contains(FUNCTIONS))
+        (pl.col("kind").is_in(RANGE_KINDS) & pl.col("text").str.contains(events(Event.COMPILATION)))
+        | ((pl.col("kind") == "python") & pl.col("text").str.contains(functions))
         | (pl.col("kind").is_in(CALL_KINDS) & pl.col("text").str.contains(LOADS))
     )
     rows = host_named(timeline, names.filter(compiles)).select("thread", "start_ns", "end_ns", name="text")

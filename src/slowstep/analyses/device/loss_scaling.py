@@ -1,10 +1,8 @@
 """The table `loss_scaling`: where a gradient scaler reads back whether gradients overflowed, and what the device then lacked.
 
-torch.amp.GradScaler divides the gradients by its factor and looks for infinities on the device
-(`_amp_foreach_non_finite_check_and_unscale_`); `scaler.step` then reads the answer with `.item()` before it calls the optimizer
-(torch/amp/grad_scaler.py, `_maybe_opt_step`), and `scaler.update` changes the factor on the device (`_amp_update_scale_`). So the
-read-back is the last one between the check and what follows it first: the optimizer's step or the update. Optimizers that take the
-answer on the device (fused ones) have none.
+A scaler divides the gradients by its factor and looks for infinities on the device; it then reads the answer before it calls the optimizer,
+and afterwards changes the factor on the device. So the read-back is the last one between the check and what follows it first: the
+optimizer's step or the update. Optimizers that take the answer on the device (fused ones) have none.
 """
 
 from __future__ import annotations
@@ -18,13 +16,12 @@ from slowstep.analyses.device.charged import charged
 from slowstep.analyses.events.synchronizing import synchronizing_calls
 from slowstep.analyses.events.tables import LOSS_SCALING
 from slowstep.analyses.python.callers import Callers
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import events
 from slowstep.parts import PartKind
 from slowstep.timeline.intervals import containing
 from slowstep.timeline.timeline import Timeline
 
-CHECK: Final = r"^aten::_amp_foreach_non_finite_check_and_unscale_"
-READ: Final = r"^aten::item$"
-FOLLOWS: Final = r"^Optimizer\.step#|^aten::_amp_update_scale_"
 READS_SCHEMA: Final = {"thread": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.Int64}
 
 
@@ -34,8 +31,9 @@ def overflow_reads(timeline: Timeline) -> pl.DataFrame:
     host = host.filter(pl.col("kind").is_in(["operator", "annotation"]))
     names = host.select("name").unique().with_columns(pl.col("name").cast(pl.String).alias("text"))
     text = pl.col("text")
-    role = pl.when(text.str.contains(CHECK)).then(pl.lit("check")).when(text.str.contains(READ)).then(pl.lit("read"))
-    role = role.when(text.str.contains(FOLLOWS)).then(pl.lit("follows"))
+    check = pl.when(text.str.contains(events(Event.SCALE_CHECK))).then(pl.lit("check"))
+    role = check.when(text.str.contains(events(Event.SCALE_READ))).then(pl.lit("read"))
+    role = role.when(text.str.contains(events(Event.SCALE_FOLLOWS))).then(pl.lit("follows"))
     names = names.with_columns(role.alias("role")).filter(pl.col("role").is_not_null())
     rows = host.join(names, on="name", how="inner").select("thread", "start_ns", "end_ns", "role").sort("thread", "start_ns")
     # With the checks and what follows them alone in `open`, a read-back is the scaler's if the last of these before it is a check, and

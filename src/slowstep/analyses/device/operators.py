@@ -14,27 +14,17 @@ from slowstep.analyses.events.runtime_calls import CALL_KINDS, LAUNCHES_WORK, ca
 from slowstep.analyses.events.tables import OPERATORS
 from slowstep.analyses.python.callers import NAMED, Callers
 from slowstep.analyses.steps.step_lookup import in_window, slices
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import events
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
 Counts = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 
-# What computes nothing: views, shapes, allocation, copies that may turn out not to be needed, reading one number. Without one launch
-# they have not computed on the host either.
-COMPUTES_NOTHING = (
-    r"^aten::(_?(unsafe_)?view(_as)?|_?reshape(_alias|_as)?|expand(_as)?|t|transpose|permute|slice|narrow|select|split(_with_sizes)?|"
-    r"chunk|tensor_split|unbind|unflatten|flatten|squeeze|unsqueeze|as_strided|detach|alias|lift(_fresh)?|movedim|swapaxes|"
-    r"diagonal|unfold|empty.*|new_empty.*|resize_.*|set_|result_type|is_\w+|item|_local_scalar_dense|contiguous|to|_to_copy|"
-    r"type_as|record_stream|size|stride|numel|dim|requires_grad_|retain_grad|data|can_cast|_has_compatible.*|_version|"
-    r"output_nr|_nested.*|_cudnn_init.*|_?use_cudnn.*|_fused_sdp_choice|(un)?flatten_dense_tensors|broadcast_tensors|dropout|"
-    r"real|imag|conj|_conj|resolve_(conj|neg)|matrix_H|mT|mH|numpy_T|pin_memory|_pin_memory)_?$"
-)
 # An operator of one name and line may run here and there: it is one on the host where most of its own host time is computing. A call
 # whose launch was lost looks as if it had computed on the host.
 MOSTLY: Final = 0.5
-# Nodes of autograd, collectives and hooks are named like operators, but what they do is in the operators inside them.
-NOT_OPERATORS = r"^(autograd|c10d|torch|profiler)::|Backward"
 
 
 def find_operators(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> pl.DataFrame:
@@ -148,4 +138,4 @@ def _on_host(timeline: Timeline, callers: Callers, launches: Counts) -> pl.Serie
 
 def computes(names: pl.Series) -> pl.Series:
     """Whether operators of these names, shape (n,), compute something, by themselves or in operators that they call."""
-    return matches(names, NAMED) & ~matches(names, NOT_OPERATORS) & ~matches(names, COMPUTES_NOTHING)
+    return matches(names, NAMED) & ~matches(names, events(Event.NO_OPERATOR)) & ~matches(names, events(Event.COMPUTES_NOTHING))

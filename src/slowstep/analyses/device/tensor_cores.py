@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 import polars as pl
 
+from slowstep.frameworks._events import Takes
+from slowstep.frameworks._known import operators
 from slowstep.timeline.shapes import elements_of, read_shapes
 
 FULL_PRECISION: Final = "float32 without TF32"
@@ -30,18 +33,6 @@ FIRST_TF32: Final = 8.0
 AMD_WITH_MATRIX_CORES: Final = re.compile(r"\bMI[1-9]\d\d")
 AMD_MI300: Final = 9.39
 
-# Where the two factors stand among the inputs of PyTorch's operators.
-FACTORS: Final = {
-    **dict.fromkeys(("aten::mm", "aten::bmm", "aten::matmul", "aten::_int_mm", "aten::_scaled_mm"), (0, 1)),
-    **dict.fromkeys(("aten::addmm", "aten::baddbmm", "aten::addbmm", "aten::_addmm_activation"), (1, 2)),
-}
-LINEAR: Final = "aten::linear"
-VECTOR: Final = ("aten::mv", "aten::addmv", "aten::dot", "aten::vdot", "aten::addr", "aten::ger")
-CONVOLUTION_BACKWARD: Final = "aten::convolution_backward"
-CONVOLUTION: Final = re.compile(
-    r"^aten::(_?convolution|conv(_transpose)?[123]d|(cudnn|miopen)_(depthwise_)?convolution(_transpose|_relu)?|thnn_conv2d)$"
-)
-
 
 def has_tensor_cores(vendor: str | None, name: str | None, capability: float | None, seen_in_use: bool) -> bool | None:
     """Whether a device has them; None where neither its name nor its capability nor a kernel tells."""
@@ -56,18 +47,32 @@ def has_tensor_cores(vendor: str | None, name: str | None, capability: float | N
     return capability >= FIRST_TENSOR_CORES and not (name and "GTX 16" in name)
 
 
+def _product(left: list[int], right: list[int]) -> dict[str, int]:
+    return {"M": left[-2] if len(left) > 1 else 1, "K": left[-1], "N": right[-1] if len(right) > 1 else 1}
+
+
+def _of_rows(rows: list[int], weight: list[int]) -> dict[str, int]:
+    return {"M": math.prod(rows[:-1]), "K": rows[-1], "N": weight[0] if len(weight) > 1 else 1}
+
+
+def _convolution(weight: list[int]) -> dict[str, int]:
+    return {"in": weight[1], "out": weight[0]}
+
+
+_SIZES: Final[dict[Takes, Callable[..., dict[str, int]]]] = {
+    Takes.FACTORS: _product,
+    Takes.ROWS: _of_rows,
+    Takes.WEIGHT: _convolution,
+}
+
+
 def sizes_of(operator: str, shapes: str | None) -> dict[str, int] | None:
     """The sizes that matter: `M`, `K`, `N` of a product, `in` and `out` channels of a convolution. None where they are not known."""
     inputs: list[Any] = [shape if elements_of(shape) is not None else [] for shape in read_shapes(shapes) or ()]
+    known = operators().get(operator)
     try:
-        if operator in FACTORS:
-            left, right = (inputs[index] for index in FACTORS[operator])
-            return {"M": left[-2] if len(left) > 1 else 1, "K": left[-1], "N": right[-1] if len(right) > 1 else 1}
-        if operator == LINEAR:
-            return {"M": math.prod(inputs[0][:-1]), "K": inputs[0][-1], "N": inputs[1][0] if len(inputs[1]) > 1 else 1}
-        if operator == CONVOLUTION_BACKWARD or CONVOLUTION.match(operator):
-            weight = inputs[2 if operator == CONVOLUTION_BACKWARD else 1]
-            return {"in": weight[1], "out": weight[0]}
+        if known is not None and known.inputs:
+            return _SIZES[known.takes](*(inputs[index] for index in known.inputs))
     except IndexError:
         return None
     return None
@@ -75,8 +80,8 @@ def sizes_of(operator: str, shapes: str | None) -> dict[str, int] | None:
 
 def why_not(operator: str, shapes: str | None, precision: str | None, capability: float | None, vendor: str | None) -> str:
     """Why a kernel of an operator that could use Tensor Cores does not, in words that begin with one of the constants above."""
-    sizes = sizes_of(operator, shapes)
-    if operator in VECTOR or (sizes and "in" not in sizes and 1 in sizes.values()):
+    sizes, known = sizes_of(operator, shapes), operators().get(operator)
+    if (known is not None and known.takes is Takes.VECTOR) or (sizes and "in" not in sizes and 1 in sizes.values()):
         return ONE_ROW
     if precision == "float64":
         return DOUBLE

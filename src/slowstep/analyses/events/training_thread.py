@@ -6,10 +6,13 @@ from typing import Final
 
 import polars as pl
 
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import events
 from slowstep.timeline.timeline import Timeline
 
-OPTIMIZER_RANGE: Final = r"^Optimizer\.step#|^\W*optimizer(\.step)?\W*$|\[Strategy\].*optimizer_step"
-BACKWARD: Final = r"^autograd::engine::evaluate_function|Backward\d*$"
+# What frameworks call it, and people their own ranges.
+OPTIMIZER_RANGE: Final = rf"^\W*optimizer(\.step)?\W*$|{events(Event.UPDATE)}"
+BACKWARD: Final = events(Event.BACKWARD)
 
 
 def training_thread(timeline: Timeline) -> int | None:

@@ -11,11 +11,11 @@ from slowstep.analyses.events.parts import INPUT_WAIT, is_part
 from slowstep.analyses.events.tables import LOADER
 from slowstep.analyses.events.training_thread import training_thread
 from slowstep.analyses.ledger.stage_ranges import told_ranges
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import events
 from slowstep.timeline.intervals import containing, covered_ns, union
 from slowstep.timeline.timeline import Timeline
 
-# What PyTorch's loader calls its requests.
-LOADERS_OWN: Final = r"^enumerate\(DataLoader\)"
 # How profilers write a Python function.
 FUNCTION: Final = r"\.py\(\d+\): "
 
@@ -48,7 +48,8 @@ def find_loader(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame) -> 
 
 def _named_by_loader(waits: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
     """The waits, called as the loader's own range inside them is: with stacks the outermost is a Python function, which tells no kind."""
-    own = ranges.filter(pl.col("name").cast(pl.String).str.contains(LOADERS_OWN)).select("start_ns", pl.col("name").alias("own"))
+    is_own = pl.col("name").cast(pl.String).str.contains(events(Event.LOADER_REQUEST))
+    own = ranges.filter(is_own).select("start_ns", pl.col("name").alias("own"))
     named = own.sort("start_ns").join_asof(waits.select("start_ns", "end_ns", at="start_ns").sort("start_ns"), on="start_ns")
     first = named.filter(pl.col("start_ns") < pl.col("end_ns")).group_by("at").agg(pl.col("own").first())
     joined = waits.join(first, left_on="start_ns", right_on="at", how="left", maintain_order="left")

@@ -3,8 +3,11 @@
 `charge.py` charges time, whatever the source: what the host did (lanes) and what the device did come to it in the form of
 `timeline/spine.py`. `recording_ledger.py` and `trace_ledger.py` make these of a recording and of a trace, and name what was charged.
 
-    recording   trainer_spans.py -> charge.py -> waits divided (batches/producers.py), gaps named, closures.py, delays.py;
-                what a framework only counts: counted.py, of a device that works while the host goes on: counted_device.py
+    recording   trainer_spans.py -> charge.py -> waits divided (batches/producers.py, then input/sampler.py and batches/transfer.py: the
+                order is in measure_recording.py), gaps named, closures.py, delays.py; what a framework only counts: counted.py.
+                Of a device that works while the host goes on: by what is counted of it counted_device.py, which leaves time `unknown`
+                that it cannot place; by asking it with every stack probed_device.py. A hook asks (frameworks/jax/inside/jitted.py),
+                through record/timing/stacks.py, and the answer is the column `device_idle` of stacks.
     trace       lanes_beside_device.py (stage_ranges.py, beside_model.py, own_work.py) -> charge.py, idle.py -> gap_rows.py
                 lane_without_device.py -> charge.py
 """

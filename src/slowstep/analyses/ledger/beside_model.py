@@ -21,6 +21,8 @@ from slowstep.analyses.events.unions import merged
 from slowstep.analyses.ledger.model_pauses import ModelPauses, calls_that_launch, within
 from slowstep.analyses.ledger.own_work import LONG_NS
 from slowstep.analyses.python.user_places import own_function, user_function
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import events
 from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Ints, covered_ns
 from slowstep.timeline.timeline import Timeline
@@ -31,13 +33,6 @@ TELL_USERS_NAMES: Final = ("Kineto trace", "Nsight Systems export")
 EACH_LAUNCH_NS: Final = 100_000
 # Checkpointing of activations is a way of computing, and names of modules and kernels say "checkpoint" for it.
 COMPUTES: Final = r"(?i:activation|recompute|CheckpointFunction|checkpoint_?wrapper|checkpointed|backward|forward)"
-# What else is written around a model's own work: modules and Python's frames of them, optimizers, compiled parts, wrappers of models.
-MODEL: Final = r"nn\.Module|torch/(nn|optim|autograd|_dynamo)/|^Optimizer\.|^Torch-Compiled|DistributedDataParallel|FSDP"
-# Lightning's names of what a step consists of (`lightning/pytorch/loops`, `strategies`, `core`, 2.6); before 1.6 without `[pl][profile]`.
-STEP_OF_FRAMEWORK: Final = (
-    r"^(\[pl\]\[profile\])?(\[\w+\]\w+\.)?"
-    r"(run_training_(epoch|batch)|training_step|backward|optimizer_step|batch_to_device|transfer_batch_to_device)$"
-)
 # Of a range launching may explain this much; where it explains more, the range is there for what it launches.
 LAUNCHING_AT_MOST: Final = 0.1
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -93,7 +88,7 @@ def _works_alone(timeline: Timeline, rows: pl.DataFrame) -> Flags:
     working = end - start - (covered_ns(*waits, end) - covered_ns(*waits, start))
     hosts = timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name", kinds=["operator", "annotation", "python"])
     hosts = hosts.filter((pl.col("thread") == thread) & (pl.col("end_ns") - pl.col("start_ns") >= LONG_NS))
-    of_model = matches(hosts["name"], f"{COMPUTES}|{OPTIMIZER_RANGE}|{MODEL}")
+    of_model = matches(hosts["name"], f"{COMPUTES}|{OPTIMIZER_RANGE}|{events(Event.MODEL)}")
     model = merged(hosts.filter((pl.col("kind") == "operator") | of_model))
     return np.asarray((working >= LONG_NS) & ~within(model, start, end))
 

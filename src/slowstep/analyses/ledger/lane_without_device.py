@@ -8,7 +8,7 @@ training thread computes nothing: no operator of its own is open, only the one t
 what that thread does counts for the training thread, which waits for it.
 
 A mark need not lie between two steps: Lightning's profiler ends a step with the forward, inside of the optimizer's call, which has the
-forward and the backward as its closure. What an optimizer's call is around, and Lightning's `training_step`, is never beside the model; and
+forward and the backward as its closure. What an optimizer's call is around, and a framework's own forward, is never beside the model; and
 of an optimizer's call only what follows its closure is the update.
 """
 
@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.events.names import host_named, host_names
 from slowstep.analyses.events.parts import BETWEEN_OPERATORS, COLLECTIVES, COLUMNS, FORWARD, NOTHING_RECORDED, rows_of
-from slowstep.analyses.events.training_thread import BACKWARD, OPTIMIZER_RANGE, training_thread
+from slowstep.analyses.events.training_thread import OPTIMIZER_RANGE, training_thread
 from slowstep.analyses.events.unions import merged
-from slowstep.analyses.ledger.beside_model import STEP_OF_FRAMEWORK
 from slowstep.analyses.ledger.stage_ranges import LOAD_BATCH, told_ranges
 from slowstep.analyses.python.user_places import own_function
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import events
 from slowstep.parts import BACKWARD as AUTOGRAD
 from slowstep.parts import OPTIMIZER as UPDATE
 from slowstep.parts import PartKind
@@ -34,13 +35,12 @@ from slowstep.timeline.intervals import Ints, containing, distinct, flattened, u
 from slowstep.timeline.spine import NONE, HostLane, Labelled
 from slowstep.timeline.timeline import Timeline
 
-# Ranges of PyTorch's process groups and operators of its collectives.
-COLLECTIVE_RANGE: Final = r"^(gloo|nccl|mpi|ucc):|^c10d::|^record_param_comms$|^_c10d_functional::|^c10d_functional::"
-BACKWARD_RANGE: Final = r"(?i)^\W*backward\W*$|^autograd::engine"
+# Ranges of process groups that name their library, and what a framework calls its exchanges.
+COLLECTIVE_RANGE: Final = rf"^(gloo|nccl|mpi|ucc):|{events(Event.COLLECTIVE)}"
+# What people call their own range around it, and its engine's nodes.
+BACKWARD_RANGE: Final = rf"(?i:^\W*backward\W*$)|{events(Event.BACKWARD, Event.GRADIENT_NODE)}"
 # What waits, and computes nothing itself.
-WAITS: Final = rf"{COLLECTIVE_RANGE}|^autograd::engine|DistributedDataParallel"
-# Lightning's name of a batch's forward, and with manual optimization of its update too.
-TRAINING_STEP: Final = r"^(\[pl\]\[profile\])?\[Strategy\]\w+\.training_step$"
+WAITS: Final = rf"{COLLECTIVE_RANGE}|{events(Event.ENGINE_WAIT)}"
 Flags = NDArray[np.bool_]
 
 
@@ -85,12 +85,12 @@ class _Spans:
         names = host.select("name").unique().with_columns(pl.col("name").cast(pl.String).alias("text"))
         flags = names.select(
             "name",
-            pl.col("text").str.contains(f"{BACKWARD}|{BACKWARD_RANGE}").alias("backward"),
+            pl.col("text").str.contains(BACKWARD_RANGE).alias("backward"),
             pl.col("text").str.contains(OPTIMIZER_RANGE).alias("optimizer"),
             pl.col("text").str.contains(COLLECTIVE_RANGE).alias("collective"),
             pl.col("text").str.contains(WAITS).alias("waits"),
-            pl.col("text").str.contains(TRAINING_STEP).alias("forward"),
-            pl.col("text").str.contains(STEP_OF_FRAMEWORK).alias("own"),
+            pl.col("text").str.contains(events(Event.FORWARD)).alias("forward"),
+            pl.col("text").str.contains(events(Event.STEP)).alias("own"),
         )
         host = host.join(flags, on="name", how="left")
         engines = host.filter(pl.col("backward"))["thread"].unique()

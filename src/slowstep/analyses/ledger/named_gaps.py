@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from slowstep.analyses.after_update.gap_parts import GapParts, divide_gaps
+from slowstep.analyses.after_update.gaps import parts_of_stacks
 from slowstep.analyses.after_update.timed_gaps import TimedGaps
 from slowstep.analyses.after_update.timed_lines import TimedLines
 from slowstep.analyses.ledger.charged_spans import LaidSpans
@@ -12,7 +15,7 @@ from slowstep.analyses.python.functions import Stacks
 from slowstep.analyses.steps.forwards import Forwards
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
-from slowstep.parts import VALIDATION, Part
+from slowstep.parts import NOT_ATTRIBUTED, VALIDATION, Part
 from slowstep.timeline.intervals import Ints, containing, pieces
 
 # Start, end and step of each.
@@ -41,6 +44,19 @@ def name_gaps(
     if exact.any():
         ns[VALIDATION] = ns.get(VALIDATION, 0) + exact
     return named, ns
+
+
+def place_stacks(
+    trainer: Trainer, forwards: Forwards, laid: LaidSpans, steps: Steps, stacks: Stacks, part_of_span: Sequence[Part | None]
+) -> list[Part | None]:
+    """What each stack was taken in: the part of the span that is the innermost then, or what it tells itself where none is open."""
+    edges, owner = laid.owned
+    code = np.append(owner, -1)[containing(edges[:-1], edges[1:], stacks.time_ns)]
+    found: list[Part | None] = [NOT_ATTRIBUTED if each < 0 else part_of_span[each] for each in code.tolist()]
+    taken, parts = parts_of_stacks(trainer, forwards, stacks, *_open_gaps(*laid.owned, steps)[:2])
+    for index, part in zip(taken.tolist(), parts, strict=True):
+        found[index] = part
+    return found
 
 
 def _apart_from_validations(gaps: Gaps, forwards: Forwards) -> tuple[Gaps, Gaps]:

@@ -1,4 +1,4 @@
-"""The ledger of a recording: without an accelerator the host executes synchronously, and the training thread's time is charged.
+"""The ledger of a recording: where the host executes synchronously the training thread's time is charged, else what is known of the device.
 
 Each instant belongs to the innermost span open on that thread (`trainer_spans.py`, `charged_spans.py`). A wait for a batch is divided by
 what its producer did (`divide_waits` in `batches/producers.py`; `PART_STAGE` has the stage of each of its parts). What no span covers is
@@ -21,7 +21,8 @@ from slowstep.analyses.ledger.counted import move_counted
 from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, CountedRows, Rows, charge_counted
 from slowstep.analyses.ledger.delays import move_delay, move_sharing
 from slowstep.analyses.ledger.ledger import Ledger
-from slowstep.analyses.ledger.named_gaps import name_gaps
+from slowstep.analyses.ledger.named_gaps import name_gaps, place_stacks
+from slowstep.analyses.ledger.probed_device import charge_probed, was_asked
 from slowstep.analyses.ledger.trainer_spans import label_spans
 from slowstep.analyses.python.functions import Stacks
 from slowstep.analyses.steps.between_batches import BetweenBatches, find_between_batches
@@ -63,7 +64,11 @@ def build_ledger(
     rows = _folded(rows)
     _move_delays(timeline, trainer, steps, rows, device, beside_cores)
     is_beside = counted is not None and counted.is_asynchronous
-    found = charge_counted(counted, steps, rows) if counted is not None and is_beside else CountedRows(rows)
+    found = CountedRows(rows)
+    if trainer.is_asynchronous and was_asked(stacks):
+        found = charge_probed(rows, stacks, place_stacks(trainer, forwards, laid, steps, stacks, spans.part))
+    elif counted is not None and is_beside:
+        found = charge_counted(counted, steps, rows)
     in_bodies_ns = named_in_bodies(spans, charged, steps.stretches)
     ledger = _stacked(found, steps, named, in_bodies_ns, find_between_batches(trainer, spans.bodies, steps))
     return ledger if counted is None or is_beside else _with_counted_waits(ledger, trainer, steps, counted)

@@ -1,10 +1,8 @@
 """Which named ranges of a host thread tell the stage that the time inside them belongs to: input waits, callbacks, validation, writes.
 
-Names come from the frameworks that make them: PyTorch's loader (`enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__`),
-Lightning's profiler actions (`[Callback]...`, `train_dataloader_next`), tf.data (`Iterator::Prefetch`, `IteratorGetNext`) and what people
-call their own ranges. Of Python functions only those of known libraries count. A range with any other name tells its stage by its place,
-where that is beside the model (`beside_model.py`): `output`, by its name; where it is not after an update and is called as the making of
-input is, input.
+Names come from the frameworks that make them (`frameworks/NAME/outside/trace_events.py`), and are what people call their own ranges. Of
+Python functions only those of known libraries count. A range with any other name tells its stage by its place, where that is beside the
+model (`beside_model.py`): `output`, by its name; where it is not after an update and is called as the making of input is, input.
 """
 
 from __future__ import annotations
@@ -13,10 +11,11 @@ from typing import Final
 
 import polars as pl
 
-from slowstep.analyses.device.compilations import RANGES as COMPILES
 from slowstep.analyses.events.names import host_named, host_names
 from slowstep.analyses.events.training_thread import OPTIMIZER_RANGE, training_thread
-from slowstep.analyses.ledger.beside_model import COMPUTES, STEP_OF_FRAMEWORK, beside_model
+from slowstep.analyses.ledger.beside_model import COMPUTES, beside_model
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import events
 from slowstep.parts import PartKind
 from slowstep.timeline.timeline import Timeline
 
@@ -31,13 +30,10 @@ MAKES_INPUT: Final = (
     r"(?i)(^|[^a-z])(mak|build|creat|augment|tokeni[sz]|collat|transform|decod|pre_?process|crop|resiz|normali[sz]|shuffl|pack|pad)[a-z]*"
     r"([^a-z]|$)|(^|[^a-z])(batch(es)?|datasets?|inputs?|env(ironment)?_?steps?|roll_?outs?)([^a-z]|$)"
 )
-# Lightning's names of what it calls a callback for, as `[Callback]GradientNorm.on_after_backward`.
-CALLBACK: Final = r"\[(Lightning)?Callback\]"
+CALLBACK: Final = events(Event.CALLBACK)
 # A range that stands for more than one thing is a part by its own name, shortened.
 RANGES: Final = (
-    ("preprocess", PartKind.INPUT_WAIT, r"^enumerate\(DataLoader\)"),
-    ("preprocess", PartKind.INPUT_WAIT, r"^Iterator(GetNext|::)|^IteratorGetNext|^EagerIterator|DataLoader.*__next__$"),
-    ("preprocess", PartKind.INPUT_WAIT, r"(?i)(^|[^a-z])(train_)?data_?loader_next([^a-z]|$)"),
+    ("preprocess", PartKind.INPUT_WAIT, events(Event.INPUT_WAIT)),
     (
         "preprocess",
         PartKind.INPUT_WAIT,
@@ -67,23 +63,13 @@ RANGES: Final = (
     ),
 )
 FUNCTIONS: Final = (
-    ("preprocess", PartKind.INPUT_WAIT, r"torch/utils/data/dataloader\.py\(\d+\): __next__$"),
-    ("store", PartKind.CHECKPOINT, r"torch/serialization\.py\(\d+\): save$|safetensors/torch\.py\(\d+\): save_(file|model)$"),
-    ("store", PartKind.CHECKPOINT, r"torch/distributed/checkpoint/\w+\.py\(\d+\): (async_)?save(_state_dict)?$"),
+    ("preprocess", PartKind.INPUT_WAIT, events(Event.INPUT_WAIT_FUNCTION)),
+    ("store", PartKind.CHECKPOINT, events(Event.CHECKPOINT_FUNCTION)),
     ("output", PartKind.LOGGING, r"(tensorboard|tensorboardX)/\w*writer\.py\(\d+\): add_\w+$|wandb/sdk/wandb_run\.py\(\d+\): log$"),
     ("output", PartKind.LOGGING, r"matplotlib/figure\.py\(\d+\): savefig$|mlflow/tracking/fluent\.py\(\d+\): log_\w+$"),
 )
-# Written by frameworks and profilers around the step's own work (the first: by TorchRec around its exchange of inputs), and by libraries
-# around their calls.
-FRAMEWORKS: Final = (
-    r"^(## \w*(all_?(2|to)_?all|_dist|permute|copy_batch|prefetch)|ProfilerStep|PyTorch Profiler|Iteration Start|Optimizer\.|nn\.Module"
-    r"|Torch-Compiled|TorchDynamo|DistributedDataParallel|record_param_comms|(nccl|rccl|gloo|mpi|ucc|cu(blas|dnn|sparse|fft|solver))[A-Z_:]"
-    r"|[A-Za-z_]\w*::)|(?i:zero_?grad|clip_?grad)"
-)
-
-# TensorFlow's executor takes the next element on a thread of its own, in the name of the step that waits for it.
-OF_THE_STEP: Final = r"^IteratorGetNext"
-
+# Written by libraries around their calls.
+LIBRARIES: Final = r"^((nccl|rccl|gloo|mpi|ucc|cu(blas|dnn|sparse|fft|solver))[A-Z_:]|[A-Za-z_]\w*::)"
 WRAPPED: Final = r"^[#\s]+|[#\s]+$"
 
 
@@ -112,7 +98,7 @@ def told_ranges(timeline: Timeline) -> pl.DataFrame:
     told = told.filter(~pl.col("text").str.contains(r"^[A-Za-z_]\w*::") | pl.col("text").str.starts_with("Iterator"))
     rows = host_named(timeline, told)
     training = pl.lit(training_thread(timeline), dtype=pl.Int32)
-    thread = pl.when(pl.col("text").str.contains(OF_THE_STEP)).then(training).otherwise(pl.col("thread"))
+    thread = pl.when(pl.col("text").str.contains(events(Event.INPUT_ELSEWHERE))).then(training).otherwise(pl.col("thread"))
     rows = rows.select(
         thread.alias("thread"),
         "start_ns",
@@ -128,8 +114,8 @@ def told_ranges(timeline: Timeline) -> pl.DataFrame:
 
 def _tells_by_place() -> pl.Expr:
     """Which rows of `host_names` could be what somebody has named, and do not tell a stage by that name."""
-    text = pl.col("text").str
-    named = "|".join([*(pattern for _, _, pattern in RANGES), COMPUTES, OPTIMIZER_RANGE, STEP_OF_FRAMEWORK, FRAMEWORKS, COMPILES])
+    text, around = pl.col("text").str, events(Event.STEP, Event.OWN, Event.COMPILATION)
+    named = "|".join([*(pattern for _, _, pattern in RANGES), COMPUTES, OPTIMIZER_RANGE, LIBRARIES, around])
     functions = "|".join([*(pattern for _, _, pattern in FUNCTIONS), LOAD_BATCH])
     return ~pl.when(pl.col("kind") == "python").then(text.contains(functions)).otherwise(text.contains(named))
 

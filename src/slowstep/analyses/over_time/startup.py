@@ -12,7 +12,7 @@ from slowstep.analyses.over_time.startup_functions import divide_startup
 from slowstep.analyses.python.functions import read_stacks
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.frameworks._known import PLAIN
-from slowstep.stages import COMPILING
+from slowstep.stages import COMPILATION, COMPILING
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -105,7 +105,8 @@ def _of_training(trainer: Trainer, begin: int, end: int) -> list[StartupPart]:
     """The stretch from the first thing recorded to the first update's end: loaders, batches, a first validation, and the step itself."""
     validation = _validating(trainer, begin, end)
     loader, batches = _covered(trainer.starts, begin, end), _covered(trainer.waits, begin, end)
-    compiling = _covered(trainer.spans.filter(pl.col("name") == COMPILING), begin, end)
+    compiles = (pl.col("name") == COMPILING) | pl.col("name").str.starts_with(COMPILATION)
+    compiling = _covered(trainer.spans.filter(compiles), begin, end)
     rest = max(end - begin - validation - loader - batches - compiling, 0)
     named = ((LOADER, loader), (VALIDATION, validation), (FIRST_BATCH, batches), (COMPILE, compiling), (FIRST_STEP, rest))
     return [StartupPart(name=name, ns=ns) for name, ns in named if ns > 0]

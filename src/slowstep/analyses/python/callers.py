@@ -9,7 +9,6 @@ which, so that with several threads that go forward it may be that of another th
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from typing import Final
 
@@ -21,19 +20,17 @@ from slowstep.analyses.events.enclosing import Nesting, Rows, pieces_of
 from slowstep.analyses.events.names import as_text, matches
 from slowstep.analyses.events.runtime_calls import calls_of_runtime
 from slowstep.analyses.python.user_places import user_places
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import events
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
 Flags = NDArray[np.bool_]
 
-# Operators of a framework are named as `aten::mm`; autograd's engine wraps them in nodes that are named in the same way.
+# As frameworks name their operators (`aten::mm`); an engine of gradients may wrap them in nodes that are named in the same way.
 NAMED: Final = r"^[A-Za-z_]\w*::"
-ENGINE: Final = r"^(autograd::|(struct )?torch::autograd::)"
 SPAN_KINDS: Final = ("operator", "python")
 SPAN_COLUMNS: Final = ("thread", "start_ns", "end_ns", "kind", "name", "shapes", "types", "stack")
-# As PyTorch's tracer names the calls of modules: their class, and a number of its own.
-NN_MODULE: Final = "nn.Module: "
-BACKWARD: Final = r"^(autograd::engine|(struct )?torch::autograd)|Backward\d*$"
 
 
 class Callers:
@@ -93,7 +90,7 @@ class Callers:
             return None
         found = _gather(self.spans.select("name"), _taken(self._module, indices))["name"]
         distinct = found.drop_nulls().unique()
-        texts = distinct.cast(pl.String).str.strip_prefix(NN_MODULE).cast(pl.Categorical)
+        texts = distinct.cast(pl.String).str.replace(events(Event.MODULE), "").cast(pl.Categorical)
         named = pl.DataFrame({"name": distinct, "module": texts})
         return found.to_frame("name").join(named, on="name", how="left", maintain_order="left")["module"]
 
@@ -157,10 +154,10 @@ class Callers:
     def _describe(self, host: pl.DataFrame) -> pl.Series:
         name, row = host["name"], np.arange(host.height, dtype=np.int32)
         operator = host["kind"] == "operator"
-        named_so = operator & matches(name, NAMED) & ~matches(name, ENGINE)
+        named_so = operator & matches(name, NAMED) & ~matches(name, events(Event.ENGINE))
         # What the trace does not tell takes no room: without Python functions each row is its own operator.
         self._innermost = None if bool(operator.all()) else self.nesting.inherit(np.where(operator, row, -1))
-        nodes = operator & matches(name, BACKWARD)
+        nodes = operator & matches(name, events(Event.GRADIENT_NODE))
         self._backward = self.nesting.inherit(np.where(nodes, row, -1)) if bool(nodes.any()) else None
         named = self.nesting.inherit(np.where(named_so, row, -1), outermost=True)
         self._outermost = np.where((named >= 0) & self._most_inside(host, named), named, self._operators)
@@ -193,7 +190,7 @@ class Callers:
     def _modules(self, host: pl.DataFrame) -> Rows | None:
         """Row of the innermost nn.Module around each row, or around its forward; -1 where there is none, None without any."""
         row = np.arange(host.height, dtype=np.int64)
-        is_module = (host["kind"] == "python") & matches(host["name"], f"^{re.escape(NN_MODULE)}")
+        is_module = (host["kind"] == "python") & matches(host["name"], events(Event.MODULE))
         if not bool(is_module.any()):
             return None
         own = self.nesting.inherit(np.where(is_module, row, -1)).astype(np.int64)

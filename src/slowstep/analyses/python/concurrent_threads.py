@@ -15,7 +15,7 @@ from slowstep.timeline.timeline import Frame, Timeline
 
 HOOK = "threads_beside"
 # Of a core, all together: threads that hold the GIL less than that cost the training less than a verdict is about.
-BUSY_FROM = 0.10
+COMPUTING_FROM = 0.10
 # Fewer stacks than this of a thread name nothing in it.
 FEWEST_STACKS = 5
 
@@ -39,9 +39,9 @@ class ConcurrentThreads:
 
     @property
     def cores(self) -> float:
-        """What all of them used; 0 below BUSY_FROM."""
+        """What all of them used; 0 below COMPUTING_FROM."""
         used = sum(thread.cores for thread in self.threads)
-        return used if used >= BUSY_FROM else 0.0
+        return used if used >= COMPUTING_FROM else 0.0
 
 
 def find_concurrent_threads(timeline: Timeline, trainer: Trainer, steps: Steps) -> ConcurrentThreads:

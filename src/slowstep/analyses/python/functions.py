@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from os.path import normpath
 from pathlib import PurePath
@@ -53,13 +53,21 @@ Files = Mapping[tuple[str, CodePlace], str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stacks:
-    """Stacks of one thread: when, how much time each stands for, its frames, root first, and whether the thread is known to be blocked."""
+    """Stacks of one thread: when, how much time each stands for, its frames, root first, whether the thread is known to be blocked, and
+    whether the device had nothing to do (1) or something (0) meanwhile; -1 is unknown.
+    """
 
     time_ns: Ints
     weight_ns: Floats
     stack: Ints
     frames: dict[int, Path]
     blocked: NDArray[np.bool_]
+    device_idle: NDArray[np.int8]
+
+    def only(self, mine: NDArray[np.bool_]) -> Stacks:
+        """Some of them."""
+        taken = {name: getattr(self, name)[mine] for name in ("time_ns", "weight_ns", "stack", "blocked", "device_idle")}
+        return replace(self, **taken)
 
     def paths(self, index: Iterable[int]) -> list[tuple[float, Path]]:
         """Weight and frames of some of the stacks."""
@@ -82,6 +90,7 @@ def read_stacks(timeline: Timeline, process: int, thread: int | None = None) -> 
         stack=rows["stack"].to_numpy(),
         frames={stack: without_shell(tuple(path)) for stack, path in frames.items()},
         blocked=rows["blocked"].to_numpy(),
+        device_idle=rows["device_idle"].cast(pl.Int8).fill_null(-1).to_numpy(),
     )
 
 

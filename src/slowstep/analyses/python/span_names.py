@@ -15,6 +15,7 @@ _PREFIXES: Final = {
     stages.METRICS: PartKind.METRICS,
     stages.CHECKPOINT: PartKind.CHECKPOINT,
     stages.TRANSFORM: PartKind.TRANSFORM,
+    stages.COMPILATION: PartKind.COMPILATION,
 }
 # Whoever calls a span of theirs so means the same.
 _WHOLE: Final = {

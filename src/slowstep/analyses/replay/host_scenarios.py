@@ -12,19 +12,11 @@ from slowstep.analyses.replay import assumed
 from slowstep.analyses.replay.replayed_work import DEVICE, EVENT, MAYBE, NOTHING, OWN_COPY, STREAM, Flags
 from slowstep.analyses.replay.scene import Changed, Intervals, Scene
 from slowstep.analyses.steps.steps import Floats
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import events
 
-# Operators whose result has a size, or that go on with a value, that only the device knows: a step cannot do without their waits.
-NEEDED: Final = r"^aten::(nonzero|_unique|unique|masked_select|repeat_interleave|index|bincount|is_nonzero|allclose|equal)"
-# GradScaler asks between these two whether gradients overflowed.
-UNSCALE: Final = "aten::_amp_foreach_non_finite_check_and_unscale_"
-UPDATE_SCALE: Final = "aten::_amp_update_scale_"
-# TorchDynamo marks its phases by "(dynamo_timed)" (torch/_dynamo/utils.py), since 2.6 the outermost by names of their own; JAX annotates
-# `backend_compile` (jax/_src/compiler.py).
-COMPILES: Final = (
-    r"\(dynamo_timed\)$|^entire_(frame|backward)_compile$|^backend_compile(_and_load)?$|^Xla(Compile|Compiler::Compile)"
-    r"|torch/_dynamo/convert_frame\.py\S* _compile$|torch/_inductor/compile_fx\.py\S* compile_fx$|triton/compiler/compiler\.py\S* compile$"
-    r"|(^\$|jax/_src/)compiler\.py\S* backend_compile(_and_load)?$|tracing_compilation\.py\S* _create_concrete_function$"
-)
+# A compiler of kernels, as a function of its own.
+KERNEL_COMPILER: Final = r"triton/compiler/compiler\.py\S* compile$"
 
 
 def no_input_wait(scene: Scene) -> Changed | str | None:
@@ -118,7 +110,7 @@ def _needed(scene: Scene, waits: Flags) -> Flags:
         return found
     which = np.flatnonzero(waits)
     around = scene.trace.callers.around(calls.thread[which], calls.start[which])
-    found[which] = around["operator"].str.contains(NEEDED).fill_null(value=False).to_numpy()
+    found[which] = around["operator"].str.contains(events(Event.NEEDS_ANSWER)).fill_null(value=False).to_numpy()
     return found
 
 
@@ -134,10 +126,10 @@ def _inside(scene: Scene, stretches: Intervals) -> Flags:
 def _scaling(scene: Scene) -> Intervals:
     """From each check of the gradients to the update of the scale."""
     rows = scene.host(["operator"])
-    name = pl.col("name").cast(pl.String)
-    rows = rows.filter(name.is_in([UNSCALE, UPDATE_SCALE])).sort("start_ns")
-    rows = rows.select(name.alias("name"), "start_ns", "end_ns", pl.col("start_ns").shift(-1).alias("next_ns"))
-    rows = rows.filter(pl.col("name") == UNSCALE)
+    name = pl.col("name").cast(pl.String).str
+    rows = rows.filter(name.contains(events(Event.SCALE_CHECK, Event.SCALE_UPDATE))).sort("start_ns")
+    rows = rows.select("name", "start_ns", "end_ns", pl.col("start_ns").shift(-1).alias("next_ns"))
+    rows = rows.filter(name.contains(events(Event.SCALE_CHECK)))
     return Intervals.union(rows.select("start_ns", pl.col("next_ns").fill_null(scene.end_ns).alias("end_ns")))
 
 
@@ -155,7 +147,8 @@ def no_allocator_calls(scene: Scene) -> Changed | str | None:
 def no_compilation(scene: Scene) -> Changed | str | None:
     """Nothing is compiled within the step."""
     rows = scene.host(["operator", "annotation", "python"])
-    rows = rows.filter(pl.col("name").cast(pl.String).str.contains(COMPILES))
+    compiles = f"{KERNEL_COMPILER}|{events(Event.COMPILATION, Event.COMPILATION_FUNCTION)}"
+    rows = rows.filter(pl.col("name").cast(pl.String).str.contains(compiles))
     if rows.is_empty():
         return None
     removed = scene.covered(Intervals.union(rows))

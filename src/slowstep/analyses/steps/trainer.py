@@ -164,7 +164,8 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
     all_anchor, run = anchor.height, find_run(anchor, timeline.run.session, thread)
     anchor, own, waits, starts, spans = (within(run, table) for table in (anchor, own, mine("waits"), mine("starts"), mine("spans")))
     other_cells = all_anchor - anchor.height
-    passes = find_training_passes(waits, spans, _loader_of(timeline, process), anchor.height)
+    facts = timeline.processes[process].of(optimizer)
+    passes = find_training_passes(waits, spans, _loader_of(timeline, process), anchor.height, _calls(facts, own))
     feeds, started = passes.feed(waits["iterator"]) & ~waits["validation"], passes.feed(starts["iterator"])
     ends = spans.filter(pl.col("kind") == "shutdown")
     other_end = _ends_of_others(ends["iterator"], waits, feeds, passes)
@@ -174,7 +175,7 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         process=process,
         thread=thread,
         optimizer=optimizer,
-        facts=timeline.processes[process],
+        facts=facts,
         update_start_ns=anchor["start_ns"].to_numpy(),
         update_end_ns=anchor["end_ns"].to_numpy(),
         waits=waits.filter(feeds),
@@ -219,17 +220,23 @@ def _in_turn(timeline: Timeline, where: tuple[int, int], phases: list[Phase], ju
     if not 1 < len(phases) <= MOST_IN_TURN:
         return ()
     mine, loader_of = (pl.col("process") == where[0], pl.col("thread") == where[1]), _loader_of(timeline, where[0])
-    waits, spans = (timeline.table(name).filter(*mine).sort("start_ns") for name in ("waits", "spans"))
+    waits, spans, updates = (timeline.table(name).filter(*mine).sort("start_ns") for name in ("waits", "spans", "updates"))
     found = []
     for phase in phases:
         run = _bounds(phase, phases)
         own = within(run, waits)
-        feeds = find_training_passes(own, within(run, spans), loader_of, phase.calls).feed(own["iterator"])
+        calls = _calls(timeline.processes[where[0]].of(phase.anchor), within(run, updates))
+        feeds = find_training_passes(own, within(run, spans), loader_of, phase.calls, calls).feed(own["iterator"])
         # The first batch is that of the first update, which the length leaves out.
         got = own.filter(feeds, ~pl.col("validation"), ~pl.col("exhausted"), ~pl.col("failed"), pl.col("start_ns") > phase.start_ns)
         samples = int(got["samples"].sum()) if got.height and got["samples"].null_count() == 0 else None
         found.append(TrainingInTurn(steps=phase.calls, length_ns=phase.length_ns, samples=samples, is_judged=phase is judged))
     return tuple(found)
+
+
+def _calls(facts: ProcessFacts, updates: pl.DataFrame) -> Ints | None:
+    """When calls began that train as a whole; None where optimizers are called after backward passes."""
+    return None if facts.notes["facts"].get("optimizers", True) else np.asarray(updates["start_ns"].to_numpy())
 
 
 def _bounds(phase: Phase, phases: list[Phase]) -> Run | None:

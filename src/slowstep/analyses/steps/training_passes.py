@@ -60,13 +60,19 @@ class TrainingPasses:
         return float(max(steps / np.maximum(each["n"].to_numpy() - 1, 1), default=1.0))
 
 
-def find_training_passes(waits: pl.DataFrame, spans: pl.DataFrame, loader_of: dict[int, int], updates: int) -> TrainingPasses:
-    """Tell them by the requests and spans of the training thread, in order, and how often the anchor optimizer updated."""
+def find_training_passes(
+    waits: pl.DataFrame, spans: pl.DataFrame, loader_of: dict[int, int], updates: int, calls_ns: Ints | None = None
+) -> TrainingPasses:
+    """Tell them by the requests and spans of the training thread, in order, and how often the anchor optimizer updated.
+
+    `calls_ns`: when calls of a framework began that train as a whole, shape (calls,), in order; they stand for backward passes, of which
+    there are none then.
+    """
     loader = waits["iterator"].replace_strict(loader_of, default=-1, return_dtype=pl.Int64)
     got = waits.with_columns(loader=loader).filter(~pl.col("exhausted"), ~pl.col("failed"))
     if got.is_empty():
         return TrainingPasses(loader_of=loader_of, loaders=frozenset(), aside=frozenset())
-    backward = np.sort(spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy())
+    backward = np.sort(spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy()) if calls_ns is None else calls_ns
     unused = _unused(got, backward, spans)
     kept = got.filter(~pl.col("iterator").is_in(unused["iterator"].implode()))
     loaders = _training_loaders(kept, backward, spans, dict(got.group_by("loader").len().iter_rows()), updates)

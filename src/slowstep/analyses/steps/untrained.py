@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from slowstep.frameworks._known import all_words
 from slowstep.health import DAMAGE, Health
 from slowstep.reason_words import sentence
 from slowstep.timeline.run_facts import RunFacts
@@ -25,7 +26,9 @@ _BY_HAND = (
 )
 
 _STEP: Final = "A step is one update of a PyTorch model: a loop without PyTorch has none, and no report can be made of it."
-_RECORDS: Final = "slowstep run records PyTorch trainings, on Linux, in Python 3.11 or later."
+_RECORDS: Final = "slowstep run records PyTorch and JAX trainings, on Linux, in Python 3.11 or later."
+# Of a program that imports torch this is not said: it may only look whether JAX is there.
+_NO_STEP_OF_JAX: Final = "the command imported JAX, and called no jitted function with the parameters that its call before gave."
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +104,13 @@ def _losses(run: RunFacts, health: Iterable[Health]) -> str | None:
 
 
 def _trains_elsewhere(run: RunFacts) -> tuple[str, str] | None:
-    """Why nothing can have been recorded, and what to do: PyTorch was never imported. None where it was, or may have been."""
+    """Why nothing can have been recorded, and what to do: nothing that is was ever imported. None where it was, or may have been."""
     told = run.told
     if told is None or "torch" in told:
+        return None
+    if "jax" in told:
+        return _NO_STEP_OF_JAX, f"Profile a few steps of it ({_OTHERS['jax'].profile}), and diagnose the trace: slowstep analyze logs"
+    if not all_words().keys().isdisjoint(told):
         return None
     if others := [name for name in _OTHERS if name in told]:
         names = " and ".join(_OTHERS[name].name for name in others)

@@ -15,16 +15,18 @@ from slowstep.diagnosis.evidence.host_calls import place
 from slowstep.diagnosis.evidence.marked_steps import per_step, spread_over
 from slowstep.diagnosis.evidence.run_dry import Kind, RunDry, run_dries, together_ns
 from slowstep.findings import Evidence
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import events
 from slowstep.parts import Part
 from slowstep.units import format_count
 
 # Both directions have a part of this name in the ledger, in stages of their own: no finding about one may fold into one about the other.
 DIRECTION: Final = {"h2d": "to the device", "d2h": "to the host"}
-# What brings parameters or an optimizer's states that are kept on the host: the hooks of PyTorch's FSDP (`FSDP::pre_forward`,
-# `FSDP::unshard`) and of DeepSpeed (`_pre_forward_module_hook`, `fetch_sub_module`), PyTorch's optimizers, or what is named so.
+# What brings parameters or an optimizer's states that are kept on the host: the hooks of DeepSpeed (`_pre_forward_module_hook`,
+# `fetch_sub_module`), what is named so, or what a framework does it by.
 PARAMETERS: Final = (
-    r"(?i)fsdp|fully_?shard|deepspeed|zero_?offload|cpu_?offload|offload(ed|ing)?([^a-z]|$)|unshard|pre_(forward|backward)|fetch_sub_module"
-    r"|(^|[^a-z])param(eter)?s?([^a-z]|$)|Optimizer\.step|torch/optim/"
+    r"(?i:deepspeed|zero_?offload|cpu_?offload|offload(ed|ing)?([^a-z]|$)|unshard|pre_(forward|backward)|fetch_sub_module"
+    rf"|(^|[^a-z])param(eter)?s?([^a-z]|$))|{events(Event.PARAMETERS)}"
 )
 
 

@@ -21,7 +21,7 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.concurrent_threads import BUSY_FROM, ConcurrentThread
+from slowstep.analyses.python.concurrent_threads import COMPUTING_FROM, ConcurrentThread
 from slowstep.analyses.python.functions import shown
 from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
@@ -67,7 +67,7 @@ def judge(m: Measurements) -> Answer:
         share_high=high,
         claims=(HELD_UP,),
         evidence=(
-            Evidence(name="other Python threads", value=beside.cores, unit="cores", threshold=BUSY_FROM),
+            Evidence(name="other Python threads", value=beside.cores, unit="cores", threshold=COMPUTING_FROM),
             *(Evidence(name=f"thread {each.name}", value=each.cores, unit="cores") for each in beside.threads[:LISTED]),
             Evidence(name="steps blocked by them", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="blocked per step", value=float(held.mean()) / 1e6, unit="ms"),

@@ -1,18 +1,15 @@
-"""The change that `stub` and `swap` make: one function's calls, in the training's process and in its loader's workers."""
+"""The change that `stub` and `swap` make: one function's calls, in the training's process and in others that work for it."""
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from slowstep.levers._calls.answers import ASKS, UPDATES
 from slowstep.levers._calls.functions import redirected
-from slowstep.levers._calls.handing import Call
+from slowstep.levers._calls.handing import Call, Function
 from slowstep.levers._calls.intercept import intercept, release_all
-from slowstep.levers._calls.targets import known_function
-from slowstep.levers._calls.worker_ends import InWorkers
 from slowstep.levers._calls.worker_page import ENDED, OFF, ON
 from slowstep.record.experiment.lever import Change, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
@@ -22,15 +19,49 @@ from slowstep.record.patch import Undo
 PATIENCE: Final = 30
 
 
-class FunctionChange(Change):
-    """Watches a function until it was called once, then answers its calls while on. Raises NotApplicable, ValueError as `redirected`."""
+class OtherProcesses:
+    """What of a lever is done in processes that work for the training; here there are none.
 
-    def __init__(self, training: Training, spec: LeverSpec) -> None:
+    `calls` and `replaced` are sums over all that there were, as of the last look; `refused` is why one cannot replace the function.
+    """
+
+    calls = replaced = 0
+    refused: str | None = None
+
+    def look(self) -> None:
+        """See what they have done so far."""
+
+    def switch(self, state: str) -> None:
+        """Give them an order."""
+
+    def is_known(self) -> bool:
+        """Whether enough was seen of what they give the training as it is."""
+        return True
+
+    def is_received(self) -> bool:
+        """Whether the training gets from them what they made since the last order."""
+        return True
+
+
+class FunctionChange(Change):
+    """Watches a function until it was called once, then answers its calls while on. Raises NotApplicable, ValueError as `redirected`.
+
+    `workers` makes the orders to other processes; `backward` is what the framework calls for gradients, where that is a function.
+    """
+
+    def __init__(
+        self,
+        training: Training,
+        spec: LeverSpec,
+        *,
+        workers: Callable[[Training, LeverSpec], OtherProcesses] | None = None,
+        backward: Function | None = None,
+    ) -> None:
         self._training = training
         self._backwards = self._looks = 0
         self._here = redirected(spec, self._needed)
-        self._workers = InWorkers(training, spec)
-        self._uncount = self._count_backwards()
+        self._workers = OtherProcesses() if workers is None else workers(training, spec)
+        self._uncount = self._count_backwards(backward)
         if release_all not in training.recorder.forgetters:
             training.recorder.forgetters.append(release_all)
         self._is_watching = True
@@ -43,9 +74,8 @@ class FunctionChange(Change):
             return ()
         return (UPDATES, training.updates), (UPDATES, self._backwards), (ASKS, training.requests)
 
-    def _count_backwards(self) -> Undo:
-        backward = known_function("torch.autograd", "backward")
-        if backward is None or "torch" not in sys.modules:
+    def _count_backwards(self, backward: Function | None) -> Undo:
+        if backward is None:
             return lambda: None
 
         def count(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -57,7 +87,7 @@ class FunctionChange(Change):
     def ready(self) -> bool:
         """Whether a call has been seen, or none for some time. Raises NotApplicable where the function cannot be replaced."""
         self._looks += 1
-        queue_is_read = self._workers.gathered.is_known()
+        queue_is_read = self._workers.is_known()
         if not self._is_watching:
             return True
         self._look()
@@ -92,7 +122,7 @@ class FunctionChange(Change):
 
     def settled(self) -> bool:
         """Whether batches come from workers that have heard of it."""
-        return self._workers.gathered.is_received()
+        return self._workers.is_received()
 
     def remove(self) -> None:
         """Leave nothing: neither here nor in the workers."""

@@ -12,10 +12,8 @@ from slowstep.levers._calls.intercept import intercept, is_running
 from slowstep.levers._calls.targets import find_calls, find_functions, is_in_a_graph, module_and_function
 from slowstep.levers._calls.turns import CallTurns
 from slowstep.record.experiment.lever import LeverSpec, NotApplicable
+from slowstep.record.framework import needed_modules
 from slowstep.record.patch import Undo, all_of
-
-# What only the training itself may leave out: without it there are no more steps.
-_NEEDED = ("torch.optim", "torch.autograd")
 
 
 class Redirected:
@@ -70,10 +68,10 @@ def redirected(spec: LeverSpec, needed: Callable[[], Any] = tuple, turns: Callab
 
 def _check(function: Function, text: str) -> None:
     if is_in_a_graph(function):
-        raise NotApplicable(f"{text} is part of a graph that torch.compile has made")
+        raise NotApplicable(f"{text} is part of a graph that was compiled")
     if not isinstance(function, FunctionType):
         return
-    if (function.__module__ or "").startswith(_NEEDED):
+    if (function.__module__ or "").startswith(needed_modules()):
         raise NotApplicable(f"the training does not go on without {text}")
     if is_running(function):
         raise NotApplicable(f"a step of the training ends inside {text}: name a function that it calls")

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from types import FrameType, FunctionType
 from typing import Any, Final
 
 from slowstep.levers._calls.holders import Holders
+from slowstep.record.framework import training_modules
 from slowstep.record.timing.tracebacks import PACKAGE
 
-# What slowstep calls for itself where it runs in a training. A function of anything else needs no look at who calls it.
-_CALLED: Final = sys.stdlib_module_names | {"torch", "numpy"}
 _STANDARD: Final = os.path.dirname(os.__file__) + os.sep
 _NOT_STANDARD: Final = (_STANDARD + "site-packages" + os.sep, _STANDARD + "dist-packages" + os.sep)
 _FROZEN: Final = "<frozen "
@@ -42,7 +42,13 @@ def may_be_ours(function: FunctionType | Holders) -> bool:
         module: Any = function.__globals__.get("__name__")
     else:
         module = getattr(function.original, "__module__", None) or function.owner_name
-    return str(module).partition(".")[0] in _CALLED
+    return str(module).partition(".")[0] in _called()
+
+
+@cache
+def _called() -> frozenset[str]:
+    """What slowstep calls for itself where it runs in a training. A function of anything else needs no look at who calls it."""
+    return sys.stdlib_module_names | {"numpy", *(module.partition(".")[0] for module in training_modules())}
 
 
 def names_of(function: FunctionType | Holders) -> frozenset[str]:

@@ -6,7 +6,6 @@ import functools
 import gc
 import inspect
 import os
-import re
 import sys
 from collections.abc import Iterator
 from types import FunctionType, ModuleType
@@ -16,44 +15,7 @@ from slowstep.levers._calls.handing import Function
 from slowstep.levers._calls.holders import Holders
 from slowstep.levers._calls.wrappers import Call, as_called, kept_alike, unwrapped
 from slowstep.record.experiment.lever import NotApplicable
-from slowstep.record.framework import has_compiled
-
-# Guards name what they look at by the number that id() gives: ___check_obj_id(G['helper'].__code__, 140243108763376)
-_NUMBER: Final = re.compile(r"[ (](\d{9,})\)")
-# By how many frames were compiled so far.
-_known: dict[Any, frozenset[int] | None] = {}
-
-
-def is_compiled(function: Any) -> bool:
-    """Whether a function, or its code, is looked at by a guard of a graph; True as well where this version of torch does not tell."""
-    if not has_compiled():
-        return False
-    numbers = _guarded()
-    return numbers is None or not numbers.isdisjoint((id(function), id(getattr(function, "__code__", None))))
-
-
-def _guarded() -> frozenset[int] | None:
-    """Numbers of all objects that guards look at, and of code that was compiled itself; None where they cannot be known."""
-    count = getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COUNTER", None)
-    if count not in _known:
-        _known.clear()
-        try:
-            _known[count] = frozenset(_look())
-        except Exception:  # debugging interfaces of torch, which change between versions: not known is an answer
-            _known[count] = None
-    return _known[count]
-
-
-def _look() -> set[int]:
-    frames: Any = sys.modules["torch._dynamo.convert_frame"]
-    entries = sys.modules["torch"]._C._dynamo.eval_frame._debug_get_cache_entry_list
-    numbers: set[int] = set()
-    for code in [code for known in frames.input_codes.seen if (code := known()) is not None]:
-        numbers.add(id(code))
-        for entry in entries(code):
-            numbers.update(map(int, _NUMBER.findall(str(entry.guard_manager))))
-    return numbers
-
+from slowstep.record.framework import is_compiled
 
 _MAIN: Final = ("__main__", "__mp_main__")
 # Functions that are not Python's, by the name of their type: torch and numpy bring some of their own.
@@ -109,7 +71,7 @@ def known_function(module: str, path: str) -> Function | None:
 
 
 def is_in_a_graph(function: Function) -> bool:
-    """Whether torch.compile would have to compile anew if the function were replaced."""
+    """Whether a compiled graph would have to be compiled anew if the function were replaced."""
     return is_compiled(function.original if isinstance(function, Holders) else function)
 
 

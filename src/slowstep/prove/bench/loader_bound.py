@@ -23,7 +23,7 @@ HALF: Final = 0.5
 HALF_FROM: Final = "SageMaker's I/O rule: over half of the time"
 # SageMaker calls a core busy from 90 % on (its CPU bottleneck rule).
 BUSY: Final = 0.9
-BUSY_FROM: Final = "SageMaker's CPU rule: a core is busy from 90 %"
+BUSY_CORE_SOURCE: Final = "SageMaker's CPU rule: a core is busy from 90 %"
 # One in ten bytes from storage: under it the page cache has answered nine reads of ten, and storage explains no half of the time.
 FROM_STORAGE: Final = 0.1
 STORAGE_FROM: Final = "own choice: under a tenth the page cache answers nine reads of ten"
@@ -226,7 +226,7 @@ def _rows(
     if carrying is not None:
         rows.append(Row(name="the way to the training, of a sample", value=carrying, unit="share", threshold=HALF, source=HALF_FROM))
     busy = None if cores is None else BUSY * cores
-    rows.append(Row(name="busy cores", value=shares.cores, unit="cores", threshold=busy, source=BUSY_FROM))
+    rows.append(Row(name="busy cores", value=shares.cores, unit="cores", threshold=busy, source=BUSY_CORE_SOURCE))
     if first is not None:
         stored = page_cache(first)[1]
         rows.append(Row(name="bytes from storage, first reading", value=stored, unit="share", threshold=FROM_STORAGE, source=STORAGE_FROM))

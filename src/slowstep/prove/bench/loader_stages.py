@@ -1,8 +1,9 @@
 """What making one sample consists of: read, decode, each transform, collate, transport. Pure.
 
-The parts come from batches timed part by part on the training thread (levers/_tasks/_parts.py). Reading is what calls of files and sockets
-and sleeps take, and whatever else the data set itself stood still for; decoding is what calls of decoders take. Where neither is seen,
-both are in what the data set does itself, and the row says so. A transform or a collate function that stands still has that in its own row.
+The parts come from batches timed part by part on the training thread (frameworks/torch/inside/tasks/_parts.py). Reading is what calls of
+files and sockets and sleeps take, and whatever else the data set itself stood still for; decoding is what calls of decoders take. Where
+neither is seen, both are in what the data set does itself, and the row says so. A transform or a collate function that stands still has
+that in its own row.
 """
 
 from __future__ import annotations

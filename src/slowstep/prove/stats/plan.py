@@ -29,7 +29,8 @@ class Plan:
     to be made ready; None where there is no budget. `process` is the one whose steps are compared; None: whichever takes it up. The other
     ranks of its job walk the plan in step with it.
 
-    A plan with a `task`, a module of `slowstep.levers._tasks`, has neither: the task is run with its `arguments`, and the training is held.
+    A plan with a `task`, as a framework has it in its `inside/tasks`, has neither: the task is run with its `arguments`, and the training
+    is held.
     """
 
     seed: int

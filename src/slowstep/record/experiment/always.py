@@ -31,11 +31,11 @@ class Always:
         self._builders = builders(recorder, training)
         self._levers: list[_AlwaysOn | AtBuilding] | None = None
 
-    def built(self, loader: Any, place: int) -> None:
-        """The script has built a loader."""
+    def built(self, loader: Any, place: int, framework: str) -> None:
+        """The script has built a loader of a framework."""
         if place == self._recorder.loader_place:
             for lever in self._builders:
-                lever.change(loader)
+                lever.change(loader, framework)
 
     def boundary(self, at_ns: int) -> None:
         """A step has ended at this instant (ns)."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.record.experiment.lever import Change, Lever, LeverSpec, NotApplicable, NotHere
-from slowstep.registry import discover
+from slowstep.record.experiment.implementations import can_build, known_levers, prepared
+from slowstep.record.experiment.lever import Change, LeverSpec, NotApplicable, NotHere
 
 if TYPE_CHECKING:
     from slowstep.record.experiment.training import Training
@@ -23,7 +23,7 @@ class Arms:
         self._recorder, self._training = recorder, training
         self._names = [arm["name"] for arm in arms]
         self._specs = [arm["levers"] for arm in arms]
-        self._levers = discover("slowstep.levers", "LEVER", Lever)
+        self._levers = known_levers()
         self._absent = set[int]()
         self._changes: list[list[Change] | None] = [self._prepared(number, specs) for number, specs in enumerate(self._specs)]
         self._ready = [False] * len(self._changes)
@@ -146,9 +146,9 @@ class Arms:
             for fields in specs:
                 spec = LeverSpec(**fields)
                 lever = self._levers.get(spec.name)
-                if not isinstance(lever, Lever):
+                if lever is None:
                     raise NotApplicable(f"there is no lever {spec.name!r}")
-                made.append(lever.prepare(self._training, spec))
+                made.append(prepared(lever, self._training, spec))
         except Exception as error:  # a lever's own fault: its arm is given up and named, the rest goes on
             for change in reversed(made):
                 self._try(arm, change.remove)
@@ -161,7 +161,7 @@ class Arms:
     def _changes_more(self, fields: dict[str, Any]) -> bool:
         """Whether a lever changes more than the time that something takes."""
         lever = self._levers.get(str(fields.get("name")))
-        return not isinstance(lever, Lever) or bool(lever.changes)
+        return lever is None or bool(lever.changes)
 
     def _is_ready(self, arm: int) -> bool:
         return self._all(arm, lambda change: change.ready())
@@ -212,8 +212,7 @@ class Arms:
         return became(error) | ({} if place is None else {"rerun": place})
 
     def _can_build(self, arm: int) -> bool:
-        levers = [self._levers.get(fields["name"]) for fields in self._specs[arm]]
-        return all(isinstance(lever, Lever) and lever.build is not None for lever in levers)
+        return all(can_build(fields["name"]) for fields in self._specs[arm])
 
 
 def became(error: Exception) -> dict[str, Any]:

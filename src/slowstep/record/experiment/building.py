@@ -13,8 +13,8 @@ import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.experiment.arms import became
-from slowstep.record.experiment.lever import Lever, LeverSpec
-from slowstep.registry import discover
+from slowstep.record.experiment.implementations import can_build, implementations
+from slowstep.record.experiment.lever import LeverSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,19 +43,20 @@ def place_of_call(above: int) -> int:
 class AtBuilding:
     """One lever in one run; `arm` and the notes are those of a lever that is on all the time."""
 
-    def __init__(self, recorder: Recorder, training: Training, spec: LeverSpec, lever: Lever) -> None:
-        self._recorder, self._training = recorder, training
-        self._spec, self._lever = spec, lever
+    def __init__(self, recorder: Recorder, training: Training, spec: LeverSpec) -> None:
+        self._recorder, self._training, self._spec = recorder, training, spec
         self._built: dict[int, tuple[weakref.ref[Any], Mapping[str, Any]]] = {}
         self._refused: dict[str, Any] | None = None
         self._is_on: bool | None = None
         self._steps, self._say_at = 0, FIRST_SAID
 
-    def change(self, loader: Any) -> None:
-        """The script has built it; now it is another."""
-        assert self._lever.build is not None
+    def change(self, loader: Any, framework: str) -> None:
+        """The script has built it, of that framework; now it is another."""
+        implementation = implementations().get(framework, {}).get(self._spec.name)
+        if implementation is None or implementation.build is None:
+            return
         try:
-            self._built[id(loader)] = weakref.ref(loader), self._lever.build(loader, self._spec)
+            self._built[id(loader)] = weakref.ref(loader), implementation.build(loader, self._spec)
         except Exception as error:  # a lever's own fault: it is named, and the loader stays the script's own
             self._refused = became(error)
 
@@ -90,6 +91,5 @@ def builders(recorder: Recorder, training: Training) -> list[AtBuilding]:
     """The levers of this run that act where the loader is built; none in runs that were not asked for it."""
     if recorder.loader_place is None:
         return []
-    levers = discover("slowstep.levers", "LEVER", Lever)
-    asked = [(LeverSpec(**fields), levers.get(str(fields.get("name")))) for fields in recorder.levers]
-    return [AtBuilding(recorder, training, spec, lever) for spec, lever in asked if lever is not None and lever.build is not None]
+    asked = [LeverSpec(**fields) for fields in recorder.levers]
+    return [AtBuilding(recorder, training, spec) for spec in asked if can_build(spec.name)]

@@ -1,7 +1,8 @@
 """What a lever is: one change made to a running training from outside, switched on and off at step boundaries, and undone without a trace.
 
-A file of `slowstep/levers` defines `LEVER`. Its `prepare` gets the training and the lever's specification, and returns a `Change`. Levers
-are for sandboxed trainings; they still raise nothing into the script: what a replaced function returns must be of use to it.
+A file of `slowstep/levers` defines `LEVER`, which says what the change is. How it is made says, for each framework, an `IMPLEMENTATION` in
+`frameworks/NAME/inside/levers`: its `prepare` gets the training and the lever's specification, and returns a `Change`. Levers are for
+sandboxed trainings; they still raise nothing into the script: what a replaced function returns must be of use to it.
 """
 
 from __future__ import annotations
@@ -84,16 +85,22 @@ class Change:
         return {}
 
 
+# Makes a change ready. Raises NotApplicable, with the reason, and ValueError for a value that cannot be meant.
+Prepare = Callable[["Training", LeverSpec], Change]
+# Makes the change to a loader that the script has just built, for good, and says as JSON what it made of it. Where it raises the same, it
+# leaves the loader as it was.
+Build = Callable[[Any, LeverSpec], Mapping[str, Any]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lever:
     """A kind of change. `takes` names its value in messages ("N", "MODULE:FUNCTION"), None where it takes none.
 
     `every`: whether `:every=k` is understood, which leaves one call in k as it is. `changes` holds NUMERICS, ORDER and DEMAND,
-    `long_steps` says whether seldom long steps may count alike with it and without.
-    `prepare` raises NotApplicable, with the reason, and ValueError for a value that cannot be meant. `read`, too, raises that ValueError,
-    from the specification alone: so a typo is reported before a training is started for it. `build` makes the change to a loader
-    that the script has just built, for good, and says as JSON what it made of it; where it raises the same, it leaves the loader as it was.
+    `long_steps` says whether seldom long steps may count alike with it and without. `read` raises ValueError for a value that cannot be
+    meant, from the specification alone: so a typo is reported before a training is started for it.
     `harms` says what it would do to files of the user's where no sandbox holds back all writes: it is refused there. None: nothing.
+    `prepare` is there where the change can be made whichever framework trains; one that has its own way goes before it.
     """
 
     name: str
@@ -102,7 +109,21 @@ class Lever:
     every: bool = False
     changes: frozenset[str] = frozenset()
     long_steps: OnLongSteps = "kept"
-    prepare: Callable[[Training, LeverSpec], Change]
     read: Callable[[LeverSpec], object] | None = None
-    build: Callable[[Any, LeverSpec], Mapping[str, Any]] | None = None
     harms: str | None = None
+    prepare: Prepare | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Implementation:
+    """How a framework makes a lever's change. `acts_on_loader`: also where its loader feeds another framework's training."""
+
+    lever: Lever
+    prepare: Prepare
+    build: Build | None = None
+    acts_on_loader: bool = False
+
+    @property
+    def name(self) -> str:
+        """That of its lever."""
+        return self.lever.name

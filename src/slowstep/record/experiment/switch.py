@@ -68,10 +68,10 @@ class Switch:
         self._number = 0
         self._place: LocalRank | None = None
 
-    def built(self, loader: Any, place: int) -> None:
-        """The script has built a loader at a place (record/experiment/building.py)."""
+    def built(self, loader: Any, place: int, framework: str) -> None:
+        """The script has built a loader of a framework at a place (record/experiment/building.py)."""
         self.training.built(loader, place)
-        self._always.built(loader, place)
+        self._always.built(loader, place, framework)
 
     def requested(self, iterator: Any) -> None:
         """An iterator is about to be asked for a batch."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.record.framework import is_imported, known_frameworks
 from slowstep.record.recorder import now
 from slowstep.record.writing import format as contract
+from slowstep.registry import discover_by_folder
 
 if TYPE_CHECKING:
     from slowstep.record.experiment.training import Training
@@ -18,8 +21,16 @@ HELD_NS: Final = 60_000_000_000
 _LOOK_S: Final = 0.02
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskImplementation:
+    """How a framework does a task: with the training, and the arguments of the plan."""
+
+    name: str
+    run: Callable[[Training, dict[str, Any]], None]
+
+
 class Task:
-    """`run(training, arguments)` of a module of `slowstep.levers._tasks`. It raises nothing: what goes wrong is a note."""
+    """A task of a plan, found in `frameworks/NAME/inside/tasks`. It raises nothing: what goes wrong is a note."""
 
     def __init__(self, recorder: Recorder, training: Training, name: str, arguments: dict[str, Any]) -> None:
         self._recorder, self._training, self._name, self._arguments = recorder, training, name, arguments
@@ -27,9 +38,7 @@ class Task:
     def boundary(self, at_ns: int, samples: int, delay_ns: int) -> bool:
         """Do the task, say how it ended, and hold the training thread until another plan comes. Always the last."""
         try:
-            if not self._name.isidentifier():
-                raise ValueError(f"{self._name!r} is no task's name")
-            importlib.import_module(f"slowstep.levers._tasks.{self._name}").run(self._training, self._arguments)
+            self._find().run(self._training, self._arguments)
             self._note("done")
         except Exception as error:  # whatever a task raises is noted; the training is a sandboxed one, and held
             self._note("failed", reason=f"{type(error).__name__}: {error}")
@@ -38,6 +47,14 @@ class Task:
 
     def close(self) -> None:
         """Nothing is left to undo: a task undoes what it did before it ends."""
+
+    def _find(self) -> TaskImplementation:
+        """That of the framework that trains, else of another one that is there: its loader may feed the training."""
+        known = discover_by_folder("slowstep.frameworks", "inside.tasks", "TASK", TaskImplementation)
+        for framework in sorted(known_frameworks(), key=lambda each: each is not self._recorder.framework):
+            if self._name in known.get(framework.name, {}) and is_imported(framework):
+                return known[framework.name][self._name]
+        raise LookupError(f"no framework that is imported here has a task {self._name!r}")
 
     def _note(self, state: str, **more: Any) -> None:
         self._recorder.note({"kind": "task", "task": self._name, "part": "end", "state": state, **more})

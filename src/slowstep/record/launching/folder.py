@@ -22,6 +22,7 @@ LAUNCHER_NOTES: Final = f"{_LAUNCHER}.jsonl"
 # Another launcher may take away the folder of recordings, when nothing was in its own, at the moment at which it is made here.
 _TRIES: Final = 5
 _ASIDE: Final = "set-aside"
+_STAMPED: Final = re.compile(r"\d{8}-\d{6}-")
 
 
 def create_folder(*, parent: str | None, stem: str, now_s: float | None = None, place: LauncherRank | None = None) -> str:
@@ -62,12 +63,12 @@ def _created(where: str, *, stem: str, now_s: float | None, place: LauncherRank 
 
 
 def remove_folder(folder: str) -> None:
-    """Remove a recording in which there is nothing; the folder of recordings too when it was made for this one."""
+    """Remove a recording in which there is nothing; the folder of its job, or of recordings, too when it was made for this one."""
     shutil.rmtree(folder, ignore_errors=True)
     parent = os.path.dirname(folder)
     try:
-        if not os.listdir(parent):
-            # The job's, and this was its last or only launcher.
+        # Only a launcher's of a job has no time in its name. A folder that was named by --out is the user's, empty or not.
+        if not _STAMPED.match(os.path.basename(folder)) and not os.listdir(parent):
             os.rmdir(parent)
             parent = os.path.dirname(parent)
         if os.listdir(parent) == [".gitignore"] and os.path.basename(parent) == DEFAULT_PARENT:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from slowstep.record.system.family import Family
 
@@ -96,7 +96,10 @@ class KernelFile:
             self._handle = -1
 
 
-def opened(reader: Reader, now_ns: int, *, usual: bool = False) -> Reader:
+R = TypeVar("R", bound=Reader)
+
+
+def opened(reader: R, now_ns: int, *, usual: bool = False) -> R:
     """The reader, after a first reading that shows whether the files are as expected. Raises Absent where they are not."""
     try:
         reader.read(now_ns)

@@ -36,6 +36,11 @@ class TreeMemoryReader(Reader):
             readings.append((contract.READING_RSS, resident, own, held[largest][1] * PAGE_BYTES, largest))
         return readings
 
+    @property
+    def shows_memory(self) -> bool:
+        """Whether any process of the last reading did, if there was one."""
+        return bool(self._files) or not self._family.members
+
     def close(self) -> None:
         """Close all kept files."""
         for file in self._files.values():
@@ -55,7 +60,11 @@ class TreeMemoryReader(Reader):
 
 def open_tree_memory(place: MonitoredCommand) -> Reader:
     """Begin reading; raises Absent where processes do not show their memory."""
-    return opened(TreeMemoryReader(place), time.monotonic_ns())
+    reader = opened(TreeMemoryReader(place), time.monotonic_ns())
+    if not reader.shows_memory:
+        reader.close()
+        raise Absent("processes do not show their memory")
+    return reader
 
 
 MONITOR = Monitor(name="tree-memory", open=open_tree_memory)

@@ -13,6 +13,7 @@ from slowstep.record.steps.by_hand import ByHand
 from slowstep.record.steps.cpu_marks import SPARSE_NS, build_marks
 from slowstep.record.steps.held_parameters import HeldParameters
 from slowstep.record.steps.step_calls import StepCalls
+from slowstep.record.steps.updating import UpdatingFrameworks
 from slowstep.record.timing.callers import call_path, training_frame
 from slowstep.record.timing.inner_loops import loops_around, loops_beside
 from slowstep.record.timing.turns import UpdateTurn, place_of
@@ -79,6 +80,7 @@ class Updates:
         self._recorder, self._framework, self._capture = recorder, framework, capture
         self._optimizers: dict[int, Optimizer] = {}
         self._last = [_NOBODY]
+        self._frameworks = recorder.shared(UpdatingFrameworks)
         self._number = self._most = self._stepped = 0
         self._is_by_hand = False
         self._optimizers_called = 0
@@ -185,7 +187,7 @@ class Updates:
             self._most = self._stepped = 0
         self._is_by_hand = isinstance(optimizer, ByHand)
         self._optimizers_called += not self._is_by_hand
-        self._number += 1
+        is_first, self._number = not self._number, self._frameworks.number()
         state = optimizers[key] = Optimizer(self._number, key)
 
         def forget(_: object) -> None:
@@ -195,29 +197,31 @@ class Updates:
 
         state.ref = weakref.ref(optimizer, forget)
         try:
-            self._describe(optimizer)
+            self._describe(optimizer, is_first=is_first)
         except Exception as error:
             # What is not known of it costs no update.
             recorder.fault(error)
         return state
 
-    def _describe(self, optimizer: Any) -> None:
+    def _describe(self, optimizer: Any, *, is_first: bool) -> None:
         recorder = self._recorder
         if not (recorder.live[0] and recorder.ensure_open()):
             return
-        if self._number == 1:
-            recorder.framework = self._framework
+        if is_first:
+            self._frameworks.is_most(self._framework, 0)
             said = {"framework": self._framework.name, "optimizers": self._framework.has_optimizers}
             recorder.note({"kind": "facts", **said, **self._facts()})
+        if self._number == 1:
             # What was spent before, while a model was compiled, is no step's.
             recorder.write_cost()
             for callback in recorder.when_training:
                 callback()
-            if self._capture is not None:
-                self._capture.ask()
+        if is_first and self._capture is not None:
+            self._capture.ask()
         described = optimizer.describe() if isinstance(optimizer, ByHand) else self._framework.describe_optimizer(optimizer)
         held = {} if isinstance(optimizer, ByHand) else self._held.describe(optimizer, self._number)
-        recorder.note({"kind": "optimizer", "id": self._number, "type": type(optimizer).__name__, **described, **held})
+        of = {"id": self._number, "framework": self._framework.name, "type": type(optimizer).__name__}
+        recorder.note({"kind": "optimizer", **of, **described, **held})
         frame = training_frame(sys._getframe(1))
         if frame is not None:
             recorder.note({"kind": "training_frame", "optimizer": self._number, **frame})
@@ -263,9 +267,9 @@ class Updates:
             if me.updates == _LOOK_FOR_LOADER_AT and me.waits - me.waits_ahead < calls:
                 me.unfed = True
                 self._call_once(recorder.when_unfed)
-            if state.updates > self._most:
+            is_busiest, self._most = state.updates > self._most, max(self._most, state.updates)
+            if is_busiest and self._frameworks.is_most(self._framework, state.updates):
                 # Only the busiest optimizer's calls are steps, with those of the optimizers that it follows.
-                self._most = state.updates
                 recorder.step(state.updates - self._stepped)
                 self._stepped = state.updates
                 recorder.updated(state.updates, at_ns)

@@ -16,7 +16,7 @@ from slowstep.record.timing.other_threads import CoreUse, look_at
 from slowstep.record.timing.threads_beside import hands_over
 from slowstep.record.timing.tracebacks import PACKAGE
 from slowstep.record.writing.fastpath import WriteRecord
-from slowstep.record.writing.format import BLOCKED, STACK
+from slowstep.record.writing.format import BLOCKED, DEVICE_BUSY, DEVICE_IDLE, STACK
 
 PERIOD_NS: Final = 50_000_000
 # The thread may use a five-hundredth of a core, beyond what meeting each function for the first time takes; where a stack costs more than
@@ -38,6 +38,8 @@ MOST_STACKS: Final = 50_000
 Note = Callable[[dict[str, Any]], None]
 # Code, instruction and line; the line is 0 where it is known already.
 Place = tuple[CodeType, int, int]
+# Whether the device has nothing to do just now, by where in its code the thread stands that gives it work; None where that is not known.
+DeviceProbe = Callable[[CodeType, int], bool | None]
 # A stack of the time before the first event: when it was taken, the time it stands for, and where the thread stood, the leaf first.
 Early = tuple[int, int, list[Place]]
 
@@ -118,8 +120,8 @@ class Sampler:
     """A daemon thread that takes stacks of the watched threads and calls `chores` now and then.
 
     `watched` maps threading idents to native ids; `before` has stacks of a thread (native id) that were taken before anything was recorded.
-    Chores are done twice a second. `cpu_ns` is all that the thread has used, `once_ns` what
-    of it is not spent again, however long the training runs: on code that was met for the first time.
+    Chores are done twice a second, and `probes` of the device are asked with every stack. `cpu_ns` is all that the thread has used,
+    `once_ns` what of it is not spent again, however long the training runs: on code that was met for the first time.
     """
 
     def __init__(
@@ -131,11 +133,13 @@ class Sampler:
         chores: Callable[[], None],
         fault: Callable[[Exception], None],
         takes_stacks: bool,
+        probes: list[DeviceProbe] | None = None,
         before: tuple[int, list[Early]] | None = None,
     ) -> None:
         self._event, self._watched, self._chores, self._fault = event, watched, chores, fault
         self._table = StackTable(note)
         self._takes_stacks = takes_stacks
+        self._probes: list[DeviceProbe] = [] if probes is None else probes
         self._before = before
         self._last_ns: dict[int, int] = {}
         self._core_use: dict[int, CoreUse] = {}
@@ -177,8 +181,13 @@ class Sampler:
             self._last_ns[thread] = at_ns
             if number is not None and weight_ns > 0:
                 self.late += at_ns - planned_ns > LATE_NS
-                flags = BLOCKED if looks and self._is_blocked(thread) else 0
+                flags = (BLOCKED if looks and self._is_blocked(thread) else 0) | self._device(places)
                 self._event(STACK, at_ns, at_ns, number, weight_ns, max(at_ns - planned_ns, 0), thread=thread, flags=flags)
+
+    def _device(self, places: list[Place]) -> int:
+        code, at, _ = places[0]
+        told = next((idle for probe in self._probes if (idle := probe(code, at)) is not None), None)
+        return 0 if told is None else DEVICE_IDLE if told else DEVICE_BUSY
 
     def _is_blocked(self, thread: int) -> bool:
         if thread not in self._core_use:

@@ -51,7 +51,8 @@ FETCH_IO: Final = 8  # same t0, t1 as its FETCH. a bytes read by read calls, b b
 COLLATE: Final = 9  # inside a FETCH. a CPU ns of this thread, b bytes of the batch made (-1 unknown)
 IDLE: Final = 10  # a worker waiting to be told what to fetch
 CPU: Final = 11  # mark: this thread's cumulative a CPU ns, b run-queue delay ns (from schedstat)
-# mark: a stack of `thread`. a stack id, b weight ns (since the last one), c lateness ns of the sampler, flags BLOCKED
+# mark: a stack of `thread`. a stack id, b weight ns (since the last one), c lateness ns of the sampler, flags BLOCKED, and of what the
+# framework gives work to DEVICE_BUSY or DEVICE_IDLE
 STACK: Final = 12
 SPAN: Final = 13  # a named span. a text id of its name, b stage's index in slowstep.stages.STAGES
 # A root module's forward. a samples (leading dimension of its first tensor), b which module (an id), c bytes of its input; -1 unknown.
@@ -111,6 +112,8 @@ VALIDATION: Final = 8  # WAIT, START: marked by a framework or the user as not t
 NO_GRADIENT: Final = 32  # FORWARD: gradients were off, or no backward pass goes through it
 EVALUATING: Final = 128  # FORWARD: besides, the model was in its evaluation mode
 BLOCKED: Final = 256  # STACK: the thread neither used a core nor waited for one just then; looked at now and then
+DEVICE_BUSY: Final = 512  # STACK: the framework's device worked on what it was given, or was just being given it
+DEVICE_IDLE: Final = 1024  # STACK: it had done all that it was given; without one of both nobody asked, or nothing told
 SETTLING: Final = 64  # ARM: not to be counted, the training is still on its way from one arm to the next
 READY_UNKNOWN: Final = 255
 

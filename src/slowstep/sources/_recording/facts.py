@@ -8,7 +8,7 @@ from slowstep.sources._recording.damage import RecordCounts
 from slowstep.sources._recording.fit import Note
 from slowstep.sources._recording.notes import NoteLines
 from slowstep.sources._recording.records import WrittenRecords
-from slowstep.timeline.timeline import Frame, Loops, ProcessFacts
+from slowstep.timeline.timeline import Frame, FrameworkFacts, Loops, ProcessFacts
 
 
 def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept: RecordCounts | None = None) -> ProcessFacts:
@@ -24,6 +24,10 @@ def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept:
         python=process.get("python"),
         framework=framework,
         framework_version=process.get(framework),
+        frameworks=_frameworks(notes),
+        framework_of={
+            note["id"]: note["framework"] for note in notes.of("optimizer") if note.get("id") is not None and note.get("framework")
+        },
         cores_allowed=process.get("cores_allowed"),
         cpu_quota=process.get("cpu_quota"),
         threads=facts.get("threads"),
@@ -64,6 +68,12 @@ def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept:
     )
 
 
+def _frameworks(notes: NoteLines) -> dict[str, FrameworkFacts]:
+    """Those that have said of themselves what they use; of one that has done so twice, as in a forked process, the last word counts."""
+    said = {str(note.get("framework") or ""): note for note in notes.of("facts")}
+    return {name: FrameworkFacts(version=notes.process.get(name), facts=note) for name, note in said.items() if name}
+
+
 def _left_ns(notes: NoteLines) -> int | None:
     end = notes.last("end")
     return end.get("ended_ns") if end.get("reason") == "exit" else None
@@ -82,7 +92,7 @@ def _events(counted: int | None, written: WrittenRecords | None, kept_share: flo
 
 def _membership(notes: NoteLines) -> dict[str, int | None]:
     """Rank and size of the job: as the process group says, else as the environment of a launcher of ranks does; None outside of one."""
-    said = notes.last("rank") or notes.last("facts")
+    said = notes.last("rank") or next((note for note in notes.of("facts") if note.get("world_size")), {})
     variables = notes.process.get("env")
     given = variables if isinstance(variables, dict) else {}
     world_size, rank = said.get("world_size"), said.get("rank")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from types import GenericAlias
 from typing import Any, Final, get_args, get_origin
 
 # Of anything, exabytes or the ns of the clock of the day among them, until 2116.
 MOST: Final = 2**62
+# What is smaller was never measured in any unit, and what is divided by it is beyond all numbers.
+LEAST: Final = 1e-12
 Note = dict[str, Any]
 # A type, or that of all that a list or a dict holds.
 Kind = type | GenericAlias
@@ -35,7 +36,7 @@ def _is_measured(value: Any, key: str = "") -> bool:
     if isinstance(value, list):
         return all(_is_measured(inner, key) for inner in value)
     if isinstance(value, float):
-        return math.isfinite(value)
+        return value == 0 or LEAST <= abs(value) < MOST
     if key.endswith(_UNITS):
         return not isinstance(value, int) or abs(value) < MOST
     return not isinstance(value, int) or -(2**63) <= value < 2**63
@@ -63,9 +64,14 @@ def _calls_fit(note: Note) -> bool:
         and all(_is(f.get(key), str) for key in ("file", "function"))
         and isinstance(f.get("callees"), list)
         and (f.get("calls") is None or _is(f["calls"], int))
-        and all(isinstance(edge, list) and len(edge) == 2 and _is(edge[0], int) and _is(edge[1], int) for edge in f["callees"])
+        and all(_is_edge(edge, len(functions)) for edge in f["callees"])
         for f in functions
     )
+
+
+def _is_edge(edge: Any, functions: int) -> bool:
+    """Whether it names one of the functions and a time."""
+    return isinstance(edge, list) and len(edge) == 2 and all(_is(each, int) for each in edge) and 0 <= edge[0] < functions
 
 
 def _builtins_fit(note: Note) -> bool:
@@ -159,7 +165,8 @@ _OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
     | {"memory_available_bytes": int, "import_path": list[str]},
     "iterator": {"prefetch_factor": int, "batch_size": int, "workers": list[int], "dataset": str, "collate": str}
     | {"persistent": bool, "context": str}
-    | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int, "batches": int},
+    | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int, "batches": int}
+    | {"framework": str},
     "training_frame": {"optimizer": int},
     "training_path": {"optimizer": int},
     "hook": {"name": str, "state": str, "reason": str},
@@ -181,7 +188,7 @@ _OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
     "capture": {"file": str, "reason": str, "first": int, "last": int},
     "startup": {"import_began_ns": int, "activated_ns": int},
     "optimizer": {"id": int, "params": int, "dtypes": dict[str, int], "device": str, "type": str, "fused": bool, "shares": int}
-    | {"by_hand": bool},
+    | {"by_hand": bool, "framework": str},
     "calls": {"wall_ns": int, "slowdown": float, "began_ns": list[int]},
     "graph": {"nodes": int, "elements": int},
     "cost": {"at_ns": int, "event_ns": float, "events": int, "records": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
@@ -208,6 +215,7 @@ _OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
 }
 # What types of single values do not tell.
 _NESTED: dict[str, Callable[[Note], bool]] = {
+    "thread": lambda note: bool(0 <= note["id"] < 2**32),
     "cost": _cost_fits,
     "calls": _calls_fit,
     "builtins": _builtins_fit,

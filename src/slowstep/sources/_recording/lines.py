@@ -50,6 +50,7 @@ _ITERATOR_KEYS = {
     "start_method": "context",
     "dataset_length": "dataset_length",
     "batches": "batches",
+    "framework": "framework",
 }
 
 

@@ -46,6 +46,7 @@ def process_tables(process: int, notes: NoteLines, records: Records) -> dict[str
             weight_ns=r["b"],
             lateness_ns=r["c"],
             blocked=flag(r, fmt.BLOCKED),
+            device_idle=_device_idle(r),
         ),
         "modes": frame("modes", process=process, time_ns=(r := of(fmt.MODES))["t0"], on=r["a"], looked_at=r["b"]),
         "graphs": _graphs(process, of(fmt.GRAPH)),
@@ -204,3 +205,8 @@ def _named_spans(process: int, notes: NoteLines, r: Records) -> pl.DataFrame:
         file=[place and place[0] for place in places],
         line=[place and place[1] for place in places],
     )
+
+
+def _device_idle(stacks: Records) -> pl.Series:
+    idle = pl.Series(flag(stacks, fmt.DEVICE_IDLE))
+    return idle.set(~(idle | pl.Series(flag(stacks, fmt.DEVICE_BUSY))), None)

@@ -94,7 +94,7 @@ def _steps(rows: pl.DataFrame, numbers: dict[int, object], roots: dict[int, obje
     found = [
         (number, at, STEP_NUM if at in roots else PROFILED_BATCH)
         for at, number in numbers.items()
-        if isinstance(number, int) and (at in roots or rows["name"][at] == KERAS_STEP)
+        if _fits(number) and (at in roots or rows["name"][at] == KERAS_STEP)
     ]
     if not found:
         return pl.DataFrame(schema=STEP_COLUMNS)
@@ -106,10 +106,15 @@ def _steps(rows: pl.DataFrame, numbers: dict[int, object], roots: dict[int, obje
     return marked.select(*STEP_COLUMNS)
 
 
+def _fits(value: object) -> bool:
+    """Whether it is a whole number of 64 bits."""
+    return isinstance(value, int) and -(2**63) <= value < 2**63
+
+
 def _at(values: dict[int, object], length: int) -> pl.Series:
     column: list[object] = [None] * length
     for position, value in values.items():
-        column[position] = value if isinstance(value, int) and -(2**63) <= value < 2**63 else None
+        column[position] = value if _fits(value) else None
     return pl.Series(column, dtype=pl.Int64)
 
 

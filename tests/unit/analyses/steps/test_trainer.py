@@ -44,6 +44,38 @@ def test_the_anchor_is_the_optimizer_with_most_calls(tmp_path):
     assert trainer.all_updates.height == 12
 
 
+@pytest.mark.parametrize("busiest", [1, 2])
+def test_of_two_frameworks_in_a_process_the_one_whose_optimizer_updates_most_speaks_for_itself(tmp_path, busiest):
+    events = Events(tmp_path)
+    events.trainer.lines += [
+        {"kind": "facts", "framework": "torch", "threads": 3},
+        {"kind": "optimizer", "id": 1, "framework": "torch"},
+        {"kind": "facts", "framework": "other", "threads": 5, "asynchronous": True, "optimizers": False},
+        {"kind": "optimizer", "id": 2, "framework": "other"},
+        {"kind": "optimizer"},
+    ]
+    for k in range(4):
+        events.update(10 * k, 10 * k + 1, optimizer=busiest)
+    events.update(45, 46, optimizer=3 - busiest)
+
+    trainer = find_trainer(events.timeline())
+
+    said = (trainer.facts.framework, trainer.facts.threads, trainer.is_asynchronous, trainer.has_optimizers)
+    assert said == [("torch", 3, False, True), ("other", 5, True, False)][busiest - 1]
+
+
+def test_batches_of_a_loader_feed_calls_that_train_without_a_backward(tmp_path):
+    events = Events(tmp_path)
+    events.trainer.lines += [{"kind": "facts", "framework": "other", "optimizers": False}]
+    for k in range(4):
+        events.wait(10 * k, 10 * k + 2)
+        events.update(10 * k + 3, 10 * k + 9, optimizer=1)
+
+    trainer = find_trainer(events.timeline())
+
+    assert (trainer.waits.height, trainer.other_waits.height, trainer.is_fed) == (4, 0, True)
+
+
 @pytest.mark.parametrize(("first", "second"), [(3, 9), (9, 3)])
 @pytest.mark.parametrize("ends_early", [False, True])
 def test_of_two_optimizers_called_in_turns_the_last_one_is_the_anchor(tmp_path, first, second, ends_early):

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from made_trainings import Script, loader, plan_of, walk
-from slowstep.levers._calls import targets as _compiled
-from slowstep.levers._calls.targets import is_compiled, known_function
+from slowstep.frameworks.torch.inside._answers import compiled as _compiled
+from slowstep.levers._calls.targets import known_function
+from slowstep.record.framework import is_compiled
 
 HERE = __name__
 
@@ -79,6 +80,6 @@ def test_a_function_of_a_graph_is_refused_and_another_one_is_not(compiled: Any, 
 
     walked = walk(tmp_path / "recording", plan_of([f"stub={HERE}:inside", f"stub={HERE}:outside"], [0, 1, 2]), train)
 
-    assert walked.reason(1) == f"{HERE}:inside is part of a graph that torch.compile has made"
+    assert walked.reason(1) == f"{HERE}:inside is part of a graph that was compiled"
     assert walked.effect(2)[0] == 6
     assert frames == torch._dynamo.convert_frame.FRAME_COUNTER

@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import BatchEncoding
 
-from slowstep.levers._input.batch_copies import changes, copied, handed_out, tensors
+from slowstep.frameworks.torch.inside.levers._input.batch_copies import changes, copied, handed_out, tensors
 from slowstep.record.timing.batches import samples_in
 
 Pair = namedtuple("Pair", ["image", "label"])  # noqa: PYI024 - what collate functions make

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from torch.utils.data import BatchSampler, SequentialSampler
 
-from slowstep.levers._input.described import describe_iterator
+from slowstep.frameworks.torch.inside._described import describe_iterator
 
 
 def pad(samples: list[Any], length: int = 8) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from slowstep.levers._input.gathered import READINGS, GatheredBatches
+from slowstep.frameworks.torch.inside.levers._input.gathered import READINGS, GatheredBatches
 
 
 class Iterator:

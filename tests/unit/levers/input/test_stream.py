@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader
 
 from few import few
 from made_trainings import Samples
-from slowstep.levers._input.stream import MULTI, Stream, Supply, Usual, torch_class
+from slowstep.frameworks.torch.inside.levers._input.stream import MULTI, Stream, Supply, Usual, torch_class
 
 
 def open_stream(**arguments: object) -> Stream:

@@ -61,7 +61,7 @@ class Rank:
         self.training: Any = SimpleNamespace(updates=0)
         recorder: Any = SimpleNamespace(note=self.notes.append, event=lambda *fields: self.events.append(fields), health=lambda *_: None)
         recorder.last_loss = LastLoss()
-        monkeypatch.setattr(arms_module, "discover", lambda *_: {"lever": Lever(name="lever", prepare=prepare, changes=changes)})
+        monkeypatch.setattr(arms_module, "known_levers", lambda: {"lever": Lever(name="lever", prepare=prepare, changes=changes)})
         place = LocalRank(number, 2, is_whole=True)
         facts = {"is_finite": True, "is_whole": True, "is_mine": number == 0} | more
         self._blocks = InStep(recorder, self.training, ALONE, Ranks(page, place, 1), **facts)

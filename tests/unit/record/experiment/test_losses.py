@@ -191,4 +191,4 @@ print(len(read), torch.autograd.backward.__code__.co_filename, torch.amp.GradSca
     assert (count, Path(backward).name, Path(scale).name) == ("1", "backward.py", "grad_scaler.py")
     assert ran.trainer.of("LOSS") == []
     count, backward, scale = asked.out.split()
-    assert (count, Path(backward).name, Path(scale).name) == ("25", "losses.py", "scaling.py")
+    assert (count, Path(backward).name, Path(scale).name) == ("25", "losses.py", "_scaling.py")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import threading
 import time
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,11 +34,11 @@ def recorder(tmp_path: Path) -> Any:
 @pytest.fixture
 def task(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A task `probe` that does what the test puts into `do`."""
-    module = ModuleType("slowstep.levers._tasks.probe")
     seen: list[Any] = []
     holder = SimpleNamespace(seen=seen, do=lambda training, arguments: seen.append(arguments))
-    module.run = lambda training, arguments: holder.do(training, arguments)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
+    probe = tasks.TaskImplementation(name="probe", run=lambda training, arguments: holder.do(training, arguments))
+    monkeypatch.setattr(tasks, "discover_by_folder", lambda *_: {"torch": {"probe": probe}})
+    monkeypatch.setattr(tasks, "is_imported", lambda framework: framework.name == "torch")
     monkeypatch.setattr(tasks, "HELD_NS", 50_000_000)
     return holder
 

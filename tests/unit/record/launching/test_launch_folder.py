@@ -82,6 +82,14 @@ def test_a_recording_that_never_began_leaves_nothing(work: Path) -> None:
     assert os.listdir(work) == []
 
 
+def test_an_empty_folder_of_the_users_stays_when_a_recording_in_it_never_began(work: Path) -> None:
+    (work / "mine").mkdir()
+
+    remove_folder(create_folder(parent="mine", stem="train"))
+
+    assert os.listdir(work) == ["mine"]
+
+
 def test_other_recordings_stay_when_one_never_began(work: Path) -> None:
     kept = create_folder(parent=None, stem="kept")
 

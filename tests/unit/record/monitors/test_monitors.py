@@ -112,6 +112,14 @@ def test_a_tree_of_which_all_have_ended_has_no_memory_and_keeps_its_counts(machi
     assert memory.read(SECOND) == [(contract.READING_FAULTS, 3, 0, 0, 0)]
 
 
+def test_a_tree_that_does_not_show_its_memory_is_absent(machine: FakeMachine) -> None:
+    machine.process(10)
+    (machine.proc / "10" / "statm").unlink()
+
+    with pytest.raises(Absent):
+        tree_memory.open_tree_memory(machine.place(10))
+
+
 def test_a_process_whose_io_may_not_be_seen_is_left_out(machine: FakeMachine) -> None:
     machine.process(10, called=100, read=10, written=1)
     machine.process(11, parent=10, called=7)

@@ -18,6 +18,7 @@ class Torch(Framework):
     name = "torch"
     module = "torch"
     packages = ("torch",)
+    needed_modules = ("torch.optim", "torch.autograd")
     model_files = ("torch/nn/modules/module.py",)
     backward_files = ("slowstep/frameworks/torch/inside/backward.py",)
     update_files = ("torch/optim/optimizer.py",)
@@ -38,6 +39,10 @@ class Torch(Framework):
     def compilations(self) -> int | None:
         """Those of torch.compile."""
         return compiled.compilations()
+
+    def is_compiled(self, function: Any) -> bool:
+        """By the guards of torch.compile's graphs."""
+        return compiled.is_compiled(function)
 
     def has_gradient(self) -> Callable[[], bool]:
         """That of autograd."""

@@ -6,9 +6,10 @@ import functools
 import itertools
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.frameworks.torch.inside._described import describe_iterator, even_batches, ready_batches
 from slowstep.frameworks.torch.inside._dropped import leave, time_drop
 from slowstep.frameworks.torch.inside._fetches import MEASURED_EVERY_NS
-from slowstep.levers._input.described import describe_iterator, even_batches, ready_batches
+from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.record.recorder import now
 from slowstep.record.steps.cpu_marks import build_marks
 from slowstep.record.steps.known import Known
@@ -47,7 +48,8 @@ class Numbering:
             self._iterators.add(iterator)
         known = state[KNOWN] = _known(self._next(), state)
         time_drop(self._recorder, iterator, known.number)
-        self._recorder.note({"kind": "iterator", "id": known.number, "loader": loader_number, **describe_iterator(state, loader)})
+        of = {"id": known.number, "loader": loader_number, "framework": FRAMEWORK.name}
+        self._recorder.note({"kind": "iterator", **of, **describe_iterator(state, loader)})
         return known, loader_number
 
     def leave(self) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from slowstep.levers._calls.scaling import when_scaling
+from slowstep.frameworks.torch.inside._scaling import when_scaling
 from slowstep.record.experiment.losses import LossSum
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, all_of, find, replace

@@ -7,6 +7,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
+from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.record.experiment.building import place_of_call
 from slowstep.record.experiment.switch import Switch
 from slowstep.record.hook import Hook
@@ -27,7 +28,7 @@ def install(recorder: Recorder) -> Undo:
     next_batch, start = find(iterator_class, "__next__"), find(loader_class, "__iter__")
     build = find(loader_class, "__init__")
     register_after = find(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook")
-    switch = Switch(recorder)
+    switch = recorder.shared(Switch)
     updated = _updated(recorder, switch)
     handle = register_after(updated)
     recorder.by_hand.append(lambda optimizer: updated(optimizer, (), {}))
@@ -86,7 +87,7 @@ def _noted_build(recorder: Recorder, switch: Switch, original: Any) -> Any:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         try:
-            switch.built(self, place_of_call(2))
+            switch.built(self, place_of_call(2), FRAMEWORK.name)
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
 

@@ -36,8 +36,8 @@ def install(recorder: Recorder) -> Undo:
     def _worker_loop(*args: Any, **kwargs: Any) -> Any:
         try:
             bound = signature.bind(*args, **kwargs)
-            # Levers are above the recorder, and are not imported where nobody asked for them.
-            follower = import_module("slowstep.levers._calls.worker_ends").Follower(recorder.folder)
+            # Levers are not imported where nobody asked for them.
+            follower = import_module("slowstep.frameworks.torch.inside.levers._worker_ends").Follower(recorder.folder)
             bound.arguments["index_queue"] = FollowingQueue(follower, bound.arguments["index_queue"], recorder.fault)
             args, kwargs = bound.args, bound.kwargs
         except Exception as error:  # the border: counted, and never raised into the training

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from slowstep.record.framework import Framework
+from typing import Any, Final
+
+from slowstep.record.framework import Framework, caller
+
+TRAINER: Final = "transformers.trainer"
 
 
 class Transformers(Framework):
@@ -10,6 +14,11 @@ class Transformers(Framework):
 
     name = "transformers"
     packages = ("transformers",)
+    steering_callbacks = frozenset({"DefaultFlowCallback", "EarlyStoppingCallback"})
+
+    def trainer(self) -> Any:
+        """The Trainer whose `train` runs."""
+        return caller(TRAINER, "Trainer", "train")
 
 
 FRAMEWORK = Transformers()

@@ -1,4 +1,4 @@
-"""Calls of its trainer, its callbacks, and what it counts."""
+"""Calls of its trainer, its callbacks, and what it counts; levers are switched after its calls."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from slowstep.frameworks.pretend.inside._framework import FRAMEWORK
 
+from slowstep.record.experiment.switch import Switch
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, all_of, find, replace
 from slowstep.record.recorder import Recorder, now
@@ -34,6 +35,7 @@ def install(recorder: Recorder) -> Undo:
 class _Calls:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder, self._updates, self._spans = recorder, Updates(recorder, FRAMEWORK), NamedSpans(recorder)
+        self._switch = recorder.shared(Switch) if recorder.experiment or recorder.levers else None
         self._counted: CountedInput | None = None
         self._trainer: Any = None
 
@@ -43,6 +45,8 @@ class _Calls:
             began_ns = now()
             original(trainer, updates)
             self._updates.called(trainer, began_ns, now(), updates)
+            if self._switch is not None:
+                self._switch.updated(trainer)
             if self._counted is None and trainer.counts:
                 self._trainer, self._counted = trainer, CountedInput(self._recorder, dataset=type(trainer._batches).__qualname__)
 

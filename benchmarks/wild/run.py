@@ -1,0 +1,205 @@
+"""The wild suite: trainings re-enacted from public reports, what fixing each truly gains, and what `slowstep run` says of it.
+
+See benchmarks/wild/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import machine  # noqa: E402
+from accuracy import foreign_share  # noqa: E402
+from case_study import SLOWSTEP, ChildFailed, excerpt, run_limited  # noqa: E402
+from page import draw  # noqa: E402
+from suite import Case, read_cases  # noqa: E402
+
+RESULTS = HERE.parent / "results"
+PAGE = HERE / "table.md"
+# The given trainings were written before the others, and say it so.
+FINISHED = re.compile(r"^finished steps=\d+ samples=(\d+) seconds=([\d.]+)$")
+# Threads of OpenMP that spin while they wait slow whatever else runs on two cores; nothing is looked up on a hub.
+ENVIRONMENT = {"OMP_WAIT_POLICY": "PASSIVE", "HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "ignore"}
+
+
+def samples_per_s(out: str) -> float:
+    """What a script says of itself: its last line of JSON, or the line of the given ones. Raises `ChildFailed`."""
+    for line in reversed(out.splitlines()):
+        finished = FINISHED.match(line)
+        if finished:
+            return int(finished[1]) / float(finished[2])
+        if line.startswith("{") and '"samples_per_s"' in line:
+            return float(json.loads(line)["samples_per_s"])
+    raise ChildFailed(f"the script printed no samples_per_s; its last words: {out[-300:]!r}")
+
+
+class Runner:
+    """Runs trainings one after the other: plainly, fixed and recorded."""
+
+    def __init__(self, *, pairs: int, steps: int | None, limit_s: float) -> None:
+        self.pairs = pairs
+        self.steps = steps
+        self.limit_s = limit_s
+
+    def case(self, case: Case) -> dict[str, Any]:
+        """Pairs of base and fixed, half of them before the recorded run and half after it; none of a healthy one, which has no fix."""
+        pairs = self.pairs if case.state == "bottleneck" else 0
+        found = [self.pair(case, fixed_first=bool(i % 2)) for i in range((pairs + 1) // 2)]
+        report = self.recorded(case)
+        found += [self.pair(case, fixed_first=bool(i % 2)) for i in range((pairs + 1) // 2, pairs)]
+        return {"case": case.name, "pairs": found, "report": report}
+
+    def pair(self, case: Case, *, fixed_first: bool) -> dict[str, float]:
+        order = ("fixed", "base") if fixed_first else ("base", "fixed")
+        return {arm: self.plain(case, fixed=arm == "fixed") for arm in order}
+
+    def words(self, case: Case, *, fixed: bool) -> list[str]:
+        steps = ["--steps", str(self.steps)] if self.steps else []
+        return [sys.executable, str(case.script), *(["--fixed"] if fixed else []), *steps]
+
+    def plain(self, case: Case, *, fixed: bool) -> float:
+        with tempfile.TemporaryDirectory(prefix="wild-") as folder:
+            return samples_per_s(run_limited(self.words(case, fixed=fixed), folder, self.limit_s))
+
+    def recorded(self, case: Case) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory(prefix="wild-") as folder:
+            report = Path(folder) / "report.json"
+            options = ["run", "--json", str(report), "--out", folder]
+            run_limited([str(SLOWSTEP), *options, *self.words(case, fixed=False)], folder, self.limit_s)
+            return excerpt(json.loads(report.read_text()))
+
+
+def note(row: dict[str, Any]) -> None:
+    """A line on the terminal, so that one can see it go on."""
+    verdict, findings = row["report"]["verdict"], row["report"]["findings"]
+    gain = findings[0]["gain"]["predicted"] if findings else None
+    true = true_gain(row["pairs"])
+    said = f"{verdict['state']:12} {verdict['stage'] or '-':12} {verdict['rule'] or '-':26}"
+    print(f"{row['case']:24} {said} predicted {shown(gain)} true {shown(true)}", flush=True)
+
+
+def shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def true_gain(pairs: list[dict[str, float]]) -> float | None:
+    """Median over pairs of fixed over base."""
+    return statistics.median(pair["fixed"] / pair["base"] for pair in pairs) if pairs else None
+
+
+def measure(cases: list[Case], runner: Runner, arguments: argparse.Namespace, keep: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    """All rows, one a case and round, in random order, kept after each; a case that failed is kept with what it said."""
+    order, load = random.Random(arguments.seed), Load()
+    raw = head(cases, runner, arguments)
+    for index in range(arguments.rounds):
+        for case in order.sample(cases, len(cases)):
+            try:
+                row = {"round": index, "blind": case.blind, **runner.case(case)}
+            except ChildFailed as error:
+                raw["failed"].append({"round": index, "case": case.name, "error": str(error)[-1000:]})
+                print(f"{case.name:24} FAILED: {str(error).splitlines()[-1]}", flush=True)
+            else:
+                raw["rows"].append(row)
+                note(row)
+            raw["foreign_share"] = load.foreign_share(raw["machine"]["cores"])
+            keep(raw)
+    return raw
+
+
+def head(cases: list[Case], runner: Runner, arguments: argparse.Namespace) -> dict[str, Any]:
+    """What is known before the first run."""
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "seed": arguments.seed,
+        "rounds": arguments.rounds,
+        "pairs": runner.pairs,
+        "steps": runner.steps,
+        "machine": machine.describe(),
+        "packages": {name: machine.installed_version(name) for name in sorted({package for case in cases for package in case.needs})},
+        "environment": ENVIRONMENT,
+        "foreign_share": 0.0,
+        "rows": [],
+        "failed": [],
+    }
+
+
+class Load:
+    """How busy others keep the machine, since this was made."""
+
+    def __init__(self) -> None:
+        self.started, self.ticks, self.own = time.perf_counter(), machine.busy_ticks(), os.times()
+
+    def foreign_share(self, cores: int) -> float:
+        own_s = sum(os.times()[:4]) - sum(self.own[:4])
+        return foreign_share(self.ticks, machine.busy_ticks(), own_s, cores, time.perf_counter() - self.started)
+
+
+def chosen(arguments: argparse.Namespace) -> list[Case]:
+    """What is asked for and can be run here; what cannot is said."""
+    cases = [*read_cases(blind=False), *(read_cases(blind=True) if arguments.blind else ())]
+    known = {case.name for case in cases}
+    unknown = set(arguments.cases or ()) - known
+    if unknown:
+        raise SystemExit(f"no case is called {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
+    wanted = [case for case in cases if not arguments.cases or case.name in arguments.cases]
+    for case in wanted:
+        if case.missing:
+            print(f"{case.name}: left out, {', '.join(case.missing)} is not installed (benchmarks/wild/requirements.txt)", flush=True)
+    return [case for case in wanted if not case.missing]
+
+
+def read_command_line() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument("--blind", action="store_true", help="the blind third too: scored apart, and never tuned to")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--pairs", type=int, default=2, help="pairs of base and fixed runs beside each recorded one")
+    parser.add_argument("--quick", action="store_true", help="one round with one pair")
+    parser.add_argument("--steps", type=int, help="of each run, to try whether all of it works; its figures mean nothing")
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds that a run may take")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--results", type=Path, help="default: benchmarks/results/wild-<date>.json")
+    parser.add_argument("--draw", action="store_true", help="only draw the table, from --results")
+    parser.add_argument("--page", type=Path, help=f"where the table goes; after a run of all cases {PAGE.name} beside this script")
+    given = parser.parse_args()
+    if given.draw and not given.results:
+        parser.error("--draw needs --results FILE")
+    if given.quick:
+        given.rounds = given.pairs = 1
+    return given
+
+
+def main() -> int:
+    arguments = read_command_line()
+    os.environ.update(ENVIRONMENT)
+    if arguments.draw:
+        raw, results = json.loads(arguments.results.read_text()), arguments.results
+    else:
+        results = arguments.results or RESULTS / f"wild-{datetime.now(UTC).date().isoformat()}.json"
+        runner = Runner(pairs=arguments.pairs, steps=arguments.steps, limit_s=arguments.limit)
+        raw = measure(chosen(arguments), runner, arguments, lambda raw: results.write_text(json.dumps(raw, indent=1) + "\n"))
+    text = draw(raw, results.name, read_cases(blind=False), read_cases(blind=True) if arguments.blind else [])
+    print(text)
+    complete = arguments.draw or not (arguments.quick or arguments.cases or arguments.steps)
+    page = arguments.page or (PAGE if complete else None)
+    if page:
+        page.write_text(text)
+    return 2 if raw["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""JAX: functions that are compiled, and called again and again."""

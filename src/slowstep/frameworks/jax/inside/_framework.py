@@ -1,0 +1,41 @@
+"""What JAX is to the recorder: whose frames are its own, and what it says of a training."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+from slowstep.frameworks.jax.inside._leaves import describe
+from slowstep.record.framework import Framework
+from slowstep.record.system.facts import cores_allowed
+
+
+class Jax(Framework):
+    """Functions that are compiled; a call of one returns before it is done, on a processor too."""
+
+    name = "jax"
+    module = "jax"
+    packages = ("jax", "jaxlib", "flax", "optax", "equinox", "haiku", "chex")
+    has_optimizers = False
+
+    def facts(self) -> dict[str, Any]:
+        """Ranks, and that it works while its caller goes on. Asked when something was computed: nothing is initialised by it."""
+        jax = sys.modules["jax"]
+        world = jax.process_count()
+        return super().facts() | {
+            "asynchronous": True,
+            "cores": cores_allowed(),
+            "world_size": world if world > 1 else None,
+            "rank": jax.process_index() if world > 1 else None,
+        }
+
+    def has_compiled(self) -> bool:
+        """It runs nothing else, and none of that notices."""
+        return False
+
+    def describe_optimizer(self, optimizer: Any) -> dict[str, Any]:
+        """What a jitted function gives: nearly all of it goes to its next call."""
+        return {**describe(optimizer.given), "type": optimizer.name, "fused": None}
+
+
+FRAMEWORK: Final = Jax()

@@ -1,0 +1,1 @@
+"""TensorFlow: what traces show of it."""

@@ -1,0 +1,30 @@
+"""A second DataLoader with another number of workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slowstep.frameworks.torch.inside.levers._input.rebuilt import Rebuilt, at_building, own_loader
+from slowstep.levers.workers import LEVER, read_workers
+from slowstep.record.experiment.lever import Change, Implementation, LeverSpec, NotApplicable
+from slowstep.record.experiment.training import Training
+from slowstep.units import format_count
+
+
+def arguments(loader: Any, spec: LeverSpec) -> dict[str, Any]:
+    """What N workers change of a loader. Raises NotApplicable with the reason, and ValueError for an N that is no whole number."""
+    workers = read_workers(spec)
+    if loader.num_workers == workers:
+        raise NotApplicable(f"the loader has {format_count(workers, 'worker')} already")
+    if loader.num_workers == 0:
+        # It has said nothing about them, and that is how serial-loader's fix has them.
+        return {"num_workers": workers, "persistent_workers": True}
+    return {"num_workers": workers}
+
+
+def prepare(training: Training, spec: LeverSpec) -> Change:
+    """A loader with N workers. Raises as `arguments`."""
+    return Rebuilt(training, **arguments(own_loader(training), spec))
+
+
+IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare, build=at_building(arguments), acts_on_loader=True)

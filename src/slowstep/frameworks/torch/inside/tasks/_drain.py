@@ -1,0 +1,254 @@
+"""Reads a loader as fast as it gives, for some seconds, and accounts for what its producers did meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from slowstep.frameworks.torch.inside.levers._input.stream import ready_in
+from slowstep.frameworks.torch.inside.tasks._account import LOOK_NS, Account, Slice
+from slowstep.frameworks.torch.inside.tasks._again import LoaderAgain
+from slowstep.frameworks.torch.inside.tasks._cells import FIELDS, Cells, Meter, Probe
+from slowstep.frameworks.torch.inside.tasks._plain import plain
+from slowstep.frameworks.torch.inside.tasks._sizes import UNKNOWN, SampleSizes
+from slowstep.record.recorder import now
+
+# Batches are added up to rows of so many ns at least: a fast loader gives fifty thousand in a second.
+_ROW_NS: Final = 2_000_000
+# So many batches are counted though the time is over, in at most so many times the time.
+LEAST_BATCHES: Final = 12
+OVERTIME: Final = 3.0
+# So many batches of each worker, while there is any time left for anything: from fewer no speed is told.
+FEW_BATCHES: Final = 2
+# No worker keeps the training thread waiting longer, unless there is more time than that.
+_TIMEOUT_S: Final = 30.0
+
+
+@dataclass(slots=True)
+class Edges:
+    """Where an epoch began, and where it ended if it was seen to.
+
+    `start_ns` is from the start of its iterator to its first batch, `fill_ns` to the last of the `filled` batches that are in no row, of so
+    many `samples`, `seen` as the recorder counts them, and bytes. `end_ns` is from the last batch to the end, with the end of workers.
+    `batches` are all of the epoch. UNKNOWN: it was not seen to end.
+    """
+
+    start_ns: int = 0
+    fill_ns: int = 0
+    end_ns: int = UNKNOWN
+    filled: int = 0
+    samples: int = 0
+    seen: int = 0
+    size_bytes: int = 0
+    batches: int = UNKNOWN
+
+    def add(self, ns: int, samples: int, seen: int, size_bytes: int) -> None:
+        """One more batch that is not counted, so long after the one before, or after the start."""
+        if self.filled:
+            self.fill_ns += ns
+        else:
+            self.start_ns = ns
+        self.filled += 1
+        self.samples = _sum(self.samples, samples)
+        self.seen = _sum(self.seen, seen)
+        self.size_bytes = _sum(self.size_bytes, size_bytes)
+
+
+@dataclass(slots=True)
+class Drained:
+    """What was read. `rows` are [ns, batches, samples, bytes] without a gap in an epoch, of batches behind those of `edges`; -1 is unknown.
+
+    `edges` are those of the epochs that began as the training's do: where workers are persistent the first one does not. `epoch_batches` is
+    how long the loader says an epoch is, None where it does not. `seen` are the samples of the rows as the recorder counts them. While
+    slices were taken, `ready_ns` went by in receiving the `ready` batches that lay ready. `starts_ns`: what each start of an iterator took
+    until its first batch. `slices`: see _account.Account. `reason`: why it ended early.
+    """
+
+    workers: int
+    rows: list[list[int]] = field(default_factory=list)
+    edges: list[Edges] = field(default_factory=list)
+    epoch_batches: int | None = None
+    skipped: int = 0
+    seen: int = 0
+    ready: int = 0
+    ready_ns: int = 0
+    starts_ns: list[int] = field(default_factory=list)
+    slices: list[Slice] = field(default_factory=list)
+    reason: str | None = None
+
+
+class Drain:
+    """One reading of a loader, built again with so many workers, in epochs as long as the script's.
+
+    Slow batches may take it beyond its time, and in the end until `until_ns`.
+    """
+
+    def __init__(self, loader: Any, workers: int, folder: str, *, seconds: float, until_ns: int = 0) -> None:
+        self._loader, self._folder, self._limit_ns = loader, folder, int(seconds * 1e9)
+        self._drained = Drained(workers)
+        # What collates as torch does gives its samples the first dimension; in anything else they cannot be counted.
+        self._is_default = str(getattr(loader.collate_fn, "__module__", "")).startswith("torch.utils.data")
+        self._iterator: Any = None
+        self._row: list[int] = []
+        self._sizes = SampleSizes()
+        self._began_ns, self._until_ns = now(), until_ns
+        self._last_ns = self._counted_ns = self._batches = self._look_ns = 0
+
+    def run(self) -> Drained:
+        """Read. Whatever the loader raises ends it, as the `reason`; no worker and no file is left afterwards."""
+        drained = self._drained
+        try:
+            cells = Cells(self._folder, max(drained.workers, 1))
+            try:
+                self._read(cells)
+            finally:
+                self._end_iterator()
+                cells.close()
+        except Exception as error:  # the script's own loader raises whatever it likes: said as the reason
+            drained.reason = said(error)
+        self._end_row()
+        return drained
+
+    def _read(self, cells: Cells) -> None:
+        workers, self._began_ns = self._drained.workers, now()
+        timeout_s = max(_TIMEOUT_S, 4 * self._limit_ns / 1e9, (self._until_ns - self._began_ns) / 1e9)
+        again = LoaderAgain(self._loader, workers, init=Probe(cells.path, self._loader.worker_init_fn), timeout_s=timeout_s)
+        self._drained.epoch_batches = length = again.epoch_batches
+        # The first batches find every worker at its beginning, and then a queue that fills.
+        skip = workers * (again.loader.prefetch_factor or 0)
+        # Of epochs that are too short for that every batch is counted from the second on.
+        skip = 0 if length is not None and length - 1 <= skip else skip
+        while not self._is_over():
+            before = self._batches
+            self._read_epoch(again, cells, skip)
+            skip = skip if self._batches > before else 0
+
+    def _read_epoch(self, again: LoaderAgain, cells: Cells, skip: int) -> None:
+        """From the start of an iterator until the time is over, or the data set."""
+        drained, edges = self._drained, Edges()
+        is_change = self._iterator is not None or not again.is_persistent
+        self._last_ns = now()
+        count = self._begin(again, cells)
+        account, counted = None, 0
+        try:
+            edges.add(*self._receive(again))
+            drained.starts_ns.append(edges.start_ns)
+            while edges.filled <= skip and not (self._is_late() and edges.filled >= drained.workers):
+                edges.add(*self._receive(again))
+            # Of short epochs one is looked at now and then: a look takes as long as they do.
+            if self._last_ns >= self._look_ns:
+                self._look_ns = self._last_ns + LOOK_NS
+                account = Account(self._iterator, count)
+                self._last_ns = now()
+            while not self._is_over():
+                self._count(again, is_looked_at=account is not None)
+                counted += 1
+                # At the end of an epoch its workers are gone, and with them what the kernel says of them.
+                is_last = edges.filled + counted == again.epoch_batches
+                if account is not None and (is_last or account.is_due(self._last_ns)):
+                    self._last_ns += account.look()
+        except StopIteration:
+            if not edges.filled:
+                raise ValueError("the data set gave no batch") from None
+            edges.end_ns, edges.batches = now() - self._last_ns, edges.filled + counted
+        finally:
+            if account is not None:
+                if edges.batches == UNKNOWN or edges.batches != again.epoch_batches:
+                    account.look()
+                drained.slices += account.slices
+            if not again.is_persistent or edges.batches == UNKNOWN:
+                self._end_iterator()
+        self._end_epoch(edges, counted, is_change=is_change)
+
+    def _begin(self, again: LoaderAgain, cells: Cells) -> Callable[[], Mapping[str, int]]:
+        """Start an iterator, or the next epoch of persistent workers; returns what its producers count of themselves."""
+        if self._iterator is not None:
+            again.restart(self._iterator)
+            return cells.read
+        cells.clear()
+        self._iterator = again.start()
+        return self._metered(self._iterator) or cells.read
+
+    def _end_epoch(self, edges: Edges, counted: int, *, is_change: bool) -> None:
+        drained = self._drained
+        drained.skipped += edges.filled
+        if len(drained.starts_ns) > 1:
+            # What begins a reading does not use up its time.
+            self._counted_ns += edges.start_ns + edges.fill_ns + max(edges.end_ns, 0)
+            self._batches += 0 if counted else edges.filled
+        if is_change:
+            drained.edges.append(edges)
+        self._end_row()
+
+    def _metered(self, iterator: Any) -> Callable[[], Mapping[str, int]] | None:
+        """Measure the batches that the training thread makes itself; None where workers do."""
+        fetcher = getattr(iterator, "_dataset_fetcher", None)
+        if fetcher is None:
+            return None
+        sums = [0] * len(FIELDS)
+        meter, original = Meter(lambda counted: sums.__setitem__(slice(None), counted)), plain(type(fetcher).fetch)
+        fetcher.fetch = lambda index: meter.fetch(original, fetcher, index)
+        return lambda: dict(zip(FIELDS, sums, strict=True))
+
+    def _receive(self, again: LoaderAgain) -> tuple[int, int, int, int]:
+        """The next batch: ns since the one before, samples, the recorder's count, bytes. Looking into it is not in the time."""
+        batch = plain(type(self._iterator).__next__)(self._iterator)
+        at_ns = now()
+        samples, seen, size = self._sizes.of(batch, self._samples(again))
+        ns, self._last_ns = at_ns - self._last_ns, now()
+        return ns, samples, seen, size
+
+    def _count(self, again: LoaderAgain, *, is_looked_at: bool) -> None:
+        """The next batch into the rows."""
+        drained, ready, asked_ns = self._drained, ready_in(self._iterator), now()
+        before_ns = self._last_ns
+        ns, samples, seen, size = self._receive(again)
+        drained.seen = _sum(drained.seen, seen)
+        self._row = [_sum(*pair) for pair in zip(self._row or [0] * 4, (ns, 1, samples, size), strict=True)]
+        self._batches += 1
+        self._counted_ns += ns
+        if ready and is_looked_at:
+            drained.ready += 1
+            drained.ready_ns += before_ns + ns - asked_ns
+        if self._row[0] >= _ROW_NS:
+            self._end_row()
+
+    def _samples(self, again: LoaderAgain) -> int | None:
+        """The samples of the batch that was received last; None where they are to be counted in it."""
+        if again.lengths is not None:
+            length = again.lengths.popleft()
+            return None if length == UNKNOWN else length
+        size = self._loader.batch_size
+        return None if self._is_default or not isinstance(size, int) else size
+
+    def _is_late(self) -> bool:
+        """Whether more time has gone by than there was, and nothing is counted yet."""
+        return not self._batches and now() - self._began_ns > self._limit_ns
+
+    def _is_over(self) -> bool:
+        if now() - self._began_ns > OVERTIME * self._limit_ns:
+            return self._batches >= FEW_BATCHES * max(self._drained.workers, 1) or now() > self._until_ns
+        return self._counted_ns >= self._limit_ns and self._batches >= LEAST_BATCHES
+
+    def _end_row(self) -> None:
+        if self._row:
+            self._drained.rows.append(self._row)
+            self._row = []
+
+    def _end_iterator(self) -> None:
+        iterator, self._iterator = self._iterator, None
+        end = getattr(iterator, "_shutdown_workers", None)
+        if end is not None:
+            end()
+
+
+def _sum(one: int, other: int) -> int:
+    return UNKNOWN if UNKNOWN in (one, other) else one + other
+
+
+def said(error: BaseException) -> str:
+    """An exception in one line; of one that a worker raised, what it raised."""
+    lines = str(error).strip().splitlines()
+    last = lines[-1] if lines and lines[0].startswith("Caught ") else f"{type(error).__name__}: {lines[0] if lines else ''}"
+    return last[:200]

@@ -1,0 +1,116 @@
+"""Unmodified JAX loops: which call is a step, and host time is blamed for no more than the device idled."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from launching import Workplace
+
+pytest.importorskip("jax")
+pytestmark = pytest.mark.slow
+
+# `INPUT` s are spent on each batch and `CALLBACK` s after each call.
+LOOP = """
+import time
+import jax, jax.numpy as jnp, numpy as np
+rng = np.random.default_rng(0)
+
+def batches():
+    while True:
+        time.sleep(INPUT)
+        yield rng.normal(size=(64, WIDTH)).astype("f")
+
+@jax.jit
+def predict(w, x):
+    return jnp.tanh(x @ w)
+
+@jax.jit
+def train_step(w, x):
+    loss, gradient = jax.value_and_grad(lambda w: jnp.mean(predict(w, x) ** 2))(w)
+    return w - 0.1 * gradient, loss
+
+def draw(loss):
+    time.sleep(CALLBACK)
+
+w = jnp.asarray(rng.normal(size=(WIDTH, WIDTH)).astype("f") * 0.05)
+for number, x in enumerate(batches()):
+    w, loss = train_step(w, x)
+    draw(loss)
+    if number % 50 == 0:
+        predict(w, x)
+    if number == STEPS:
+        break
+print(float(loss), float(jnp.abs(w).sum()))
+"""
+
+
+def recorded(place: Workplace, script: str = LOOP, **values: float) -> dict[str, Any]:
+    """The report of a run that prints what it prints without slowstep."""
+    head = "".join(f"{name} = {value}\n" for name, value in values.items())
+    place.write("train.py", head + script)
+    plain = place.run("train.py", slowstep=False)
+    ran = place.run("train.py", options=("--json", str(place.runs.parent / "report.json")))
+    assert (ran.code, ran.out) == (plain.code, plain.out), ran.err
+    found: dict[str, Any] = json.loads((place.runs.parent / "report.json").read_text())
+    return found
+
+
+def shares(report: dict[str, Any]) -> dict[str, float]:
+    return {row["stage"]: row["share"] or 0.0 for row in report["ledger"]}
+
+
+def rules(report: dict[str, Any]) -> set[str]:
+    return {finding["rule"] for finding in report["findings"]}
+
+
+def test_input_that_the_loop_makes_itself_is_a_serial_loader(work: Workplace) -> None:
+    report = recorded(work, INPUT=0.02, CALLBACK=0.0, WIDTH=32, STEPS=200)
+
+    assert report["run"]["framework"].startswith("jax")
+    assert report["run"]["step_boundary"] == "end of the call that updates"
+    # One call compiles, and is known for a step only from the next on.
+    assert report["run"]["recorded_steps"] == pytest.approx(199, abs=2)
+    assert "serial-loader" in rules(report)
+    assert shares(report)["preprocess"] > 0.5
+
+
+def test_a_callback_for_which_the_device_waits_is_a_slow_one(work: Workplace) -> None:
+    report = recorded(work, INPUT=0.0, CALLBACK=0.02, WIDTH=32, STEPS=200)
+
+    (finding,) = [finding for finding in report["findings"] if finding["rule"] == "slow-callback"]
+    assert "draw" in finding["title"]
+    assert shares(report)["output"] > 0.5
+
+
+def test_host_time_under_the_busy_device_is_blamed_on_nobody(work: Workplace) -> None:
+    # Each call takes the device many times as long as the host sleeps.
+    report = recorded(work, INPUT=0.0, CALLBACK=0.005, WIDTH=1500, STEPS=100)
+
+    assert rules(report).isdisjoint({"slow-callback", "serial-loader"})
+    assert shares(report)["compute"] > 0.8
+
+
+def test_calls_that_compile_each_time_are_steps_too(work: Workplace) -> None:
+    script = LOOP.replace("size=(64, WIDTH)", "size=(next(lengths), WIDTH)").replace(
+        "rng =", "import itertools\nlengths = itertools.count(64)\nrng ="
+    )
+    report = recorded(work, script, INPUT=0.0, CALLBACK=0.0, WIDTH=16, STEPS=40)
+
+    assert report["run"]["recorded_steps"] >= 38
+    compute = next(row for row in report["ledger"] if row["stage"] == "compute")
+    assert sum(part["share"] for part in compute["parts"] if part["kind"] == "compilation") > 0.3
+
+
+def test_a_program_that_only_predicts_trains_nothing(work: Workplace) -> None:
+    place = work
+    place.write(
+        "train.py",
+        "INPUT, CALLBACK, WIDTH, STEPS = 0.0, 0.0, 16, 100\n" + LOOP.replace("w, loss = train_step(w, x)", "loss = predict(w, x).sum()"),
+    )
+    ran = place.run("train.py")
+
+    assert ran.code == 0
+    assert "no training step was recorded" in ran.err

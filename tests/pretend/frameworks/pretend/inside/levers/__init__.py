@@ -1,0 +1,1 @@
+"""How trainings with it are changed."""

@@ -1,0 +1,118 @@
+"""One lever by name: its change is made by whoever trains, or by whoever's loader feeds the training."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from slowstep.errors import DiscoveryError
+from slowstep.record.experiment import implementations
+from slowstep.record.experiment.implementations import can_build, known_levers, prepared
+from slowstep.record.experiment.lever import Implementation, Lever, LeverSpec, NotApplicable
+from slowstep.record.framework import Framework
+
+WORKERS = Lever(name="workers", takes="N")
+
+
+class Known(Framework):
+    """A framework of a name, that is imported where it has a module; `loop` is its trainer."""
+
+    def __init__(self, name: str, *, loop: object = None, module: str | None = "sys") -> None:
+        self.name, self.module, self._loop = name, module, loop
+
+    def trainer(self) -> Any:
+        return self._loop
+
+
+def made(says: str | Exception, **more: Any) -> Implementation:
+    """Gives what it says as the change, or raises it."""
+
+    def prepare(training: Any, spec: Any) -> Any:
+        if isinstance(says, Exception):
+            raise says
+        return says
+
+    return Implementation(lever=WORKERS, prepare=prepare, **more)
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Has these frameworks and no others, each with its implementation of the lever."""
+
+    def know(**frameworks: tuple[Framework, Implementation]) -> None:
+        monkeypatch.setattr(implementations, "known_frameworks", lambda: tuple(framework for framework, _ in frameworks.values()))
+        monkeypatch.setattr(implementations, "implementations", lambda: {name: {"workers": how} for name, (_, how) in frameworks.items()})
+
+    return know
+
+
+def ask(trains: Framework, lever: Lever = WORKERS) -> object:
+    training: Any = SimpleNamespace(recorder=SimpleNamespace(framework=trains))
+    return prepared(lever, training, LeverSpec(name="workers", value="2"))
+
+
+def test_of_two_frameworks_the_one_that_trains_makes_the_change(known: Any) -> None:
+    first, second = Known("first"), Known("second")
+    known(first=(first, made("of first")), second=(second, made("of second")))
+
+    assert (ask(first), ask(second)) == ("of first", "of second")
+
+
+def test_a_trainer_whose_loop_runs_goes_before_what_it_stands_on(known: Any) -> None:
+    beneath, above = Known("beneath"), Known("above", loop=object(), module=None)
+    known(beneath=(beneath, made("of beneath")), above=(above, made("of above")))
+
+    assert ask(beneath) == "of above"
+
+
+@pytest.mark.parametrize("module", ["sys", "no_such_module", None])
+def test_a_loader_may_feed_another_frameworks_training(known: Any, module: str | None) -> None:
+    trains, loads = Known("trains"), Known("loads", module=module)
+    known(loads=(loads, made("of loads", acts_on_loader=True)))
+
+    if module == "sys":
+        assert ask(trains) == "of loads"
+    else:
+        with pytest.raises(NotApplicable, match="nothing is known of how it is done with trains"):
+            ask(trains)
+
+
+def test_what_does_not_act_on_a_loader_is_left_to_who_trains(known: Any) -> None:
+    known(other=(Known("other"), made("of other")))
+
+    with pytest.raises(NotApplicable, match="nothing is known"):
+        ask(Known("trains"))
+
+
+def test_the_reason_is_that_of_the_first_where_none_can(known: Any) -> None:
+    trains, loads = Known("trains"), Known("loads")
+    known(trains=(trains, made(NotApplicable("first"))), loads=(loads, made(NotApplicable("second"), acts_on_loader=True)))
+
+    with pytest.raises(NotApplicable, match=r"^first$"):
+        ask(trains)
+
+
+def test_a_lever_for_all_of_them_is_made_where_who_trains_has_no_way_of_its_own(known: Any) -> None:
+    trains, other = Known("trains"), Known("other")
+    anywhere = Lever(name="workers", prepare=lambda training, spec: "of all")  # type: ignore[arg-type,return-value]
+    known(other=(other, made("of other")))
+
+    assert (ask(trains, anywhere), ask(other, anywhere)) == ("of all", "of other")
+
+
+def test_two_levers_of_one_name_are_an_error(known: Any) -> None:
+    known(first=(Known("first"), made("of first")))
+    known_levers.cache_clear()
+    try:
+        with pytest.raises(DiscoveryError, match="first implements another lever 'workers'"):
+            known_levers()
+    finally:
+        known_levers.cache_clear()
+
+
+def test_levers_that_are_there_can_change_a_loader_as_it_is_built_or_not() -> None:
+    assert can_build("workers")
+    assert not can_build("stub")
+    assert not can_build("no-such-lever")

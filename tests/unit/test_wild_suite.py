@@ -1,0 +1,177 @@
+"""The wild suite: every training says what is true of it, and the score counts what it says it counts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+WILD = Path(__file__).parents[2] / "benchmarks" / "wild"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _its_folder_is_searched():
+    kept = sys.path[:]
+    sys.path[:0] = [str(WILD), str(WILD.parent)]
+    yield
+    sys.path[:] = kept
+
+
+@pytest.fixture(scope="module")
+def suite():
+    import suite
+
+    return suite
+
+
+@pytest.fixture(scope="module")
+def score():
+    import score
+
+    return score
+
+
+def files(ending):
+    return [pytest.param(path, id=f"{path.parent.name}/{path.name}") for path in sorted(WILD.glob(f"*/*{ending}"))]
+
+
+def finding(**differing):
+    made = {
+        "rule": "slow-transform",
+        "stage": "preprocess",
+        "title": "a function takes most of it",
+        "share": 0.5,
+        "claims": ["making samples"],
+        "evidence": [],
+        "fixes": [{"text": "vectorise it", "lever": None, "changes_numerics": False}],
+        "gain": {"predicted": 1.9, "low": 1.7, "high": 2.1, "assumes": "", "measured": None},
+    }
+    return made | differing
+
+
+def report(state, stage, *findings):
+    return {"verdict": {"state": state, "stage": stage, "rule": findings[0]["rule"] if findings else None}, "findings": list(findings)}
+
+
+@pytest.fixture
+def made_case(suite, tmp_path):
+    def make(**differing):
+        script = tmp_path / "train.py"
+        script.write_text("def load(i):\n    return slow(i)\n")
+        fields = {
+            "name": "train",
+            "script": script,
+            "source": "https://example.org/1",
+            "mechanism": "slow",
+            "blind": False,
+            "needs": (),
+            "state": "bottleneck",
+            "stages": ("read", "preprocess"),
+            "function": "Data.load",
+            "line": r"slow\(i\)",
+            "rules": ("slow-sampler",),
+            "words": ("h5py",),
+            "alike": (),
+            "same_numbers": True,
+        }
+        return suite.Case(**fields | differing)
+
+    return make
+
+
+@pytest.mark.parametrize("path", files(".toml"))
+def test_every_file_says_what_is_true_of_a_script_that_holds_it(suite, path):
+    case = suite.read_case(path)
+
+    assert case.blind == (path.parent.name == "blind")
+
+
+@pytest.mark.parametrize("path", files(".py"))
+def test_every_training_has_its_truth_beside_it(path):
+    assert path.with_suffix(".toml").is_file()
+    compile(path.read_text(), str(path), "exec")
+
+
+def test_healthy_trainings_and_planted_problems_are_both_among_them(suite):
+    states = [case.state for case in suite.read_cases(blind=False)]
+
+    assert states.count("healthy") >= 8
+    assert states.count("bottleneck") >= 18
+
+
+def test_a_line_that_the_script_does_not_hold_is_said(suite, made_case):
+    assert suite.wrong_with(made_case(line="elsewhere")) == ["no line of the script matches 'elsewhere'"]
+
+
+@pytest.mark.parametrize(
+    ("said", "right", "wrong"),
+    [
+        (("bottleneck", "read"), True, False),
+        (("bottleneck", "store"), False, True),
+        (("healthy", "compute"), False, True),
+        (("undetermined", "read"), False, False),
+    ],
+)
+def test_state_and_stage_make_a_verdict_right_and_doubt_is_not_wrong(score, made_case, said, right, wrong):
+    outcome = score.to_outcome(made_case(), report(*said, finding()), 2.0)
+
+    assert (outcome.right, outcome.confidently_wrong) == (right, wrong)
+
+
+def test_a_bottleneck_in_a_healthy_training_is_a_false_alarm(score, made_case):
+    healthy = made_case(state="healthy", stages=(), function=None, line=None, rules=(), words=())
+
+    assert score.to_outcome(healthy, report("bottleneck", "read", finding()), None).false_alarm
+    assert not score.to_outcome(healthy, report("undetermined", "read"), None).false_alarm
+
+
+@pytest.mark.parametrize(
+    ("differing", "named"),
+    [
+        ({}, False),
+        ({"rule": "slow-sampler"}, True),
+        ({"title": "Data.load takes most of it"}, True),
+        ({"title": "line 2 (train.py) takes most of it"}, True),
+        ({"title": "Data.load_all takes most of it"}, False),
+        ({"evidence": [{"name": "time", "value": 0.5, "unit": "share", "threshold": None, "where": "train.py:2"}]}, True),
+        ({"evidence": [{"name": "time", "value": 0.5, "unit": "share", "threshold": None, "where": "train.py:20"}]}, False),
+        ({"fixes": [{"text": "larger chunks in h5py", "lever": None, "changes_numerics": False}]}, True),
+    ],
+)
+def test_a_cause_is_named_by_rule_function_line_or_word(score, made_case, differing, named):
+    assert score.to_outcome(made_case(), report("bottleneck", "read", finding(**differing)), 2.0).named is named
+
+
+def test_what_nothing_in_the_script_causes_does_not_lead(score, made_case):
+    outcome = score.to_outcome(made_case(), report("bottleneck", "read", finding(rule="foreign-load", outside=True), finding()), 2.0)
+
+    assert outcome.rule == "slow-transform"
+
+
+def test_advice_leads_only_where_nothing_claims_time(score, made_case):
+    advice = finding(rule="slow-start", claims=[])
+
+    assert score.to_outcome(made_case(), report("undetermined", "read", advice, finding()), 2.0).rule == "slow-transform"
+    assert score.to_outcome(made_case(), report("undetermined", "read", advice), 2.0).rule == "slow-start"
+
+
+def test_the_gain_is_that_of_the_fix_where_it_is_the_same_and_else_the_bound(score, made_case):
+    alike = score.to_outcome(made_case(alike=("slow-transform",)), report("bottleneck", "read", finding()), 1.9)
+    other = score.to_outcome(made_case(), report("bottleneck", "read", finding()), 2.0)
+
+    assert (alike.predicted, alike.basis, alike.log_error) == (1.9, "fix", 0.0)
+    assert (other.predicted, other.basis, other.log_error) == (2.0, "bound", 0.0)
+
+
+def test_advice_that_claims_no_time_has_no_bound(score, made_case):
+    outcome = score.to_outcome(made_case(), report("undetermined", "compute", finding(claims=[], gain={"predicted": None})), 2.0)
+
+    assert (outcome.predicted, outcome.basis) == (None, None)
+
+
+def test_silence_counts_as_infinitely_wrong(score, made_case):
+    outcomes = tuple(score.to_outcome(made_case(), report("undetermined", "read"), 2.0) for _ in range(3))
+
+    assert score.Score(outcomes=()).median_log_error is None
+    assert score.Score(outcomes=outcomes).median_log_error == float("inf")
