@@ -31,8 +31,19 @@ _HOMES: Final = {
 class _Record(_Module):
     """The package `slowstep.record`, which shares its name with what users call: `with slowstep.record():`."""
 
-    def __call__(self, **options: Any) -> Any:
-        """See slowstep.workflow.sessions.session.record, which nothing that runs inside a training imports by itself."""
+    def __call__(
+        self,
+        *,
+        level: int = 1,
+        steps: int | None = None,
+        seconds: float | None = None,
+        out: str | None = None,
+        warmup: int | None = None,
+        verbose: bool = False,
+    ) -> Any:
+        """Record what runs inside `with slowstep.record():`, and show the report at its end; options as for `slowstep.start()`."""
+        # Nothing that runs inside a training imports that by itself.
+        options = {"level": level, "steps": steps, "seconds": seconds, "out": out, "warmup": warmup, "verbose": verbose}
         return _import_module(_HOMES["start"]).record(**options)
 
 

@@ -12,6 +12,7 @@ GIB: Final = 2.0**30
 
 # An interval that a tenth would show as one number, or nearly.
 _NARROW: Final = 0.25
+_MOST_RATIO_DIGITS: Final = 2
 _NS_PER_UNIT: Final = (("h", 3_600_000_000_000), ("min", 60_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000))
 _BYTE_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SECONDS_PER_UNIT: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -89,7 +90,14 @@ def _ratio_ends(value: float, low: float, high: float | None) -> tuple[str, str,
     digits = _ratio_digits(value)
     if digits == 1 and high is not None and high - low < _NARROW:
         digits = 2
-    return f"{value:,.{digits}f}", f"{low:,.{digits}f}", None if high is None else f"{high:,.{digits}f}"
+    return f"{value:,.{digits}f}", _ratio_end(low, digits), None if high is None else _ratio_end(high, digits)
+
+
+def _ratio_end(end: float, digits: int) -> str:
+    """An end of an interval. It is not rounded to one or across it where two digits tell it from one: a gain or none is read there."""
+    while digits < _MOST_RATIO_DIGITS and end != 1 and (float(f"{end:.{digits}f}") - 1) * (end - 1) <= 0:
+        digits += 1
+    return f"{end:,.{digits}f}"
 
 
 def _ratio_digits(value: float) -> int:
@@ -134,5 +142,5 @@ def parse_duration(text: str) -> float:
     scale = _SECONDS_PER_UNIT.get(match["unit"]) if match else None
     seconds = float(match["number"]) * scale if match and scale is not None else 0.0
     if not 0.0 < seconds < math.inf:
-        raise ValueError(f"{text!r} is no duration. Give a number above zero with its unit, such as 60s, 2m or 1.5h; without one, seconds.")
+        raise ValueError(f"{text!r} is no duration above zero. Give one with its unit, such as 60s, 2m or 1.5h; alone it is seconds.")
     return seconds

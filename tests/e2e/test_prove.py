@@ -347,7 +347,7 @@ def test_a_proof_that_is_terminated_leaves_nothing(place: Workplace) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--levers", "werkers=4"), "No lever is called 'werkers'. Did you mean workers?"),
+        (("--levers", "werkers=4"), "no lever is called 'werkers'. Did you mean workers?"),
         pytest.param(("--levers", ","), "--levers needs at least one lever", marks=slow),
         pytest.param(("--levers", "mock-loader", "--all"), "exclude each other", marks=slow),
         pytest.param(("--sandbox", "docker"), "give overlay or copy", marks=slow),
@@ -367,7 +367,7 @@ def test_a_script_that_does_not_exist_is_a_mistake_too(place: Workplace) -> None
     ended = place.run("nothere.py", act="prove")
 
     assert ended.code == 2
-    assert "There is no script 'nothere.py'" in ended.err
+    assert "there is no script 'nothere.py'" in ended.err
 
 
 @pytest.mark.slow

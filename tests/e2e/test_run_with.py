@@ -60,9 +60,9 @@ def test_without_it_nothing_is_said_of_levers(work: Workplace) -> None:
     few(
         [
             ("threads:every=1", "every=K takes a whole number"),
-            ("thread=2", "No lever is called 'thread'. Did you mean threads?"),
+            ("thread=2", "no lever is called 'thread'. Did you mean threads?"),
             ("threads=none", "give a number of threads, such as threads=4"),
-            ("threads", "Lever threads needs a value"),
+            ("threads", "lever threads needs a value"),
         ],
         every=4,
     ),

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from slowstep.cli.bench import keep
 from slowstep.document.report import faults
-from slowstep.report.bench_terminal import KEPT, WORDS
+from slowstep.report.bench_terminal import WORDS
 from slowstep.report.json import write
 from slowstep.report.terminal import render, show
 
@@ -144,7 +144,7 @@ def test_a_training_that_was_not_measured_has_a_reason_once():
 
     assert "The training not measured (too few steps)" in text_of(report)
     report["bench"]["compute"]["reason"] = None
-    assert "The training not measured Then" in text_of(report)
+    assert "The training not measured Because" in text_of(report)
 
 
 @pytest.mark.parametrize(("measured", "said"), [(True, "Partial: it is gone"), (False, "Not measured: it is gone")])
@@ -181,12 +181,13 @@ def test_an_earlier_report_is_replaced_and_another_file_is_not(tmp_path):
 def test_a_report_is_kept_in_its_recording_and_says_where(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     report = load("bench-data")
-    report["run"]["recording"] = str(tmp_path)
+    (tmp_path / "run").mkdir()
+    report["run"]["recording"] = str(tmp_path / "run")
 
     keep(report)
 
-    assert json.loads((tmp_path / KEPT).read_text()) == report
-    assert render(report, width=80, color=False).splitlines()[-1] == f"Saved           {KEPT}"
+    assert json.loads((tmp_path / "run" / "report.json").read_text()) == report
+    assert render(report, width=80, color=False).splitlines()[-1] == "Saved           run"
 
 
 def test_of_a_report_that_could_not_be_kept_no_place_is_named(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import pkgutil
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import slowstep
+from slowstep.workflow.sessions import session
 
 HEAVY = [
     "polars",
@@ -97,6 +99,15 @@ def test_importing_slowstep_reads_no_other_module_of_it():
 def test_the_public_names_are_these_and_all_of_them_resolve():
     assert sorted(slowstep.__all__) == ["__version__", "data", "record", "span", "start", "steps", "stop"]
     assert [name for name in slowstep.__all__ if not hasattr(slowstep, name)] == []
+
+
+CALLED = (slowstep.record, session.record)
+
+
+def test_what_is_called_as_record_shows_its_options():
+    shown, own = ([(each.name, each.kind, each.default) for each in inspect.signature(call).parameters.values()] for call in CALLED)
+
+    assert shown == own
 
 
 def test_the_public_names_are_listed_before_any_of_them_is_imported():

@@ -113,7 +113,7 @@ def test_a_file_that_is_no_report_is_refused_before_there_is_a_report(tmp_path):
 # Nobody makes a file there, root neither.
 @pytest.mark.parametrize("place", ["/proc/r.json", "/no/such/folder/r.json"])
 def test_a_place_where_no_file_can_be_made_is_refused(place):
-    with pytest.raises(UnwritableOutput, match=f"The report cannot be written to {place}: "):
+    with pytest.raises(UnwritableOutput, match=f"the report cannot be written to {place}: "):
         json.check_target(place)
 
 

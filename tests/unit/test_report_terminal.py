@@ -171,7 +171,7 @@ def test_a_terminal_without_unicode_gets_plain_ascii(sample_report, name):
 
 @pytest.mark.parametrize(
     ("median_ms", "low_ms", "high_ms", "text"),
-    [(0.705, 0.690, 0.879, "step 705 us (p05 690, p95 879)"), (1500.0, 1250.0, 2000.0, "step 1.50 s (p05 1.25, p95 2.00)")],
+    [(0.705, 0.690, 0.879, "step 705 us (median; p05 690, p95 879)"), (1500.0, 1250.0, 2000.0, "step 1.50 s (median; p05 1.25, p95 2.00)")],
 )
 def test_the_spread_of_a_step_is_in_the_unit_of_its_median(sample_report, median_ms, low_ms, high_ms, text):
     report = sample_report("healthy")
@@ -321,6 +321,47 @@ def test_a_setting_reads_as_it_is_written_in_a_script(bottleneck):
     bottleneck["findings"][0]["evidence"] = [row]
 
     assert "   num_workers=0 (data set D)\n" in render(bottleneck, width=80, color=False)
+
+
+@pytest.mark.parametrize(
+    ("low", "steady", "said"),
+    [(0.9, 1.57, "), at this run's pace 1.57x or more, if"), (1.2, 1.3, ") if"), (0.9, 1.02, ") if"), (0.9, None, ") if")],
+    ids=["it decides", "the interval tells it", "it is not sure either", "not known"],
+)
+def test_the_low_end_at_this_runs_pace_stands_beside_an_interval_that_does_not_tell_that_it_gains(bottleneck, low, steady, said):
+    gain = bottleneck["findings"][0]["gain"]
+    gain.update(predicted=2.1, low=low, high=5.9, measured=None, **({} if steady is None else {"steady_low": steady}))
+
+    assert f"interval {low} to 5.9{said}" in " ".join(render(bottleneck, width=100, color=False).split())
+    validate(bottleneck)
+
+
+def test_of_gaps_that_were_timed_it_is_said_of_how_many(bottleneck):
+    timed = {"name": "timed in", "value": 3, "unit": "gaps between steps", "threshold": None, "where": None}
+    bottleneck["findings"][0]["evidence"] = [timed]
+
+    assert "timed in 3 gaps between steps of 420" in " ".join(render(bottleneck, width=100, color=False).split())
+
+
+def test_stages_of_ten_seconds_are_in_seconds(bottleneck):
+    bottleneck["ledger"][0].update(share=0.9, ms_per_step=12507.5)
+
+    page = render(bottleneck, width=100, color=False)
+
+    assert "s/step" in page.replace("ms/step", "")
+    assert re.search(r"90 % +12\.5$", page, re.MULTILINE)
+
+
+def test_trainings_that_are_told_at_the_top_are_no_notice_too(bottleneck):
+    others = [{"name": "other-trainings", "severity": "notice", "count": 1, "remedy": "others are not judged"}]
+    bottleneck["health"] = others
+    assert "other-trainings" in render(bottleneck, width=100, color=False)
+    bottleneck["run"]["in_turn"] = [{"steps": 60, "s": 2.0, "samples_per_s": None, "judged": judged} for judged in (True, False)]
+
+    page = render(bottleneck, width=100, color=False)
+
+    assert "other-trainings" not in page
+    assert "Trainings: 2 in turn" in page
 
 
 def test_how_something_was_seen_comes_after_what_was_seen(bottleneck):
@@ -499,27 +540,32 @@ PARTS = [{"name": "monitors", "share": 0.003}, {"name": "hooks", "share": 0.002}
 @pytest.mark.parametrize(
     ("cost", "line"),
     [
-        ({"share": 0.004, "held": True, "parts": PARTS}, "0.4 %; 25.0 us a step"),
+        ({"share": 0.004, "held": True, "parts": PARTS}, "Overhead 0.4 % (limit 0.5 %); 25.0 us a step"),
+        ({"share": 0.006, "held": True, "limit_share": 0.0077}, "Overhead 0.6 % (limit 0.77 %); 25.0 us a step"),
         (
             {"share": 0.0051, "held": False, "parts": PARTS},
-            "0.51 %, above the limit of 0.5 % (monitors 0.3 %, hooks 0.2 %); 25.0 us a step",
+            "Recording cost: 0.51 % (monitors 0.3 %, hooks 0.2 %) (limit 0.5 %); 25.0 us a step",
         ),
         (
-            {"share": 0.095, "held": True, "parts": [{"name": "profiler", "share": 0.09}, *PARTS]},
-            "10 %: the profiler of --capture 9 %, recording 0.5 %; 25.0 us a step",
+            {"share": 0.0948, "held": True, "parts": [{"name": "profiler", "share": 0.09}, *PARTS]},
+            "Overhead 9 %: the profiler of --capture 9 %, recording 0.5 % (limit 0.5 %); 25.0 us a step",
         ),
-        ({"share": 0.004, "call_timing_share_at_most": 0.007}, "0.4 %; 25.0 us a step; up to 0.7 % more for timing calls"),
-        ({"share": None}, "25.0 us a step"),
+        (
+            {"share": 0.004, "call_timing_share_at_most": 0.007},
+            "Recording cost: 0.4 %, and up to 0.7 % for timing calls (limit 0.5 %); 25.0 us a step",
+        ),
+        ({"share": None}, "Overhead 25.0 us a step"),
     ],
-    ids=["within the limit", "above it", "a profiler", "timed calls", "no share"],
+    ids=["within the limit", "that of short steps", "above it", "a profiler", "timed calls", "no share"],
 )
 def test_the_overhead_says_first_whether_it_is_above_its_limit_and_what_is_not_the_recorders(sample_report, cost, line):
     report = sample_report("healthy")
     report["overhead"] = {"us_per_step": 25.0, "limit_share": 0.005, **cost}
 
-    shown = next(row for row in render(report, width=120, color=False, verbose=True).splitlines() if row.startswith("Overhead"))
+    page = render(report, width=120, color=False, verbose=True).splitlines()
+    shown = [" ".join(row.split()) for row in page if row.startswith(("Overhead", "Recording cost"))]
 
-    assert shown.split(maxsplit=1)[1] == line
+    assert shown == [line]
     validate(report)
 
 

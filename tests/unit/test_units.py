@@ -55,6 +55,12 @@ def test_an_interval_is_as_precise_as_its_factor():
     assert units.format_ratio_interval(1.73, 0.66, None) == "1.7x (0.7 or more)"
 
 
+def test_an_end_of_an_interval_is_not_rounded_to_one():
+    assert units.format_ratio_interval(14.0, 1.3, 50.2) == "14x (1.3-50)"
+    assert units.format_ratio_interval(2.1, 0.97, 5.9) == "2.1x (0.97-5.9)"
+    assert units.format_ratio_interval(2.1, 1.0, 1.004) == "2.10x (1.00-1.00)"
+
+
 @pytest.mark.parametrize(("share", "text"), [(0, "0 %"), (0.0001, "<0.1 %"), (0.004, "0.4 %"), (0.43, "43 %"), (1.0, "100 %")])
 def test_a_share_above_zero_never_prints_as_zero(share, text):
     assert units.format_share(share) == text

@@ -87,5 +87,5 @@ def test_a_folder_or_a_script_of_that_name_is_the_users(tmp_path) -> None:
 def test_bench_of_a_command_without_its_half_says_which_halves_there_are() -> None:
     group: Any = typer.main.get_command(bench)
 
-    with pytest.raises(BadUsage, match=r"^Which half\? slowstep bench data python, or slowstep bench compute python$"):
+    with pytest.raises(BadUsage, match=r"^which half\? slowstep bench data python, or slowstep bench compute python$"):
         group.main(["python", "train.py"], standalone_mode=False)

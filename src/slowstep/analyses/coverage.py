@@ -20,12 +20,14 @@ _DIFFER: Final = f"{{differ}}; gaps shorter than the difference may be charged w
 DEVICE_WORK_BEFORE_ITS_LAUNCH: Final = HealthKind("device-work-before-its-launch", "notice", _DIFFER)
 CLOCKS_DIFFER: Final = HealthKind("clocks-differ", "notice", _DIFFER)
 KERNELS_OVERLAP: Final = HealthKind(
-    "kernels-overlap-on-a-stream", "notice", "A stream runs one kernel after the other; the trace's device times are doubtful."
+    "kernels-overlap-on-a-stream",
+    "notice",
+    "kernels of one stream overlap, though it runs one after the other: the trace's device times are doubtful",
 )
 OTHER_DEVICES: Final = HealthKind(
     "other-devices-left-out",
     "notice",
-    "The ledger is that of device {device}, which has most kernel time; look at the others by themselves.",
+    "the table shows device {device}, which has most kernel time; trace the others by themselves to see them",
 )
 KERNELS_AFTER_THE_LAST_STEP: Final = HealthKind(
     "kernels-after-the-last-step",

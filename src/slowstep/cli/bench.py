@@ -17,12 +17,12 @@ from slowstep.cli.sandbox_options import Json, Out, SandboxKind, Seed, Words, Wr
 from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.errors import INTERRUPTED_CODE, BadUsage, UnwritableOutput
-from slowstep.report.bench_terminal import KEPT
 from slowstep.report.json import dumps, show_and_write, write
 from slowstep.report.terminal import show
 from slowstep.workflow.bench import bench as bench_training
 from slowstep.workflow.bench_act import BenchMeasurements, BenchRequest, What
 from slowstep.workflow.bench_report import make_report
+from slowstep.workflow.diagnose import REPORT
 
 
 class Halves(TyperGroup):
@@ -32,7 +32,7 @@ class Halves(TyperGroup):
         """The half. Raises BadUsage for a name that is none, which most often is the user's command already."""
         found = super().get_command(ctx, cmd_name)
         if found is None and not ctx.resilient_parsing:
-            raise BadUsage(f"Which half? slowstep bench data {cmd_name}, or slowstep bench compute {cmd_name}")
+            raise BadUsage(f"which half? slowstep bench data {cmd_name}, or slowstep bench compute {cmd_name}")
         return found
 
 
@@ -131,7 +131,7 @@ def keep(report: Any) -> None:
     folder = report["run"].get("recording")
     try:
         if folder is not None:
-            write(report, Path(folder) / KEPT)
+            write(report, Path(folder) / REPORT)
     except UnwritableOutput:
         del report["run"]["recording"]
 

@@ -23,7 +23,7 @@ _HAS_PYTORCH: Final = "import importlib.util, sys; sys.exit(importlib.util.find_
 _EXAMPLES: Final = f"""\b
 Afterwards:
   slowstep prove {SCRIPT}     measure what the fix gains
-  slowstep demo                        again, after you have mended it
+  slowstep demo                       again, after you have mended it
 """
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)

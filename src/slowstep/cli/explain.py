@@ -64,7 +64,7 @@ def explain(
 
 
 def by_stage() -> dict[str, Texts]:
-    """The first lines of all rules by the kind of what they judge and the stage that they blame, then of all levers."""
+    """The first lines of all rules by the stage that they blame, those that judge only traces apart, then of all levers."""
     # One rule or lever is explained without any of these, which take a second.
     from slowstep.analyses.measure_recording import MAKERS as RECORDED
     from slowstep.analyses.measure_trace import MAKERS as TRACED
@@ -72,9 +72,11 @@ def by_stage() -> dict[str, Texts]:
 
     rules = discover(RULES, "RULE", Rule).items()
     groups: dict[str, Texts] = {}
-    for kind, provided in (("Rules for recordings", RECORDED), ("Rules for traces", TRACED)):
-        for stage in (*STAGES, _ANY_STAGE):
-            names = [name for name, rule in rules if _home(rule) == stage and provided.keys() >= set(rule.topics)]
+    for stage in (*STAGES, _ANY_STAGE):
+        here = {name: set(rule.topics) for name, rule in rules if _home(rule) == stage}
+        recorded = [name for name, topics in here.items() if topics <= RECORDED.keys()]
+        traced = [name for name, topics in here.items() if topics <= TRACED.keys() and name not in recorded]
+        for kind, names in (("Rules", recorded), ("Rules for traces only", traced)):
             if names:
                 groups[f"{kind}: {stage}"] = {name: rule_text(name) for name in names}
     return groups | {"Levers, for slowstep prove --levers": {name: lever_text(name) for name in names_of_levers()}}
@@ -85,14 +87,17 @@ def _home(rule: Rule) -> str:
 
 
 def listing(groups: Mapping[str, Texts], width: int) -> str:
-    """All of them, with what each is about, group by group."""
+    """All of them, with what each is about, group by group; each in a line where there is room for columns."""
     cells = max((len(name) for texts in groups.values() for name in texts), default=0)
     canvas = Canvas(width=width)
     in_columns = width >= 2 * cells
     for group, texts in groups.items():
         canvas.line(group)
         for name, text in texts.items():
-            canvas.prose(_first_line(text), label=f"{name.ljust(cells if in_columns else 0)} ", hang=None if in_columns else _HANG)
+            if in_columns:
+                canvas.line(f"{name.ljust(cells)}  {textwrap.shorten(_first_line(text), width - cells - _HANG, placeholder=' ...')}")
+            else:
+                canvas.prose(_first_line(text), label=f"{name} ", hang=_HANG)
         canvas.blank()
     canvas.prose("slowstep explain NAME tells more about one.")
     return canvas.text(color=False)
@@ -106,7 +111,7 @@ def chosen(name: str, known: Iterable[str]) -> str:
         return wanted
     close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5) or [each for each in names if wanted and wanted in each]
     hint = f"Did you mean {' or '.join(close)}?" if close else "slowstep explain lists them all."
-    raise BadUsage(f"No rule or lever is called {name!r}. {hint}")
+    raise BadUsage(f"no rule or lever is called {name!r}. {hint}")
 
 
 def page(name: str, text: str, width: int) -> str:

@@ -43,7 +43,7 @@ def prove(
         typer.Option(
             "--levers",
             metavar="A,B",
-            help="Levers to test, such as workers=4,checkpoint-off:every=10 (default: the findings').",
+            help="Levers to test, such as workers=4,pin-memory (default: the findings').",
         ),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Test every lever there is.")] = False,

@@ -37,8 +37,8 @@ _STEPS: Final = re.compile(r"(\d+)-(\d+)")
 # A single number too: it is no command, and the option says better what is missing.
 _ONE_OR_TWO_NUMBERS: Final = re.compile(r"\d+(?:-\d+)?")
 _FOR = (
-    "End the recording after a time, such as 60s or 2m, counted from the first update; where none is seen, from the first backward "
-    f"pass; where neither is, --stop waits {START_UP_S / 60:.0f} minutes more for one, from the command's start."
+    "End the recording after a time, such as 60s or 2m, counted from the first update (without updates, from the first backward pass). "
+    f"With --stop, a command in which no training is seen is ended TIME and {START_UP_S / 60:.0f} minutes after its start."
 )
 _EXAMPLES: Final = """\b
 Examples:

@@ -153,6 +153,6 @@ def _uneven(compared: RankComparison, rank: int) -> Wording:
 def _without_bottleneck(findings: list[Finding], unjudged: list[NotJudged]) -> Reason:
     """Why a rank is not known to be healthy whose collectives were its bottleneck before the other ranks were looked at."""
     if unjudged:
-        return RULE_NOT_JUDGED(rule=unjudged[0].rule, where=None, reason=unjudged[0].reason)
+        return RULE_NOT_JUDGED(rule=unjudged[0].rule, reason=unjudged[0].reason)
     most = max((finding for finding in findings if finding.stage == STAGE), key=lambda finding: finding.share)
     return MOSTLY_WAITING(rule=most.rule, share=most.share)

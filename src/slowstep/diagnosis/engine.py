@@ -13,6 +13,7 @@ from slowstep.diagnosis.captured import with_captured
 from slowstep.diagnosis.law import (
     HIDDEN_BY_FAULT,
     MODEL,
+    OF_STEP,
     STAGE_LEFT,
     Answers,
     Diagnosis,
@@ -38,6 +39,8 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 VIEWPOINTS: Final = (RECORDING, TRACE)
 
 MAKING_BATCHES = Wording("making-batches", "making batches, {ns:ms} ms per step")
+# How times of a step are written: of two that read the same, one is enough.
+_IN_MS = "{:.1f}"
 TIMES_THE_SAMPLES = Wording("times-the-samples", " of {ratio:.3g} times the samples")
 
 
@@ -149,7 +152,9 @@ def _next(m: Measurements, first: Judged) -> NextLimit | None:
     if left[UNATTRIBUTED] > left[stage]:
         return None
     samples = None if after.samples_ratio == 1.0 else TIMES_THE_SAMPLES(ratio=after.samples_ratio)
-    return NextLimit(stage=stage, predicted=STAGE_LEFT(stage=stage, left_ns=left[stage], rest_ns=after.own_ns, samples=samples))
+    is_all = _IN_MS.format(left[stage] / 1e6) == _IN_MS.format(after.own_ns / 1e6)
+    of = None if is_all else OF_STEP(rest_ns=after.own_ns)
+    return NextLimit(stage=stage, predicted=STAGE_LEFT(stage=stage, left_ns=left[stage], of=of, samples=samples))
 
 
 def _taken(m: Measurements, finding: Finding) -> list[dict[str, float]]:

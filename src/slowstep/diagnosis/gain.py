@@ -118,8 +118,7 @@ class Counterfactual:
             predicted=expected,
             low=least,
             high=None if math.isinf(high) else max(high * differ, expected),
-            # Why it may be called a bottleneck all the same.
-            assumes=f"{self.assumes} (at a steady pace {steady:.2f}x or more)" if least < 1.0 < steady else self.assumes,
+            assumes=self.assumes,
             steady_low=steady,
         )
 

@@ -111,7 +111,6 @@ SHARE_TOO_WIDE = Wording(
     "share-too-wide",
     "{rule} takes {low:share} to {high:share} of the time, which is too wide a range; record more, such as several epochs or checkpoints",
 )
-ON_BUSY_MACHINE = Wording("on-busy-machine", " on this busy machine")
 NO_FIX_KNOWN = Wording("no-fix-known", "{share:share} of the time is {part} ({stage}), and no fix is known that would gain; {remedy}")
 WAITS_FOR_CORE = Wording(
     "waits-for-core",
@@ -239,8 +238,7 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
         if lever is None and unclaimed is not None and m.input.loader is not None and unclaimed.kind is not PartKind.ROLL_OUT:
             lever = MOCK_LOADER
         change = first.change if lever is None else None
-        # That others use the machine makes all times doubtful: who and how much is said by the rule for that.
-        reason = RULE_NOT_JUDGED(rule=first.rule, where=ON_BUSY_MACHINE() if m.machine.load.busy else None, reason=first.reason)
+        reason = RULE_NOT_JUDGED(rule=first.rule, reason=first.reason)
         return Doubt(reason, lever, change, by_fault=first.by_fault)
     queued = _unclaimed_queue(m, judged)
     if unclaimed is not None and m.ledger.share_of(unclaimed) >= queued:

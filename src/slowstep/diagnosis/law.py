@@ -28,17 +28,18 @@ MODEL = "compute"
 HIDDEN_BY_FAULT = Wording("hidden-by-fault", "an {fault} may hide what slows the training")
 UNKNOWN_IS_LARGER = Wording(
     "unknown-is-larger",
-    "{unattributed:share} of the time could not be attributed to any stage, more than {stage} takes ({share:share}); {remedy}",
+    "{unattributed:share} of the time could not be attributed to any stage, no less than {stage} takes ({share:share}); {remedy}",
 )
 UNATTRIBUTED_TIME = Wording("unattributed-time", "{share:share} of the time could not be attributed to any stage; {remedy}")
 GAIN_NOT_KNOWN = Wording("gain-not-known", "what fixing {rule} would gain is not known ({share:share} of the time); {remedy}")
 FIRST_GAIN_MAY_BE_NONE = Wording("first-gain-may-be-none", "the first finding's gain ({gain:.2f}x) may be none; {remedy}")
-STAGE_LEFT = Wording("stage-left", "{stage}, {left_ns:ms} of {rest_ns:ms} ms per step{samples}")
+STAGE_LEFT = Wording("stage-left", "{stage}, {left_ns:ms}{of} ms per step{samples}")
+OF_STEP = Wording("of-step", " of {rest_ns:ms}")
 ALL_TOGETHER = Wording("all-together", "no single finding would gain 10 %, but all together predict {gain:.2f}x; see the findings")
 ALL_REMOVE_STEP = Wording(
     "all-remove-step", "no single finding would gain 10 %, but all together would remove the whole step; see the findings"
 )
-RULE_NOT_JUDGED = Wording("rule-not-judged", "{rule} could not be judged{where}: {reason}")
+RULE_NOT_JUDGED = Wording("rule-not-judged", "{rule} could not be judged: {reason}")
 WAITS_FOR_RANK = Wording(
     "waits-for-rank",
     "this rank waits for rank {rank}, whose own work takes {theirs_ns:ms} ms per step against {own_ns:ms} here: "

@@ -46,7 +46,7 @@ LATE_ONE_MAY_BE_MISSING: Final = Wording(
     "analyze the folder of all ranks' traces",
 )
 WITHOUT_TRACE: Final = HealthKind(
-    "missing-ranks", "notice", "only {here} of {size} ranks have a trace here: what the others did is not known"
+    "missing-ranks", "notice", "only {here} of {size} ranks {here:plural has|have} a trace here: what the others did is not known"
 )
 WITHOUT_RECORDING: Final = HealthKind(
     "missing-ranks", "notice", "of {size} ranks {here}{ranks} left no recording: see how their processes started"

@@ -157,7 +157,7 @@ def _unjudged(m: Measurements, answers: Answers) -> Doubt | None:
     for skipped in answers.unjudged:
         stages = rules()[skipped.rule].stages
         if not skipped.advisory and max(map(m.ledger.share, stages)) >= UNJUDGED_STAGE:
-            return Doubt(RULE_NOT_JUDGED(rule=skipped.rule, where=None, reason=skipped.reason), by_fault=skipped.by_fault)
+            return Doubt(RULE_NOT_JUDGED(rule=skipped.rule, reason=skipped.reason), by_fault=skipped.by_fault)
     return None
 
 

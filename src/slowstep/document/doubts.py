@@ -24,14 +24,15 @@ NO_STACKS = HealthKind(
 UNEVEN_PACE = HealthKind(
     "uneven-pace",
     "notice",
-    "timings varied by {differ:share} during the run, as on a shared machine; for a reliable figure: slowstep prove",
+    "the machine's pace varied: two runs like this one may differ by a factor of {factor:.3g}, as on a shared machine; "
+    "for a reliable figure: slowstep prove",
 )
 BATCH_SIZE_CHANGED = HealthKind("batch-size-changed", "notice", "the batch size changed {told}")
 LOADER_CHANGED = HealthKind("loader-changed", "notice", "the training went on with another loader {told}")
 OTHER_TRAININGS = HealthKind(
     "other-trainings",
     "notice",
-    "{updates:count update} of other optimizers before or after these{where}, {share:share} of the training time, are not looked at: "
+    "{updates:count update} of other optimizers before or after these{where}, {share:share} of the training time, are not judged: "
     f"{RECORD_ALONE}",
 )
 ONE_PERIOD = HealthKind(
@@ -47,7 +48,7 @@ def find_doubts(m: Measurements) -> list[Health]:
     # Of a damaged recording its losses are told.
     rows = [] if m.python.has_stacks or are_notes_lost(m) else [NO_STACKS(1)]
     if (differ := math.exp(PACE_DEVIATIONS * m.machine.pace_spread) - 1) >= UNEVEN and not m.machine.load.busy:
-        rows.append(UNEVEN_PACE(1, differ=differ))
+        rows.append(UNEVEN_PACE(1, factor=1 + differ))
     if m.steps.size_changes:
         rows.append(BATCH_SIZE_CHANGED(len(m.steps.size_changes), told=_of_sizes(m.steps)))
     if m.input.loader_changes:

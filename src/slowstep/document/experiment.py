@@ -300,8 +300,7 @@ def _doubts(experiment: Experiment, results: ExperimentResults | None) -> list[H
             "seldom-long-steps",
             "notice",
             f"in {format_count(long.blocks, 'block')} some steps took up to {long.most_ns / 1e9:.1f} s longer than usual, input apart, "
-            f"{format_share(long.share)} of the time in all. They are too few to fall on every lever alike, so their time is spread over "
-            "all, except for levers that leave out calls or change what a batch is. What other levers do to such steps was not measured",
+            f"{format_share(long.share)} of the time in all: it is spread over all levers, and what most of them do to it was not measured",
         )
     if experiment.repeated.is_doubtful:
         add("reruns-not-trustworthy", "error", "whole runs without a lever differed from each other: repeat on a quieter machine")

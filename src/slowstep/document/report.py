@@ -255,7 +255,8 @@ class MeasuredRow(TypedDict):
 
 class GainRow(TypedDict):
     """A factor of throughput: 1.8 means 1.8 times. Where `predicted` is known and `high` is not, it is `low` or more.
-    `unknown_because` is why nothing was predicted.
+    `unknown_because` is why nothing was predicted. `steady_low` is the lower end at the pace of this run: what a verdict rests on, where
+    `low` is that of another run, which may meet a slower machine.
     """
 
     predicted: float | None
@@ -264,6 +265,7 @@ class GainRow(TypedDict):
     assumes: str
     measured: MeasuredRow | None
     unknown_because: NotRequired[str]
+    steady_low: NotRequired[float]
 
 
 class EvidenceRow(TypedDict):

@@ -34,7 +34,8 @@ def finding_row(finding: Finding) -> FindingRow:
         del row[internal]
     if not finding.outside:
         del row["outside"]
-    del row["gain"]["steady_low"]
+    if finding.gain.steady_low is None:
+        del row["gain"]["steady_low"]
     del row["gain"]["unknown_because"]
     if (because := finding.gain.unknown_because) is not None:
         row["gain"]["unknown_because"] = sentence(because)

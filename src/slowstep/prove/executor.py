@@ -129,7 +129,7 @@ class LiveExecutor:
             injected = inject.write_injection(str(self.folder))
             self._journal = Journal(str(self.folder))
         except OSError as error:
-            raise CommandNotStarted(f"The recording in {self.folder} cannot be begun: {error.strerror}.") from error
+            raise CommandNotStarted(f"the recording in {self.folder} cannot be begun: {error.strerror}.") from error
         environment = inject.injected_environment(
             self._environ, folder=str(self.folder), inject=injected, level=1, steps=None, seconds=None, experiment=True
         )

@@ -30,8 +30,6 @@ _STAGES_SHOWN: Final = 9
 _NEXT_TO_NOTHING: Final = 0.1
 # A tenth of what a disk gives that seeks for every 4 KiB (a hundred times a second, 0.4 MB/s) keeps no loader waiting.
 _LEAST_MB_PER_S: Final = 0.04
-# The name of the report in its recording.
-KEPT: Final = "report.json"
 WORDS: Final = {
     "cpu": "CPU-BOUND",
     "storage": "DISK-BOUND",
@@ -50,7 +48,7 @@ def draw_bench(canvas: Canvas, report: Report) -> None:
     for draw in (_draw_stages, _draw_sweep, _draw_bound, _draw_whole):
         draw_part(canvas, draw, bench)
     draw_part(canvas, _draw_next, report)
-    draw_kept(canvas, cast("dict[str, Any]", report["run"]).get("recording"), KEPT, cells=_LABEL_CELLS)
+    draw_kept(canvas, cast("dict[str, Any]", report["run"]).get("recording"), cells=_LABEL_CELLS)
 
 
 def _draw_header(canvas: Canvas, report: Report) -> None:
@@ -200,7 +198,7 @@ def _draw_whole(canvas: Canvas, bench: BenchRow) -> None:
 def _draw_next(canvas: Canvas, report: Report) -> None:
     if "next_command" not in report["run"]:
         return
-    canvas.prose(report["bench"]["next_because"], label="Then".ljust(_LABEL_CELLS), label_style="dim")
+    canvas.prose(report["bench"]["next_because"], label="Because".ljust(_LABEL_CELLS), label_style="dim")
     canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (report["run"]["next_command"], "bold cyan"))
 
 

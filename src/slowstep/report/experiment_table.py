@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _GAIN_CELLS: Final = 18
 _VERDICT_CELLS: Final = 18
 _TABLE_FROM: Final = 72
+_FOREIGN_LOAD: Final = "foreign-load"
 # "Busy" of docs/definitions.md.
 _BUSY_FROM: Final = 0.20
 _INDENT: Final = 2
@@ -74,7 +75,9 @@ def draw_experiments(canvas: Canvas, report: Report) -> None:
         for row in rows:
             _draw_row(canvas, row)
     _draw_untried(canvas, [row for row in report["experiments"] if row["state"] == "untried"])
-    _draw_facts(canvas, facts)
+    # A note at the top says it of the whole run, and the row of a lever that it may have kept from gaining.
+    said = any(finding["rule"] == _FOREIGN_LOAD for finding in report["findings"])
+    _draw_facts(canvas, facts, busy=not said)
 
 
 def draw_proofs(canvas: Canvas, report: Report) -> None:
@@ -253,7 +256,7 @@ def _draw_untried(canvas: Canvas, rows: list[ExperimentRow]) -> None:
         canvas.prose(f"{', '.join(names)}; {reason}", label="Not tested:", label_style="dim", hang=_INDENT)
 
 
-def _draw_facts(canvas: Canvas, facts: ExperimentFacts) -> None:
+def _draw_facts(canvas: Canvas, facts: ExperimentFacts, *, busy: bool) -> None:
     why = _ENDED.get(facts["ended_by"], facts["ended_by"])
     if facts["steps_per_block"] is not None:
         took = "" if facts["took_s"] is None else f"for {format_duration(facts['took_s'] * 1e9)} "
@@ -262,9 +265,9 @@ def _draw_facts(canvas: Canvas, facts: ExperimentFacts) -> None:
     else:
         canvas.prose(f"Nothing was measured: {why}", hang=_INDENT)
     foreign = facts["foreign_share"]
-    if foreign is not None and foreign >= _BUSY_FROM:
-        busy = f"other processes used {format_share(foreign)} of the cores: levers that need cores, such as workers, gain less than alone"
-        canvas.prose(busy, label=_label("Busy"), label_style="yellow")
+    if busy and foreign is not None and foreign >= _BUSY_FROM:
+        text = f"other processes used {format_share(foreign)} of the cores: levers that need cores, such as workers, gain less than alone"
+        canvas.prose(text, label=_label("Busy"), label_style="yellow")
     if facts["trustworthy"] is False:
         canvas.prose(f"none: {facts['distrust']}", label=_label("Trust"), label_style="red")
     canvas.prose(facts["sandbox"]["claims"], label=_label("Sandbox"), label_style="dim", style="dim")

@@ -32,7 +32,8 @@ _FORMATS: Final[dict[str, Callable[[float], str]]] = {"share": format_share, "by
 _NO_UNITS: Final = ("of", "in", "per", "begun")
 # Shares are of the time that was looked at, which needs no name.
 _IN_WORDS: Final = {"of window": "of the time"}
-_HOW_SEEN: Final = ("timed in", "stack samples in it", "stack samples in the forward")
+_TIMED: Final = "timed in"
+_HOW_SEEN: Final = (_TIMED, "stack samples in it", "stack samples in the forward")
 # What a script sets by this name: "num_workers=0" says it shorter than a name, a number and a unit.
 _SETTING: Final = re.compile(r"[a-z]+(?:_[a-z]+)+")
 # Of `diagnosis/gain.py` and `prove/stats/intervals.py`.
@@ -40,12 +41,24 @@ _PREDICTED_LEVEL: Final = "90 %"
 _MEASURED_LEVEL: Final = "95 %"
 # Of what counts things, for one of them; where the plural only takes an s it needs none here.
 _SINGULAR: Final = {"batches": "batch", "passes": "pass", "processes": "process"}
+# Of `diagnosis/law.py`: a gain is sure from here on.
+_SURE: Final = 1.03
+# Names of evidence, where the page has better words for them than the report has room for.
+_NAMES: Final = {
+    "limit after the fix": "workers need",
+    "its share of making samples": "its share",
+    "float32 beside the Tensor Cores": "in float32, without Tensor Cores",
+    "of them without Tensor Cores": "of them, without Tensor Cores",
+}
 _NS_PER: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
-def draw_findings(canvas: Canvas, findings: list[FindingRow], left_out: LeftOut, *, said: str, provisional: bool = False) -> None:
+def draw_findings(
+    canvas: Canvas, findings: list[FindingRow], left_out: LeftOut, *, said: str, steps: int, provisional: bool = False
+) -> None:
     """Draw the first findings, or all where `left_out` is verbose. A title that was `said` above is not repeated, and what lies outside the
-    script is in the notes. Those of too few steps for a verdict are `provisional`: nothing is said of a gain.
+    script is in the notes. Functions were timed in a few gaps between the run's `steps`. Those of too few steps for a verdict are
+    `provisional`: nothing is said of a gain.
     """
     findings = [finding for finding in findings if not finding.get("outside")]
     shown = len(findings) if left_out.verbose else _IN_FULL
@@ -54,7 +67,7 @@ def draw_findings(canvas: Canvas, findings: list[FindingRow], left_out: LeftOut,
         _draw_title(canvas, number, finding, provisional)
         if finding["title"] != said:
             canvas.prose(as_title(finding["title"]), indent=_INDENT)
-        rows = _evidence_shown(finding["evidence"], number, left_out)
+        rows = [_in_better_words(row, steps) for row in _evidence_shown(finding["evidence"], number, left_out)]
         if rows:
             _draw_evidence(canvas, rows, thresholds=left_out.verbose)
         gain_is_known = not provisional or finding["gain"]["measured"] is not None
@@ -72,6 +85,11 @@ def _evidence_shown(rows: list[EvidenceRow], number: int, left_out: LeftOut) -> 
     shown = _EVIDENCE_ROWS[number]
     left_out.count(len(rows[shown:]), "measured value")
     return by_weight[:shown]
+
+
+def _in_better_words(row: EvidenceRow, steps: int) -> EvidenceRow:
+    where = f"of {steps:,}" if row["name"] == _TIMED and row["where"] is None else row["where"]
+    return {**row, "name": _NAMES.get(row["name"], row["name"]), "where": where}
 
 
 def _draw_title(canvas: Canvas, number: int, finding: FindingRow, provisional: bool) -> None:
@@ -104,10 +122,14 @@ def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], *, thresholds: bool)
         return
     longest = round(_TEXT_SHARE * canvas.width)
     # The name of a call may be longer than the page is wide. It widens no column: numbers with places beside them stand there.
-    texts = [canvas.cut(_value(row), longest) if isinstance(row["value"], str) else _value(row) for row in rows]
+    texts = [canvas.cut(_value(row), longest) if isinstance(row["value"], str) and row["where"] else _value(row) for row in rows]
     in_columns = [(row, text) for row, text in zip(rows, texts, strict=True) if not _is_setting(row)]
     values = max((cell_len(text) for row, text in in_columns if not isinstance(row["value"], str)), default=0)
-    names = min(max((cell_len(row["name"]) for row, _ in in_columns), default=0), longest, canvas.width - values - _INDENT - _GAP)
+    room = canvas.width - values - _INDENT - _GAP
+    # A name is cut where its place would else have no room beside it.
+    places = max((cell_len(_beside(canvas, row, thresholds=thresholds)) for row, _ in in_columns), default=0)
+    widest = max(longest, room - places - _GAP) if places else longest
+    names = min(max((cell_len(row["name"]) for row, _ in in_columns), default=0), widest, room)
     for row, text in zip(rows, texts, strict=True):
         name, value = canvas.cut(row["name"], names), text
         start = f"{' ' * _INDENT}{name}{' ' * (names - cell_len(name) + _GAP)}{' ' * (values - cell_len(text))}"
@@ -178,13 +200,21 @@ def _draw_gain(canvas: Canvas, gain: GainRow) -> None:
     if measured is not None:
         texts.append(f"measured {format_ratio_between(measured['value'], measured['low'], measured['high'], level=_MEASURED_LEVEL)}")
     if predicted is not None and low is not None:
-        texts.append(f"predicted {format_ratio_between(predicted, low, high, level=_PREDICTED_LEVEL)} if {gain['assumes']}")
+        texts.append(
+            f"predicted {format_ratio_between(predicted, low, high, level=_PREDICTED_LEVEL)}{_steady(gain, low)} if {gain['assumes']}"
+        )
     elif because := gain.get("unknown_because"):
         texts.append(f"not predicted: {because}")
     if not texts:
         # The title says that it is unknown.
         return
     canvas.prose("; ".join(texts), label="Gain".ljust(_LABEL_CELLS), indent=_INDENT)
+
+
+def _steady(gain: GainRow, low: float) -> str:
+    """Behind an interval that does not show it: why the finding may be a bottleneck all the same."""
+    steady = gain.get("steady_low")
+    return f", at this run's pace {steady:.2f}x or more," if steady is not None and low <= _SURE < steady else ""
 
 
 def _draw_fixes(canvas: Canvas, finding: FindingRow, number: int, left_out: LeftOut) -> None:

@@ -10,6 +10,7 @@ from slowstep.units import format_count, format_duration, format_rate
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 # Others that are told one by one; report.json has all.
 _TOLD: Final = 4
+_HOW: Final = "record each alone, inside `with slowstep.record():`"
 
 
 def in_turn_line(trainings: list[InTurn]) -> str | None:
@@ -20,7 +21,7 @@ def in_turn_line(trainings: list[InTurn]) -> str | None:
     why = _why(trainings, trainings[at])
     others = [f"the {_ordinal(number)}, {_told(each)}" for number, each in enumerate(trainings) if number != at]
     more = f"; and {len(others) - _TOLD} more" if len(others) > _TOLD else ""
-    return f"{len(trainings)} in turn; {why}, the {_ordinal(at)}, is judged. Not judged: {'; '.join(others[:_TOLD])}{more}"
+    return f"{len(trainings)} in turn; {why}, the {_ordinal(at)}, is judged. Not judged: {'; '.join(others[:_TOLD])}{more}: {_HOW}"
 
 
 def _why(trainings: list[InTurn], judged: InTurn) -> str:

@@ -113,7 +113,7 @@ def _replace(target: Path, text: str) -> None:
 
 
 def _unwritable(target: Path, error: OSError) -> UnwritableOutput:
-    return UnwritableOutput(f"The report cannot be written to {target}: {error.strerror or error}. {_remedy(target)}")
+    return UnwritableOutput(f"the report cannot be written to {target}: {error.strerror or error}. {_remedy(target)}")
 
 
 def _remedy(target: Path) -> str:

@@ -31,6 +31,8 @@ _TIME_CELLS: Final = 10
 _PART_INDENT: Final = 2
 _SMALL: Final = 0.005
 _PART_SHOWN: Final = 0.03
+# From so long a stage on, times are in seconds.
+_IN_SECONDS_MS: Final = 10_000.0
 
 
 def in_words(stage: str) -> str:
@@ -41,24 +43,24 @@ def in_words(stage: str) -> str:
 def draw_ledger(canvas: Canvas, ledger: list[LedgerRow], *, verbose: bool = True, provisional: bool = False) -> None:
     """Draw the shares of the window; stages that were not measured are named below, and those of next to no time where `verbose`."""
     rows = [row for row in ledger if (row["share"] or 0.0) >= _SMALL]
+    largest = max((row["ms_per_step"] or 0.0 for row in rows), default=0.0)
+    in_seconds = largest >= _IN_SECONDS_MS
+    per = 1e3 if in_seconds else 1.0
     if rows:
         head = _HEAD if canvas.width >= _NAME_CELLS + _SHARE_CELLS + _TIME_CELLS + len(_HEAD) else _SHORT_HEAD
         title: list[tuple[str, str]] = [(head, "bold"), (" (provisional)", "yellow")]
-        canvas.edges(title[: 1 + provisional], [("share".rjust(_SHARE_CELLS) + "ms/step".rjust(_TIME_CELLS), "dim")])
+        unit = "s/step" if in_seconds else "ms/step"
+        canvas.edges(title[: 1 + provisional], [("share".rjust(_SHARE_CELLS) + unit.rjust(_TIME_CELLS), "dim")])
     whole = max((row["share"] or 0.0 for row in rows), default=1.0)
-    digits = _digits(rows)
+    largest /= per
+    digits = 1 if largest >= 10 else 2 if largest >= 1 else 3
     for row in rows:
-        _draw_row(canvas, row, max(whole, 0.5), digits)
+        _draw_row(canvas, row, max(whole, 0.5), digits, per)
         _draw_parts(canvas, row, verbose=verbose)
     _draw_folded(canvas, ledger, verbose=verbose)
 
 
-def _digits(rows: list[LedgerRow]) -> int:
-    largest_ms = max((row["ms_per_step"] or 0.0 for row in rows), default=0.0)
-    return 1 if largest_ms >= 10 else 2 if largest_ms >= 1 else 3
-
-
-def _draw_row(canvas: Canvas, row: LedgerRow, whole: float, digits: int) -> None:
+def _draw_row(canvas: Canvas, row: LedgerRow, whole: float, digits: int, per: float) -> None:
     share, milliseconds = row["share"] or 0.0, row["ms_per_step"]
     room = canvas.width - _NAME_CELLS - _SHARE_CELLS - _TIME_CELLS - 1
     style = STAGE_STYLE.get(row["stage"], "")
@@ -67,14 +69,14 @@ def _draw_row(canvas: Canvas, row: LedgerRow, whole: float, digits: int) -> None
         (_bar(canvas, share / whole, room).ljust(room), style),
         " ",
         (format_share(share).rjust(_SHARE_CELLS), "bold"),
-        ("unknown" if milliseconds is None else _milliseconds(milliseconds, digits)).rjust(_TIME_CELLS),
+        ("unknown" if milliseconds is None else _time(milliseconds / per, digits)).rjust(_TIME_CELLS),
     )
 
 
-def _milliseconds(milliseconds: float, digits: int) -> str:
+def _time(time: float, digits: int) -> str:
     """To the chart's digits; of what has no room for them, a step of weeks in a damaged trace, the order of magnitude."""
-    text = f"{milliseconds:,.{digits}f}"
-    return text if len(text) < _TIME_CELLS else f"{milliseconds:.1e}"
+    text = f"{time:,.{digits}f}"
+    return text if len(text) < _TIME_CELLS else f"{time:.1e}"
 
 
 def _bar(canvas: Canvas, fraction: float, room: int) -> str:

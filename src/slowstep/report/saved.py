@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.harmless import for_shell
@@ -39,10 +38,10 @@ def draw_saved(canvas: Canvas, run: Mapping[str, Any], left_out: LeftOut | None 
     canvas.line(("More" if missing else "Again").ljust(_LABEL_CELLS), " ", (command, "cyan"))
 
 
-def draw_kept(canvas: Canvas, folder: str | None, name: str, *, cells: int = _LABEL_CELLS) -> None:
-    """Say where a report is kept as a file of its own, which no command shows again; labels are `cells` wide."""
+def draw_kept(canvas: Canvas, folder: str | None, *, cells: int = _LABEL_CELLS) -> None:
+    """Say in which recording a report is kept; labels are `cells` wide."""
     if folder is not None:
-        canvas.prose(for_shell([as_typed(os.path.join(folder, name))]), label="Saved".ljust(cells), label_style="dim")
+        canvas.prose(for_shell([as_typed(folder)]), label="Saved".ljust(cells), label_style="dim")
 
 
 def _rank(run: Mapping[str, Any]) -> str:

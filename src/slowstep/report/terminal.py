@@ -33,7 +33,10 @@ _ONCE_SHOWN_MS: Final = 1.0
 _TIMING_SHOWN: Final = 0.001
 # A cost below this changes nothing in the answer.
 _OVERHEAD_SHOWN: Final = 0.01
+_PROFILER: Final = "profiler"
 _LABEL_CELLS: Final = 11
+# The doubt that says of trainings in turn that they are not judged.
+_OTHER_TRAININGS: Final = "other-trainings"
 _BECAUSE: Final = "undetermined, because "
 _STATE_STYLE: Final = {"bottleneck": "bold red", "healthy": "bold green", "undetermined": "bold yellow"}
 _SEVERITY_STYLE: Final = {"notice": "yellow", "data_loss": "bold yellow", "error": "bold red"}
@@ -63,7 +66,8 @@ def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True, verbose
     canvas.blank()
     draw_part(canvas, _draw_verdict, document)
     draw_part(canvas, draw_proofs, document)
-    draw_part(canvas, draw_findings, document["findings"], left_out, said=document["verdict"]["summary"], provisional=provisional)
+    said, steps = document["verdict"]["summary"], document["run"]["steps"]
+    draw_part(canvas, draw_findings, document["findings"], left_out, said=said, steps=steps, provisional=provisional)
     draw_part(canvas, draw_ranks, document["run"])
     draw_part(canvas, draw_experiments, document)
     canvas.blank()
@@ -122,6 +126,8 @@ def _draw_header(canvas: Canvas, report: Report, *, verbose: bool) -> None:
         canvas.prose(in_turn, label="Trainings:", label_style="yellow", hang=2)
     for note in run.get("notes", []):
         canvas.prose(note, label="Note:", label_style="yellow", hang=2)
+    if _is_costly(report):
+        canvas.prose(_overhead(report), label="Recording cost:", label_style="yellow", hang=2)
 
 
 def _steps(run: Run) -> str:
@@ -137,16 +143,16 @@ def _speed(report: Report) -> list[str]:
     run, speed = report["run"], report["throughput"]
     samples = "samples/s not measured" if speed["samples_per_s"] is None else format_rate(speed["samples_per_s"], "samples")
     steps = "steps/s not measured" if speed["steps_per_s"] is None else format_rate(speed["steps_per_s"], "steps")
-    spread, median = speed["step_ms"], speed["step_ms"]["median"]
+    spread, median, spread_of = speed["step_ms"], speed["step_ms"]["median"], ""
     step = f"step {UNKNOWN}" if median is None else f"step {format_duration(median * 1e6)}"
     if median is not None and spread["p05"] is not None and spread["p95"] is not None:
         low, high = (format_number_beside(value * 1e6, median * 1e6) for value in (spread["p05"], spread["p95"]))
-        step += f" (p05 {low}, p95 {high})"
+        spread_of = f" {f'(median; p05 {low}, p95 {high})'.replace(' ', NBSP)}"
     job = run.get("all_samples_per_s")
     if job is not None:
         ranks = sum(row["rank"] is not None and row["report"] is not None for row in run["rank_rows"])
         samples = f"{format_rate(job, 'samples')} of {ranks} ranks together, {samples} of this one"
-    return [samples, steps, step.replace(" ", NBSP)]
+    return [samples, steps, step.replace(" ", NBSP) + spread_of]
 
 
 def _draw_verdict(canvas: Canvas, report: Report) -> None:
@@ -181,7 +187,7 @@ def _draw_footer(canvas: Canvas, report: Report, left_out: LeftOut, prompt: str)
         demand = (following["predicted"] or "").removeprefix(stage).removeprefix(", ")
         canvas.prose(f"After the first fix, {stage} is the limit{f': {demand}' if demand else ''}", hang=2)
     _draw_not_judged(canvas, report, left_out)
-    _draw_health(canvas, report["health"], left_out)
+    _draw_health(canvas, _not_said(report), left_out)
     _draw_overhead(canvas, report, left_out)
     command, before = _next_command(report), report["run"].get("before_next")
     if before:
@@ -209,10 +215,10 @@ def _draw_not_judged(canvas: Canvas, report: Report, left_out: LeftOut) -> None:
 
 def _draw_overhead(canvas: Canvas, report: Report, left_out: LeftOut) -> None:
     # What a profiler cost is in its trace's times; the trace's note says how much that may be.
-    if "trace" in report["run"]:
+    if "trace" in report["run"] or _is_costly(report):
         return
     cost = report["overhead"]
-    if left_out.verbose or cost.get("held") is False or (cost["share"] or 0.0) >= _OVERHEAD_SHOWN:
+    if left_out.verbose or (cost["share"] or 0.0) >= _OVERHEAD_SHOWN:
         _labelled(canvas, "Overhead", _overhead(report))
     else:
         left_out.name("overhead")
@@ -233,6 +239,12 @@ def _not_judged(rows: list[NotJudgedRow], left_out: LeftOut) -> str:
     return "; ".join(texts)
 
 
+def _not_said(report: Report) -> list[HealthRow]:
+    """The doubts without that of other trainings, where each of these is told at the top."""
+    told = in_turn_line(report["run"].get("in_turn", [])) is not None
+    return [row for row in report["health"] if not (told and row["name"] == _OTHER_TRAININGS)]
+
+
 def _draw_health(canvas: Canvas, rows: list[HealthRow], left_out: LeftOut) -> None:
     order = {severity: rank for rank, severity in enumerate(("error", "data_loss", "notice"))}
     doubts = sorted((row for row in rows if row["severity"] in order), key=lambda row: order[row["severity"]])
@@ -244,6 +256,19 @@ def _draw_health(canvas: Canvas, rows: list[HealthRow], left_out: LeftOut) -> No
     left_out.count(len(doubts[shown:]), "doubt")
 
 
+def _is_costly(report: Report) -> bool:
+    """Whether recording, with all that timing calls may have taken, cost more than it is to: then that is said first."""
+    cost = report["overhead"]
+    if cost["share"] is None or (limit := cost.get("limit_share")) is None or "trace" in report["run"]:
+        return False
+    return _recording_share(cost, cost["share"]) + (cost.get("call_timing_share_at_most") or 0.0) > limit
+
+
+def _recording_share(cost: Overhead, share: float) -> float:
+    """What of the share is not the profiler's, which somebody has asked for."""
+    return share - sum(part["share"] for part in cost.get("parts", []) if part["name"] == _PROFILER)
+
+
 def _overhead(report: Report) -> str:
     """What recording cost: first whether it is more than is promised, and what of it is not the recorder's."""
     cost = report["overhead"]
@@ -252,8 +277,6 @@ def _overhead(report: Report) -> str:
     text = f"{format_duration(cost['us_per_step'] * 1e3)} a step"
     if cost["share"] is not None:
         text = f"{_shares(cost, cost['share'])}; {text}"
-    if (timing := cost.get("call_timing_share_at_most") or 0.0) >= _TIMING_SHOWN:
-        text += f"; up to {format_share(timing)} more for timing calls"
     once = cost.get("once_ms", 0.0)
     return f"{text}; {format_duration(once * 1e6)} once" if once >= _ONCE_SHOWN_MS else text
 
@@ -261,15 +284,20 @@ def _overhead(report: Report) -> str:
 def _shares(cost: Overhead, share: float) -> str:
     """The share of the time that all took, the profiler's apart, and what recording took more than it is to."""
     parts = {part["name"]: part["share"] for part in cost.get("parts", [])}
-    recording, limit = share - parts.get("profiler", 0.0), cost.get("limit_share")
+    recording, limit = _recording_share(cost, share), cost.get("limit_share")
     text = format_share(recording)
     if limit is not None and not cost.get("held", True):
-        named = ", ".join(f"{name} {format_share(part)}" for name, part in parts.items() if name != "profiler")
+        named = ", ".join(f"{name} {format_share(part)}" for name, part in parts.items() if name != _PROFILER)
         # Of a share that is just above its limit, a digit more.
-        text = f"{recording * 100:.2f} %, above the limit of {format_share(limit)} ({named})"
-    if "profiler" not in parts:
+        text = f"{recording * 100:.2f} % ({named})"
+    if (timing := cost.get("call_timing_share_at_most") or 0.0) >= _TIMING_SHOWN:
+        text += f", and up to {format_share(timing)} for timing calls"
+    if limit is not None:
+        # Of short steps it is more than half a percent.
+        text += f" (limit {limit * 100:.2g} %)"
+    if _PROFILER not in parts:
         return text
-    return f"{format_share(share)}: the profiler of --capture {format_share(parts['profiler'])}, recording {text}"
+    return f"{format_share(share)}: the profiler of --capture {format_share(parts[_PROFILER])}, recording {text}"
 
 
 def _next_command(report: Report) -> str | None:

@@ -75,7 +75,7 @@ def last_run(folder: Path) -> Path:
     if not runs:
         where = "here" if folder == Path() else f"in {folder}"
         raise NoRecording(
-            f"There is no recording {where} (no folder {DEFAULT_PARENT} with one in it). Make one: slowstep run train.py. "
+            f"there is no recording {where} (no folder {DEFAULT_PARENT} with one in it). Make one: slowstep run train.py. "
             "Or give the path of a recording or of a profiler's trace: slowstep analyze PATH"
         )
     return runs[-1]

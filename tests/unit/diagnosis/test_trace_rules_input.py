@@ -222,6 +222,17 @@ def test_many_small_gaps_before_launches_are_bound_by_launching():
     assert evidence(found, "kernels shorter").value == pytest.approx(0.7)
 
 
+@pytest.mark.parametrize(
+    ("input_ms", "left_ms", "says_more"),
+    [(30.0, 60.0, True), (30.0, 80.0, False), (0.0, 60.0, False)],
+    ids=["more", "gaps", "no input"],
+)
+def test_why_more_is_gained_than_the_gaps_take_is_said_where_input_is_fetched(input_ms, left_ms, says_more):
+    found = finding("launch-bound", launching(0.05, 400, replay={LAUNCHES_FREE: left_ms}, ledger={INPUT_WAIT: input_ms}))
+
+    assert ("fetch input while the device works" in found.gain.assumes) is says_more
+
+
 @pytest.mark.parametrize(("pieces", "fires"), [(98, False), (102, True)])
 def test_launches_below_five_percent_are_no_finding(pieces, fires):
     assert isinstance(judged("launch-bound", launching(0.05, pieces)), Judged) is fires

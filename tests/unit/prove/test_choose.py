@@ -208,7 +208,7 @@ def test_all_are_tried_but_those_that_nobody_can_give_a_value():
     [
         (
             "werkers=4",
-            r"No lever is called 'werkers'\. Did you mean workers\? There are checkpoint-off, mock-loader, validation-off, stub, workers",
+            r"no lever is called 'werkers'\. Did you mean workers\? There are checkpoint-off, mock-loader, validation-off, stub, workers",
         ),
         ("stub", "needs a value: stub=MODULE:FUNCTION"),
         ("mock-loader=3", "mock-loader takes no value, and '3' was given"),
@@ -223,16 +223,16 @@ def test_what_cannot_be_meant_is_said_before_anything_starts(text, complaint):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("workers=x", r"^Lever workers=x: it takes a whole number of at least 0, not 'x'\. See"),
+        ("workers=x", r"^lever workers=x: it takes a whole number of at least 0, not 'x'\. See"),
         ("workers=-1", "a whole number of at least 0"),
         ("prefetch=0", "a whole number of at least 1"),
         ("batch-size=big", "a whole number of at least 1"),
         ("batch-size=2x", "not '2x'; for twice your own give that size, such as batch-size=32 for 16"),
-        ("threads=0", "^Lever threads=0: give a number of threads"),
-        ("autocast=fp8", "^Lever autocast=fp8: it is autocast=bf16, or autocast=fp16"),
+        ("threads=0", "^lever threads=0: give a number of threads"),
+        ("autocast=fp8", "^lever autocast=fp8: it is autocast=bf16, or autocast=fp16"),
         ("stub=plot", "'plot' is no MODULE:FUNCTION"),
-        ("stub=train:plot=train:draw", "^Lever stub=train:plot=train:draw: it takes one MODULE:FUNCTION"),
-        ("swap=train:plot", r"Lever swap=train:plot: the second function is missing: it takes MODULE:F=MODULE:G\. See"),
+        ("stub=train:plot=train:draw", "^lever stub=train:plot=train:draw: it takes one MODULE:FUNCTION"),
+        ("swap=train:plot", r"lever swap=train:plot: the second function is missing: it takes MODULE:F=MODULE:G\. See"),
         ("swap=train:plot=", "the second function is missing"),
         ("swap=train:plot=draw", "'draw' is no MODULE:FUNCTION"),
         ("swap=train:plot=train:plot", "one function twice"),

@@ -146,8 +146,8 @@ def _missed(observed: float, replayed: float) -> str | None:
     if abs(replayed - observed) <= MISSES_AT_MOST * observed:
         return None
     return (
-        f"the replay of the unchanged step takes {replayed / 1e6:.1f} ms instead of {observed / 1e6:.1f}: "
-        "what the step took depends on those before it"
+        f"the step took {observed / 1e6:.1f} ms, and rebuilt from its own events {replayed / 1e6:.1f} ms: "
+        "it depends on steps before it, so what a change would gain cannot be told from it alone"
     )
 
 

@@ -31,6 +31,8 @@ TIMED_SPREAD = 0.15
 LINES_SPREAD = 0.5
 # The fix that is advised for what need not run after every update: once in so many steps.
 EVERY = 50
+# Waits for a core of less than this make no share read as another.
+WAITS_SAID = 0.01
 # Python's own functions that write lines, and methods of such names.
 PRINTS = re.compile(r"(^|\.)(print|write|writelines|writerows?)$")
 
@@ -265,7 +267,7 @@ def call_seldom(
         rule=rule,
         stage=max(entry.parts, key=m.ledger.total_of).stage,
         title=f"{part_name_and_place(entry.part)} {entry.says(does)} {what} after every step and {entry.says('take')} "
-        f"{format_share(share)} of the time",
+        f"{format_share(share)} of the time{waits_in_it(m, share, *entry.parts)}",
         share=share,
         share_low=low * entry.spread.low,
         share_high=min(high * entry.spread.high, 1.0),
@@ -276,6 +278,11 @@ def call_seldom(
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def waits_in_it(m: Measurements, share: float, *parts: Part) -> str:
+    """Behind a share that holds what parts wait for a core, where that makes it more than the ledger shows of them."""
+    return ", with its waits for a core" if share - m.ledger.share_of(*parts) >= WAITS_SAID else ""
 
 
 def lever_of(entry: TimedFunctions) -> str | None:

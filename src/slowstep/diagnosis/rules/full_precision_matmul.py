@@ -116,8 +116,8 @@ def _unknown(m: Measurements, products: pl.DataFrame, ordinary: pl.DataFrame) ->
 def _title(share: float, in_sixteen_bit: float | None, operator: str | None, where: str | None) -> str:
     if (in_sixteen_bit or 0.0) >= XPROF_SIXTEEN_BIT:
         named = whose(operator, where, None) or "some operators"
-        return f"{named} fell back to float32, beside the Tensor Cores: {format_share(share)} of the time"
-    return f"matrix multiplications and convolutions run in float32, beside the Tensor Cores: {format_share(share)} of the time"
+        return f"{named} fell back to float32, which does not use the Tensor Cores: {format_share(share)} of the time"
+    return f"matrix multiplications and convolutions run in float32, which does not use the Tensor Cores: {format_share(share)} of the time"
 
 
 def _fixes(m: Measurements, fell_back: str | None) -> tuple[Fix, ...]:

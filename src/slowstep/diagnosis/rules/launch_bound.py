@@ -22,6 +22,7 @@ What to try:
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import polars as pl
 
@@ -34,8 +35,8 @@ from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, claim_
 from slowstep.diagnosis.evidence.not_shown import for_framework, has_stacks, no_device, no_launches, to_mark_steps
 from slowstep.diagnosis.gain import predict, unknown_gain
 from slowstep.diagnosis.replayed import Replayed
-from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.frameworks._words import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
@@ -48,6 +49,7 @@ LONG_NS = 1_000_000
 # Where such stretches hold most of the gaps, the host's own work is the problem, and not its launches.
 OWN_WORK = 0.5
 
+ASSUMED = "all kernels of a step were launched at once"
 HOST_WORK_STAYS = Wording("host-work-stays", "most of the gaps are host work of 1 ms and more, which a graph does not take away")
 
 
@@ -65,8 +67,9 @@ def judge(m: Measurements) -> Answer:
     long = gaps.filter(pl.col("ns") >= LONG_NS)
     long_share = float(long["ns"].sum()) / max(float(gaps["ns"].sum()), 1.0)
     worst = _worst(long if long_share >= OWN_WORK else gaps)
-    counterfactual = Replayed(LAUNCHES_FREE, assumes="all kernels of a step were launched at once")
+    counterfactual = Replayed(LAUNCHES_FREE, assumes=ASSUMED)
     is_replayed = long_share < OWN_WORK
+    gain = predict(m, counterfactual) if is_replayed else unknown_gain(ASSUMED, because=HOST_WORK_STAYS())
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -84,10 +87,17 @@ def judge(m: Measurements) -> Answer:
             steps_seen(m),
             Evidence(name="fix saves per step", value=counterfactual.removed_ms(m) if is_replayed else None, unit="ms"),
         ),
-        gain=predict(m, counterfactual) if is_replayed else unknown_gain(counterfactual.assumes, because=HOST_WORK_STAYS()),
+        gain=replace(gain, assumes=f"{ASSUMED}{_and_input(m, gain, high)}"),
         fixes=_fixes(m, long_share >= OWN_WORK, worst),
     )
     return Judged(finding=finding, counterfactual=counterfactual if is_replayed else None)
+
+
+def _and_input(m: Measurements, gain: Gain, high: float) -> str:
+    """Why more is gained than these gaps take: a host that is done with launching fetches input meanwhile."""
+    more = gain.predicted is not None and gain.predicted * (1 - high) > 1 + CLAIM
+    fetching = m.ledger.share("read") + m.ledger.share("preprocess")
+    return "; the host would then fetch input while the device works" if more and fetching >= CLAIM else ""
 
 
 def _worst(gaps: pl.DataFrame) -> str | None:

@@ -46,6 +46,7 @@ from slowstep.diagnosis.evidence.after_update import (
     shortened,
     timed_functions,
     timed_spread,
+    waits_in_it,
     within,
 )
 from slowstep.diagnosis.evidence.growing import growing, is_blamed
@@ -153,7 +154,8 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
     finding = Finding(
         rule=NAME,
         stage=part.stage,
-        title=f"{part_name_and_place(part)} {_does(part)} {ran} and {_takes(part)} {format_share(share)} of the time{_more(m, following)}",
+        title=f"{part_name_and_place(part)} {_does(part)} {ran} and {_takes(part)} {format_share(share)} of the time"
+        f"{waits_in_it(m, share, part)}{_more(m, following)}",
         share=share,
         share_low=low * spread.low if held is None else share_interval(m, held.low)[1],
         share_high=min(high * spread.high if held is None else share_interval(m, held.high)[2], 1.0),

@@ -68,7 +68,7 @@ class Guarded:
                     words, stdin=pipe, stdout=pipe, stderr=output, env=environ, cwd="/", bufsize=0, start_new_session=True
                 )
         except OSError as error:
-            raise CommandNotStarted(f"The command cannot be watched over: {error}. It was not started.") from error
+            raise CommandNotStarted(f"the command cannot be watched over: {error}. It was not started.") from error
         self._guard = guard
         self._say(json.dumps(self._job).encode() + b"\n")
         deadline_s = time.monotonic() + START_S + _GRACE_S

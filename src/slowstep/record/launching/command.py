@@ -66,7 +66,7 @@ def run_stem(argv: Sequence[str]) -> str:
 def _require_script(script: str) -> None:
     if not os.path.exists(script):
         raise CommandNotStarted(
-            f"There is no script {script!r} in {os.getcwd()}. Give the path of a Python script, `-m MODULE`, or a whole command.",
+            f"there is no script {script!r} in {os.getcwd()}. Give the path of a Python script, `-m MODULE`, or a whole command.",
             exit_code=CommandNotStarted.NOT_FOUND,
         )
 
@@ -90,7 +90,7 @@ def _find_executable(word: str, environ: Mapping[str, str]) -> str:
 
 def _not_found(word: str, hint: str = "") -> CommandNotStarted:
     return CommandNotStarted(
-        f"There is no command {word!r}. Give a Python script, `-m MODULE`, or a command on PATH.{hint}",
+        f"there is no command {word!r}. Give a Python script, `-m MODULE`, or a command on PATH.{hint}",
         exit_code=CommandNotStarted.NOT_FOUND,
     )
 

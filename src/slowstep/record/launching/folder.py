@@ -40,7 +40,7 @@ def create_folder(*, parent: str | None, stem: str, now_s: float | None = None, 
             if isinstance(error, FileNotFoundError) and tries_left:
                 continue
             raise CommandNotStarted(
-                f"The recording cannot be written to {parent or DEFAULT_PARENT}: {error.strerror or error}. "
+                f"the recording cannot be written to {parent or DEFAULT_PARENT}: {error.strerror or error}. "
                 "Choose a folder that you may write to with --out DIR. The command was not started."
             ) from error
     raise AssertionError("the last try returns or raises")

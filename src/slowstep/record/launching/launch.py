@@ -124,7 +124,7 @@ class _Run:
             self._journal = Journal(folder)
         except OSError as error:
             raise CommandNotStarted(
-                f"The recording in {folder} cannot be begun: {error.strerror}. Choose another place: --out DIR."
+                f"the recording in {folder} cannot be begun: {error.strerror}. Choose another place: --out DIR."
             ) from error
 
     def start(self, environ: Mapping[str, str], inbox: Inbox) -> None:

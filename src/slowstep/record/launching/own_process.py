@@ -63,7 +63,7 @@ class OwnRecording:
             self._recorder = Recorder(self.folder, level=options.level, steps=options.steps, seconds=options.seconds)
         except (OSError, ValueError) as error:
             remove_folder(self.folder)
-            raise UnwritableOutput(f"The recording in {self.folder} cannot be begun: {error}. Choose another place with out=.") from error
+            raise UnwritableOutput(f"the recording in {self.folder} cannot be begun: {error}. Choose another place with out=.") from error
         self._note_start()
         self._note_fork_server()
         self._environment = OwnEnvironment(self._variables(injected), inject=injected)
@@ -198,5 +198,5 @@ def _make_folder(options: OwnOptions) -> str:
     except CommandNotStarted as error:
         reason = error.__cause__
         raise UnwritableOutput(
-            f"The recording cannot be written ({reason}). Choose a folder that you may write to: slowstep.start(out=...)."
+            f"the recording cannot be written ({reason}). Choose a folder that you may write to: slowstep.start(out=...)."
         ) from reason

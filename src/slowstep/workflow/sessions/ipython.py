@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
@@ -30,13 +30,24 @@ def _duration(text: str) -> float:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
+def _whole_number(least: int) -> Callable[[str], int]:
+    """What reads an option's number."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text}: give a whole number, {least} or more")
+        return int(text)
+
+    return read
+
+
 def _words() -> _Words:
     words = _Words(prog=f"%%{MAGIC}", add_help=False, allow_abbrev=False, description="Record this cell, and show the report below it.")
     words.add_argument("--level", type=int, default=1, metavar="N", help="how much is recorded: 0 steps and waits, 1 causes, 2 everything")
-    words.add_argument("--steps", type=int, metavar="N", help="end the recording after N steps")
+    words.add_argument("--steps", type=_whole_number(1), metavar="N", help="end the recording after N steps")
     words.add_argument("--for", type=_duration, dest="seconds", metavar="TIME", help="end it after a time, such as 60s or 2m")
     words.add_argument("--out", metavar="DIR", help="folder for recordings (default: slowstep_runs)")
-    words.add_argument("--warmup", type=int, metavar="N", help="leave out the first N steps (default: found)")
+    words.add_argument("--warmup", type=_whole_number(0), metavar="N", help="leave out the first N steps (default: found)")
     words.add_argument("--verbose", action="store_true", help="show all that was measured")
     return words
 

@@ -14,6 +14,7 @@ from slowstep.exporters._trace_events import MARK
 from slowstep.registry import discover
 from slowstep.sources._gzip import peek
 from slowstep.sources._source import Source
+from slowstep.units import format_count
 from slowstep.workflow.runs import runs_here
 
 HEAD_BYTES = 4096
@@ -195,7 +196,7 @@ def _nothing(given: list[Path], skipped: list[Skipped]) -> str:
         missed = "".join(f" {each.path.name} {each.reason}." for each in others if each.reason is not None)
         return (
             f"{path} holds no recording (there is no launcher.jsonl and no .rec file in it) and no trace that this version reads "
-            f"({len(others)} other files).{missed}"
+            f"({format_count(len(others), 'other file') if others else 'it is empty'}).{missed}"
         )
     first = next((each for each in skipped if each.reason == EMPTY), skipped[0])
     return f"{first.path} {first.reason}.{_formats() if first.reason == UNKNOWN else ''}"

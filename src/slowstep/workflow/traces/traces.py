@@ -47,10 +47,10 @@ from slowstep.workflow.traces.trace_memory import exceeded
 # Records at the ends of a trace always lack the other half: of fewer than half a percent that share is rounded off.
 SHOWN_AT_LEAST: Final = 0.995
 KERNELS_WITHOUT_LAUNCH: Final = HealthKind(
-    "kernels-without-launch", "notice", "{percent} % of them: their launches are not in the trace: trace the host too"
+    "kernels-without-launch", "notice", "the launches of {percent} % of the kernels are not in the trace: trace the host too"
 )
 LAUNCHES_WITHOUT_KERNEL: Final = HealthKind(
-    "launches-without-kernel", "notice", "{percent} % of them: their kernels were dropped, or ran after the trace ended"
+    "launches-without-kernel", "notice", "the kernels of {percent} % of the launches were dropped, or ran after the trace ended"
 )
 
 

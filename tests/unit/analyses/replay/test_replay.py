@@ -341,7 +341,7 @@ def test_a_step_that_only_empties_the_queue_is_not_judged() -> None:
         simulated.work(python)
         simulated.step()
     row = replayed(simulated, scenarios.UNCHANGED)
-    assert "those before it" in row["not_judged"]
+    assert "depends on steps before it" in row["not_judged"]
 
 
 def test_a_collective_without_bytes_is_not_merged_and_small_ones_are() -> None:

@@ -286,8 +286,8 @@ def test_kernels_without_launches_and_launches_without_kernels_are_counted_and_n
 
     said = health(analyze([tmp_path / "a.json"]))
 
-    assert said["kernels-without-launch"] == (10, "36 % of them: their launches are not in the trace: trace the host too")
-    assert said["launches-without-kernel"] == (12, "40 % of them: their kernels were dropped, or ran after the trace ended")
+    assert said["kernels-without-launch"] == (10, "the launches of 36 % of the kernels are not in the trace: trace the host too")
+    assert said["launches-without-kernel"] == (12, "the kernels of 40 % of the launches were dropped, or ran after the trace ended")
 
 
 def test_without_a_whole_step_no_stage_has_a_share_and_none_is_the_largest(tmp_path):
