@@ -100,6 +100,9 @@ def test_a_diagnosis_that_fails_after_a_run_is_one_line_and_its_log_lies_in_the_
 
     monkeypatch.setattr("slowstep.workflow.diagnose.diagnose_all", fails)
 
+    # A process that may have trained has written something.
+    (tmp_path / "1-1.rec").touch()
+
     RunReport(warmup=None, json_target=None).show(tmp_path)
 
     (line,) = capsys.readouterr().err.splitlines()

@@ -83,7 +83,7 @@ def test_what_is_not_known_leaves_a_verdict_open_where_it_is_more() -> None:
 
 def test_the_report_says_between_which_shares_a_part_lies() -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    section = ledger_section(callback_of(5.0, 10.0).ledger, ())
+    section = ledger_section(callback_of(5.0, 10.0))
     rows = {row["stage"]: row for row in section}
     whole = BESIDE_MS + 15.0
 

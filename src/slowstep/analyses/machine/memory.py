@@ -65,7 +65,8 @@ class Memory:
 
 def find_memory(timeline: Timeline, trainer: Trainer, window: Window) -> Memory:
     """Measure memory over the window."""
-    tree = window.readings(timeline.table("tree_memory"))
+    # Of a damaged recording two readings may be of one instant.
+    tree = window.readings(timeline.table("tree_memory")).unique("time_ns", keep="last", maintain_order=True)
     return Memory(
         resident_bytes=float(np.median(tree["resident_bytes"].to_numpy())) if tree.height else None,
         growth=_growth(tree, trainer.facts.pid),

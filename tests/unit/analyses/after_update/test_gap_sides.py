@@ -29,6 +29,7 @@ def _trainer(**changed: Any) -> Trainer:
     facts: dict[str, Any] = {
         "is_fed": False,
         "by_hand": False,
+        "has_optimizers": True,
         "takes_turns": False,
         "way_to_forward": _loop(10),
         "way_to_update": _loop(12),

@@ -43,6 +43,7 @@ def _found(samples: int | None, paths: list[Path], *, trained: int | None = 64, 
         stack=np.arange(len(paths)),
         frames=dict(enumerate(paths)),
         blocked=np.zeros(len(paths), np.bool_),
+        device_idle=np.full(len(paths), -1, np.int8),
     )
     return tell_roll_outs(find_forwards(spans, np.arange(1, stretches + 1) * 100 - 1), spans, stacks, np.array([asked]))
 

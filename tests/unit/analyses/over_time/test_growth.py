@@ -31,7 +31,9 @@ def growth_of(writing: Floats, forward: Floats, pace: Floats) -> PartGrowth | No
     parts = (WRITING, FORWARD, BACKWARD)
     ledger = Ledger(parts=parts, ns=np.vstack([writing, forward, 2 * forward]) * noise * pace, gap_stacks={}, timed={})
     none = np.zeros(0, np.int64)
-    no_stacks = Stacks(time_ns=none, weight_ns=np.zeros(0), stack=none, frames={}, blocked=np.zeros(0, np.bool_))
+    no_stacks = Stacks(
+        time_ns=none, weight_ns=np.zeros(0), stack=none, frames={}, blocked=np.zeros(0, np.bool_), device_idle=np.zeros(0, np.int8)
+    )
     edges = np.arange(STEPS + 1) * 1_000_000
     steps: Any = SimpleNamespace(edges_ns=edges, count=STEPS)
     trainer: Any = SimpleNamespace(update_end_ns=edges[1:], way_to_update=())

@@ -32,6 +32,7 @@ def divided(*taken: tuple[int, Path]) -> dict[str, float]:
         stack=np.arange(count),
         frames=dict(enumerate(paths)),
         blocked=np.zeros(count, dtype=bool),
+        device_idle=np.full(count, -1, dtype=np.int8),
     )
     return divide_startup(stacks, SCRIPT, 10, 10 + count)
 

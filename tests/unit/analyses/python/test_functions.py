@@ -98,7 +98,7 @@ def test_paths_are_shown_relative_to_the_script_or_by_their_end(file, expected):
 
 def test_stacks_on_the_edge_belong_to_the_interval_that_begins_there():
     times, none = np.array([5, 10, 15, 20, 30]), np.zeros(5, dtype=np.int64)
-    stacks = StacksOfThread(time_ns=times, weight_ns=np.ones(5), stack=none, frames={}, blocked=none > 0)
+    stacks = StacksOfThread(time_ns=times, weight_ns=np.ones(5), stack=none, frames={}, blocked=none > 0, device_idle=none.astype(np.int8))
 
     assert inside(stacks, np.array([10, 20]), np.array([15, 30])).tolist() == [1, 3]
     assert inside(stacks, np.array([], dtype=np.int64), np.array([], dtype=np.int64)).tolist() == []
