@@ -14,6 +14,7 @@ from slowstep.diagnosis.law import (
     HIDDEN_BY_FAULT,
     MODEL,
     OF_STEP,
+    STAGE_DEMAND,
     STAGE_LEFT,
     Answers,
     Diagnosis,
@@ -154,7 +155,7 @@ def _next(m: Measurements, first: Judged) -> NextLimit | None:
     samples = None if after.samples_ratio == 1.0 else TIMES_THE_SAMPLES(ratio=after.samples_ratio)
     is_all = _IN_MS.format(left[stage] / 1e6) == _IN_MS.format(after.own_ns / 1e6)
     of = None if is_all else OF_STEP(rest_ns=after.own_ns)
-    return NextLimit(stage=stage, predicted=STAGE_LEFT(stage=stage, left_ns=left[stage], of=of, samples=samples))
+    return NextLimit(stage=stage, predicted=STAGE_LEFT(stage=stage, demand=STAGE_DEMAND(left_ns=left[stage], of=of, samples=samples)))
 
 
 def _taken(m: Measurements, finding: Finding) -> list[dict[str, float]]:

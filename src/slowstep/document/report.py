@@ -242,6 +242,8 @@ class VerdictRow(TypedDict):
     healthy: bool | None
     rule: str | None
     summary: str
+    answer: NotRequired[str]
+    """The summary without the state, which stands beside it."""
     code: NotRequired[str | None]
 
 
@@ -323,6 +325,8 @@ class Next(TypedDict):
     stage: str | None
     code: NotRequired[str]
     predicted: str | None
+    demand: NotRequired[str]
+    """The same without the stage, which stands beside it."""
 
 
 class NotJudgedRow(TypedDict):

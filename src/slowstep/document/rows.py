@@ -11,20 +11,21 @@ from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.health import Health
 from slowstep.part_words import part_in_words
 from slowstep.reason_words import sentence
+from slowstep.reasons import Reason
 
 
 def next_row(diagnosis: Diagnosis) -> Next | None:
     """What binds next as a part of the report."""
     following = diagnosis.next
-    return (
-        None
-        if following is None
-        else {
-            "stage": following.stage,
-            "code": following.predicted.code,
-            "predicted": sentence(following.predicted),
-        }
-    )
+    if following is None:
+        return None
+    demand = following.predicted.values.get("demand", following.predicted)
+    return {
+        "stage": following.stage,
+        "code": following.predicted.code,
+        "predicted": sentence(following.predicted),
+        "demand": sentence(cast(Reason, demand)),
+    }
 
 
 def finding_row(finding: Finding) -> FindingRow:

@@ -17,6 +17,7 @@ def verdict_row(verdict: Verdict, findings: Iterable[Finding]) -> VerdictRow:
         "healthy": verdict.healthy,
         "rule": verdict.rule,
         "summary": _summary(verdict, title_of(verdict, findings)),
+        "answer": _answer(verdict, title_of(verdict, findings)),
         "code": None if verdict.reason is None else verdict.reason.code,
     }
 
@@ -28,8 +29,16 @@ def title_of(verdict: Verdict, findings: Iterable[Finding]) -> str | None:
 
 def _summary(verdict: Verdict, title: str | None) -> str:
     """A verdict in one sentence; `title` is that of the finding whose rule it names."""
-    answer = title or "" if verdict.reason is None else sentence(verdict.reason)
-    scope = "" if verdict.scope is None else sentence(verdict.scope)
-    if verdict.state == "undetermined":
-        return f"undetermined{scope and f' {scope}'}, because {answer}"
-    return f"{scope}: {answer}" if scope else answer
+    if verdict.state != "undetermined":
+        return _answer(verdict, title)
+    scope = "" if verdict.scope is None else f" {sentence(verdict.scope)}"
+    return f"undetermined{scope}, because {_said(verdict, title)}"
+
+
+def _answer(verdict: Verdict, title: str | None) -> str:
+    """The same, of a reader who knows the state."""
+    return _said(verdict, title) if verdict.scope is None else f"{sentence(verdict.scope)}: {_said(verdict, title)}"
+
+
+def _said(verdict: Verdict, title: str | None) -> str:
+    return title or "" if verdict.reason is None else sentence(verdict.reason)

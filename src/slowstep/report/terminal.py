@@ -37,7 +37,6 @@ _PROFILER: Final = "profiler"
 _LABEL_CELLS: Final = 11
 # The doubt that says of trainings in turn that they are not judged.
 _OTHER_TRAININGS: Final = "other-trainings"
-_BECAUSE: Final = "undetermined, because "
 _STATE_STYLE: Final = {"bottleneck": "bold red", "healthy": "bold green", "undetermined": "bold yellow"}
 _SEVERITY_STYLE: Final = {"notice": "yellow", "data_loss": "bold yellow", "error": "bold red"}
 
@@ -91,7 +90,7 @@ def verdict_line(report: Mapping[str, Any], stream: TextIO) -> str:
     """The verdict alone, as one line of text that a stream can take."""
     verdict = printable(dict(report["verdict"]), UNICODE if takes_unicode(stream) else ASCII)
     state, rule, summary = verdict["state"], verdict["rule"], verdict["summary"]
-    said = summary if summary.startswith(state) else f"{state}: {f'{rule}: ' if rule else ''}{summary}"
+    said = summary if state == "undetermined" else f"{state}: {f'{rule}: ' if rule else ''}{summary}"
     return f"slowstep: {said}"
 
 
@@ -167,12 +166,7 @@ def _draw_verdict(canvas: Canvas, report: Report) -> None:
     if rule is not None:
         pieces += [(":", "bold"), (f" {rule}", "bold")]
     canvas.flow(*pieces)
-    canvas.prose(_without_state(verdict["summary"]))
-
-
-def _without_state(summary: str) -> str:
-    """The sentence of a verdict below its state, which it need not say again."""
-    return as_title(summary.removeprefix(_BECAUSE))
+    canvas.prose(as_title(verdict.get("answer", verdict["summary"])))
 
 
 def _mostly_unattributed(report: Report) -> bool:
@@ -184,7 +178,7 @@ def _draw_footer(canvas: Canvas, report: Report, left_out: LeftOut, prompt: str)
     following = report["next"]
     if following is not None and following["stage"] is not None and report["findings"]:
         stage = following["stage"]
-        demand = (following["predicted"] or "").removeprefix(stage).removeprefix(", ")
+        demand = following.get("demand")
         canvas.prose(f"After the first fix, {stage} is the limit{f': {demand}' if demand else ''}", hang=2)
     _draw_not_judged(canvas, report, left_out)
     _draw_health(canvas, _not_said(report), left_out)

@@ -217,7 +217,8 @@ def test_what_is_left_fits_into_the_step_that_is_left(concluded, kind, kept):
     following = concluded(judged("plots", 1 / kept, part=PLOT), shares={PLOT: 0.1}).next
 
     assert following is not None
-    left, of = following.predicted.values["left_ns"], following.predicted.values["of"]
+    demand = following.predicted.values["demand"].values
+    left, of = demand["left_ns"], demand["of"]
     rest = trained(kind, {PLOT: 0.1}).mean_step_ns * kept
     assert left <= rest * (1 + 1e-9)
     assert of is None or of.values["rest_ns"] == pytest.approx(rest)
@@ -231,7 +232,7 @@ def test_what_a_fix_no_longer_waits_for_a_core_binds_next_no_more(concluded, kin
 
     assert following is not None
     assert following.stage == "compute"
-    assert following.predicted.values["left_ns"] == pytest.approx(0.3 * trained(kind, shares).mean_step_ns, rel=0.05)
+    assert following.predicted.values["demand"].values["left_ns"] == pytest.approx(0.3 * trained(kind, shares).mean_step_ns, rel=0.05)
 
 
 def test_what_of_a_stage_is_not_claimed_waits_for_a_core_as_before(concluded, kind):
@@ -242,7 +243,7 @@ def test_what_of_a_stage_is_not_claimed_waits_for_a_core_as_before(concluded, ki
 
     assert following is not None
     assert following.stage == "output"
-    assert following.predicted.values["left_ns"] == pytest.approx(0.44 * trained(kind, shares).mean_step_ns)
+    assert following.predicted.values["demand"].values["left_ns"] == pytest.approx(0.44 * trained(kind, shares).mean_step_ns)
 
 
 SETS: dict[str, tuple[Answer, ...]] = {

@@ -192,7 +192,7 @@ def test_a_gain_beyond_its_own_part_leaves_no_stage_more_than_the_step_that_is_l
     assert diagnosis.next is not None
     found = diagnosis.next.predicted
     assert (found.code, found.values["stage"]) == ("stage-left", "compute")
-    assert found.values["left_ns"] == pytest.approx(50e6)
+    assert found.values["demand"].values["left_ns"] == pytest.approx(50e6)
     assert sentence(found) == "compute, 50.0 ms per step"
 
 

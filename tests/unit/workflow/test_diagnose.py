@@ -61,7 +61,7 @@ def test_of_few_long_steps_the_largest_stage_is_told_and_how_long_enough_of_them
     report = diagnose_recording(make_recording(tmp_path, Training(steps=3, **LONG)))
 
     assert (report["run"]["steps"], report["run"]["warmup_steps"], report["verdict"]["stage"]) == (3, 0, "compute")
-    assert "record 38 or more, about 2.5 min" in report["verdict"]["summary"]
+    assert "record 38 steps or more, about 2.5 min" in report["verdict"]["summary"]
     assert "38 steps" in report["run"]["before_next"]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.over_time.startup_functions import divide_startup
+from slowstep.analyses.over_time.startup_functions import NOWHERE, divide_startup
 from slowstep.analyses.python.functions import read_stacks
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.frameworks._known import PLAIN
@@ -34,6 +34,7 @@ class StartupPart:
 
     name: str
     ns: int
+    is_import: bool = False  # of a library
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +68,11 @@ def find_startup(timeline: Timeline, trainer: Trainer, usual_step_ns: float) -> 
     first_event = min(max(_first_event(trainer), activated or began), first_update)
     marks = [(began, importing, BEFORE), (importing or began, activated, IMPORT)]
     framework = trainer.facts.framework or PLAIN
-    parts = [StartupPart(name=name.format(framework), ns=end - start) for start, end, name in marks if end is not None and end > start]
+    parts = [
+        StartupPart(name=name.format(framework), ns=end - start, is_import=name == IMPORT)
+        for start, end, name in marks
+        if end is not None and end > start
+    ]
     parts += _of_script(timeline, trainer, activated or importing or began, first_event)
     parts = _merged([*parts, *_of_training(trainer, first_event, first_update)])
     first_step = next((part.ns for part in parts if part.name == FIRST_STEP), None)
@@ -77,19 +82,22 @@ def find_startup(timeline: Timeline, trainer: Trainer, usual_step_ns: float) -> 
 
 def _merged(parts: Iterable[StartupPart]) -> list[StartupPart]:
     """One part for each name: the script's first use of a framework imports more of it."""
-    ns: dict[str, int] = {}
+    merged: dict[str, StartupPart] = {}
     for part in parts:
-        ns[part.name] = ns.get(part.name, 0) + part.ns
-    return [StartupPart(name=name, ns=each) for name, each in ns.items()]
+        known = merged.get(part.name)
+        merged[part.name] = part if known is None else replace(known, ns=known.ns + part.ns)
+    return list(merged.values())
 
 
 def _of_script(timeline: Timeline, trainer: Trainer, begin: int, end: int) -> list[StartupPart]:
     """What the script does until it asks for its first batch: divided by stacks, where there are some."""
     if end <= begin:
         return []
-    shares = divide_startup(read_stacks(timeline, trainer.process), trainer.facts.script, begin, end) or {"": 1.0}
+    shares = divide_startup(read_stacks(timeline, trainer.process), trainer.facts.script, begin, end) or {NOWHERE: 1.0}
     others = OTHERS if len(shares) > 1 else SCRIPT
-    return [StartupPart(name=name or others, ns=round(share * (end - begin))) for name, share in shares.items()]
+    return [
+        StartupPart(name=held.name or others, ns=round(share * (end - begin)), is_import=held.is_import) for held, share in shares.items()
+    ]
 
 
 def _between(value: int | None, low: int, high: int) -> int | None:

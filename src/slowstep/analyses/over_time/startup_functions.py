@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -19,12 +20,22 @@ OTHER_IMPORTS = "other imports"
 # Stacks that a share needs to be known at all, as in gaps (analyses/after_update/gaps.py).
 FEWEST_STACKS = 5
 
+
+class Held(NamedTuple):
+    """What held a stretch: a function of the script's, as the ledger calls it, or the import of a library."""
+
+    name: str
+    is_import: bool = False
+
+
+# What has no name of its own.
+NOWHERE: Final = Held("")
 # The functions that lead to a stack, the outermost first, and the library that is being imported at its end.
-_Way = tuple[str, ...]
+_Way = tuple[Held, ...]
 
 
-def divide_startup(stacks: Stacks, script: str | None, start_ns: int, end_ns: int) -> dict[str, float]:
-    """Share of the stretch by what was done in it, the largest first; "" is what has no name of its own. Empty where too few stacks tell.
+def divide_startup(stacks: Stacks, script: str | None, start_ns: int, end_ns: int) -> dict[Held, float]:
+    """Share of the stretch by what was done in it, the largest first. Empty where too few stacks tell.
 
     Each stack counts for the deepest of the functions that lead to it that holds NAMED_SHARE of the stretch.
     """
@@ -37,33 +48,33 @@ def divide_startup(stacks: Stacks, script: str | None, start_ns: int, end_ns: in
     for weight, way in ways:
         for depth in range(1, len(way) + 1):
             held[way[:depth]] += weight
-    named: dict[str, float] = defaultdict(float)
+    named: dict[Held, float] = defaultdict(float)
     for weight, way in ways:
         heavy = (way[:depth] for depth in range(len(way), 0, -1) if held[way[:depth]] >= NAMED_SHARE * whole)
-        deepest = next(heavy, ("",))
+        deepest = next(heavy, (NOWHERE,))
         named[deepest[-1]] += weight / whole
     return dict(sorted(named.items(), key=lambda each: -each[1]))
 
 
 def _way(path: Path, script: str | None) -> _Way:
     """The user's functions that lead to a stack, as the ledger calls functions, and what is imported below them."""
-    way: list[str] = []
+    way: list[Held] = []
     last = -1
     for at, frame in enumerate(path):
         if is_library(frame) or (frame.function.endswith(">") and frame.function != "<module>"):
             continue
         last = at
         file = shown(frame.file, script)
-        way.append(f"top level of {file}" if frame.function == "<module>" else f"{frame.function} ({file}:{frame.first_line})")
+        way.append(Held(f"top level of {file}" if frame.function == "<module>" else f"{frame.function} ({file}:{frame.first_line})"))
     imported = _imported(path[last + 1 :])
     return tuple(way) if imported is None else (*way, imported)
 
 
-def _imported(path: Path) -> str | None:
+def _imported(path: Path) -> Held | None:
     """The library whose import a path below the user's last frame stands in."""
     at = next((index for index, frame in enumerate(path) if IMPORTING.match(frame.file)), None)
     if at is None:
         return None
     modules = (frame for frame in path[at:] if frame.function == "<module>")
     package = next((match[1] for frame in modules if (match := _INSTALLED.search(frame.file) or _STANDARD.search(frame.file))), None)
-    return OTHER_IMPORTS if package is None else f"import of {package}"
+    return Held(OTHER_IMPORTS if package is None else f"import of {package}", is_import=True)

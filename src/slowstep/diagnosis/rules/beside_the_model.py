@@ -115,7 +115,12 @@ def _judge_function(m: Measurements) -> Judged | None:
         share_high=min(high * beside.high, 1.0),
         claims=(BODY,),
         evidence=(
-            Evidence(name="line" if _is_top(beside) else "function", value=_name(beside).removeprefix("line "), unit="", where=where),
+            Evidence(
+                name="line" if _is_top(beside) else "function",
+                value=str(beside.first_line) if _is_top(beside) else beside.name,
+                unit="",
+                where=where,
+            ),
             Evidence(name="time in it", value=share * beside.share, unit="share of window", threshold=CLAIM),
             Evidence(name="calls", value=round(beside.calls, 1), unit="per step"),
             Evidence(name="timed in", value=beside.bodies, unit="steps"),

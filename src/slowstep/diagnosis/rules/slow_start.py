@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.startup import COMPILE, FIRST_STEP, StartupPart
-from slowstep.analyses.over_time.startup_functions import OTHER_IMPORTS
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
@@ -43,7 +42,7 @@ def judge(m: Measurements) -> Answer:
     longest = max(parts, key=lambda part: part.ns)
     stage = "compute" if longest.name == FIRST_STEP else "preprocess"
     title = f"{taken_ns / 1e9:.0f} s pass before the first update, {longest.ns / 1e9:.0f} s of them in: {longest.name}"
-    fix = _IMPORTED_LATE if _is_import(longest.name) else _FIXES.get(longest.name, _STORED)
+    fix = _IMPORTED_LATE if longest.is_import else _FIXES.get(longest.name, _STORED)
     evidence = _evidence(parts, taken_ns, share)
     return advice(NAME, stage, title, evidence, "the start were shorter (no step gets faster)", (fix,))
 
@@ -55,10 +54,6 @@ _KEEP_CACHE = (
     "TORCHINDUCTOR_FX_GRAPH_CACHE=1 where torch is older than 2.6; compile fewer shapes"
 )
 _FIXES = {FIRST_STEP: "keep the compiler's cache between runs; compile fewer shapes", COMPILE: _KEEP_CACHE}
-
-
-def _is_import(part: str) -> bool:
-    return part.startswith("import of ") or part == OTHER_IMPORTS
 
 
 def _evidence(parts: tuple[StartupPart, ...], taken_ns: int, share: float) -> tuple[Evidence, ...]:

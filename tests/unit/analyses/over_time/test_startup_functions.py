@@ -34,7 +34,7 @@ def divided(*taken: tuple[int, Path]) -> dict[str, float]:
         blocked=np.zeros(count, dtype=bool),
         device_idle=np.full(count, -1, dtype=np.int8),
     )
-    return divide_startup(stacks, SCRIPT, 10, 10 + count)
+    return {held.name: share for held, share in divide_startup(stacks, SCRIPT, 10, 10 + count).items()}
 
 
 def test_time_goes_to_the_deepest_function_that_holds_enough_of_it():
