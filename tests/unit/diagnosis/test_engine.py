@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from made_answers import judged, set_answers
 from made_measured_traces import made_measured
 from made_measurements import measurements
+from made_topics import with_topics
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps.phases import Elsewhere, TrainingInTurn
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.law import RULE_NOT_JUDGED, Diagnosis
 from slowstep.diagnosis.rule import Answer, Judged
@@ -22,6 +25,7 @@ PLOT = Part("output", PartKind.SPAN, "plot")
 KINDS = ("recording", "trace")
 # Of steps on a processor, of which `made_measurements` says what they are made of, and of those in a trace.
 STEP_MS = {"recording": 19.5, "trace": 100.0}
+LISTED = TrainingInTurn(steps=100, length_ns=10**9, samples=None, is_judged=False)
 
 
 def trained(kind: str, shares: Mapping[Part, float] | None = None) -> Measurements:
@@ -273,3 +277,15 @@ def test_one_and_the_same_set_of_findings_gets_the_same_verdict_whatever_was_mea
         return verdict.state, verdict.stage, verdict.healthy, verdict.rule, [finding.rule for finding in diagnosis.findings]
 
     assert said(of_run) == said(of_trace)
+
+
+@pytest.mark.parametrize(("listed", "code"), [((), "other-trainings"), ((LISTED, LISTED), "no-problem")], ids=["not listed", "listed"])
+def test_other_trainings_leave_a_verdict_open_where_they_are_not_listed(listed: tuple[TrainingInTurn, ...], code: str) -> None:
+    m = measurements()
+    elsewhere = Elsewhere(updates=100, anchors=(2,), share=0.4, unlike_share=0.4, before=1, trainings=listed)
+    m = with_topics(m, trainer=replace(m.trainer, elsewhere=elsewhere))
+
+    reason = diagnose(m).verdict.reason
+
+    assert reason is not None
+    assert reason.code == code

@@ -96,7 +96,7 @@ def test_optimizers_of_an_older_recording_are_one_trainings(tmp_path):
     assert len(find_trainer(events.timeline()).update_end_ns) == 120
 
 
-def test_a_training_of_the_same_line_with_other_steps_leaves_no_training_healthy(tmp_path):
+def test_a_training_of_the_same_line_with_other_steps_is_another_one_and_listed(tmp_path):
     events, end = Events(tmp_path), 0.0
     for optimizer, length in ((1, 10.0), (2, 40.0)):
         _called_by(events, optimizer, MAIN, FIT)
@@ -106,8 +106,9 @@ def test_a_training_of_the_same_line_with_other_steps_leaves_no_training_healthy
     m = measure_recording(events.timeline())
 
     assert m.trainer.optimizer == 2
-    reason = diagnose(m).verdict.reason
-    assert (reason.code, reason.values["share"]) == ("other-trainings", pytest.approx(0.2, abs=0.005))
+    assert [training.is_judged for training in m.trainer.elsewhere.trainings] == [False, True]
+    # What is listed leaves nothing open.
+    assert diagnose(m).verdict.reason.code != "other-trainings"
 
 
 def test_optimizers_that_are_called_in_turns_are_not_one_though_the_same_line_calls_them(tmp_path):
@@ -150,7 +151,7 @@ def test_a_longer_training_of_too_few_steps_is_not_looked_at(tmp_path):
     assert find_trainer(events.timeline()).optimizer == 1
 
 
-def test_what_is_not_looked_at_is_said_and_leaves_no_training_healthy(tmp_path):
+def test_what_is_not_looked_at_is_said(tmp_path):
     events = Events(tmp_path)
     _called_by(events, 1, MAIN, PRETRAIN)
     _called_by(events, 2, MAIN, FIT)
@@ -158,8 +159,6 @@ def test_what_is_not_looked_at_is_said_and_leaves_no_training_healthy(tmp_path):
 
     m = measure_recording(events.timeline())
 
-    reason = diagnose(m).verdict.reason
-    assert (reason.code, reason.values["share"]) == ("other-trainings", pytest.approx(0.36, abs=0.005))
     (row,) = (row for row in find_doubts(m) if row.name == "other-trainings")
     assert row.count == 1
     assert "100 updates of other optimizers before or after these (pretrain (train.py:22))" in sentence(row.remedy)
