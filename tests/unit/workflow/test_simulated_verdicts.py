@@ -169,7 +169,8 @@ def test_the_gain_of_removing_a_callback_ends_where_the_workers_bind(tmp_path):
     report = report_of(tmp_path, {"after_ms": 20, "getitem_ms": 30})
 
     # 30.5 ms for each batch, and per epoch of 25 steps once more, after a start of 10 ms.
-    assert report["next"] == {"stage": "preprocess", "code": "making-batches", "predicted": "making batches, 32.1 ms per step"}
+    said = "making batches, 32.1 ms per step"
+    assert report["next"] == {"stage": "preprocess", "code": "making-batches", "predicted": said, "demand": said}
 
 
 def test_next_is_never_more_than_the_step_that_is_left(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from made_events import Events, at
 from slowstep.analyses.over_time import startup
 from slowstep.analyses.over_time.startup import COMPILE, FIRST_STEP, IMPORT, find_startup
+from slowstep.analyses.over_time.startup_functions import NOWHERE, Held
 from slowstep.analyses.steps.trainer import find_trainer
 from slowstep.stages import COMPILING
 
@@ -19,7 +20,7 @@ def test_what_is_imported_before_and_after_torch_is_known_is_one_part(tmp_path, 
     for k in range(4):
         events.backward(10 * k + 2, 10 * k + 4)
         events.update(10 * k + 5, 10 * k + 6)
-    monkeypatch.setattr(startup, "divide_startup", lambda *_: {IMPORT.format("torch"): 0.5, "": 0.5})
+    monkeypatch.setattr(startup, "divide_startup", lambda *_: {Held(IMPORT.format("torch"), is_import=True): 0.5, NOWHERE: 0.5})
     timeline = events.timeline()
 
     found = find_startup(timeline, find_trainer(timeline), 10.0 * MS)
