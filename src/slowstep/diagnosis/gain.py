@@ -201,7 +201,10 @@ def speed_interval(m: Measurements) -> tuple[float, float]:
 
 
 def share_interval(m: Measurements, part_ns: Floats) -> tuple[float, float, float]:
-    """Share of the window that a part takes, and its 90 % interval."""
+    """Share of the window that a part takes, and its 90 % interval. What it is thought to take may be more than there is: then all."""
     step, drawn = m.step_ns, _drawn(m)
-    low, high = np.percentile(drawn.means(part_ns) / drawn.means(step), [5, 95])
-    return float(part_ns.sum() / step.sum()), float(low), float(high)
+    share = float(part_ns.sum() / step.sum())
+    # Of steps most of which take no time, some draws hold no other.
+    whole = drawn.means(step)
+    low, high = np.percentile(np.divide(drawn.means(part_ns), whole, out=np.full_like(whole, share), where=whole > 0), [5, 95])
+    return min(share, 1.0), min(float(low), 1.0), min(float(high), 1.0)

@@ -12,6 +12,7 @@ from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.diagnosis.evidence.unnamed import RECORD_ALONE, are_notes_lost
 from slowstep.diagnosis.gain import PACE_DEVIATIONS
+from slowstep.document.captured import find_lost_capture
 from slowstep.health import Health, HealthKind
 
 # Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
@@ -47,6 +48,8 @@ def find_doubts(m: Measurements) -> list[Health]:
     """What is doubtful about the measurements themselves."""
     # Of a damaged recording its losses are told.
     rows = [] if m.python.has_stacks or are_notes_lost(m) else [NO_STACKS(1)]
+    if m.has("captured"):
+        rows += find_lost_capture(m.captured)
     if (differ := math.exp(PACE_DEVIATIONS * m.machine.pace_spread) - 1) >= UNEVEN and not m.machine.load.busy:
         rows.append(UNEVEN_PACE(1, factor=1 + differ))
     if m.steps.size_changes:

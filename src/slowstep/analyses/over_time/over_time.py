@@ -122,7 +122,8 @@ def find_over_time(
     graphs = find_graphs(timeline, trainer, steps)
     # Where steps are missing between others, the number of a step says nothing of its phase.
     found = () if steps.excluded.any() else _found_events(ledger, quiet_ns, _turns(trainer, steps), taken, graphs)
-    even_ns = quiet_ns * even.ns.sum(axis=0) / ledger.ns.sum(axis=0)
+    whole_ns = ledger.ns.sum(axis=0)
+    even_ns = quiet_ns * np.divide(even.ns.sum(axis=0), whole_ns, out=np.ones_like(whole_ns), where=whole_ns > 0)
     written = find_written(timeline, steps)
     growth = find_growth(even, steps, stacks, trainer, taken, written)
     return OverTime(

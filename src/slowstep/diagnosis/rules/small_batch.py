@@ -100,7 +100,8 @@ def _by_sizes(m: Measurements) -> Answer:
     # Of the usual step: the mean step holds stalls too, which are neither fixed nor per sample. All of it, waits and callbacks included:
     # a larger batch saves nothing of those. But no waiting for a core, which comes and goes with what else runs.
     step = float(np.median(m.step_ns - m.ledger.of("compute", PartKind.CORE_WAIT)))
-    if cost.high_ns is not None and cost.high_ns < DOMINATES * step:
+    # By a clock that did not go on in the usual step nothing of it can be told.
+    if step <= 0 or (cost.high_ns is not None and cost.high_ns < DOMINATES * step):
         return None
     fixed = cost.value_ns if cost.value_ns is not None else cost.low_ns
     if fixed < DOMINATES * step:
