@@ -135,6 +135,8 @@ def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], *, thresholds: bool)
         start = f"{' ' * _INDENT}{name}{' ' * (names - cell_len(name) + _GAP)}{' ' * (values - cell_len(text))}"
         if _is_setting(row):
             start, value = " " * _INDENT, _setting(row)
+        elif isinstance(row["value"], str):
+            value = canvas.cut(text, canvas.width - cell_len(start))
         _draw_evidence_row(canvas, row, start, value, thresholds=thresholds)
 
 
