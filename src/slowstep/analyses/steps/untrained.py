@@ -25,6 +25,7 @@ _BY_HAND = (
     "prof.step() after each, and give the trace to slowstep analyze."
 )
 
+_IN_CLOSURES: Final = "One may compute its loss and gradients many times, as L-BFGS does."
 _STEP: Final = "A step is one update of a PyTorch model: a loop without PyTorch has none, and no report can be made of it."
 _RECORDS: Final = "slowstep run records PyTorch and JAX trainings, on Linux, in Python 3.11 or later."
 # Of a program that imports torch this is not said: it may only look whether JAX is there.
@@ -68,11 +69,17 @@ def describe_untrained(timeline: Timeline) -> str:
         return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {asked}. {_STEP}", ending)))
     who, made = format_count(seen, "process", "processes"), format_count(backwards, "backward pass", "backward passes")
     used = f"{who} used PyTorch ({requested}, {made})"
+    longer = _LONGER_INSIDE if run.session else _LONGER
+    if any(facts.notes["optimizers"] for facts in timeline.processes):
+        # An optimizer is noted as its first step() begins.
+        begun = (
+            f"no training step was recorded{_duration(run)}: {used}, and the first step() of its optimizer had not ended. {_IN_CLOSURES}"
+        )
+        return " ".join(filter(None, (begun, ending, "" if _failed(run) else longer)))
     what = f"no training step was recorded{_duration(run)}: {used}, but no step() of a torch.optim optimizer was called."
     if _failed(run) and backwards < _BACKWARDS_BY_HAND:
         # It did not come to training: that is why.
         return f"{what} {ending}"
-    longer = _LONGER_INSIDE if run.session else _LONGER
     return " ".join(filter(None, (what, ending, "" if backwards else longer, _BY_HAND)))
 
 

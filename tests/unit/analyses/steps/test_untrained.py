@@ -46,6 +46,16 @@ def test_of_a_command_that_failed_before_it_trained_the_failure_is_all_there_is_
         assert text.endswith("says why.")
 
 
+def test_a_first_step_that_has_not_ended_is_not_said_to_be_none(events):
+    events.trainer.lines.append({"kind": "optimizer", "id": 1, "type": "LBFGS"})
+
+    text = describe_untrained(events.timeline())
+
+    assert "3 backward passes" in text
+    assert "had not ended" in text
+    assert "was called" not in text
+
+
 def test_a_command_that_failed_after_many_backward_passes_says_so_before_any_other_advice(events):
     for k in range(3, 40):
         events.backward(10 * k + 2, 10 * k + 4)
