@@ -72,10 +72,8 @@ def describe_untrained(timeline: Timeline) -> str:
     longer = _LONGER_INSIDE if run.session else _LONGER
     if any(facts.notes["optimizers"] for facts in timeline.processes):
         # An optimizer is noted as its first step() begins.
-        begun = (
-            f"no training step was recorded{_duration(run)}: {used}, and the first step() of its optimizer had not ended. {_IN_CLOSURES}"
-        )
-        return " ".join(filter(None, (begun, ending, "" if _failed(run) else longer)))
+        begun = f"no training step was recorded{_duration(run)}: {used}, and the first step() of its optimizer had not ended."
+        return " ".join(filter(None, (begun, _IN_CLOSURES, ending, "" if _failed(run) else longer)))
     what = f"no training step was recorded{_duration(run)}: {used}, but no step() of a torch.optim optimizer was called."
     if _failed(run) and backwards < _BACKWARDS_BY_HAND:
         # It did not come to training: that is why.
