@@ -194,7 +194,7 @@ def main() -> int:
         raw = measure(chosen(arguments), runner, arguments, lambda raw: results.write_text(json.dumps(raw, indent=1) + "\n"))
     text = draw(raw, results.name, read_cases(blind=False), read_cases(blind=True) if arguments.blind else [])
     print(text)
-    complete = arguments.draw or not (arguments.quick or arguments.cases or arguments.steps)
+    complete = not (arguments.draw or arguments.quick or arguments.cases or arguments.steps)
     page = arguments.page or (PAGE if complete else None)
     if page:
         page.write_text(text)

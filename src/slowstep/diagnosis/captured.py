@@ -17,9 +17,10 @@ FROM_CAPTURE = Wording("from-capture", "{answer} (from the capture of steps {ste
 
 def with_captured(own: Diagnosis, captured: Diagnosis, *, steps: str, may_lead: bool) -> Diagnosis:
     """The diagnosis by hooks, with that of the captured `steps`, whose verdict counts where hooks leave it open if it `may_lead`."""
-    findings = (*own.findings, *_new(own, captured, steps))
     verdict = captured.verdict
-    if not may_lead or own.verdict.state != "undetermined" or verdict.state == "undetermined":
+    leads = may_lead and own.verdict.state == "undetermined" and verdict.state != "undetermined"
+    findings = (*own.findings, *_new(own, captured, steps, verdict.rule if leads else None))
+    if not leads:
         return replace(own, findings=findings)
     answer = verdict.reason or next((each.title for each in captured.findings if each.rule == verdict.rule), None)
     return replace(
@@ -30,9 +31,9 @@ def with_captured(own: Diagnosis, captured: Diagnosis, *, steps: str, may_lead: 
     )
 
 
-def _new(own: Diagnosis, captured: Diagnosis, steps: str) -> list[Finding]:
-    """The findings on what hooks cannot see that no finding of theirs has said."""
+def _new(own: Diagnosis, captured: Diagnosis, steps: str, leading: str | None) -> list[Finding]:
+    """The findings on what hooks cannot see, and that of the rule that leads, which no finding of theirs has said."""
     said = {rule for finding in own.findings for rule in (finding.rule, *finding.also)}
     where = Evidence(name="from the capture of steps", value=steps, unit="")
-    new = [each for each in captured.findings if each.stage in _OF_CAPTURE and each.rule not in said]
+    new = [each for each in captured.findings if (each.stage in _OF_CAPTURE or each.rule == leading) and each.rule not in said]
     return [replace(each, evidence=(*each.evidence, where)) for each in new]

@@ -105,6 +105,8 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
         row["notes"] = notes
     if m.trainer.steps_per_batch >= _IN_TURNS:
         row["steps_per_batch"] = m.trainer.steps_per_batch
+    if m.trainer.is_asynchronous:
+        row["asynchronous"] = True
     if m.trainer.updates_per_step > 1:
         row["updates_per_step"] = m.trainer.updates_per_step
     if steps.is_batch_size_assumed:

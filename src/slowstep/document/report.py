@@ -143,6 +143,8 @@ class Run(TypedDict):
     """Batches between two updates, in the usual step: more than one where gradients are accumulated."""
     steps_per_batch: NotRequired[float]
     """Of loaders that take turns, the steps from one batch to the next of the one that is read least; absent where each step has one."""
+    asynchronous: NotRequired[bool]
+    """Whether the framework's calls return before their work is done; absent where they do not."""
     updates_per_step: NotRequired[float]
     """Updates in each call of a framework that makes several at once, which then is a step; absent where it makes one."""
     in_turn: NotRequired[list[InTurn]]

@@ -81,6 +81,11 @@ class ProcessFacts:
     framework_of: Mapping[int, str] = field(default_factory=dict)  # by optimizer, where it was said
     lost_notes: int = 0  # lines of what it noted that make no sense, since the recording is damaged
 
+    @property
+    def has_optimizers(self) -> bool:
+        """Whether updates are calls of optimizers; else calls of the framework make them."""
+        return bool(self.notes["facts"].get("optimizers", True))
+
     def of(self, optimizer: int) -> ProcessFacts:
         """The same, with what the framework says of itself whose optimizer that is: several may update in one process."""
         name = self.framework_of.get(optimizer, self.framework)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from slowstep.errors import INTERRUPTED_CODE, UNTRIED_CODE, NothingRecorded, SlowstepError
-from slowstep.prove.choose import Chosen, choose_all, choose_asked, choose_named
+from slowstep.prove.choose import RETURNS_EARLY, Chosen, choose_all, choose_asked, choose_named, choose_none
 from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
 from slowstep.prove.experiment import (
     CUT_SHORT,
@@ -315,6 +315,8 @@ class Act:
         return Chosen(choices=self._experiment.choices, untried=self._experiment.untried)
 
     def _choose(self, report: Report) -> Chosen:
+        if report["run"].get("asynchronous"):
+            return choose_none(self._wanted.levers, report["findings"], RETURNS_EARLY)
         if self._wanted.everything:
             return choose_all(report, self._levers)
         if self._wanted.levers:

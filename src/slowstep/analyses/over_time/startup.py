@@ -26,6 +26,8 @@ FIRST_BATCH = "first batches"
 VALIDATION = "validation before training"
 FIRST_STEP = "first step"
 COMPILE = "torch.compile"
+# Of a framework that compiles each function that it runs.
+COMPILES = "compiling"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,10 +115,10 @@ def _of_training(trainer: Trainer, begin: int, end: int) -> list[StartupPart]:
     """The stretch from the first thing recorded to the first update's end: loaders, batches, a first validation, and the step itself."""
     validation = _validating(trainer, begin, end)
     loader, batches = _covered(trainer.starts, begin, end), _covered(trainer.waits, begin, end)
-    compiles = (pl.col("name") == COMPILING) | pl.col("name").str.starts_with(COMPILATION)
-    compiling = _covered(trainer.spans.filter(compiles), begin, end)
-    rest = max(end - begin - validation - loader - batches - compiling, 0)
-    named = ((LOADER, loader), (VALIDATION, validation), (FIRST_BATCH, batches), (COMPILE, compiling), (FIRST_STEP, rest))
+    compiled = _covered(trainer.spans.filter(pl.col("name") == COMPILING), begin, end)
+    functions = _covered(trainer.spans.filter(pl.col("name").str.starts_with(COMPILATION)), begin, end)
+    known = ((LOADER, loader), (VALIDATION, validation), (FIRST_BATCH, batches), (COMPILE, compiled), (COMPILES, functions))
+    named = (*known, (FIRST_STEP, max(end - begin - sum(ns for _, ns in known), 0)))
     return [StartupPart(name=name, ns=ns) for name, ns in named if ns > 0]
 
 

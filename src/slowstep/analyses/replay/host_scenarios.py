@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.device.compilations import KERNEL_COMPILERS
 from slowstep.analyses.ledger.own_work import LONG_NS
 from slowstep.analyses.replay import assumed
 from slowstep.analyses.replay.replayed_work import DEVICE, EVENT, MAYBE, NOTHING, OWN_COPY, STREAM, Flags
@@ -14,9 +13,6 @@ from slowstep.analyses.replay.scene import Changed, Intervals, Scene
 from slowstep.analyses.steps.steps import Floats
 from slowstep.frameworks._events import Event
 from slowstep.frameworks._known import events
-
-# A compiler of kernels, as a function of its own.
-KERNEL_COMPILER: Final = r"triton/compiler/compiler\.py\S* compile$"
 
 
 def no_input_wait(scene: Scene) -> Changed | str | None:
@@ -147,7 +143,7 @@ def no_allocator_calls(scene: Scene) -> Changed | str | None:
 def no_compilation(scene: Scene) -> Changed | str | None:
     """Nothing is compiled within the step."""
     rows = scene.host(["operator", "annotation", "python"])
-    compiles = f"{KERNEL_COMPILER}|{events(Event.COMPILATION, Event.COMPILATION_FUNCTION)}"
+    compiles = f"{KERNEL_COMPILERS}|{events(Event.COMPILATION, Event.COMPILATION_FUNCTION, Event.BUILD_FUNCTION)}"
     rows = rows.filter(pl.col("name").cast(pl.String).str.contains(compiles))
     if rows.is_empty():
         return None

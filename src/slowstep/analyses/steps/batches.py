@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.steps.trainer import Trainer
+from slowstep.analyses.steps.trainer import LEADING, Trainer
 from slowstep.timeline.intervals import Ints
 
 # So many batches in a row, one loader's last ones aside, are of a size that was chosen; a warm-up's medians are of as many steps.
@@ -75,8 +75,8 @@ class Batches:
 def find_batches(trainer: Trainer, edges: Ints, totals: pl.DataFrame) -> Batches:
     """The batches between boundaries; `totals` are of steps that were only counted."""
     got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
-    origin, order, is_assumed = trainer.samples_from, ["iterator", "start_ns"], got.is_empty()
-    if is_assumed:
+    origin, order, is_assumed = trainer.samples_from, ["iterator", "start_ns"], got.is_empty() or trainer.samples_from == LEADING
+    if got.is_empty():
         got = _forwards_of_batches(trainer, edges)
         origin, order = "leading dimension of the forward's input (assumed)", ["start_ns"]
     count = len(edges) - 1

@@ -78,7 +78,7 @@ class Trainer:
     @property
     def has_optimizers(self) -> bool:
         """Whether updates are calls of optimizers; else calls of the framework make them."""
-        return bool(self.facts.notes["facts"].get("optimizers", True))
+        return self.facts.has_optimizers
 
     @property
     def is_asynchronous(self) -> bool:
@@ -236,7 +236,7 @@ def _in_turn(timeline: Timeline, where: tuple[int, int], phases: list[Phase], ju
 
 def _calls(facts: ProcessFacts, updates: pl.DataFrame) -> Ints | None:
     """When calls began that train as a whole; None where optimizers are called after backward passes."""
-    return None if facts.notes["facts"].get("optimizers", True) else np.asarray(updates["start_ns"].to_numpy())
+    return None if facts.has_optimizers else np.asarray(updates["start_ns"].to_numpy())
 
 
 def _bounds(phase: Phase, phases: list[Phase]) -> Run | None:

@@ -26,7 +26,7 @@ _BY_HAND = (
 )
 
 _IN_CLOSURES: Final = "One may compute its loss and gradients many times, as L-BFGS does."
-_STEP: Final = "A step is one update of a PyTorch model: a loop without PyTorch has none, and no report can be made of it."
+_STEP: Final = "A step is one update of a model by PyTorch or JAX: a loop without them has none, and no report can be made of it."
 _RECORDS: Final = "slowstep run records PyTorch and JAX trainings, on Linux, in Python 3.11 or later."
 # Of a program that imports torch this is not said: it may only look whether JAX is there.
 _NO_STEP_OF_JAX: Final = "the command imported JAX, and called no jitted function with the parameters that its call before gave."
@@ -44,6 +44,8 @@ _OTHERS: Final = {
     "tensorflow": _Framework("TensorFlow", 'tf.profiler.experimental.start("logs") before them, .stop() after them'),
     "jax": _Framework("JAX", 'inside `with jax.profiler.trace("logs"):`'),
 }
+
+_PROFILE_JAX: Final = f"Profile a few steps of it ({_OTHERS['jax'].profile}), and diagnose the trace: slowstep analyze logs"
 
 # A command that fails sooner has hardly imported what it needs, let alone trained.
 AT_ONCE_NS: Final = 10_000_000_000
@@ -63,6 +65,9 @@ def describe_untrained(timeline: Timeline) -> str:
     ending = _ending(run)
     batches = timeline.table("waits").height
     backwards = int((timeline.table("spans")["kind"] == "backward").sum())
+    if not backwards and "jax" in (run.told or ()):
+        # What was seen is the loader's that feeds it.
+        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {_NO_STEP_OF_JAX}", ending, _PROFILE_JAX)))
     requested = f"{format_count(batches, 'batch', 'batches')} requested"
     if not backwards and all(facts.framework_version is None for facts in timeline.processes if facts.role == "trainer"):
         asked = f"{requested} through slowstep.steps(), and PyTorch was not imported"
@@ -115,7 +120,7 @@ def _trains_elsewhere(run: RunFacts) -> tuple[str, str] | None:
     if told is None or "torch" in told:
         return None
     if "jax" in told:
-        return _NO_STEP_OF_JAX, f"Profile a few steps of it ({_OTHERS['jax'].profile}), and diagnose the trace: slowstep analyze logs"
+        return _NO_STEP_OF_JAX, _PROFILE_JAX
     if not all_words().keys().isdisjoint(told):
         return None
     if others := [name for name in _OTHERS if name in told]:

@@ -18,7 +18,7 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.over_time.startup import COMPILE, FIRST_STEP, StartupPart
+from slowstep.analyses.over_time.startup import COMPILE, COMPILES, FIRST_STEP, StartupPart
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
@@ -40,7 +40,7 @@ def judge(m: Measurements) -> Answer:
     if taken_ns < SECONDS_AT_LEAST * 1e9 or share < SHARE_AT_LEAST:
         return None
     longest = max(parts, key=lambda part: part.ns)
-    stage = "compute" if longest.name == FIRST_STEP else "preprocess"
+    stage = "compute" if longest.name in (FIRST_STEP, COMPILES) else "preprocess"
     title = f"{taken_ns / 1e9:.0f} s pass before the first update, {longest.ns / 1e9:.0f} s of them in: {longest.name}"
     fix = _IMPORTED_LATE if longest.is_import else _FIXES.get(longest.name, _STORED)
     evidence = _evidence(parts, taken_ns, share)
@@ -53,7 +53,8 @@ _KEEP_CACHE = (
     "keep the compiler's cache between runs: TORCHINDUCTOR_CACHE_DIR in a folder that outlives them (its default is below /tmp), "
     "TORCHINDUCTOR_FX_GRAPH_CACHE=1 where torch is older than 2.6; compile fewer shapes"
 )
-_FIXES = {FIRST_STEP: "keep the compiler's cache between runs; compile fewer shapes", COMPILE: _KEEP_CACHE}
+_KEEP_FUNCTIONS = "keep compiled functions between runs (of JAX jax_compilation_cache_dir); compile fewer shapes"
+_FIXES = {FIRST_STEP: "keep the compiler's cache between runs; compile fewer shapes", COMPILE: _KEEP_CACHE, COMPILES: _KEEP_FUNCTIONS}
 
 
 def _evidence(parts: tuple[StartupPart, ...], taken_ns: int, share: float) -> tuple[Evidence, ...]:
