@@ -19,4 +19,5 @@ def overhead_section(m: Measurements) -> Overhead:
         row["limit_share"] = cost.limit_share(float(m.step_ns.mean()))
         row["held"] = cost.recording_share <= row["limit_share"]
         row["call_timing_share_at_most"] = cost.timing_share
+        row["may_exceed"] = cost.recording_share + (cost.timing_share or 0.0) > row["limit_share"]
     return row

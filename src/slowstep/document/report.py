@@ -419,6 +419,8 @@ class Overhead(TypedDict):
     limit_share: NotRequired[float]
     held: NotRequired[bool]
     call_timing_share_at_most: NotRequired[float | None]
+    may_exceed: NotRequired[bool]
+    """Whether recording, with all that timing calls may have taken, may cost more than its limit."""
 
 
 class Report(TypedDict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import cast
 
-from slowstep.diagnosis.law import Diagnosis
+from slowstep.diagnosis.law import BOTTLENECK_LOW, Diagnosis
 from slowstep.document.report import FindingRow, HealthRow, Next, NotJudgedRow
 from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.health import Health
@@ -35,7 +35,9 @@ def finding_row(finding: Finding) -> FindingRow:
         del row[internal]
     if not finding.outside:
         del row["outside"]
-    if finding.gain.steady_low is None:
+    low, steady = finding.gain.low, finding.gain.steady_low
+    if low is None or steady is None or not low <= BOTTLENECK_LOW < steady:
+        # The interval shows by itself whether the finding may be a bottleneck.
         del row["gain"]["steady_low"]
     del row["gain"]["unknown_because"]
     if (because := finding.gain.unknown_because) is not None:

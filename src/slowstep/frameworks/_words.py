@@ -138,7 +138,7 @@ class Words:
         """The same where it reads a loader of another framework: changes of the loader are written as that one's users do."""
         if loader.name in self._names():
             return self
-        theirs = {change: found for change in OF_LOADER if (found := loader.find(change)) is not None}
+        theirs = {change: found for change in OF_LOADER - self.lacks if (found := loader.find(change)) is not None}
         own = {change: found for change, found in self.arguments.items() if change not in OF_LOADER}
         return replace(self, arguments=own | theirs, lacks=self.lacks | (OF_LOADER - theirs.keys()), loader=loader.loader_class)
 

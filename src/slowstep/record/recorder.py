@@ -131,7 +131,7 @@ class Recorder:
             forgetter()
 
     def shared(self, kind: Callable[[Recorder], Kept]) -> Kept:
-        """What several hooks of a framework keep together: made when the first of them asks for it."""
+        """What several hooks keep together: made when the first of them asks for it."""
         if kind not in self._shared:
             self._shared[kind] = kind(self)
         kept: Kept = self._shared[kind]
@@ -387,7 +387,8 @@ class Recorder:
                 "at_ns": now(),
                 "event_ns": self._event_cost_ns,
                 "sampler_cpu_ns": 0,
-                "events": self._writer.events + self.spent_ns // max(self._event_cost_ns or 0, 1),
+                "events": self._writer.events,
+                "spent_ns": self.spent_ns,
                 "records": self._writer.records,
                 **used,
             }

@@ -41,8 +41,6 @@ _PREDICTED_LEVEL: Final = "90 %"
 _MEASURED_LEVEL: Final = "95 %"
 # Of what counts things, for one of them; where the plural only takes an s it needs none here.
 _SINGULAR: Final = {"batches": "batch", "passes": "pass", "processes": "process"}
-# Of `diagnosis/law.py`: a gain is sure from here on.
-_SURE: Final = 1.03
 # Names of evidence, where the page has better words for them than the report has room for.
 _NAMES: Final = {
     "limit after the fix": "workers need",
@@ -202,9 +200,7 @@ def _draw_gain(canvas: Canvas, gain: GainRow) -> None:
     if measured is not None:
         texts.append(f"measured {format_ratio_between(measured['value'], measured['low'], measured['high'], level=_MEASURED_LEVEL)}")
     if predicted is not None and low is not None:
-        texts.append(
-            f"predicted {format_ratio_between(predicted, low, high, level=_PREDICTED_LEVEL)}{_steady(gain, low)} if {gain['assumes']}"
-        )
+        texts.append(f"predicted {format_ratio_between(predicted, low, high, level=_PREDICTED_LEVEL)}{_steady(gain)} if {gain['assumes']}")
     elif because := gain.get("unknown_because"):
         texts.append(f"not predicted: {because}")
     if not texts:
@@ -213,10 +209,10 @@ def _draw_gain(canvas: Canvas, gain: GainRow) -> None:
     canvas.prose("; ".join(texts), label="Gain".ljust(_LABEL_CELLS), indent=_INDENT)
 
 
-def _steady(gain: GainRow, low: float) -> str:
+def _steady(gain: GainRow) -> str:
     """Behind an interval that does not show it: why the finding may be a bottleneck all the same."""
     steady = gain.get("steady_low")
-    return f", at this run's pace {steady:.2f}x or more," if steady is not None and low <= _SURE < steady else ""
+    return "" if steady is None else f", at this run's pace {steady:.2f}x or more,"
 
 
 def _draw_fixes(canvas: Canvas, finding: FindingRow, number: int, left_out: LeftOut) -> None:

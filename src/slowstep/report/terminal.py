@@ -125,7 +125,7 @@ def _draw_header(canvas: Canvas, report: Report, *, verbose: bool) -> None:
         canvas.prose(in_turn, label="Trainings:", label_style="yellow", hang=2)
     for note in run.get("notes", []):
         canvas.prose(note, label="Note:", label_style="yellow", hang=2)
-    if _is_costly(report):
+    if report["overhead"].get("may_exceed"):
         canvas.prose(_overhead(report), label="Recording cost:", label_style="yellow", hang=2)
 
 
@@ -209,7 +209,7 @@ def _draw_not_judged(canvas: Canvas, report: Report, left_out: LeftOut) -> None:
 
 def _draw_overhead(canvas: Canvas, report: Report, left_out: LeftOut) -> None:
     # What a profiler cost is in its trace's times; the trace's note says how much that may be.
-    if "trace" in report["run"] or _is_costly(report):
+    if "trace" in report["run"] or report["overhead"].get("may_exceed"):
         return
     cost = report["overhead"]
     if left_out.verbose or (cost["share"] or 0.0) >= _OVERHEAD_SHOWN:
@@ -248,14 +248,6 @@ def _draw_health(canvas: Canvas, rows: list[HealthRow], left_out: LeftOut) -> No
         times = f" x{row['count']:,}" if row["count"] > 1 else ""
         _labelled(canvas, label, f"{row['name']}{times}: {row['remedy']}", _SEVERITY_STYLE[row["severity"]])
     left_out.count(len(doubts[shown:]), "doubt")
-
-
-def _is_costly(report: Report) -> bool:
-    """Whether recording, with all that timing calls may have taken, cost more than it is to: then that is said first."""
-    cost = report["overhead"]
-    if cost["share"] is None or (limit := cost.get("limit_share")) is None or "trace" in report["run"]:
-        return False
-    return _recording_share(cost, cost["share"]) + (cost.get("call_timing_share_at_most") or 0.0) > limit
 
 
 def _recording_share(cost: Overhead, share: float) -> float:

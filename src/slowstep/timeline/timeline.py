@@ -79,6 +79,7 @@ class ProcessFacts:
     framework: str = ""  # that trains, by its name; empty where none did
     frameworks: Mapping[str, FrameworkFacts] = field(default_factory=dict)  # that update in it, by name
     framework_of: Mapping[int, str] = field(default_factory=dict)  # by optimizer, where it was said
+    spent_ns: int = 0  # by hooks that write nothing each time they are called
     lost_notes: int = 0  # lines of what it noted that make no sense, since the recording is damaged
 
     @property

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from slowstep.analyses.machine.load import Load
 from slowstep.errors import INTERRUPTED_CODE, UNTRIED_CODE, NothingRecorded, UnreadableInput
 from slowstep.levers.mock_loader import ACROSS_EPOCHS
+from slowstep.prove.choose import RETURNS_EARLY
 from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
 from slowstep.prove.first_updates import EMPTY_INPUT, FIRST_STEP, START_S, NeverTrained, start_up
 from slowstep.prove.recorded import load_since
@@ -145,6 +146,8 @@ class Bench:
         try:
             self._executor.start()
             step_s = self._lead_in(began_s)
+            if any(note.get("asynchronous") for note in self._executor.notes("facts")):
+                raise Stopped("done", RETURNS_EARLY)
             measured.loaders = len({_loader_of(note) for note in self._executor.notes("iterator")})
             self._read_loader()
             self._walk_blocks(step_s)

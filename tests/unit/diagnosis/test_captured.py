@@ -60,6 +60,14 @@ def test_a_verdict_that_hooks_left_open_is_the_captures_and_its_finding_leads() 
     assert (found.telling, found.change, found.next) == (None, None, limit)
 
 
+def test_the_finding_that_the_verdict_names_is_there_whatever_its_stage() -> None:
+    found = Verdict(state="bottleneck", stage="preprocess", healthy=False, rule="input-wait", reason=None)
+
+    joined = with_captured(diagnosis(OPEN), diagnosis(found, finding("input-wait", "preprocess")), steps="3-5", may_lead=True)
+
+    assert [each.rule for each in joined.findings] == [joined.verdict.rule] == ["input-wait"]
+
+
 @pytest.mark.parametrize(
     ("own", "of_capture", "may_lead", "state"),
     [

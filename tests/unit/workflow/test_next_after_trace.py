@@ -68,7 +68,7 @@ def test_a_captures_trace_is_followed_by_the_report_of_its_recording(tmp_path: P
 def test_one_rank_whose_verdict_needs_the_others_is_followed_by_all_of_them() -> None:
     found = diagnosis(reason=LATE_ONE_NOT_SEEN(share=0.3, stage="gradient_sharing"))
 
-    assert following(found) == "slowstep analyze <folder of all ranks>"
+    assert following(found) == "slowstep analyze FOLDER_OF_ALL_RANKS"
 
 
 def test_an_inference_is_not_recorded_as_a_training() -> None:

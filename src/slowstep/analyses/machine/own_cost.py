@@ -82,7 +82,7 @@ def _of_process(facts: ProcessFacts, own: float, first_ns: int, last_ns: int) ->
     """What its hooks cost, of which a part is the training's `own`, and its stacks between two times: those taken while a model was
     compiled at the start are no part of the training.
     """
-    hooks = own * (facts.events or 0) * (facts.event_cost_ns or 0.0)
+    hooks = own * ((facts.events or 0) * (facts.event_cost_ns or 0.0) + facts.spent_ns)
     if len(facts.sampling) < 2 or last_ns <= first_ns:
         # Not told, as in older recordings. What was spent once is told at once, the sampler's time with its next reading.
         return hooks, own * max((facts.sampler_cpu_ns or 0) - (facts.once_cpu_ns or 0), 0)

@@ -45,6 +45,7 @@ def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept:
         event_cost_ns=cost.get("event_ns"),
         # A process that was killed has counted some seconds ago, and one under experiment before it began.
         events=_events(cost.get("events"), written, share),
+        spent_ns=int((cost.get("spent_ns") or 0) * share),
         sampler_cpu_ns=None if (sampler_ns := cost.get("sampler_cpu_ns")) is None else int(sampler_ns * share),
         once_cpu_ns=cost.get("once_cpu_ns"),
         sampling=tuple(point for note in notes.of("cost") if (point := _sampling(note)) is not None),

@@ -191,7 +191,7 @@ _OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
     | {"by_hand": bool, "framework": str},
     "calls": {"wall_ns": int, "slowdown": float, "began_ns": list[int]},
     "graph": {"nodes": int, "elements": int},
-    "cost": {"at_ns": int, "event_ns": float, "events": int, "records": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
+    "cost": {"at_ns": int, "event_ns": float, "events": int, "spent_ns": int, "records": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
     "health": {"name": str, "severity": str, "count": int, "remedy": str},
     "run": {"name": str, "command": list[str], "started": str, "started_ns": int, "warmup": int}
     | {"started_in": str, "recorded_from_ns": int, "thread": int}

@@ -18,7 +18,7 @@ from slowstep.workflow.traces.find import is_recording
 # What a trace leaves open, a recording of the training itself answers, with a trace of a few of its steps.
 RECORD: Final = "slowstep run train.py"
 CAPTURE: Final = "slowstep run --capture train.py"
-ALL_RANKS: Final = "slowstep analyze <folder of all ranks>"
+ALL_RANKS: Final = "slowstep analyze FOLDER_OF_ALL_RANKS"
 ANOTHER: Final = "slowstep analyze NEW_TRACE"
 # Of verdicts that need them.
 ASK_FOR_ALL: Final = (LATE_ONE_NOT_SEEN, LATE_ONE_MAY_BE_MISSING)

@@ -46,6 +46,20 @@ def test_of_a_command_that_failed_before_it_trained_the_failure_is_all_there_is_
         assert text.endswith("says why.")
 
 
+def test_a_loop_of_jax_in_which_no_step_is_seen_is_told_of_jax_and_not_of_torch(tmp_path):
+    events = Events(tmp_path)
+    for k in range(3):
+        events.wait(10 * k, 10 * k + 1)
+    exit_line = {"kind": "exit", "code": 0, "ended_ns": at(40_000), "by": "script", "signals": [], "told": ["python", "torch", "jax"]}
+    events.launcher.lines.append(exit_line)
+
+    text = describe_untrained(events.timeline())
+
+    assert "jitted function" in text
+    assert "jax.profiler" in text
+    assert "torch.optim" not in text
+
+
 def test_a_first_step_that_has_not_ended_is_not_said_to_be_none(events):
     events.trainer.lines.append({"kind": "optimizer", "id": 1, "type": "LBFGS"})
 

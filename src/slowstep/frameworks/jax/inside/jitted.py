@@ -37,7 +37,7 @@ _KEPT_BYTES: Final = 65536
 _ELAPSED_PER_COST: Final = 100
 # Places of calls that are kept; a program with more has most of its time elsewhere.
 _MOST_PLACES: Final = 256
-# One in so many calls is timed.
+# One in so many calls is timed. What it writes is counted by itself as well: of calls that train the sum is an upper bound.
 _CALLS_PER_TIMED: Final = 64
 # What JAX takes to call us at all, beyond what we can time (jax 0.10.2, two cores of an Intel Xeon: an empty function, 0.4 to 0.7 us).
 _CALLING_NS: Final = 600
@@ -82,6 +82,7 @@ class JittedCalls:
         # The result of the last call that can be asked: itself where it is small, else a reference that does not keep it.
         self._last: Any = None
         self._affordable_ns = self._calls = 0
+        self._names: list[str] = []
         recorder.forgetters.append(self.forget)
 
     def forget(self) -> None:
@@ -89,6 +90,7 @@ class JittedCalls:
         self._known.clear()
         self._jitted.clear()
         self._places.clear()
+        self._names.clear()
         self._last = None
 
     def returned(self, jitted: Any, args: Any, kwargs: Any, result: Any) -> None:
@@ -180,6 +182,10 @@ class JittedCalls:
             known.trained.given = gave
             self._updates.known(known.trained)
             known.trained.given, known.given = [], {}
+            self._names.append(known.trained.name)
+            if len(self._names) > 1:
+                told = f"steps are calls of the one that is called most often, of these: {', '.join(self._names)}"
+                self._recorder.health("several-functions-hand-on", "notice", told)
         else:
             known.given = {id(array): weakref.ref(array) for array in gave} if _is_looked_at(known.calls + 1) else {}
 

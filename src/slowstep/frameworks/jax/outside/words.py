@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slowstep.frameworks._words import Code, Remedy, Words
+from slowstep.frameworks._words import OF_LOADER, Code, Remedy, Words
 from slowstep.frameworks.torch.outside.words import WORDS as TORCH
 
 _PACKAGE = r"[/\\](site|dist)-packages[/\\](jax|jaxlib|flax|optax|equinox|haiku|chex)[/\\]"
@@ -10,13 +10,12 @@ _OWN: dict[Remedy, str] = {
     Remedy.BATCH_SIZE: "larger batches",
     Remedy.BFLOAT16: "jnp.bfloat16 for the inputs and a copy of the parameters in the loss function",
 }
-_OF_LOADERS = {Remedy.WORKERS, Remedy.PERSISTENT_WORKERS, Remedy.PREFETCH, Remedy.ANY_ORDER, Remedy.KEEP_LOADER, Remedy.WHOLE_BATCHES}
 
 WORDS = Words(
     name="jax",
     title="JAX",
     code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE},
     arguments=_OWN,
-    lacks=frozenset(Remedy) - _OF_LOADERS - _OWN.keys(),
+    lacks=frozenset(Remedy) - (OF_LOADER - {Remedy.PIN_MEMORY}) - _OWN.keys(),
     rests_on=TORCH,
 )

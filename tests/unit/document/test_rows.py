@@ -1,0 +1,45 @@
+"""What findings and the cost of recording become in a report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from made_measurements import measurements
+from slowstep.analyses.machine.own_cost import OwnCost
+from slowstep.document.overhead import overhead_section
+from slowstep.document.rows import finding_row
+from slowstep.findings import Finding, Fix, Gain
+
+
+@pytest.mark.parametrize(
+    ("low", "steady", "kept"),
+    [(0.9, 1.57, True), (1.2, 1.3, False), (0.9, 1.02, False), (0.9, None, False)],
+    ids=["it decides", "the interval tells it", "it is not sure either", "not known"],
+)
+def test_the_low_end_at_this_runs_pace_is_told_where_the_verdict_rests_on_it(low: float, steady: float | None, kept: bool) -> None:
+    gain = Gain(predicted=2.1, low=low, high=5.9, steady_low=steady, assumes="it took no time")
+    parts: dict[str, Any] = {
+        "share": 0.5,
+        "share_low": 0.4,
+        "share_high": 0.6,
+        "claims": (),
+        "evidence": (),
+        "fixes": (Fix(text="do less"),),
+    }
+    row = finding_row(Finding(rule="slow-callback", stage="output", title="it takes time", gain=gain, **parts))
+
+    assert ("steady_low" in row["gain"]) == kept
+
+
+@pytest.mark.parametrize(
+    ("hooks", "timing", "held", "may_exceed"), [(0.002, 0.001, True, False), (0.002, 0.007, True, True), (0.02, 0.0, False, True)]
+)
+def test_recording_may_exceed_its_limit_by_what_timing_calls_took_too(hooks: float, timing: float, held: bool, may_exceed: bool) -> None:
+    cost = OwnCost(ns_per_step=25e3, share=hooks, once_ns=0.0, parts={"hooks": hooks}, timing_share=timing)
+    m = measurements(own_cost=cost)
+
+    row = overhead_section(m)
+
+    assert (row["held"], row["may_exceed"]) == (held, may_exceed)
