@@ -10,7 +10,7 @@ from made_measurements import measurements
 from slowstep.analyses.machine.own_cost import OwnCost
 from slowstep.document.overhead import overhead_section
 from slowstep.document.rows import finding_row
-from slowstep.findings import Finding, Fix, Gain
+from slowstep.findings import Evidence, Finding, Fix, Gain
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_the_low_end_at_this_runs_pace_is_told_where_the_verdict_rests_on_it(low
         "share_low": 0.4,
         "share_high": 0.6,
         "claims": (),
-        "evidence": (),
+        "evidence": (Evidence(name="calls", value=1, unit="per step"),),
         "fixes": (Fix(text="do less"),),
     }
     row = finding_row(Finding(rule="slow-callback", stage="output", title="it takes time", gain=gain, **parts))
