@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.core_demand import BINDS, CoreDemand, core_bound_case, core_demand
-from slowstep.diagnosis.evidence.input_causes import Spared, more_workers_help, place, sparing
+from slowstep.diagnosis.evidence.input_causes import Spared, more_workers_help, most_of_making, place, sparing
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, InputSide, claims, find_side
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
@@ -62,7 +62,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="workers", value=m.input.loader.num_workers, unit="workers", threshold=int(side.cores)),
         Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
-        *_heaviest(m),
+        *(_heaviest(m) or most_of_making(m)),
     )
     finding = Finding(
         rule=NAME,
