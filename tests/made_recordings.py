@@ -70,6 +70,7 @@ class Training:
     stolen_cores: float = 0.0
     stack_period_ms: float = 50.0
     drop_training_frame: bool = False
+    input_code: Mapping[str, Any] = field(default_factory=dict)  # classes of what the loader reads, and functions that made it
     collate: str = "default_collate"
     collate_inner: float = 0.0  # share of collating that the script's collate function spends in another of its functions, mask_tokens
     persistent: bool = False  # workers outlive the epoch: only the first start takes long
@@ -547,4 +548,4 @@ def _iterator(number: int, t: Training) -> dict[str, Any]:
     # Of which nothing has to be copied in the training's own memory.
     loader |= {"context": "fork" if t.forks else "forkserver"}
     collate = {"collate": t.collate, "collate_file": DATA, "collate_line": 70, "is_default_collate": t.collate == "default_collate"}
-    return {"kind": "iterator", "id": number, "workers": [200 + i for i in range(t.workers)], **loader, **collate}
+    return {"kind": "iterator", "id": number, "workers": [200 + i for i in range(t.workers)], **loader, **collate, **t.input_code}

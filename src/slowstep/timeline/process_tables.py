@@ -53,6 +53,18 @@ PROCESS_TABLES: tuple[Table, ...] = (
         ),
     ),
     Table(
+        name="input_code",
+        row="One row per class of what an iterator reads, and per function of the user's around the making of its loader.",
+        columns=(
+            PROCESS,
+            ITERATOR,
+            column("kind", pl.String, "data_set or sampler (a class), or maker (a function)"),
+            column("file", pl.String, "its source file"),
+            column("name", pl.String, "its qualified name"),
+            column("first_line", pl.Int64, "line where the function begins; null of a class", nullable=True),
+        ),
+    ),
+    Table(
         name="waits",
         row="One row per request for a next batch.",
         columns=(

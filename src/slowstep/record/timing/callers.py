@@ -14,6 +14,8 @@ from slowstep.record.timing.tracebacks import PACKAGE
 
 # As deep as the stack sampler looks.
 _DEEPEST: Final = 128
+# Functions of the user's between a loop and what it calls: what is farther away is around the loop.
+_MOST_AROUND: Final = 16
 
 
 def training_frame(frame: FrameType | None) -> dict[str, Any] | None:
@@ -38,6 +40,17 @@ def call_path(frame: FrameType | None) -> list[list[Any]]:
         frame = frame.f_back
     path.reverse()
     return path
+
+
+def functions_around(frame: FrameType | None) -> list[list[Any]]:
+    """The innermost functions outside slowstep and installed packages, innermost first, as [file, function, first line]."""
+    found: list[list[Any]] = []
+    while frame is not None and len(found) < _MOST_AROUND:
+        code = frame.f_code
+        if "-packages" not in code.co_filename and not code.co_filename.startswith((PACKAGE, "<frozen ")):
+            found.append([code.co_filename, code.co_qualname, code.co_firstlineno])
+        frame = frame.f_back
+    return found
 
 
 def is_updating() -> bool:

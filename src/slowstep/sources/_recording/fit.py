@@ -54,6 +54,15 @@ def _path_fits(note: Note) -> bool:
     )
 
 
+def _iterator_fits(note: Note) -> bool:
+    """Whether its classes are file and name each, and the functions that made its loader file, name and first line."""
+    classes = [*(note.get("data_set_classes") or ()), *(note.get("sampler_classes") or ())]
+    functions = note.get("made_in") or []
+    if not isinstance(functions, list) or any(len(each) != 2 for each in classes):
+        return False
+    return all(isinstance(each, list) and len(each) == 3 and all(map(_is, each, (str, str, int))) for each in functions)
+
+
 def _calls_fit(note: Note) -> bool:
     functions = note.get("functions")
     if not isinstance(functions, list) or not all(isinstance(function, dict) for function in functions):
@@ -166,7 +175,7 @@ _OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
     "iterator": {"prefetch_factor": int, "batch_size": int, "workers": list[int], "dataset": str, "collate": str}
     | {"persistent": bool, "context": str}
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int, "batches": int}
-    | {"framework": str},
+    | {"framework": str, "data_set_classes": list[list[str]], "sampler_classes": list[list[str]]},
     "training_frame": {"optimizer": int},
     "training_path": {"optimizer": int},
     "hook": {"name": str, "state": str, "reason": str},
@@ -217,6 +226,7 @@ _OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
 _NESTED: dict[str, Callable[[Note], bool]] = {
     "thread": lambda note: bool(0 <= note["id"] < 2**32),
     "cost": _cost_fits,
+    "iterator": _iterator_fits,
     "calls": _calls_fit,
     "builtins": _builtins_fit,
     "lines": _lines_fit,

@@ -14,6 +14,7 @@ def line_tables(process: int, notes: NoteLines) -> dict[str, pl.DataFrame]:
     """All of them, by name; `process` is the index of the process in `processes`."""
     return {
         "iterators": _iterators(process, notes),
+        "input_code": _input_code(process, notes),
         "frames": _frames(process, notes),
         "calls": _calls(process, notes),
         "call_edges": _call_edges(process, notes),
@@ -52,6 +53,18 @@ _ITERATOR_KEYS = {
     "batches": "batches",
     "framework": "framework",
 }
+
+
+def _input_code(process: int, notes: NoteLines) -> pl.DataFrame:
+    rows = []
+    for note in notes.of("iterator"):
+        for kind, key in _CLASS_KEYS.items():
+            rows += [(process, note["id"], kind, file, name, None) for file, name in note.get(key) or ()]
+        rows += [(process, note["id"], "maker", *place) for place in note.get("made_in") or ()]
+    return pl.DataFrame(rows, schema=TABLE["input_code"].schema, orient="row")
+
+
+_CLASS_KEYS = {"data_set": "data_set_classes", "sampler": "sampler_classes"}
 
 
 def _frames(process: int, notes: NoteLines) -> pl.DataFrame:

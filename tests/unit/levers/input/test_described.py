@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 import pytest
-from torch.utils.data import BatchSampler, SequentialSampler
+from torch.utils.data import BatchSampler, ConcatDataset, Dataset, SequentialSampler, Subset
 
 from slowstep.frameworks.torch.inside._described import describe_iterator
 
@@ -83,3 +83,73 @@ class Endless:
 )
 def test_batches_are_counted_by_torchs_own_sampler_only(sampler: Any, batches: int | None) -> None:
     assert describe_iterator({"_index_sampler": sampler}, None)["batches"] == batches
+
+
+class Pictures(Dataset[int]):
+    """A user's data set."""
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+class Crops(Pictures):
+    """One that adds nothing of its own but a method."""
+
+    def resample(self) -> None:
+        """Does nothing."""
+
+
+class SizedCrops(Crops):
+    """One that knows its length."""
+
+    def __len__(self) -> int:
+        return 1
+
+
+class Drawn:
+    """A user's sampler."""
+
+    sampler: Any = None
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+
+class Lazy:
+    """One that loads whatever it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(name)
+
+
+def _own(places: list[list[str]]) -> list[str]:
+    return [name for file, name in places if file == __file__]
+
+
+@pytest.mark.parametrize(
+    ("data_set", "names"),
+    [
+        (Crops(), ["Crops", "Pictures"]),
+        (Subset(Crops(), [0]), ["Crops", "Pictures"]),
+        (ConcatDataset([SizedCrops(), SizedCrops()]), ["SizedCrops", "Crops", "Pictures"]),
+        (Lazy(), ["Lazy"]),
+        ([1, 2], []),
+        (None, []),
+    ],
+    ids=["with its base", "wrapped", "of several", "that loads what it is asked for", "a list", "none"],
+)
+def test_the_classes_of_a_data_set_are_told_with_those_of_what_is_inside_it(data_set: Any, names: list[str]) -> None:
+    assert _own(describe_iterator({"_dataset": data_set}, None)["data_set_classes"]) == names
+
+
+def test_the_classes_of_a_sampler_are_told_inside_torchs_batch_sampler() -> None:
+    sampler = BatchSampler(Drawn(), 4, drop_last=False)
+
+    assert _own(describe_iterator({"_index_sampler": sampler}, None)["sampler_classes"]) == ["Drawn"]
+
+
+def test_what_wraps_itself_is_looked_at_a_few_times_only() -> None:
+    sampler = Drawn()
+    sampler.sampler = sampler
+
+    assert _own(describe_iterator({"_index_sampler": sampler}, None)["sampler_classes"]) == ["Drawn"]

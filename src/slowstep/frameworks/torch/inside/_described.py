@@ -11,6 +11,10 @@ from slowstep.record.writing.format import READY_UNKNOWN
 _MAP_STYLE: Final = 0
 _WRAPPER: Final = "RemoveColumnsCollator"
 _DEEPEST: Final = 8
+# Where data sets and samplers keep those that they wrap, or read of several of them.
+_WRAPPED: Final = ("dataset", "datasets", "sampler", "batch_sampler")
+# Bases of nearly every class, which make no input.
+_BASES: Final = ("abc", "builtins", "collections.abc", "typing")
 
 
 def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
@@ -32,6 +36,8 @@ def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
         "dataset": type(state.get("_dataset")).__qualname__,
         "dataset_length": _length(state),
         "batches": _batches(state.get("_index_sampler")),
+        "data_set_classes": _classes_in(state.get("_dataset")),
+        "sampler_classes": _classes_in(state.get("_index_sampler")),
         "collate": _qualified_name(function),
         "collate_file": getattr(code, "co_filename", None),
         "collate_line": getattr(code, "co_firstlineno", None),
@@ -95,6 +101,33 @@ def _length(state: dict[str, Any]) -> int | None:
     except Exception:
         # Whatever a data set's own __len__ raises.
         return None
+
+
+def _classes_in(whole: Any) -> list[list[str]]:
+    """File and qualified name of the class of a data set or sampler and of those inside it, with their bases."""
+    found: dict[tuple[str, str], None] = {}
+    things, seen = [whole], 0
+    while things and seen < _DEEPEST:
+        thing, seen = things.pop(0), seen + 1
+        found.update(dict.fromkeys(place for kind in type(thing).__mro__ if (place := _place_of_class(kind)) is not None))
+        # Not by getattr: a wrapper may look up what it has not in what it wraps, or load it.
+        inner = getattr(thing, "__dict__", {})
+        for held in (inner.get(name) for name in _WRAPPED):
+            things.extend(held[:_DEEPEST] if isinstance(held, (list, tuple)) else [] if held is None else [held])
+    return [list(place) for place in found]
+
+
+def _place_of_class(kind: type) -> tuple[str, str] | None:
+    """By its first method; None of one that has none in Python."""
+    if kind.__module__ in _BASES:
+        return None
+    name = kind.__qualname__
+    for method in vars(kind).values():
+        code = getattr(method, "__code__", None)
+        # What is generated, or was defined elsewhere and assigned, has another file, or name.
+        if code is not None and code.co_qualname.startswith(f"{name}."):
+            return code.co_filename, name
+    return None
 
 
 def _is_default_collate(collate: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.torch.inside._described import describe_iterator, even_batches, ready_batches
@@ -14,6 +15,7 @@ from slowstep.record.recorder import now
 from slowstep.record.steps.cpu_marks import build_marks
 from slowstep.record.steps.known import Known
 from slowstep.record.timing.batches import samples_in
+from slowstep.record.timing.callers import functions_around
 from slowstep.record.timing.tracebacks import hide_own_frames
 from slowstep.record.writing.fastpath import MOST_NUMBER, NOT_TINY_NS, TINY_NS
 from slowstep.record.writing.format import END, FAILED, READY_UNKNOWN, WAIT
@@ -26,6 +28,8 @@ KNOWN: Final = "_slowstep_iterator"
 _UNKNOWN: Final = -1
 # An index below it cannot grow beyond MOST_NUMBER until marks are due again.
 _MOST_BATCHES: Final = MOST_NUMBER >> 1
+# Loaders that were made and not read yet: what made others before them is forgotten.
+_MOST_UNREAD: Final = 64
 
 
 class Numbering:
@@ -33,7 +37,8 @@ class Numbering:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._loaders, self._iterators = Known(), Known()
+        self._loaders, self._iterators, self._made = Known(), Known(), Known()
+        self._makers: dict[int, list[list[Any]]] = {}
         recorder.forgetters.append(self._loaders.forget)
         # Not from 1 on again in a forked child: an iterator that it inherits keeps its number.
         self._next = itertools.count(1).__next__
@@ -49,8 +54,16 @@ class Numbering:
         known = state[KNOWN] = _known(self._next(), state)
         time_drop(self._recorder, iterator, known.number)
         of = {"id": known.number, "loader": loader_number, "framework": FRAMEWORK.name}
-        self._recorder.note({"kind": "iterator", **of, **describe_iterator(state, loader)})
+        # Of a loader's first pass: where it was made is the same in all others.
+        made_in = self._makers.pop(self._made.get(loader) or 0, None)
+        self._recorder.note({"kind": "iterator", **of, **describe_iterator(state, loader), "made_in": made_in})
         return known, loader_number
+
+    def remember_maker(self, loader: Any) -> None:
+        """Keep which functions the caller of a loader's constructor is in, until the loader is read."""
+        if len(self._makers) >= _MOST_UNREAD:
+            del self._makers[next(iter(self._makers))]
+        self._makers[self._made.get(loader) or self._made.add(loader)] = functions_around(sys._getframe(2))
 
     def leave(self) -> None:
         """Take what we know of iterators off them: they may outlive the recording, and the next one numbers them anew."""

@@ -1,4 +1,4 @@
-"""Waits for the next batch, and the start of loaders: `_BaseDataLoaderIter.__next__` and `DataLoader.__iter__`."""
+"""Waits for the next batch, `_BaseDataLoaderIter.__next__`, and loaders: where they are made and when they start."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 
 
 def install(recorder: Recorder) -> Undo:
-    """Hook both. Raises Unfit where torch has neither."""
+    """Hook all of them. Raises Unfit where torch lacks one."""
     module = sys.modules["torch.utils.data.dataloader"]
     iterator_class, loader_class = find(module, "_BaseDataLoaderIter"), find(module, "DataLoader")
-    next_batch, start = find(iterator_class, "__next__"), find(loader_class, "__iter__")
+    next_batch, start, make = find(iterator_class, "__next__"), find(loader_class, "__iter__"), find(loader_class, "__init__")
     numbering = recorder.shared(Numbering)
     return all_of(
         [
             numbering.leave,
             replace(iterator_class, "__next__", IteratorWaits(recorder, next_batch, numbering).build_hook()),
             replace(loader_class, "__iter__", timed_start(recorder, start)),
+            replace(loader_class, "__init__", noted_constructor(recorder, make)),
         ]
     )
 
@@ -56,6 +57,26 @@ def timed_start(recorder: Recorder, original: Any) -> Any:
 
     vars(__iter__)[RECORDS_WAITS] = True
     return __iter__
+
+
+def noted_constructor(recorder: Recorder, original: Any) -> Any:
+    """The constructor of a loader, `original`: which functions it was called in is remembered."""
+    fault, live, numbering = recorder.fault, recorder.live, recorder.shared(Numbering)
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            original(self, *args, **kwargs)
+        except BaseException:  # passed on, without our frames in the traceback
+            hide_own_frames()
+            raise
+        try:
+            if live[0]:
+                numbering.remember_maker(self)
+        except Exception as error:  # the border: counted, and never raised into the training
+            fault(error)
+
+    return __init__
 
 
 HOOK = Hook(name="torch_dataloader", module="torch", install=install)

@@ -1,11 +1,11 @@
-"""torchdata's `StatefulDataLoader`: a copy of torch's loader with a start, workers and an end of its own. Its requests are torch's."""
+"""torchdata's `StatefulDataLoader`: a copy of torch's loader with all of its own but requests, which are torch's."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.frameworks.torch.inside.dataloader import timed_start
+from slowstep.frameworks.torch.inside.dataloader import noted_constructor, timed_start
 from slowstep.frameworks.torch.inside.loader_end import timed_end
 from slowstep.frameworks.torch.inside.worker import recorded_loop
 from slowstep.frameworks.torch.inside.worker_levers import following_loop
@@ -25,7 +25,7 @@ def install(recorder: Recorder) -> Undo:
     if worker is None:
         raise Unfit(f"{_WORKER} is not imported with it")
     loader_class, iterator_class = find(loader, "StatefulDataLoader"), find(loader, "_StatefulMultiProcessingDataLoaderIter")
-    start, end = find(loader_class, "__iter__"), find(iterator_class, "_shutdown_workers")
+    start, make, end = find(loader_class, "__iter__"), find(loader_class, "__init__"), find(iterator_class, "_shutdown_workers")
     loop = _loop(recorder, find(worker, "_worker_loop"))
     find(loader, "_worker_loop")
     return all_of(
@@ -34,6 +34,7 @@ def install(recorder: Recorder) -> Undo:
             replace(worker, "_worker_loop", loop),
             replace(loader, "_worker_loop", loop),
             replace(loader_class, "__iter__", timed_start(recorder, start)),
+            replace(loader_class, "__init__", noted_constructor(recorder, make)),
             replace(iterator_class, "_shutdown_workers", timed_end(recorder, end)),
         ]
     )
