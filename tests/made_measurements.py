@@ -345,6 +345,7 @@ def _input(of_steps: Steps, workers: int | None, making_ms: float) -> InputTopic
         timed_fetches=3 if is_fed else 0,
         held_transfer_share=0.0,
         sampler_time=None,
+        rebuilt=None,
         loop_input=None,
         prefetch_threads=None,
     )

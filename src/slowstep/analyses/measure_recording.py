@@ -37,6 +37,7 @@ from slowstep.analyses.input.input_facts import find_input_facts
 from slowstep.analyses.input.input_topic import InputTopic
 from slowstep.analyses.input.loop_input import find_loop_input
 from slowstep.analyses.input.prefetch_threads import find_prefetch_threads
+from slowstep.analyses.input.rebuilt import find_rebuilt_input
 from slowstep.analyses.input.sampler import SamplerTime, divide_sampler_time
 from slowstep.analyses.ledger.captured_ledger import with_captured
 from slowstep.analyses.ledger.ledger import Ledger
@@ -118,6 +119,7 @@ class _RecordingAnalyses:
             timed_fetches=timed_fetches,
             held_transfer_share=attempt(_held_transfer_share, self.waits),
             sampler_time=self.sampler_time,
+            rebuilt=attempt(find_rebuilt_input, trainer, steps, self.ledger),
             loop_input=attempt(find_loop_input, timeline, trainer, self.ledger),
             prefetch_threads=attempt(find_prefetch_threads, timeline, trainer, steps, self.concurrent_threads),
         )

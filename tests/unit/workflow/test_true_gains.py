@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from made_recordings import Training, make_recording
+from made_recordings import SCRIPT, Training, make_recording
 from slowstep.diagnosis.evidence.input_side import RELIEF_EXPECTED
 from slowstep.document.report import Report, validate
 from slowstep.workflow.diagnose import diagnose_recording
@@ -145,6 +145,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[s
     ),
 }
 
+BALANCED = {"sampler_classes": [[SCRIPT, "Balanced"]]}
 # Of time that is not every step: the problem, the stage, and the same training with the first fix applied.
 OVER_TIME: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
     "frequent-validation": ({"validation": (5, 60)}, "output", {"validation": (10, 60)}),
@@ -161,6 +162,9 @@ OVER_TIME: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
     "iterator-recreated of a serial loader whose epochs have one batch": (
         {"epoch_steps": 1, "order_ms": 40, "workers": 0, "getitem_ms": 1, "collate_ms": 0.1}, "preprocess",
         {"epoch_steps": 300, "workers": 0, "getitem_ms": 1, "collate_ms": 0.1}
+    ),
+    "rebuilt-input": (
+        {"after": "Balanced.__init__", "after_ms": 300, "after_on": (*range(24, 300, 25),), "input_code": BALANCED}, "preprocess", {}
     ),
     "straggler-samples": ({"stragglers": (4, 150), "persistent": True}, "preprocess", {"persistent": True}),
     "straggler-samples of a serial loader": (

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slowstep.analyses.after_update.gap_sides import GapBounds
-from slowstep.analyses.after_update.gaps import BY_HAND, name_gaps, part_of
+from slowstep.analyses.after_update.gaps import BY_HAND, makes_input, name_gaps, part_of
 from slowstep.analyses.after_update.timed_gaps import SMALLEST_SHARE, DirectCall, GapFunction, TimedGaps
 from slowstep.analyses.after_update.timed_lines import TimedLines
 from slowstep.analyses.python.functions import Files, Path, Stacks, is_comprehension, shown
@@ -164,7 +164,9 @@ def timed_files(gaps: TimedGaps | None, trainer: Trainer) -> Files:
 
 
 def _timed(gaps: TimedGaps, trainer: Trainer, length: Floats) -> dict[Part, Floats]:
-    """Ns per step by part: what a function spends in logging is `store`, in an update by hand `compute`, the rest of it `output`."""
+    """Ns per step by part: what a function spends in logging is `store`, in an update by hand `compute`, the rest of it `output`, or
+    `preprocess` where it makes what the loader reads.
+    """
     parts: dict[Part, Floats] = {}
     for function in gaps.functions:
         mine = _held_by(function, length)
@@ -172,7 +174,8 @@ def _timed(gaps: TimedGaps, trainer: Trainer, length: Floats) -> dict[Part, Floa
         logging = _rounded(function.logging)
         updates = 1.0 if function.averages_weights else _rounded(function.gradients)
         updating = min(updates, 1 - logging) if trainer.by_hand else 0.0
-        stored, told = called.part("store", script), called.part("output", script)
+        is_input = makes_input(called, trainer, begins_pass=trainer.begins_passes)
+        stored, told = called.part("store", script), called.part("preprocess" if is_input else "output", script)
         for part, share in ((BY_HAND, updating), (stored, logging), (told, 1 - logging - updating)):
             if share:
                 parts[part] = parts.get(part, np.zeros(len(length))) + mine * share

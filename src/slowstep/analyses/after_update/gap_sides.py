@@ -32,11 +32,14 @@ class GapSide(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GapBounds:
-    """The optimizers whose updates a gap lies between, and whether the forward of the next is known to follow."""
+    """The optimizers whose updates a gap lies between, whether the forward of the next is known to follow, and whether a pass over a
+    loader begins before that update.
+    """
 
     done: int
     following: int
     sees_forward: bool
+    begins_pass: bool = False
 
 
 def between_updates(trainer: Trainer, forwards: Forwards, start_ns: Ints) -> list[GapBounds]:
@@ -48,7 +51,10 @@ def between_updates(trainer: Trainer, forwards: Forwards, start_ns: Ints) -> lis
     begins: Ints = np.append(updates["start_ns"].to_numpy(), _NEVER)[first]
     forward = np.append(forwards.bodies_ns, _NEVER)[np.searchsorted(forwards.bodies_ns, start_ns)]
     sees: NDArray[np.bool_] = forward < begins
-    return [GapBounds(*row) for row in zip(number[last].tolist(), number[first].tolist(), sees.tolist(), strict=True)]
+    passes = trainer.starts["start_ns"].to_numpy()
+    begins_pass: NDArray[np.bool_] = np.append(passes, _NEVER)[np.searchsorted(passes, start_ns)] < begins
+    columns = (number[last], number[first], sees, begins_pass)
+    return [GapBounds(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def side_of(path: Path, trainer: Trainer, between: GapBounds) -> GapSide:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from slowstep.analyses.after_update.gap_sides import GapBounds, GapSide, between_updates, nearest_optimizer, side_of
 from slowstep.analyses.python.functions import (
     COMPUTING,
+    EVALUATING,
     TRAINING,
     Path,
     Stacks,
@@ -33,6 +34,8 @@ from slowstep.analyses.python.loop import LoopCall, called_framework, called_fro
 from slowstep.analyses.steps.forwards import Forwards
 from slowstep.analyses.steps.steps import Floats
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.frameworks._known import code
+from slowstep.frameworks._words import Code
 from slowstep.parts import NOT_ATTRIBUTED, VALIDATION, Part, PartKind
 from slowstep.timeline.intervals import Ints
 
@@ -45,6 +48,7 @@ LONGEST_WRAPPER_NS = 200_000
 # What runs in a model just before a backward, with no receipt of input before it (several updates on one batch), is that step's forward.
 FORWARD = Part("compute", PartKind.FORWARD_BY_STACKS)
 BY_HAND = Part("compute", PartKind.UPDATE_BY_HAND)
+LOADER = code(Code.LOADER)
 
 
 def name_gaps(
@@ -141,6 +145,8 @@ def part_of(path: Path, trainer: Trainer, between: GapBounds, apart: bool = Fals
     before = side in (GapSide.INPUT, GapSide.UNSEEN)
     if apart and not plays and (not before or is_evaluating(path)):
         return VALIDATION
+    if not writes(path) and _is_input(path[meeting(path, way) + 1 :], called, trainer, begins_pass=between.begins_pass):
+        return called.part("preprocess", script)
     if trainer.by_hand and not writes(path) and (part := _by_hand(path, trainer, before or called_framework(path, way), called)):
         return part
     if before or plays:
@@ -150,6 +156,21 @@ def part_of(path: Path, trainer: Trainer, between: GapBounds, apart: bool = Fals
     # The framework's own code called by the loop itself (an average of weights, a scheduler, a read-back) is part of training.
     is_own = called_framework(path, way) and not reports(path) and (called.is_function or not _calls_below(path, trainer, way))
     return called.part("store" if writes(path) else "compute" if is_own else "output", script)
+
+
+def _is_input(below: Path, called: LoopCall, trainer: Trainer, *, begins_pass: bool) -> bool:
+    """Whether what a loop called makes what its loader reads: a function of the user's, or of a library in a line of the loop's own."""
+    if called.is_function:
+        return makes_input(called, trainer, begins_pass=begins_pass)
+    place = next(((frame.file, frame.function, frame.first_line) for frame in below), None)
+    return place is not None and begins_pass and (bool(LOADER.search(place[0])) or trainer.input_code.makes_input(place, begins_pass=True))
+
+
+def makes_input(called: LoopCall, trainer: Trainer, *, begins_pass: bool) -> bool:
+    """Whether a function makes what the training's loader reads. A data set may know how to judge results, too."""
+    if called.name is None or EVALUATING.search(called.name):
+        return False
+    return trainer.input_code.makes_input((called.file, called.name, called.line), begins_pass=begins_pass)
 
 
 def _calls_below(path: Path, trainer: Trainer, way: Path) -> bool:

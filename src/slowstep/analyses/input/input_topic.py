@@ -11,6 +11,7 @@ from slowstep.analyses.batches.made_by_loader import MadeByLoader
 from slowstep.analyses.input.input_facts import InputFacts
 from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.input.prefetch_threads import PrefetchThreads
+from slowstep.analyses.input.rebuilt import RebuiltInput
 from slowstep.analyses.input.sampler import SamplerTime
 from slowstep.analyses.python.calls import Function
 from slowstep.analyses.steps.loader_changes import LoaderChange
@@ -35,5 +36,6 @@ class InputTopic(MayLack):
     timed_fetches: int  # batches in whose making calls were timed, which is how that function is known
     held_transfer_share: float  # of all waits for input, in which a batch was made, and its worker computed instead of handing it over
     sampler_time: SamplerTime | None  # what the loader's sampler does on the training thread
+    rebuilt: RebuiltInput | None  # of a loop that is fed, between passes over its loader
     loop_input: LoopInput | None  # where the loop makes its batches itself
     prefetch_threads: PrefetchThreads | None  # of the process's other threads those that make batches

@@ -43,7 +43,8 @@ def move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Pa
     if marked is None:
         return
     _take(rows, marked.per_step(marked.delay_ns, marked.body), ("compute",))
-    outside = ("output", "store", UNATTRIBUTED) if trainer.is_fed else ("preprocess", "output", "store", UNATTRIBUTED)
+    # What of a loader is in `preprocess` has its own account (`_is_of_loader`).
+    outside = ("preprocess", "output", "store", UNATTRIBUTED)
     _take(rows, marked.per_step(marked.delay_ns, marked.rest), outside)
     if not trainer.is_fed:
         _move_blocked(rows, marked.per_step(marked.blocked_ns, marked.rest), outside)

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.steps.cell_code import without_shell
+from slowstep.analyses.steps.input_code import NONE_RECORDED, InputCode, find_input_code
 from slowstep.analyses.steps.phases import Elsewhere, Phase, TrainingInTurn, elsewhere, find_models, find_phases, longest
 from slowstep.analyses.steps.prompts import Run, find_run, within
 from slowstep.analyses.steps.training_passes import MOST_FOR_A_BATCH, NEVER, TrainingPasses, find_training_passes
@@ -44,6 +45,7 @@ class Trainer:
     spans: pl.DataFrame
     all_updates: pl.DataFrame
     collections: pl.DataFrame  # of garbage, on the training thread
+    input_code: InputCode = NONE_RECORDED  # what makes what the training's loaders read
     other_cells: int = 0  # updates of a session that ran before or after a prompt: between two of them nobody trained
     elsewhere: Elsewhere | None = None  # the trainings of this thread before and after this one, each with an optimizer of its own
     samples_from: str = LEADING  # whence the number of samples of each of `waits` is known
@@ -64,6 +66,11 @@ class Trainer:
         following = np.append(requests, NEVER)[np.searchsorted(requests, ends)]
         limit = np.append(self.update_start_ns[1:], NEVER - 1)
         return np.where(following <= limit, following, NEVER)
+
+    @property
+    def begins_passes(self) -> bool:
+        """Whether most steps begin a pass over a loader."""
+        return 2 * self.starts.height >= len(self.update_end_ns)
 
     @property
     def by_hand(self) -> bool:
@@ -167,6 +174,7 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
     facts = timeline.processes[process].of(optimizer)
     passes = find_training_passes(waits, spans, _loader_of(timeline, process), anchor.height, _calls(facts, own))
     feeds, started = passes.feed(waits["iterator"]) & ~waits["validation"], passes.feed(starts["iterator"])
+    read = {*waits.filter(feeds)["iterator"], *starts.filter(started)["iterator"]}
     ends = spans.filter(pl.col("kind") == "shutdown")
     other_end = _ends_of_others(ends["iterator"], waits, feeds, passes)
     if optimizer in timeline.processes[process].by_hand:
@@ -187,6 +195,7 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         spans=spans,
         all_updates=own,
         collections=within(run, mine("collections")),
+        input_code=find_input_code(timeline, process, read),
         other_cells=other_cells,
         elsewhere=elsewhere(phases, phase, ways, _in_turn(timeline, (process, thread), phases, phase)),
         takes_turns=takes_turns,

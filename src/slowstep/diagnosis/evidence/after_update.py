@@ -325,6 +325,11 @@ def made_for(m: Measurements, *parts: Part) -> Floats | None:
     return m.ledger.of_parts(NOT_ATTRIBUTED)
 
 
+def _rebuilt_ns(m: Measurements) -> Floats | float:
+    """Ns per step of what is made for the loader in the same gaps."""
+    return 0.0 if m.input.rebuilt is None else m.input.rebuilt.ns
+
+
 def shortened(
     m: Measurements, removed: Floats, spread: TimeSpread, *, queued: float, assumes: str, perhaps: Floats | None = None
 ) -> Counterfactual:
@@ -333,7 +338,7 @@ def shortened(
     At best `perhaps` (ns per step) goes, too, which is said.
     """
     beside = concurrent_producers_ns(m, spared_cpu_ns=float(removed.mean()))
-    gap = m.ledger.of("output") + m.ledger.of("store") - m.ledger.of_parts(COLLECTION)
+    gap = m.ledger.of("output") + m.ledger.of("store") - m.ledger.of_parts(COLLECTION) + _rebuilt_ns(m)
     most, delay = np.minimum(removed * spread.high, np.maximum(gap, removed)), queued
     if perhaps is not None:
         assumes = f"{assumes}; at best, all unattributed time prepares its input"

@@ -88,7 +88,8 @@ def judge(m: Measurements) -> Answer:
     side = find_side(m)
     if m.input.loader is None or not m.input.loader.num_workers or isinstance(side, Reason):
         return None
-    parts = (*m.ledger.parts_of("read"), *m.ledger.parts_of("preprocess"))
+    rebuilt = () if m.input.rebuilt is None else m.input.rebuilt.parts
+    parts = tuple(part for part in (*m.ledger.parts_of("read"), *m.ledger.parts_of("preprocess")) if part not in rebuilt)
     waits = m.ledger.of_parts(*parts)
     share, low, high = share_interval(m, _case(m, side, waits, ALONE).removed_ns)
     if share < WAIT_SHARE:

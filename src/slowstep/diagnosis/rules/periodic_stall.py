@@ -9,11 +9,11 @@ How the gain is predicted:
     r is what those steps take beyond the usual one. B is what the loader's workers need per step.
 When it is wrong:
     What happens every so many seconds, and not steps, is only found where steps are even. Waits for input that recur (every
-    num_workers-th step, where workers cannot keep up) are left to the rules about input, and so is a forward or a backward that is longer
-    every num_workers-th step: the workers compute beside it. Roll-outs have a name. Work of the models in steps in which another optimizer
-    updates too (a generator's, once for five updates of its critic) is that network's turn. A forward and a backward that are longer
-    together, in steps whose graph holds more values (a larger picture now and then, another loss), have more to compute: up to the square
-    of these nothing is blamed. Where no graph of such a step was seen, this is not judged.
+    num_workers-th step, where workers cannot keep up) are left to the rules about input, as is what is built for the loader between epochs,
+    and a forward or a backward that is longer every num_workers-th step: the workers compute beside it. Roll-outs have a name. Work of the
+    models in steps in which another optimizer updates too (a generator's, once for five updates of its critic) is that network's turn. A
+    forward and a backward that are longer together, in steps whose graph holds more values (a larger picture now and then, another loss),
+    have more to compute: up to the square of these nothing is blamed. Where no graph of such a step was seen, this is not judged.
 What to try:
     Look for what the loop does every so many steps: logging, a garbage collection, a scheduler, a queue that is emptied. Name it with
     slowstep.span(), and record again.
@@ -44,7 +44,7 @@ MAYBE_LARGER_INPUT = Wording(
 
 def judge(m: Measurements) -> Answer:
     """Whether something unknown recurs."""
-    unknown = [event for event in m.over_time.events if not event.known and _is_own(event.part) and not _is_beside_workers(m, event)]
+    unknown = [event for event in m.over_time.events if not event.known and _is_own(m, event.part) and not _is_beside_workers(m, event)]
     if not unknown:
         return None
     event = max(unknown, key=lambda e: float(e.ns.sum()))
@@ -82,8 +82,10 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _is_own(part: Part) -> bool:
-    """Whether it is the training thread's own doing: what waits for input is judged by the rules about input, roll-outs too."""
+def _is_own(m: Measurements, part: Part) -> bool:
+    """Whether it is the training thread's own doing: waits for input, roll-outs, and what is built for a loader have rules of their own."""
+    if m.input.rebuilt is not None and part in m.input.rebuilt.parts:
+        return False
     return part.stage in STAGES and PART_STAGE.get(part.kind) != part.stage and part.kind is not PartKind.ROLL_OUT
 
 

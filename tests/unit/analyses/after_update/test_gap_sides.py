@@ -36,6 +36,7 @@ def _trainer(**changed: Any) -> Trainer:
         "way_to": ways.__getitem__,
         "optimizer": CRITIC,
         "other_cells": 0,
+        "starts": pl.DataFrame({"start_ns": [34]}),
     }
     return cast(Trainer, SimpleNamespace(**{**facts, **changed}))
 
@@ -105,6 +106,6 @@ def test_each_gap_lies_between_its_own_updates():
     assert found == [
         GapBounds(CRITIC, CRITIC, False),
         GapBounds(CRITIC, CRITIC, True),
-        GapBounds(CRITIC, GENERATOR, False),
+        GapBounds(CRITIC, GENERATOR, False, begins_pass=True),
         GapBounds(GENERATOR, CRITIC, False),
     ]

@@ -9,6 +9,7 @@ import pytest
 
 from slowstep.analyses.after_update.gap_sides import GapBounds
 from slowstep.analyses.after_update.gaps import part_of
+from slowstep.analyses.steps.input_code import NONE_RECORDED, InputCode
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.timeline.timeline import Frame
 
@@ -21,7 +22,7 @@ def _frame(function: str, line: int, file: str = SCRIPT, first: int = 1) -> Fram
     return Frame(file=file, function=function, first_line=first, line=line)
 
 
-def _trainer(*, is_fed: bool = True) -> Trainer:
+def _trainer(*, is_fed: bool = True, input_code: InputCode = NONE_RECORDED) -> Trainer:
     """Of a loop that updates in line 30 and calls its model in line 26."""
     way = (_frame("main", 30, first=10),)
     facts = SimpleNamespace(inner_loops={}, script=SCRIPT, uses_gradients=frozenset())
@@ -34,6 +35,7 @@ def _trainer(*, is_fed: bool = True) -> Trainer:
             optimizer=0,
             other_cells=0,
             facts=facts,
+            input_code=input_code,
             way_to=lambda optimizer: way,
             way_to_update=way,
             way_to_forward=(_frame("main", 26, first=10),),
@@ -76,3 +78,26 @@ def test_what_a_frameworks_own_loop_has_a_model_do_is_its_own():
     of_framework = cast(Trainer, SimpleNamespace(**{**vars(_trainer()), "way_to": lambda optimizer: way}))
 
     assert part_of((_frame("advance", 33, trainer, first=10), *CALL), of_framework, GapBounds(0, 0, True)).stage == "compute"
+
+
+SAMPLER = _frame("WeightedRandomSampler.__init__", 9, f"{TORCH}/utils/data/sampler.py")
+TABLE = "/usr/lib/python3.11/site-packages/datasets/arrow_dataset.py"
+SHUFFLE, SAVE = _frame("Dataset.shuffle", 9, TABLE), _frame("save_table", 9, TABLE)
+OF_TABLES = InputCode(data_sets=frozenset({(TABLE, "Dataset")}))
+
+
+@pytest.mark.parametrize(
+    ("called", "begins_pass", "stage"),
+    [
+        (SAMPLER, True, "preprocess"),
+        (SAMPLER, False, "compute"),
+        (SHUFFLE, True, "preprocess"),
+        (SHUFFLE, False, "output"),
+        (SAVE, True, "output"),
+    ],
+    ids=["a sampler between passes", "one in a pass", "a data set between passes", "one in a pass", "what is of no data set"],
+)
+def test_what_the_loop_itself_asks_a_library_for_between_passes_is_input(called, begins_pass, stage):
+    path = (_frame("main", 33, first=10), called)
+
+    assert part_of(path, _trainer(input_code=OF_TABLES), GapBounds(0, 0, True, begins_pass)).stage == stage

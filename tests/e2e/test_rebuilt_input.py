@@ -1,0 +1,94 @@
+"""What a script builds anew for its loader between epochs is input's work, wherever the line stands, and what else it does there is not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from launching import Workplace
+
+# What is planted is a sleep between epochs of quick steps.
+TRAINING = """\
+import sys
+import time
+import torch
+from torch.utils.data import DataLoader, Dataset, Sampler, Subset
+
+how = sys.argv[1]
+torch.set_num_threads(1)
+
+class Numbers(Dataset):
+    def __len__(self):
+        return 160
+    def __getitem__(self, index):
+        return torch.full((64,), float(index))
+    def resample(self):
+        time.sleep(0.3)
+    def describe(self):
+        time.sleep(0.3)
+
+class Balanced(Sampler):
+    def __init__(self):
+        if how == "sampler":
+            time.sleep(0.3)
+    def __len__(self):
+        return 160
+    def __iter__(self):
+        return iter(range(160))
+
+def weigh():
+    time.sleep(0.3)
+
+def make_loader():
+    if how == "function":
+        weigh()
+    return DataLoader(Subset(data, range(160)), batch_size=8, sampler=Balanced())
+
+def log_epoch():
+    time.sleep(0.3)
+    return len(loader.dataset)
+
+data = Numbers()
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+for epoch in range(12):
+    if how == "data set":
+        data.resample()
+    loader = make_loader()
+    for step, inputs in enumerate(loader):
+        optimizer.zero_grad()
+        model(inputs).square().mean().backward()
+        optimizer.step()
+        if how == "asked" and step == 10:
+            data.describe()
+    if how == "log":
+        log_epoch()
+"""
+
+
+def report_on(work: Workplace, how: str) -> dict[str, Any]:
+    work.write("train.py", TRAINING)
+    ended = work.run("train.py", how)
+    assert ended.code == 0, ended.err
+    report: dict[str, Any] = json.loads((work.recording() / "report.json").read_text())
+    return report
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "stage", "rule", "function"),
+    [
+        ("sampler", "preprocess", "rebuilt-input", "Balanced.__init__"),
+        ("function", "preprocess", "rebuilt-input", "make_loader"),
+        ("data set", "preprocess", "rebuilt-input", "Numbers.resample"),
+        ("log", "output", "slow-callback", "log_epoch"),
+        ("asked", "output", "slow-callback", "Numbers.describe"),
+    ],
+)
+def test_what_is_built_for_the_loader_between_epochs_is_inputs(work: Workplace, how: str, stage: str, rule: str, function: str) -> None:
+    report = report_on(work, how)
+
+    assert [report["verdict"][key] for key in ("stage", "rule")] == [stage, rule]
+    assert function in report["findings"][0]["title"]
