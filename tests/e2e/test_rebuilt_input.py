@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from launching import Workplace
+from recorded import Server, run_script
+from slowstep.record.timing.tracebacks import PACKAGE
 
 # What is planted is a sleep between epochs of quick steps.
 TRAINING = """\
@@ -41,10 +44,10 @@ class Balanced(Sampler):
 def weigh():
     time.sleep(0.3)
 
-def make_loader():
+def make_loader(sampler):
     if how == "function":
         weigh()
-    return DataLoader(Subset(data, range(160)), batch_size=8, sampler=Balanced())
+    return DataLoader(Subset(data, range(160)), batch_size=8, sampler=sampler)
 
 def log_epoch():
     time.sleep(0.3)
@@ -56,7 +59,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
 for epoch in range(12):
     if how == "data set":
         data.resample()
-    loader = make_loader()
+    loader = make_loader(Balanced())
     for step, inputs in enumerate(loader):
         optimizer.zero_grad()
         model(inputs).square().mean().backward()
@@ -92,3 +95,44 @@ def test_what_is_built_for_the_loader_between_epochs_is_inputs(work: Workplace, 
 
     assert [report["verdict"][key] for key in ("stage", "rule")] == [stage, rule]
     assert function in report["findings"][0]["title"]
+
+
+MADE = """
+import torch
+from torch.utils.data import TensorDataset
+from {module} import {loader}
+
+def make(size):
+    return {loader}(TensorDataset(torch.zeros(8, 4)), batch_size=size)
+
+def prepare():
+    return make(4)
+
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+loader = prepare()
+for epoch in range(2):
+    for inputs, in loader:
+        optimizer.zero_grad()
+        model(inputs).mean().backward()
+        optimizer.step()
+make(-1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "loader"),
+    [("torch.utils.data", "DataLoader"), pytest.param("torchdata.stateful_dataloader", "StatefulDataLoader", marks=pytest.mark.slow)],
+)
+def test_who_makes_a_loader_is_noted_once_and_its_errors_pass_as_they_are(server: Server, tmp_path: Path, module: str, loader: str) -> None:
+    if module.startswith("torchdata"):
+        pytest.importorskip(module)
+    ran = run_script(server, tmp_path, MADE.replace("{module}", module).replace("{loader}", loader))
+
+    assert ran.code == 1
+    assert "ValueError: batch_size" in ran.err
+    assert PACKAGE not in ran.err
+    first, second = ran.trainer.noted("iterator")
+    assert [name for _, name, _ in first["made_in"]][:2] == ["make", "prepare"]
+    assert second["made_in"] is None
+    assert ran.trainer.faults == {}
