@@ -159,7 +159,12 @@ def part_of(path: Path, trainer: Trainer, between: GapBounds, apart: bool = Fals
 
 
 def _is_input(below: Path, called: LoopCall, trainer: Trainer, *, begins_pass: bool) -> bool:
-    """Whether what a loop called makes what its loader reads: a function of the user's, or of a library in a line of the loop's own."""
+    """Whether what a loop called makes what its loader reads: a function of the user's, or of a library in a line of the loop's own.
+
+    Not of a loop that makes batches itself: what it does above its forward is input already, and has rules of its own.
+    """
+    if not trainer.is_fed:
+        return False
     if called.is_function:
         return makes_input(called, trainer, begins_pass=begins_pass)
     place = next(((frame.file, frame.function, frame.first_line) for frame in below), None)

@@ -101,3 +101,9 @@ def test_what_the_loop_itself_asks_a_library_for_between_passes_is_input(called,
     path = (_frame("main", 33, first=10), called)
 
     assert part_of(path, _trainer(input_code=OF_TABLES), GapBounds(0, 0, True, begins_pass)).stage == stage
+
+
+def test_in_a_loop_that_makes_its_own_batches_lines_tell_what_is_input():
+    path, bounds = (_frame("main", 33, first=10), SHUFFLE), GapBounds(0, 0, True, begins_pass=True)
+
+    assert part_of(path, _trainer(input_code=OF_TABLES, is_fed=False), bounds).stage == "output"
