@@ -135,6 +135,15 @@ def test_of_several_loaders_a_row_says_which_its_lever_changed(sample_report, fa
     assert said in text if said else "that is waited for most" not in text
 
 
+@pytest.mark.parametrize(("busy", "found", "said"), [(True, [], True), (False, [], False), (True, ["foreign-load"], False)])
+def test_a_busy_machine_is_said_of_an_experiment_unless_a_note_says_it_of_the_whole_run(sample_report, busy, found, said):
+    report = sample_report("proved")
+    report["run"]["experiment"] |= {"foreign_share": 0.3, "busy": busy}
+    report["findings"] = [{**report["findings"][0], "rule": rule} for rule in found]
+
+    assert ("other processes used 30 % of the cores" in render(report, width=140, color=False)) is said
+
+
 @pytest.mark.parametrize("width", [60, 140])
 @pytest.mark.parametrize("predicted", [None, {"value": 2.0, "low": 1.5, "high": 2.5}])
 def test_a_lever_without_figures_was_not_measured(sample_report, width, predicted):
