@@ -44,7 +44,7 @@ ONE_PERIOD = HealthKind(
 THINNED = HealthKind("thinned", "info", "the recording reached its size limit: details are kept for part of the steps")
 
 
-def find_doubts(m: Measurements) -> list[Health]:
+def find_recording_doubts(m: Measurements) -> list[Health]:
     """What is doubtful about the measurements themselves."""
     # Of a damaged recording its losses are told.
     rows = [] if m.python.has_stacks or are_notes_lost(m) else [NO_STACKS(1)]
