@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import io
 import itertools
 import math
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+import slowstep
 from slowstep.document.report import validate
 from slowstep.report.terminal import render, show
 
@@ -593,3 +595,18 @@ def test_one_of_a_kind_is_said_in_the_singular(bottleneck, value, unit, text):
 
     line = next(line for line in render(bottleneck, width=80, color=False).splitlines() if "of it " in line)
     assert line.partition("of it")[2].strip() == text
+
+
+def units_of_evidence():
+    """The first words of all units that rules write down, but for those that are formatted: times, and bytes."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (Path(slowstep.__path__[0]) / "diagnosis").rglob("*.py")]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Evidence"]
+    units = [word.value.value for call in calls for word in call.keywords if word.arg == "unit" and isinstance(word.value, ast.Constant)]
+    return sorted({unit.partition(" ")[0] for unit in units} - {"ns", "us", "ms", "s", "bytes"})
+
+
+@pytest.mark.parametrize("unit", [unit for unit in units_of_evidence() if unit.isalpha() and unit.endswith("s")])
+def test_of_all_that_rules_count_there_is_a_singular(bottleneck, unit):
+    bottleneck["findings"][0]["evidence"] = [{"name": "of it", "value": 1, "unit": unit, "threshold": None, "where": None}]
+
+    assert f"1 {unit}" not in render(bottleneck, width=80, color=False)
