@@ -31,6 +31,7 @@ from slowstep.document.training import sections_of_training
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
 from slowstep.faults import Attempts, Fault, release_frames
 from slowstep.record.writing.format import EXPERIMENT_FILE
+from slowstep.report.json import REPORT_FILE
 from slowstep.sources.recording import OpenRecording
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.internal_errors import fault_rows
@@ -40,7 +41,6 @@ from slowstep.workflow.next_command.after_ranks import after_launcher
 from slowstep.workflow.next_command.after_recording import after_recording
 from slowstep.workflow.traces.find import EXPECTED
 
-REPORT = "report.json"
 FEWEST_BESIDE_OTHERS = 3
 
 
@@ -59,7 +59,7 @@ class Diagnosed:
 
 def file_name(number: int, first: int) -> str:
     """The file of a training's report."""
-    return REPORT if number == first else f"report-rank{number}.json"
+    return REPORT_FILE if number == first else f"report-rank{number}.json"
 
 
 def diagnose_all(folder: Path, *, warmup: int | None = None, beside: Sequence[HealthRow] = ()) -> Diagnosed:

@@ -19,12 +19,12 @@ from pathlib import Path
 from slowstep.errors import NothingRecorded, SlowstepError
 from slowstep.faults import is_fault
 from slowstep.report.fault_log import describe
-from slowstep.report.json import dumps, write
+from slowstep.report.json import REPORT_FILE, dumps, write
 from slowstep.workflow.diagnose import diagnose_recording
 folder, warmup = Path(sys.argv[2]), json.loads(sys.argv[3])
 try:
     report = diagnose_recording(folder, warmup=warmup)
-    write(report, folder / "report.json")
+    write(report, folder / REPORT_FILE)
 except SlowstepError as error:
     print(json.dumps({"error": str(error), "nothing": isinstance(error, NothingRecorded)}))
 except BaseException as error:
