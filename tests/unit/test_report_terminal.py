@@ -11,6 +11,7 @@ import pytest
 from rich.cells import cell_len
 
 import slowstep
+from parsed import parsed
 from slowstep.document.report import validate
 from slowstep.report.terminal import render, show
 
@@ -599,7 +600,7 @@ def test_one_of_a_kind_is_said_in_the_singular(bottleneck, value, unit, text):
 
 def units_of_evidence():
     """The first words of all units that rules write down, but for those that are formatted: times, and bytes."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (Path(slowstep.__path__[0]) / "diagnosis").rglob("*.py")]
+    trees = parsed((Path(slowstep.__path__[0]) / "diagnosis").rglob("*.py")).values()
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Evidence"]
     units = [word.value.value for call in calls for word in call.keywords if word.arg == "unit" and isinstance(word.value, ast.Constant)]
     return sorted({unit.partition(" ")[0] for unit in units} - {"ns", "us", "ms", "s", "bytes"})
