@@ -12,6 +12,7 @@ from made_parts import function_part
 from made_recordings import INPUT_LINE, Training, make_recording
 from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.measure_recording import measure_recording
+from slowstep.parts import PartKind
 from slowstep.sources.recording import SOURCE
 
 # A step of 3 ms, of which the loop makes a batch for 1.2 ms.
@@ -67,3 +68,15 @@ def test_long_calls_of_built_in_functions_are_no_loop_but_for_what_puts_its_resu
 
     assert maker is not None
     assert ((maker.python_share or 0.0) > 0.5) is is_loop
+
+
+def test_waiting_for_a_core_makes_no_batches_and_is_counted_once(tmp_path):
+    slow = {**SHORT, "input_ms": 12.0, "input_delay_ms": 9.0}
+    found = measure_recording(SOURCE.read(make_recording(tmp_path, Training(**slow)))).input.loop_input
+
+    assert found is not None
+    assert PartKind.CORE_WAIT not in {part.kind for part in found.parts}
+    assert found.largest is not None
+    assert found.largest.kind is not PartKind.CORE_WAIT
+    assert float(found.delay_ns.mean()) == pytest.approx(9e6, rel=0.1)
+    assert float((found.made_ns + found.delay_ns).mean()) == pytest.approx(12e6, rel=0.1)

@@ -511,6 +511,8 @@ def test_compiling_at_each_start_is_spared_by_the_compilers_own_cache():
     found = finding("slow-start", measurements(**started(1.0, last=COMPILE, last_s=60.0)))
 
     assert "TORCHINDUCTOR_CACHE_DIR" in found.fixes[0].text
+    # It makes no input.
+    assert found.stage == "compute"
 
 
 @pytest.mark.parametrize(("samples", "are_grouped"), [(8.0, False), (np.r_[np.full(STEPS - 1, 8.0), 4.0], True)])

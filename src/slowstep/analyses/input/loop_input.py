@@ -14,6 +14,9 @@ from slowstep.analyses.steps.trainer import Trainer
 from slowstep.parts import CodePlace, Part, PartKind
 from slowstep.timeline.timeline import Timeline
 
+# A loader's, and waiting for a core, which is no part of what makes batches: it is known as their delay.
+_NOT_MADE = OF_LOADER | {PartKind.CORE_WAIT}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Maker:
@@ -55,7 +58,7 @@ def find_loop_input(timeline: Timeline, trainer: Trainer, ledger: Ledger) -> Loo
     """
     if trainer.is_fed:
         return None
-    mine = [part for part in ledger.parts if part.stage == "preprocess" and part.kind not in (*OF_LOADER, PartKind.INPUT_WAIT)]
+    mine = [part for part in ledger.parts if part.stage == "preprocess" and part.kind not in _NOT_MADE]
     others = [part for part in mine if part.kind in (PartKind.THREAD_WAIT, PartKind.ROLL_OUT)]
     made = [part for part in mine if part not in others]
     made_ns, others_ns = ledger.of_parts(*made), ledger.of_parts(*others)
