@@ -20,7 +20,8 @@ from slowstep.analyses.input.stragglers import Stragglers
 from slowstep.analyses.ledger.saves import GrowingSaves
 from slowstep.analyses.over_time.growth import PartGrowth
 from slowstep.analyses.over_time.over_time import OccasionalEvent, Unsteady
-from slowstep.analyses.over_time.startup import COMPILE, FIRST_STEP, Startup, StartupPart
+from slowstep.analyses.over_time.startup import FIRST_STEP, Startup, StartupPart
+from slowstep.analyses.over_time.startup_functions import COMPILE
 from slowstep.analyses.over_time.written import WrittenBytes
 from slowstep.analyses.steps.trends import Trend
 from slowstep.diagnosis.engine import diagnose

@@ -18,7 +18,8 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.over_time.startup import COMPILE, COMPILES, FIRST_STEP, StartupPart
+from slowstep.analyses.over_time.startup import COMPILES, FIRST_STEP, StartupPart
+from slowstep.analyses.over_time.startup_functions import COMPILE
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
