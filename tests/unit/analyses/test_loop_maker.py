@@ -12,7 +12,6 @@ from made_parts import function_part
 from made_recordings import INPUT_LINE, Training, make_recording
 from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.measure_recording import measure_recording
-from slowstep.parts import PartKind
 from slowstep.sources.recording import SOURCE
 
 # A step of 3 ms, of which the loop makes a batch for 1.2 ms.
@@ -20,8 +19,8 @@ SHORT = {"loader": False, "workers": 0, "input_ms": 1.2, "fixed_ms": 1.0, "per_s
 MADE = note(line(INPUT_LINE, 1.2, "make"))
 
 
-def made(folder: Path, *notes: dict[str, Any]) -> LoopInput:
-    recording = make_recording(folder, Training(**{**SHORT, "producer_lines": notes}))
+def made(folder: Path, *notes: dict[str, Any], **changes: float) -> LoopInput:
+    recording = make_recording(folder, Training(**{**SHORT, **changes, "producer_lines": notes}))
     found = measure_recording(SOURCE.read(recording)).input.loop_input
     assert found is not None
     return found
@@ -70,13 +69,9 @@ def test_long_calls_of_built_in_functions_are_no_loop_but_for_what_puts_its_resu
     assert ((maker.python_share or 0.0) > 0.5) is is_loop
 
 
-def test_waiting_for_a_core_makes_no_batches_and_is_counted_once(tmp_path):
-    slow = {**SHORT, "input_ms": 12.0, "input_delay_ms": 9.0}
-    found = measure_recording(SOURCE.read(make_recording(tmp_path, Training(**slow)))).input.loop_input
+def test_a_wait_for_a_core_is_no_function_and_counts_once(tmp_path):
+    found = made(tmp_path, MADE, timed(("make", 4.8, 0)), input_ms=3.6, input_delay_ms=2.4)
 
-    assert found is not None
-    assert PartKind.CORE_WAIT not in {part.kind for part in found.parts}
-    assert found.largest is not None
-    assert found.largest.kind is not PartKind.CORE_WAIT
-    assert float(found.delay_ns.mean()) == pytest.approx(9e6, rel=0.1)
-    assert float((found.made_ns + found.delay_ns).mean()) == pytest.approx(12e6, rel=0.1)
+    assert found.largest == function_part("preprocess", "make", "train.py", 60)
+    assert float(found.made_ns.mean()) == pytest.approx(1.2e6, rel=0.05)
+    assert float(found.delay_ns.mean()) == pytest.approx(2.4e6, rel=0.05)

@@ -197,9 +197,9 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
     first = _first_of_iterator(waits)
     rest = waited(start, end) - parts.sum(axis=1)
     is_own = matched & (fetches.process[which] == trainer.process) if len(fetches.process) else matched
-    parts[:, column[PartKind.LOADER_START]] = np.where(first, np.maximum(before - busy, 0), 0)
-    # Who makes its own batches has nothing else to do before it begins.
-    parts[:, column[PartKind.DRAWING]] = np.where(is_own & ~first, np.maximum(before - busy, 0), 0)
+    parts[:, column[PartKind.LOADER_START]] = np.where(first & ~is_own, np.maximum(before - busy, 0), 0)
+    # Who makes its own batches has nothing else to do before it begins, be it the first: a sampler may draw a whole epoch's indices then.
+    parts[:, column[PartKind.DRAWING]] = np.where(is_own, np.maximum(before - busy, 0), 0)
     left = np.maximum(rest - parts[:, column[PartKind.LOADER_START]] - parts[:, column[PartKind.DRAWING]], 0)
     for kind, mine in {
         PartKind.TRANSPORT: matched & ~is_own,

@@ -43,12 +43,6 @@ def spread_of_loop_input(m: Measurements, made: LoopInput) -> TimeSpread:
     return stack_spread(made.stacks, made.of_stacks)
 
 
-def claims_of_loop(made: LoopInput) -> tuple[Part, ...]:
-    """The parts of the ledger that go where the loop no longer makes its batches, with its waits for a core and what it is blocked."""
-    delay = (Part("preprocess", PartKind.CORE_WAIT),) if made.delay_ns.any() else ()
-    return (*made.parts, *delay, Part("read", PartKind.BLOCKED))
-
-
 def known_by(m: Measurements, made: LoopInput) -> Evidence:
     """By how many timed gaps, or stacks, it is known."""
     if made.timed:

@@ -46,6 +46,7 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.by_workers import fix_by_workers, handed_over, leave_most
 from slowstep.diagnosis.evidence.input_causes import (
     CAUSE_SHARE,
+    called_for_it,
     cores_leave_most,
     hidden_by_workers,
     loads_archives,
@@ -75,7 +76,7 @@ from slowstep.diagnosis.evidence.input_side import (
     warmed_ns,
     workers_needed,
 )
-from slowstep.diagnosis.evidence.loop_side import claims_of_loop, known_by, made_in_loop, spread_of_loop_input
+from slowstep.diagnosis.evidence.loop_side import known_by, made_in_loop, spread_of_loop_input
 from slowstep.diagnosis.evidence.worker_threads import take_most
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub
@@ -222,7 +223,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),
-        claims=claims_of_loop(made),
+        claims=made.claims,
         evidence=(
             Evidence(name="made in the loop", value=name, unit="", where=part_place(made.largest)),
             Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
@@ -257,7 +258,7 @@ def _evidence(m: Measurements, side: InputSide, function: Function, where: str, 
             threshold=DOMINANT_SHARE,
             where=" > ".join(function.path),
         ),
-        *(Evidence(name="in it", value=name, unit="", where=f"{format_share(part)} of making samples") for name, part in function.parts),
+        *called_for_it(function),
         *(() if function.python_share is None else (_loop_in_python(function.python_share),)),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         _not_hidden(m, side, received=received),
