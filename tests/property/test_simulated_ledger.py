@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from few import few
-from simulated_host import WAIT, host_program
+from simulated_host import WAIT, device_program, host_program
 from simulated_training import CALLBACK, LATENCY, LOADER, NAMED, RAN_DRY, SAVE, Account, Program, program
 from slowstep.analyses.events.parts import LAUNCH, NO_LAUNCH, NOTHING_RECORDED, rows_of
 from slowstep.analyses.ledger.charge import DEVICE, charge, charged_ledger
@@ -97,6 +97,17 @@ def test_a_recording_of_a_host_that_computes_gives_the_account_to_the_nanosecond
         m = measure_recording(SOURCE.read(made.write(tmp_path / str(seed))))
 
         assert found(m.ledger) == made.account(m.steps.edges_ns.tolist()), seed
+
+
+def test_a_recording_of_a_host_beside_a_device_that_nobody_asked_has_bounds_around_the_account(tmp_path: Path) -> None:
+    for seed in range(20):
+        made = device_program(seed)
+
+        m = measure_recording(SOURCE.read(made.write(tmp_path / str(seed))))
+
+        edges = m.steps.edges_ns
+        check_bounds(m.ledger, made.account(edges.tolist()), (edges[:-1], edges[1:]))
+        assert m.ledger.ns.sum() == m.ledger.total_of(UNKNOWN), seed
 
 
 @pytest.mark.parametrize("updates", few([3, 1], every=2))
