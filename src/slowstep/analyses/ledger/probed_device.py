@@ -53,7 +53,9 @@ def _rest(whole: Floats, rows: Rows) -> Floats:
 
 
 def _idle_share(part: Part, asked: Counter[Where], idled: Counter[Where]) -> tuple[float, float, float]:
-    """For how much of a part's time the device idled, and the ends of the 90 % interval; as in all where it was not asked there."""
+    """For how much of a part's time the device idled, and the ends of the 90 % interval; where it was not asked, taken as in all others."""
     key = WAITING if not asked[part] and part.stage in ("read", "preprocess") else part
-    count, of = (idled[key], asked[key]) if asked[key] else (idled.total(), asked.total())
-    return (count / of, *share_bounds(count, of)) if of else (1.0, 0.0, 1.0)
+    if asked[key]:
+        return idled[key] / asked[key], *share_bounds(idled[key], asked[key])
+    # What holds elsewhere need not hold here.
+    return idled.total() / asked.total() if asked.total() else 1.0, 0.0, 1.0

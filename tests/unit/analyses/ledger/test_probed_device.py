@@ -58,6 +58,10 @@ def test_where_it_was_not_asked_it_idled_as_in_all_other_parts():
     found = charge_probed(ROWS | {NOT_ATTRIBUTED: np.array([10.0, 10.0])}, stacks(1, 0, 1, 0), [PLOT] * 4, UPDATES)
 
     assert found.ns[NOT_ATTRIBUTED] == pytest.approx([5.0, 5.0])
+    assert found.low is not None
+    assert found.high is not None
+    assert (found.low[NOT_ATTRIBUTED] == 0).all()
+    assert found.high[NOT_ATTRIBUTED] == pytest.approx([10.0, 10.0])
 
 
 def test_stacks_at_which_nobody_knew_count_for_nothing():
