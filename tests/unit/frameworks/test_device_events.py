@@ -6,15 +6,19 @@ import ctypes
 import sys
 import threading
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from slowstep.frameworks.torch.inside import dataloader
 from slowstep.frameworks.torch.inside._answers.device_events import DeviceEvents
 from slowstep.frameworks.torch.inside.optimizer import install_events
 from slowstep.record.device.cuda import CudaEvents, CudaMissing
 from slowstep.record.patch import Unfit
+from slowstep.record.recorder import Recorder
+from slowstep.record.writing.format import CONTROL_BYTES, CONTROL_FILE
 
 SUCCESS, NOT_READY, CAPTURING = 0, 600, 900
 HERE = sys._getframe().f_code, 0
@@ -260,3 +264,19 @@ def test_a_torch_without_cuda_or_without_a_compiler_to_ask_records_no_events(
     del torch.compiler
     with pytest.raises(Unfit):
         install_events(recorder)  # type: ignore[arg-type]
+
+
+def test_a_loader_tells_when_it_is_asked_for_input_and_when_that_was_received(tmp_path: Path) -> None:
+    data = pytest.importorskip("torch.utils.data")
+    (tmp_path / CONTROL_FILE).write_bytes(b"\1" + bytes(CONTROL_BYTES - 1))
+    recorder, told = Recorder(str(tmp_path), level=0), list[str]()
+    recorder.before_waits.append(lambda: told.append("requested"))
+    recorder.after_waits.append(lambda: told.append("received"))
+    undo = dataloader.install(recorder)
+    try:
+        batches = iter(data.DataLoader([1, 2]))
+        next(batches)
+        assert told == ["requested", "received"]
+    finally:
+        undo()
+        recorder.stop("exit")
