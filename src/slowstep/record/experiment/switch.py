@@ -79,8 +79,8 @@ class Switch:
             self._at_boundary(is_request=True)
 
     def received(self, iterator: Any, samples: int, waited_ns: int) -> None:
-        """It gave one of so many samples (-1 unknown), after so long."""
-        self.training.received(iterator, waited_ns)
+        """It gave one of so many samples (-1 unknown), after so long; 0: it has ended."""
+        self.training.received(iterator, waited_ns, is_batch=samples != 0)
         if self.training.is_input(iterator) and samples >= 0:
             self._samples = max(self._samples, 0) + samples
 

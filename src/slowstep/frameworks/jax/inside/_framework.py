@@ -33,6 +33,10 @@ class Jax(Framework):
         """It runs nothing else, and none of that notices."""
         return False
 
+    def is_bound_to_shapes(self) -> bool:
+        """Each function is compiled for the shapes that it is called with."""
+        return True
+
     def describe_optimizer(self, optimizer: Any) -> dict[str, Any]:
         """What a jitted function gives: nearly all of it goes to its next call."""
         return {**describe(optimizer.given), "type": optimizer.name, "fused": None}

@@ -71,4 +71,4 @@ class LoopValidationOff(CallsOff):
         return call(*args, **kwargs)
 
 
-IMPLEMENTATION = Implementation(lever=LEVER, prepare=LoopValidationOff.prepare)
+IMPLEMENTATION = Implementation(lever=LEVER, prepare=LoopValidationOff.prepare, acts_on_loader=True)
