@@ -114,3 +114,20 @@ def test_a_program_that_only_predicts_trains_nothing(work: Workplace) -> None:
 
     assert ran.code == 0
     assert "no training step was recorded" in ran.err
+
+
+def levers(place: Workplace) -> list[dict[str, Any]]:
+    """What was said of levers, in the order in which it was."""
+    notes = [json.loads(line) for file in sorted(place.runs.glob("*/*.jsonl")) for line in file.read_text().splitlines()]
+    return [note for note in notes if note.get("kind") == "lever"]
+
+
+def test_a_lever_that_leaves_out_a_callback_changes_no_number(work: Workplace) -> None:
+    work.write("train.py", "INPUT, CALLBACK, WIDTH, STEPS = 0.0, 0.01, 32, 100\n" + LOOP)
+    plain = work.run("train.py", slowstep=False)
+
+    ran = work.run("train.py", options=("--with", "stub=__main__:draw", "--with", "batch-size=2"))
+
+    assert (ran.code, ran.out) == (plain.code, plain.out), ran.err
+    assert max(note["effect"] for note in levers(work) if note["state"] == "effect") >= 10
+    assert [note["name"] for note in levers(work) if note["state"] == "not applicable"] == ["batch-size=2"]

@@ -85,6 +85,10 @@ class Framework:
         """Whether code that it has compiled looks at a function, or is of it; True as well where it does not say. Asked if it has any."""
         return False
 
+    def is_tracing(self) -> bool:
+        """Whether what the calling thread calls is made into code that is kept, and is not done now."""
+        return False
+
     def trainer(self) -> Any:
         """The trainer whose loop calls, on the calling thread; None where it has none, and where the loop is the script's own."""
         return None
@@ -158,6 +162,12 @@ def has_compiled() -> bool:
 def is_compiled(function: Any) -> bool:
     """Whether a graph of any of them would be compiled anew if the function were replaced."""
     return any(framework.has_compiled() and framework.is_compiled(function) for framework in known_frameworks())
+
+
+def tracers() -> tuple[Callable[[], bool], ...]:
+    """What tells of each framework of this process that may be tracing whether it is."""
+    may_be = (each for each in known_frameworks() if type(each).is_tracing is not Framework.is_tracing)
+    return tuple(framework.is_tracing for framework in may_be if is_imported(framework))
 
 
 def needed_modules() -> tuple[str, ...]:

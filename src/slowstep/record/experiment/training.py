@@ -7,6 +7,7 @@ import weakref
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.record.experiment.device_lead import DeviceLead, Wait
 from slowstep.record.experiment.feeding import Feeder, Feeding
 from slowstep.record.framework import NO_FRAMEWORK, Framework
 
@@ -55,6 +56,7 @@ class Training:
         self.requests = 0
         self.longest_step_ns: int | None = None
         self._reads = LoaderReads()
+        self.lead = DeviceLead()
 
     def built(self, loader: Any, place: int) -> None:
         """The script has built a loader at a place."""
@@ -103,8 +105,8 @@ class Training:
             self._feeding.received(loader, waited_ns)
             self._reads.received(iterator, loader, is_batch=is_batch)
 
-    def updated(self, optimizer: Any) -> bool:
-        """An optimizer has updated, on this thread. Returns whether it is the anchor optimizer."""
+    def updated(self, optimizer: Any, wait: Wait | None = None) -> bool:
+        """An optimizer has updated, or has handed that over, on this thread. Returns whether it is the anchor optimizer."""
         key = id(optimizer)
         if key not in self._optimizers or self._optimizers[key]() is not optimizer:
             self._optimizers[key], self._updates[key] = weakref.ref(optimizer), 0
@@ -114,6 +116,7 @@ class Training:
         if key != self._anchor:
             return False
         self.thread = threading.get_ident()
+        self.lead.updated(wait)
         self._after_updates += 1
         self._is_after_update = True
         read = None if self._last_read is None else self._last_read()
