@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from slowstep.cli.plugin_texts import RULES, lever_text, names_of_levers, names_of_rules, rule_text
-from slowstep.errors import BadUsage
+from slowstep.errors import BadUsage, DiscoveryError
 from slowstep.registry import discover
 from slowstep.report.canvas import Canvas, fitting
 from slowstep.report.streams import width_of
@@ -86,7 +86,15 @@ def by_stage() -> dict[str, Texts]:
         for kind, names in (("Rules", recorded), ("Rules for traces only", traced)):
             if names:
                 groups[f"{kind}: {stage}"] = {name: rule_text(name) for name in names}
-    return groups | {"Levers, for slowstep prove --levers": {name: lever_text(name) for name in names_of_levers()}}
+    return groups | {"Levers, for slowstep prove --levers": {name: _lever_text(name) for name in names_of_levers()}}
+
+
+def _lever_text(name: str) -> str:
+    """Its docstring; of a broken file, that it is broken."""
+    try:
+        return lever_text(name)
+    except DiscoveryError:
+        return f"Its file is broken: slowstep explain {name} says how."
 
 
 def _home(rule: Rule) -> str:
