@@ -26,7 +26,7 @@ from slowstep.diagnosis.lever_specs import MOCK_LOADER, threads
 from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.diagnosis.viewpoint import Doubt
 from slowstep.findings import Finding, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words, part_name_and_place
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Value, Wording

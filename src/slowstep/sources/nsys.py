@@ -294,6 +294,7 @@ def _facts(path: Path, database: Database, tables: dict[str, pl.DataFrame], firs
         events=len(host) + len(device),
         recorded=frozenset(name for name, there in recorded.items() if there),
         framework="pytorch" if recorded["operators"] else None,
+        profiler="nsys",
         schema_version=export.get("EXPORT_SCHEMA_VERSION"),
         host=named.get("Hostname"),
         vendor="nvidia",

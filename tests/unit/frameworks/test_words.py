@@ -18,7 +18,8 @@ from slowstep.analyses.measure_trace import measure_trace
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rules import full_precision_matmul
 from slowstep.frameworks._known import all_words, plain, words_of_loop
-from slowstep.frameworks._words import Argument, Remedy, Words
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Argument, Words
 from slowstep.sources.recording import SOURCE
 
 PACKAGES = "/usr/lib/python3.11/site-packages"
@@ -53,6 +54,7 @@ def test_the_words_of_a_change_are_those_of_the_script():
         "accelerate": "DataLoader(..., num_workers=2, persistent_workers=True), before accelerator.prepare()",
         "lightning": "DataLoader(..., num_workers=2, persistent_workers=True) in train_dataloader(), or where it is given to fit()",
         "transformers": "TrainingArguments(dataloader_num_workers=2, dataloader_persistent_workers=True)",
+        "tensorflow": "",
     }
 
 
@@ -167,6 +169,6 @@ def test_changes_of_the_loader_are_written_in_the_words_of_whose_it_is():
     assert not plain().fed_by(OTHER).has(Remedy.PREFETCH)
 
 
-@pytest.mark.parametrize("words", all_words().values(), ids=all_words())
+@pytest.mark.parametrize("words", [words for words in all_words().values() if words.rests_on], ids=lambda words: words.name)
 def test_words_that_rest_on_those_of_the_loaders_framework_stay_as_they_are(words):
     assert words.fed_by(plain()) is words

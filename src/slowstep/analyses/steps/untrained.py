@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from slowstep.frameworks._known import all_words
 from slowstep.health import DAMAGE, Health
 from slowstep.reason_words import sentence
+from slowstep.record.framework import known_frameworks
 from slowstep.timeline.run_facts import RunFacts
 from slowstep.units import format_count
 
@@ -121,7 +121,7 @@ def _trains_elsewhere(run: RunFacts) -> tuple[str, str] | None:
         return None
     if "jax" in told:
         return _NO_STEP_OF_JAX, _PROFILE_JAX
-    if not all_words().keys().isdisjoint(told):
+    if not {framework.name for framework in known_frameworks()}.isdisjoint(told):
         return None
     if others := [name for name in _OTHERS if name in told]:
         names = " and ".join(_OTHERS[name].name for name in others)

@@ -13,7 +13,8 @@ from slowstep.diagnosis.evidence.growing import growing
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.findings import Fix
-from slowstep.frameworks._words import Remedy, Words
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Words
 from slowstep.parts import OPTIMIZER
 from slowstep.units import format_share
 

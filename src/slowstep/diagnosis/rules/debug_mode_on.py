@@ -22,7 +22,7 @@ from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._known import plain
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 
 NAME = "debug-mode-on"
 # Often on purpose, and free where an operation has one algorithm only.

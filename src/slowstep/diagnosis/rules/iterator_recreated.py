@@ -36,7 +36,8 @@ from slowstep.diagnosis.evidence.trainer_side import (
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.frameworks._words import Remedy, Words
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Words
 from slowstep.parts import COLLECTION, Part, PartKind
 from slowstep.units import format_share
 

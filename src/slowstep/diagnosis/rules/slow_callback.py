@@ -59,7 +59,7 @@ from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import is_plural, part_name, part_name_and_place, part_place
 from slowstep.parts import BODY, Part, PartKind
 from slowstep.reasons import Wording

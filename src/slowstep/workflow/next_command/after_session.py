@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from slowstep.analyses.steps.steps import ENOUGH_STEPS
 from slowstep.document.next_step import NextStep
-from slowstep.frameworks._words import Remedy, Words
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Words
 from slowstep.workflow.next_command.typed import prove
 from slowstep.workflow.sessions.place import SessionPlace
 

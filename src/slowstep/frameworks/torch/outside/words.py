@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from slowstep.frameworks._words import Argument, Code, Remedy, Words
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Argument, Code, Words
+from slowstep.frameworks.torch.outside.trace_words import FIXES, RECORDING
 
 
 def _of_loader(name: str, value: object = None) -> Argument:
@@ -62,5 +64,7 @@ WORDS = Words(
         Remedy.DEVICE: 'model.to("cuda"), batch.to("cuda", non_blocking=True) from pinned memory',
         Remedy.ANOMALY: "torch.autograd.set_detect_anomaly(False)",
         Remedy.DETERMINISM: "torch.use_deterministic_algorithms(False)",
+        **FIXES,
+        **RECORDING,
     },
 )
