@@ -86,5 +86,11 @@ def words_of_profiler(framework: str | None, profiler: str | None = None) -> Wor
     return replace(found, profiler=OF_PROFILERS[profiler]) if profiler in OF_PROFILERS else found
 
 
+def shows(framework: str | None, event: Event) -> bool | None:
+    """Whether such events have names in traces of a framework, which is told by its name or title; None where it is not known."""
+    own = words_of_profiler(framework)
+    return None if own.others else own.name in all_trace_events() and event in all_trace_events()[own.name].patterns
+
+
 def _first(trains: Callable[[Words], bool], otherwise: Words) -> Words:
     return min(filter(trains, all_words().values()), key=lambda words: words.beneath, default=otherwise)

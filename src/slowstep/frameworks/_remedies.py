@@ -41,7 +41,34 @@ class Remedy(Enum):
     PROGRESS_BAR = "the progress bar"
     ANOMALY = "anomaly detection"
     DETERMINISM = "deterministic algorithms"
-    # What the steps that a profiler traced ask for. Of these what stands here is said to users of a framework that has no phrase for it.
+    NO_GRADIENTS = "no gradients in a validation"
+    # Of these and the following what stands here is said to users of a framework that has no phrase for it.
+    COLLATED_TENSORS = "hand over batches in shared memory"
+    ONLY_STACK = "only stack arrays"
+    HAND_OVER = "hand over batches so that they need no help of their worker"
+    THREAD_PER_WORKER = "cv2.setNumThreads(0) where it begins"
+    INDICES_AT_ONCE = "numpy.random.choice with size="
+    WEIGHTED_INDICES = "draw them all at the start where the weights are fixed"
+    THREADS = "{threads} threads by the framework's own setting"
+    FLUSH_DENORMALS = "have the processor take nearly zero numbers for zero"
+    AVERAGE_AT_ONCE = "one operation on all of them"
+    AVERAGED_BY_FRAMEWORK = "an operation that takes them all"
+    COMPILE_FUNCTION = "a compiler"
+    METRICS_AT_END = "gather predictions and let one vectorised call judge them at the end"
+    KEEP_COMPILED = "keep the compiler's cache between runs; compile fewer shapes"
+    NOT_COMPILED = "record once without compiling, which has them timed"
+    NAMED_UPDATE = "make the update a function"
+    BUILT_FOR_DEVICE = "install the framework in a build for it: this one has no support for accelerators"
+    PROFILER = "a profiler"
+    PROFILE_FEW = "profile a few steps only"
+    EXCHANGE_AHEAD = (
+        "exchange the next batch's embeddings or experts' tokens while this batch is computed (a prefetching pipeline), "
+        "or cut them into pieces that overlap with the dense layers"
+    )
+    MORE_MICRO_BATCHES = "more micro-batches a step, or an interleaved schedule: the pipeline's stages then wait less for each other"
+    # What the steps that a profiler traced ask for.
+    SCALED_UPDATE = "a fused optimizer that takes the scaler's answer"
+    UNSCALED = "bfloat16, and no loss scaling"
     FUSE_ELEMENTWISE = "compile what runs element by element, so that it is fused"
     FUSED_VARIANTS = "fused variants of layers and of the optimizer"
     STEP_AS_GRAPH = "launch the kernels of a step, or of several, by one call"
@@ -104,5 +131,7 @@ OF_LOADER: Final = frozenset(
     {
         *(Remedy.WORKERS, Remedy.PERSISTENT_WORKERS, Remedy.PREFETCH, Remedy.ANY_ORDER, Remedy.PIN_MEMORY, Remedy.KEEP_LOADER),
         *(Remedy.BATCH_SIZE, Remedy.WHOLE_BATCHES),
+        *(Remedy.COLLATED_TENSORS, Remedy.ONLY_STACK, Remedy.HAND_OVER, Remedy.THREAD_PER_WORKER),
+        *(Remedy.INDICES_AT_ONCE, Remedy.WEIGHTED_INDICES),
     }
 )

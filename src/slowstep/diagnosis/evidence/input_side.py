@@ -47,7 +47,7 @@ ATTAINED = 0.85
 # Of the cores that workers would keep busy: with less than half of them left, most of their work displaces the training's own.
 ENOUGH_LEFT = 0.5
 
-NO_LOADER = Wording("no-loader", "no DataLoader feeds this training")
+NO_LOADER = Wording("no-loader", "no data loader feeds this training")
 WORKERS_NOT_RECORDED = Wording("workers-not-recorded", "the work of the loader's workers was not recorded")
 BATCHES_NOT_MATCHED = Wording(
     "batches-not-matched",

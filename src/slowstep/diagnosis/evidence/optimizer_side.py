@@ -95,7 +95,7 @@ def flush_denormals(m: Measurements) -> Fix | None:
     if growth is None or growth.part != OPTIMIZER or m.compute.device != "cpu":
         return None
     return Fix(
-        text="torch.set_flush_denormal(True) before training: averages of gradients that became nearly zero (denormal) may be why the "
+        text=f"{m.training.words.advise(Remedy.FLUSH_DENORMALS)}: averages of gradients that became nearly zero (denormal) may be why the "
         "optimizer takes longer and longer on a processor",
         changes_numerics=True,
     )

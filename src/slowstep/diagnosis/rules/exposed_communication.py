@@ -43,9 +43,8 @@ COMPARE_RANKS = Fix(
 )
 # Exchanges that stand between the layers: accumulation and buckets of gradients do nothing for them.
 BETWEEN_LAYERS = {
-    "all_to_all": "exchange the next batch's embeddings or experts' tokens while this batch is computed (a prefetching pipeline, as "
-    "TorchRec's TrainPipelineSparseDist), or cut them into pieces that overlap with the dense layers",
-    "send_recv": "more micro-batches a step, or an interleaved schedule: the pipeline's stages then wait less for each other",
+    "all_to_all": Remedy.EXCHANGE_AHEAD,
+    "send_recv": Remedy.MORE_MICRO_BATCHES,
 }
 
 
@@ -111,9 +110,9 @@ def _rows(m: Measurements, collectives: pl.DataFrame) -> tuple[Evidence, ...]:
 
 
 def _fixes(m: Measurements, operation: str | None) -> tuple[Fix, ...]:
-    if operation in BETWEEN_LAYERS:
-        return Fix(text=BETWEEN_LAYERS[operation]), COMPARE_RANKS
     words = m.training.words
+    if operation in BETWEEN_LAYERS:
+        return Fix(text=words.advise(BETWEEN_LAYERS[operation])), COMPARE_RANKS
     return (
         Fix(text=words.advise(Remedy.OVERLAP_COLLECTIVES)),
         Fix(text=f"exchange every k micro-batches: {words.advise(Remedy.ACCUMULATE, ...)}", changes_numerics=True),

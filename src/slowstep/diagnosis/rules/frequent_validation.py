@@ -148,7 +148,8 @@ def _seldom(m: Measurements, event: OccasionalEvent, frequency: Frequency) -> st
 def _less_data(words: Words) -> str:
     part = f", {words.write({Remedy.VALIDATION_LENGTH: ...})}" if words.has(Remedy.VALIDATION_LENGTH) else ""
     batch = words.write({Remedy.VALIDATION_BATCH_SIZE: ...}) or "a larger batch"
-    without_gradients = "" if words.has_loop else " and torch.inference_mode()"
+    has_word = words.has(Remedy.NO_GRADIENTS) and not words.has_loop
+    without_gradients = f" and {words.write({Remedy.NO_GRADIENTS: True})}" if has_word else ""
     return f"validate on a fixed part of the data{part}, with workers{' and' if words.has_loop else ','} {batch}{without_gradients}"
 
 

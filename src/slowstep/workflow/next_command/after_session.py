@@ -56,5 +56,5 @@ def _by_hand(levers: str, words: Words) -> str | None:
     name, value = found["name"], int(found["value"])
     if name in _BY_HAND:
         return f"try {words.write({_BY_HAND[name]: value})}"
-    by_hand = {"batch-size": f"try batch size {value}", "threads": f"try torch.set_num_threads({value})"}
+    by_hand = {"batch-size": f"try batch size {value}", "threads": f"try {words.advise(Remedy.THREADS, threads=value)}"}
     return by_hand.get(name)

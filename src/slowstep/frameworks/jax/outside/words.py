@@ -60,6 +60,13 @@ _FIXES: Final[dict[Remedy, str]] = {
     "ahead of time",
 }
 
+_RUNS: Final[dict[Remedy, str]] = {
+    Remedy.COMPILE_FUNCTION: "jax.jit",
+    Remedy.KEEP_COMPILED: "keep compiled functions between runs (jax_compilation_cache_dir); compile fewer shapes",
+    Remedy.NOT_COMPILED: "record once with JAX_DISABLE_JIT=1 in the environment, which has them timed",
+    Remedy.PROFILER: "jax.profiler",
+}
+
 _RECORDING: Final[dict[Remedy, str]] = {
     Remedy.RECORD_DEVICE: "record it with jax.profiler.ProfileOptions().device_tracer_level = 1",
     Remedy.RECORD_HOST: "trace the host too, with host_tracer_level=2",
@@ -78,7 +85,7 @@ _RECORDING: Final[dict[Remedy, str]] = {
     Remedy.NAME_RANGE: 'with jax.profiler.TraceAnnotation("{name}")',
     Remedy.NAME_PRECISION: "name the precision by jax.config.jax_default_matmul_precision",
 }
-_OWN = _FIXES | _RECORDING
+_OWN = _FIXES | _RUNS | _RECORDING
 
 WORDS = Words(
     name="jax",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from slowstep.frameworks._remedies import Remedy
-from slowstep.frameworks._words import Words
+from slowstep.frameworks._words import Code, Words
+
+_PACKAGE = r"[/\\](site|dist)-packages[/\\]tensorflow[/\\]"
 
 _FIXES: Final[dict[Remedy, str]] = {
     Remedy.BATCH_SIZE: "larger batches",
@@ -78,4 +80,17 @@ _RECORDING: Final[dict[Remedy, str]] = {
     Remedy.NAME_PRECISION: "name the precision by tf.keras.mixed_precision.global_policy().name",
 }
 
-WORDS = Words(name="tensorflow", title="TensorFlow", loader="tf.data.Dataset", arguments={**_FIXES, **_RECORDING})
+_RUNS: Final[dict[Remedy, str]] = {
+    Remedy.THREADS: "tf.config.threading.set_intra_op_parallelism_threads({threads})",
+    Remedy.COMPILE_FUNCTION: "tf.function",
+    Remedy.NOT_COMPILED: "record once with tf.config.run_functions_eagerly(True), which has them timed",
+    Remedy.PROFILER: "tf.profiler",
+}
+
+WORDS = Words(
+    name="tensorflow",
+    title="TensorFlow",
+    loader="tf.data.Dataset",
+    code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE},
+    arguments={**_FIXES, **_RUNS, **_RECORDING},
+)

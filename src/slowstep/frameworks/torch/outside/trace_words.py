@@ -7,6 +7,8 @@ from typing import Final
 from slowstep.frameworks._remedies import Remedy
 
 FIXES: Final[dict[Remedy, str]] = {
+    Remedy.SCALED_UPDATE: "{FUSED_ADAMW:AdamW(fused=True) or SGD(fused=True)}",
+    Remedy.UNSCALED: "{BFLOAT16}, and no loss scaling (GradScaler)",
     Remedy.FUSE_ELEMENTWISE: "{COMPILE}",
     Remedy.FUSED_VARIANTS: "fused variants: {FUSED_ADAMW:AdamW(fused=True)}, torch.nn.functional.scaled_dot_product_attention, "
     "gradients clipped with foreach=True",
@@ -15,6 +17,8 @@ FIXES: Final[dict[Remedy, str]] = {
     Remedy.OVERLAP_COLLECTIVES: "DistributedDataParallel(gradient_as_bucket_view=True, static_graph=True) overlaps with the backward; "
     "FSDP(backward_prefetch=BACKWARD_PRE, limit_all_gathers=True); no torch.distributed call of one's own after backward()",
     Remedy.SMALLER_COLLECTIVES: "send gradients in 16 bit: model.register_comm_hook(None, default_hooks.bf16_compress_hook)",
+    Remedy.EXCHANGE_AHEAD: "exchange the next batch's embeddings or experts' tokens while this batch is computed (a prefetching pipeline, "
+    "as TorchRec's TrainPipelineSparseDist), or cut them into pieces that overlap with the dense layers",
     Remedy.MERGE_GRADIENTS: "leave gradients to DistributedDataParallel(bucket_cap_mb=25 or more, gradient_as_bucket_view=True), "
     "not one all_reduce each",
     Remedy.MERGE_COLLECTIVES: "one's own: torch.distributed.all_reduce_coalesced, or flatten into one tensor; metrics once in many steps",
