@@ -59,6 +59,8 @@ class Remedy(Enum):
     NOT_COMPILED = "record once without compiling, which has them timed"
     NAMED_UPDATE = "make the update a function"
     BUILT_FOR_DEVICE = "install the framework in a build for it: this one has no support for accelerators"
+    TOLD_BY_HAND = "Mark the steps by slowstep.steps()."
+    PROFILE_STEPS = "with its profiler, into a folder logs"
     PROFILER = "a profiler"
     PROFILE_FEW = "profile a few steps only"
     EXCHANGE_AHEAD = (

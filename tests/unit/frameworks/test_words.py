@@ -159,7 +159,7 @@ def test_every_phrase_is_written_with_no_place_left_open(words, profiler):
 
 
 def test_everything_that_frameworks_have_words_for_is_asked_for_by_something_or_stands_in_a_phrase():
-    code = "".join(path.read_text(encoding="utf-8") for room in ("diagnosis", "workflow") for path in (ROOT / room).rglob("*.py"))
+    code = "".join(path.read_text(encoding="utf-8") for room in ("analyses", "diagnosis", "workflow") for path in (ROOT / room).rglob("*.py"))
     phrases = "".join(each for words in all_words().values() for each in words.arguments.values() if isinstance(each, str))
 
     asked = [change for change in Remedy if re.search(rf"Remedy\.{change.name}\b", code)]

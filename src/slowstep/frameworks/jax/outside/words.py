@@ -65,6 +65,7 @@ _RUNS: Final[dict[Remedy, str]] = {
     Remedy.KEEP_COMPILED: "keep compiled functions between runs (jax_compilation_cache_dir); compile fewer shapes",
     Remedy.NOT_COMPILED: "record once with JAX_DISABLE_JIT=1 in the environment, which has them timed",
     Remedy.PROFILER: "jax.profiler",
+    Remedy.PROFILE_STEPS: 'inside `with jax.profiler.trace("logs"):`',
 }
 
 _RECORDING: Final[dict[Remedy, str]] = {
@@ -90,6 +91,7 @@ _OWN = _FIXES | _RUNS | _RECORDING
 WORDS = Words(
     name="jax",
     title="JAX",
+    unseen="no jitted function was called with the parameters that its call before gave",
     code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE},
     arguments=_OWN,
     lacks=frozenset(Remedy) - (OF_LOADER - {Remedy.PIN_MEMORY}) - _OWN.keys(),

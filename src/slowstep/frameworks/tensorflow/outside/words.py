@@ -85,6 +85,7 @@ _RUNS: Final[dict[Remedy, str]] = {
     Remedy.COMPILE_FUNCTION: "tf.function",
     Remedy.NOT_COMPILED: "record once with tf.config.run_functions_eagerly(True), which has them timed",
     Remedy.PROFILER: "tf.profiler",
+    Remedy.PROFILE_STEPS: 'tf.profiler.experimental.start("logs") before them, .stop() after them',
 }
 
 WORDS = Words(

@@ -21,6 +21,7 @@ WORDS = Words(
     name="torch",
     title="PyTorch",
     loader="DataLoader",
+    unseen="no step() of a torch.optim optimizer was called",
     code={
         Code.TRAINS: _PACKAGE,
         Code.COMPUTES: _PACKAGE,
@@ -86,6 +87,8 @@ WORDS = Words(
         Remedy.NAMED_UPDATE: "make the update a function, or the step() of a torch.optim.Optimizer",
         Remedy.BUILT_FOR_DEVICE: "install a torch that is built for it (https://pytorch.org/get-started): "
         "this one has no support for accelerators",
+        Remedy.TOLD_BY_HAND: "Updates without a torch.optim optimizer are recorded from the fourth backward pass on. "
+        "Or profile a few steps with torch.profiler, prof.step() after each, and give the trace to slowstep analyze.",
         Remedy.PROFILER: "torch.profiler",
         Remedy.PROFILE_FEW: "profile a few steps only: torch.profiler.schedule(wait, warmup, active, repeat=1)",
         **FIXES,
