@@ -95,7 +95,7 @@ class Remedy(Enum):
     SIZES_AHEAD = "compute sizes and lengths that a step needs on the host, with the batch"
     NO_SYNC = "wait for the device nowhere in the step; look at results a step later"
     KNOWN_SIZES = "avoid sizes and branches that only the device knows"
-    LAUNCH_FIRST = "launch the next step first, and look at the last step's results while the device works on it"
+    LAUNCH_FIRST = "launch the next step before the last one's results are looked at"
     ALIGNED_CHANNELS = "channels in multiples of 8, the channel dimension last"
     FASTER_CONVOLUTION = "the channel dimension last, and mixed precision"
     FASTER_ATTENTION = "an attention that is done in one kernel"

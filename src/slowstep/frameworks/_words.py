@@ -127,15 +127,16 @@ class Words:
         return " and ".join(self._call(call, arguments, kind) if arguments else call for call, arguments in calls.items())
 
     def advise(self, change: Remedy, value: object = True, **values: object) -> str:
-        """What to change or to record: in the words of its users, in plain ones where they have none, of each where several may train.
+        """What to change or to record: in the words of its users, of each where several may train, in plain ones where nobody has any.
 
         The value is the argument's, the others are those that a phrase has places for.
         """
         if (phrase := self.profiler.get(change)) is not None:
             return phrase.format(**values)
-        if not self.others:
+        able = [words for words in (self, *self.others) if words.has(change)]
+        if not self.others or not able:
             return self._advise(change, value, values)
-        return "; ".join(f"{words.title}: {words._advise(change, value, values)}" for words in (self, *self.others))
+        return "; ".join(f"{words.title}: {words._advise(change, value, values)}" for words in able)
 
     def _advise(self, change: Remedy, value: object, values: Mapping[str, object]) -> str:
         found = self.find(change)

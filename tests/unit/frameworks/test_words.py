@@ -122,6 +122,8 @@ def test_where_it_is_unknown_who_trains_the_words_of_all_are_said():
         said.index(f"{words.title}: ") for words in OWN_LOOPS
     )
     assert "Lightning" not in said
+    assert words_of_profiler(None).advise(Remedy.FUSED_ADAMW) == Remedy.FUSED_ADAMW.value
+    assert "JAX" not in words_of_profiler(None).advise(Remedy.THREADS, threads=4)
 
 
 def test_how_to_record_more_is_said_of_the_profiler_whoever_trains():
@@ -159,7 +161,9 @@ def test_every_phrase_is_written_with_no_place_left_open(words, profiler):
 
 
 def test_everything_that_frameworks_have_words_for_is_asked_for_by_something_or_stands_in_a_phrase():
-    code = "".join(path.read_text(encoding="utf-8") for room in ("analyses", "diagnosis", "workflow") for path in (ROOT / room).rglob("*.py"))
+    code = "".join(
+        path.read_text(encoding="utf-8") for room in ("analyses", "diagnosis", "workflow") for path in (ROOT / room).rglob("*.py")
+    )
     phrases = "".join(each for words in all_words().values() for each in words.arguments.values() if isinstance(each, str))
 
     asked = [change for change in Remedy if re.search(rf"Remedy\.{change.name}\b", code)]

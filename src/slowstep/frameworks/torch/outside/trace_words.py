@@ -40,6 +40,7 @@ FIXES: Final[dict[Remedy, str]] = {
     Remedy.NO_SYNC: "take torch.cuda.synchronize() out of the step; measure with torch.cuda.Event(enable_timing=True) "
     "and read it a step later",
     Remedy.KNOWN_SIZES: "avoid sizes that only the device knows: torch.where in place of x[mask], nonzero() and unique()",
+    Remedy.LAUNCH_FIRST: "launch the next step first, and look at the last step's results while the device works on it",
     Remedy.ALIGNED_CHANNELS: "model and batches .to(memory_format=torch.channels_last), with channels in multiples of 8",
     Remedy.FASTER_CONVOLUTION: "channels_last memory format, and torch.backends.cudnn.benchmark = True where shapes do not change",
     Remedy.FASTER_ATTENTION: "torch.nn.functional.scaled_dot_product_attention, which does attention in one kernel",
