@@ -208,6 +208,7 @@ def fed(
         },
         "demand": {
             "cpu_ns": own * MS,
+            "queued_ns": queued_ms * MS,
             "blocked_share": blocked_ms / making_ms,
             "idle_share": None if not workers else max(1 - making_ms / workers / rest_ms, 0.0),
         },

@@ -107,6 +107,11 @@ BLOCKED_INSIDE = Wording(
     "for {share:share} of the time the training thread is blocked inside its steps{most}, and nothing computes for it: "
     "look for a sleep, a lock, a server or a file there",
 )
+BLOCKED_OR_QUEUED = Wording(
+    "blocked-or-queued",
+    "for {share:share} of the time the training thread waits inside its steps{most}: for the other {others} of its operations, which "
+    "find no free core beside other processes, or for a sleep, a lock, a server or a file",
+)
 MOST_IN_LINE = Wording("most-in-line", ", most of it in {line}")
 SHARE_TOO_WIDE = Wording(
     "share-too-wide",
@@ -202,6 +207,10 @@ def _of_blocking(m: Measurements) -> Doubt | None:
     if blocked is None:
         return None
     most = None if blocked.line is None else MOST_IN_LINE(line=blocked.line)
+    others = (m.machine.resources.threads or 1) - 1
+    if m.machine.load.busy and others:
+        # How long its own thread waited for a core is known, and of the others not.
+        return Doubt(BLOCKED_OR_QUEUED(share=blocked.share, most=most, others="thread" if others == 1 else f"{others} threads"))
     look = f"look for a sleep, a lock, a server or a file {'inside the steps' if blocked.line is None else f'in {blocked.line}'}"
     return Doubt(BLOCKED_INSIDE(share=blocked.share, most=most), change=look)
 

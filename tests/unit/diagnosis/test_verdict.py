@@ -331,13 +331,34 @@ def test_a_finding_that_is_folded_keeps_what_it_advises():
     assert [fix.lever for fix in first.folded[0].fixes] == ["workers=2"]
 
 
+def _blocked_for(share: float, *, busy: bool = False, threads: int = 1) -> Any:
+    return SimpleNamespace(
+        compute=SimpleNamespace(device="cpu", blocked=SimpleNamespace(share=share, line="train.py:22")),
+        sharing=SimpleNamespace(ranks=1),
+        machine=SimpleNamespace(load=SimpleNamespace(busy=busy), resources=SimpleNamespace(threads=threads)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("busy", "threads", "code", "looks"),
+    [(True, 2, "blocked-or-queued", False), (True, 1, "blocked-inside", True), (False, 2, "blocked-inside", True)],
+    ids=["its threads may wait for cores", "it has no others", "they find cores"],
+)
+def test_beside_others_a_thread_that_waits_for_its_operations_may_be_no_sleep(busy, threads, code, looks):
+    first: Any = SimpleNamespace(stage="compute", share=0.0)
+
+    doubt = more_blocked(_blocked_for(0.4, busy=busy, threads=threads), first)
+
+    assert doubt is not None
+    assert doubt.reason.code == code
+    assert (doubt.change is not None) is looks
+
+
 @pytest.mark.parametrize(("stage", "share", "blocked", "doubted"), [
     ("compute", 0.2, 0.4, True), ("compute", 0.5, 0.4, False), ("output", 0.2, 0.4, False), ("compute", 0.02, 0.05, False),
 ])  # fmt: skip
 def test_a_finding_about_computing_gives_way_where_nobody_computes_for_more_of_the_time(stage, share, blocked, doubted):
-    m: Any = SimpleNamespace(
-        compute=SimpleNamespace(device="cpu", blocked=SimpleNamespace(share=blocked, line="train.py:22")), sharing=SimpleNamespace(ranks=1)
-    )
+    m = _blocked_for(blocked)
     first: Any = SimpleNamespace(stage=stage, share=share)
 
     doubt = more_blocked(m, first)

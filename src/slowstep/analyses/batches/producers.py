@@ -190,9 +190,9 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
     first = _first_of_iterator(waits)
     rest = waited(start, end) - parts.sum(axis=1)
     made_here = matched & (fetches.process[which] == trainer.process) if len(fetches.process) else matched
-    parts[:, column[PartKind.LOADER_START]] = np.where(first, np.maximum(before - busy, 0), 0)
-    # Who makes its own batches has nothing else to do before it begins.
-    parts[:, column[PartKind.DRAWING]] = np.where(made_here & ~first, np.maximum(before - busy, 0), 0)
+    parts[:, column[PartKind.LOADER_START]] = np.where(first & ~made_here, np.maximum(before - busy, 0), 0)
+    # Who makes its own batches has nothing else to do before it begins, be it the first: a sampler may draw a whole epoch's indices then.
+    parts[:, column[PartKind.DRAWING]] = np.where(made_here, np.maximum(before - busy, 0), 0)
     parts[:, column[PartKind.TRANSPORT]] = np.maximum(
         rest - parts[:, column[PartKind.LOADER_START]] - parts[:, column[PartKind.DRAWING]], 0
     )

@@ -28,8 +28,8 @@ from slowstep.analyses.batches.counted_work import CountedWork
 from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
-from slowstep.analyses.python.functions import shown
 from slowstep.diagnosis.evidence.by_workers import fix_by_workers, gain_by_workers, handed_over, made_by_workers
+from slowstep.diagnosis.evidence.input_causes import most_of_making
 from slowstep.diagnosis.evidence.input_side import (
     WAIT_SHARE,
     claims,
@@ -46,9 +46,8 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words, part_place, part_without_place
-from slowstep.parts import Part, PartKind
+from slowstep.parts import PartKind
 from slowstep.reasons import Reason
-from slowstep.units import format_share
 
 NAME = "serial-loader"
 BACKGROUND_THREAD = Fix(text="make the next batch in a background thread, where what makes it releases the GIL")
@@ -77,7 +76,7 @@ def judge(m: Measurements) -> Answer:
     evidence = (
         Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=m.input.loader.data_set),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
-        *_most_of_it(m),
+        *most_of_making(m),
         Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         Evidence(name="limit after the fix", value=counterfactual.expected.concurrent_ns / 1e6, unit="ms per step"),
     )
@@ -94,15 +93,6 @@ def judge(m: Measurements) -> Answer:
         fixes=(fix_by_workers(m, handed, workers),),
     )
     return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
-
-
-def _most_of_it(m: Measurements) -> tuple[Evidence, ...]:
-    """The function below the data set's own that holds most of making samples, where there is one: faster code there helps as well."""
-    function = m.input.fetch_function
-    if function is None or len(function.path) < 2:
-        return ()
-    where = f"{format_share(function.share)}, {shown(function.file, m.trainer.facts.script)}:{function.line}"
-    return (Evidence(name="most of it in", value=function.name, unit="", where=where),)
 
 
 def _judge_counted(m: Measurements, counted: CountedWork) -> Answer:
@@ -170,7 +160,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),
-        claims=(*made.parts, Part("read", PartKind.BLOCKED)),
+        claims=made.claims,
         evidence=evidence,
         gain=gain,
         fixes=(

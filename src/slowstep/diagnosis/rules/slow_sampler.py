@@ -61,18 +61,27 @@ def judge(m: Measurements) -> Answer:
         claims=(DRAWING,),
         evidence=(
             Evidence(name="function", value=name, unit="", where=where),
+            *(() if sampler_time.into is None else (Evidence(name="most of it in", value=sampler_time.into, unit=""),)),
             Evidence(name="drawing indices", value=share, unit="share of window", threshold=WAIT_SHARE),
             _known_by(sampler_time),
             Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(
+            *_taken_once(sampler_time),
             Fix(text=f"draw a whole epoch's indices in one operation in {name} ({m.training.words.advise(Remedy.INDICES_AT_ONCE)})"),
             Fix(text=m.training.words.advise(Remedy.WEIGHTED_INDICES)),
         ),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _taken_once(sampler_time: SamplerTime) -> tuple[Fix, ...]:
+    """Of a library that is asked index by index: what it gives is the same every time."""
+    if sampler_time.into is None:
+        return ()
+    return (Fix(text=f"take what {sampler_time.into} gives once, as a list or an array, before the indices are drawn"),)
 
 
 def _known_by(sampler_time: SamplerTime) -> Evidence:

@@ -48,6 +48,7 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.by_workers import fix_by_workers, handed_over, leave_most
 from slowstep.diagnosis.evidence.input_causes import (
     CAUSE_SHARE,
+    called_for_it,
     cores_leave_most,
     hidden_by_workers,
     loads_archives,
@@ -85,7 +86,7 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words, part_place, part_without_place
-from slowstep.parts import Part, PartKind
+from slowstep.parts import PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
@@ -224,7 +225,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),
-        claims=(*made.parts, Part("read", PartKind.BLOCKED)),
+        claims=made.claims,
         evidence=(
             Evidence(name="made in the loop", value=name, unit="", where=part_place(made.largest)),
             Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
@@ -259,7 +260,7 @@ def _evidence(m: Measurements, side: InputSide, function: Function, where: str, 
             threshold=DOMINANT_SHARE,
             where=" > ".join(function.path),
         ),
-        *(Evidence(name="in it", value=name, unit="", where=f"{format_share(part)} of making samples") for name, part in function.parts),
+        *called_for_it(function),
         *(() if function.python_share is None else (_loop_in_python(function.python_share),)),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         _not_hidden(m, side, received=received),

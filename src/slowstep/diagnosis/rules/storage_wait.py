@@ -21,7 +21,7 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.input_causes import Spared, more_workers_help, sparing
+from slowstep.diagnosis.evidence.input_causes import Spared, more_workers_help, most_of_making, sparing
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, find_side, removable_waits
 from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, WARM_CACHE, fix_of_its_loader
@@ -57,6 +57,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="blocked on storage", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="read from storage", value=read_bytes / 1e6, unit="MB per step"),
         Evidence(name="rate", value=read_bytes * 1e3 / float(m.step_ns.mean()), unit="MB/s"),
+        *most_of_making(m),
         Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
@@ -84,4 +85,4 @@ def _lasts(m: Measurements) -> bool:
     return len(known) < 2 or max(known[1:]) >= LASTING * known[0]
 
 
-RULE = Rule(name=NAME, stages=("read",), topics=("compute", "input", "ledger", "machine", "steps"), judge=judge)
+RULE = Rule(name=NAME, stages=("read",), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)

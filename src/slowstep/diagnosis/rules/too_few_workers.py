@@ -28,7 +28,7 @@ from slowstep.analyses.batches.fetch_concurrency import FetchConcurrency
 from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
-from slowstep.diagnosis.evidence.input_causes import few_slow_samples
+from slowstep.diagnosis.evidence.input_causes import few_slow_samples, most_of_making
 from slowstep.diagnosis.evidence.input_side import (
     ATTAINED,
     WAIT_SHARE,
@@ -102,6 +102,7 @@ def judge(m: Measurements) -> Answer:
     evidence = (
         Evidence(name="num_workers", value=now, unit="workers", threshold=workers, where=m.input.loader.data_set),
         Evidence(name="waiting for workers", value=share, unit="share of window", threshold=WAIT_SHARE),
+        *most_of_making(m),
         Evidence(name="worker time per step", value=side.wall_ns / 1e6, unit="ms", threshold=side.rest_ns * now / 1e6),
         Evidence(name="workers idle", value=m.input.demand.idle_share, unit="share of their time"),
         Evidence(name="fix saves per step", value=float(side.removable_ns.mean()) / 1e6, unit="ms"),
@@ -217,6 +218,6 @@ def _longer(m: Measurements, workers: int) -> _Longer:
 RULE = Rule(
     name=NAME,
     stages=("read", "preprocess"),
-    topics=("compute", "input", "ledger", "machine", "over_time", "steps", "training"),
+    topics=("compute", "input", "ledger", "machine", "over_time", "steps", "trainer", "training"),
     judge=judge,
 )

@@ -20,7 +20,7 @@ from slowstep.timeline.timeline import Timeline
 
 COLLATE, CORE, LOCK = PartKind.COLLATE, PartKind.PRODUCER_CORE_WAIT, PartKind.LOCK_WAIT
 SAMPLES, STORAGE, UNSEEN = PartKind.SAMPLES, PartKind.STORAGE, PartKind.BLOCKED
-TRANSPORT, STARTUP = PartKind.TRANSPORT, PartKind.LOADER_START
+TRANSPORT, STARTUP, DRAWING = PartKind.TRANSPORT, PartKind.LOADER_START, PartKind.DRAWING
 
 
 def _divided(timeline: Timeline) -> WaitParts:
@@ -95,6 +95,15 @@ def test_before_the_first_fetch_of_an_iterator_the_loader_starts_up(tmp_path):
     events.step(0, batch=0, wait=11, length=30)
 
     assert _parts(_divided(events.timeline()), 0) == pytest.approx({STARTUP: 6, SAMPLES: 4, TRANSPORT: 1})
+
+
+def test_without_workers_what_comes_before_the_first_fetch_is_drawing_too(tmp_path):
+    events = Events(tmp_path)
+    events.loader(workers=0)
+    events.fetch(6, 10, 0, cpu=4)
+    events.step(0, batch=0, wait=11, length=30)
+
+    assert _parts(_divided(events.timeline()), 0) == pytest.approx({DRAWING: 6, SAMPLES: 4, TRANSPORT: 1})
 
 
 def test_without_workers_the_training_thread_is_the_producer(tmp_path):

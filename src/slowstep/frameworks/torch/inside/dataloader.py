@@ -22,18 +22,19 @@ def install(recorder: Recorder) -> Undo:
     module = sys.modules["torch.utils.data.dataloader"]
     iterator_class, loader_class = find(module, "_BaseDataLoaderIter"), find(module, "DataLoader")
     next_batch, start = find(iterator_class, "__next__"), find(loader_class, "__iter__")
-    numbering = Numbering(recorder)
+    numbering = recorder.shared(Numbering)
     return all_of(
         [
             numbering.leave,
             replace(iterator_class, "__next__", IteratorWaits(recorder, next_batch, numbering).build_hook()),
-            replace(loader_class, "__iter__", _timed_start(recorder, start, numbering)),
+            replace(loader_class, "__iter__", timed_start(recorder, start)),
         ]
     )
 
 
-def _timed_start(recorder: Recorder, original: Any, numbering: Numbering) -> Any:
-    event, fault, live = recorder.event, recorder.fault, recorder.live
+def timed_start(recorder: Recorder, original: Any) -> Any:
+    """The start of a loader whose `__iter__` is `original`, recorded."""
+    event, fault, live, numbering = recorder.event, recorder.fault, recorder.live, recorder.shared(Numbering)
 
     @functools.wraps(original)
     def __iter__(self: Any) -> Any:

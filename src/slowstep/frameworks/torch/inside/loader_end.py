@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 def install(recorder: Recorder) -> Undo:
     """Replace it. Raises Unfit where torch ends workers in another way."""
     iterator_class = find(sys.modules["torch.utils.data.dataloader"], "_MultiProcessingDataLoaderIter")
-    return replace(iterator_class, "_shutdown_workers", _timed_end(recorder, find(iterator_class, "_shutdown_workers")))
+    return replace(iterator_class, "_shutdown_workers", timed_end(recorder, find(iterator_class, "_shutdown_workers")))
 
 
-def _timed_end(recorder: Recorder, original: Any) -> Any:
+def timed_end(recorder: Recorder, original: Any) -> Any:
+    """The end of workers by `original`, recorded."""
     event, fault, live = recorder.event, recorder.fault, recorder.live
 
     @functools.wraps(original)
