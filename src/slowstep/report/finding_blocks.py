@@ -39,8 +39,31 @@ _SETTING: Final = re.compile(r"[a-z]+(?:_[a-z]+)+")
 # Of `diagnosis/gain.py` and `prove/stats/intervals.py`.
 _PREDICTED_LEVEL: Final = "90 %"
 _MEASURED_LEVEL: Final = "95 %"
-# Of what counts things, for one of them; where the plural only takes an s it needs none here.
-_SINGULAR: Final = {"batches": "batch", "passes": "pass", "processes": "process"}
+# The units that count things, for one of them.
+_SINGULAR: Final = {
+    "batches": "batch",
+    "calls": "call",
+    "checkpoints": "checkpoint",
+    "cores": "core",
+    "degrees": "degree",
+    "devices": "device",
+    "gaps": "gap",
+    "iterators": "iterator",
+    "kernels": "kernel",
+    "minutes": "minute",
+    "nodes": "node",
+    "passes": "pass",
+    "processes": "process",
+    "ranks": "rank",
+    "readings": "reading",
+    "samples": "sample",
+    "starts": "start",
+    "steps": "step",
+    "tensors": "tensor",
+    "threads": "thread",
+    "workers": "worker",
+    "writes": "write",
+}
 # Names of evidence, where the page has better words for them than the report has room for.
 _NAMES: Final = {
     "limit after the fix": "workers need",
@@ -183,7 +206,7 @@ def _with_unit(value: float | None, unit: str) -> str:
     elif first in _FORMATS:
         text = _FORMATS[first](value)
     else:
-        noun = _SINGULAR.get(first, first.removesuffix("s")) if value == 1 and first.isalpha() else first
+        noun = _SINGULAR.get(first, first) if value == 1 else first
         text = f"{format_number(int(value) if float(value).is_integer() else value)} {noun}"
     return f"{text} {_IN_WORDS.get(rest, rest)}".strip()
 

@@ -60,9 +60,9 @@ def after_bench(
 
     `unsure`: the same with all in their intervals that is not known, the next start of the script among it; `wholes` have this start.
     `is_busy`: whether others used the machine: how much workers gain is not said then.
-    `failed`: whether the script ended with an error of its own, `nothing_trained`: whether it ended well, and why it did not train is told:
-    any command would only end the same way. `lacks_others`, `lacks_samples`: whether the halves do not make the whole,
-    because other loaders are in neither, or because the samples of a step are not known.
+    `failed`: whether the script ended with an error of its own. `nothing_trained`: whether it came to its own end without one and had not
+    trained: the report says why, and no command follows, for any would only end the same way. `lacks_others`, `lacks_samples`: whether the
+    halves do not make the whole, because other loaders are in neither, or because the samples of a step are not known.
     """
     command = to_paste(words)
     if nothing_trained:

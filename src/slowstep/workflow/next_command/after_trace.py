@@ -9,7 +9,7 @@ from typing import Final
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.missing_ranks import LATE_ONE_MAY_BE_MISSING
 from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
-from slowstep.document.next_step import NextStep
+from slowstep.document.next_step import NextStep, explain
 from slowstep.frameworks._known import PLAIN, words_of_profiler
 from slowstep.timeline.trace import TraceFacts
 from slowstep.workflow.next_command.typed import analyze
@@ -36,7 +36,7 @@ def _command(diagnosis: Diagnosis, facts: TraceFacts, path: Path, *, is_inferenc
         return None
     if is_chosen:
         return analyze(path)
-    explained = f"slowstep explain {diagnosis.findings[0].rule}" if diagnosis.findings else None
+    explained = explain(diagnosis.findings[0].rule) if diagnosis.findings else None
     if is_inference:
         # It is no training that could be recorded: what is known of it stands here.
         return explained
