@@ -483,7 +483,7 @@ def _facts(cores: float) -> ProcessFacts:
         events=1000,
         sampler_cpu_ns=1000,
         import_path=("/home/user/project", "/usr/lib/python3.11/site-packages"),
-        notes={"optimizers": [{"kind": "optimizer", "id": 0, "type": "SGD", "params": 10}]},
+        notes={"facts": {}, "optimizers": [{"kind": "optimizer", "id": 0, "type": "SGD", "params": 10}]},
     )
 
 

@@ -348,13 +348,6 @@ def test_the_low_end_at_this_runs_pace_stands_beside_an_interval_that_does_not_t
     validate(bottleneck)
 
 
-def test_of_gaps_that_were_timed_it_is_said_of_how_many(bottleneck):
-    timed = {"name": "timed in", "value": 3, "unit": "gaps between steps", "threshold": None, "where": None}
-    bottleneck["findings"][0]["evidence"] = [timed]
-
-    assert "timed in 3 gaps between steps of 420" in " ".join(render(bottleneck, width=100, color=False).split())
-
-
 def test_stages_of_ten_seconds_are_in_seconds(bottleneck):
     bottleneck["ledger"][0].update(share=0.9, ms_per_step=12507.5)
 

@@ -66,8 +66,8 @@ def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True, verbose
     canvas.blank()
     draw_part(canvas, _draw_verdict, document)
     draw_part(canvas, draw_proofs, document)
-    said, steps = document["verdict"]["summary"], document["run"]["steps"]
-    draw_part(canvas, draw_findings, document["findings"], left_out, said=said, steps=steps, provisional=provisional)
+    said = document["verdict"]["summary"]
+    draw_part(canvas, draw_findings, document["findings"], left_out, said=said, provisional=provisional)
     draw_part(canvas, draw_ranks, document["run"])
     draw_part(canvas, draw_experiments, document)
     canvas.blank()

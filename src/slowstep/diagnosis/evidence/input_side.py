@@ -55,6 +55,10 @@ BATCHES_NOT_MATCHED = Wording(
     "batches-not-matched",
     "the work of the loader's workers was not recorded: for {share:share} of the time it is unknown who made the batch waited for",
 )
+MADE_ELSEWHERE = Wording(
+    "made-elsewhere",
+    "it is not known who makes the batches: for {share:share} of the time the training thread waits for one and does not compute",
+)
 CORES_UNKNOWN = Wording("cores-unknown", "how many cores the training may use is unknown")
 
 
@@ -101,7 +105,7 @@ def find_side(m: Measurements) -> InputSide | Reason:
     if m.input.loader is None:
         return NO_LOADER()
     if m.input.demand.wall_ns is None or m.input.demand.cpu_ns is None:
-        return WORKERS_NOT_RECORDED()
+        return WORKERS_NOT_RECORDED() if m.input.loader.num_workers else MADE_ELSEWHERE(share=m.input.unmatched_share)
     if m.input.unmatched_share >= WAIT_SHARE:
         return BATCHES_NOT_MATCHED(share=m.input.unmatched_share)
     if m.machine.cores is None:

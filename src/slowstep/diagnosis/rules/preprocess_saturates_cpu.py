@@ -1,10 +1,11 @@
 """Preprocessing asks for more CPU time than the cores have, so more workers cannot help.
 
 What it sees:
-    A loader feeds the training; the CPU time of training and producers per step, divided by the cores that the process may use, is at least
-    a tenth more than what the training thread needs alone; the producers compute rather than wait; and there are as many workers as cores,
-    or more would save under 5 % of the step (of a loader without workers: any would, as on a single core). Waiting for batches and, where
-    the workers take the training thread's cores away from it, its waiting for a core together hold at least 5 % of the window.
+    A loader feeds the training; the CPU time of training and of making batches per step, divided by the cores that the process may use, is
+    at least a tenth more than what the training thread needs alone; making batches computes rather than waits; and there are as many
+    workers as cores, or more would save under 5 % of the step (of a loader without workers: any would, as on a single core). Waiting for
+    batches and, where the workers take the training thread's cores away from it, its waiting for a core together hold at least 5 % of the
+    window.
 Why it costs:
     A core does one thing at a time. Once all are busy, another worker only takes time from the others and from the training itself.
 How the gain is predicted:

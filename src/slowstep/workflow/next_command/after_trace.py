@@ -15,9 +15,9 @@ from slowstep.timeline.trace import TraceFacts
 from slowstep.workflow.next_command.typed import analyze
 from slowstep.workflow.traces.find import is_recording
 
-# What a trace leaves open, a recording of the training itself answers, with a trace of a few of its steps.
-RECORD: Final = "slowstep run train.py"
-CAPTURE: Final = "slowstep run --capture train.py"
+# What a trace leaves open, a recording of the training itself answers, with a trace of a few of its steps. No trace names the script.
+RECORD: Final = "slowstep run YOUR_SCRIPT.py"
+CAPTURE: Final = "slowstep run --capture YOUR_SCRIPT.py"
 ALL_RANKS: Final = "slowstep analyze FOLDER_OF_ALL_RANKS"
 ANOTHER: Final = "slowstep analyze NEW_TRACE"
 # Of verdicts that need them.

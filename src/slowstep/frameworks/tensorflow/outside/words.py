@@ -92,6 +92,7 @@ WORDS = Words(
     name="tensorflow",
     title="TensorFlow",
     loader="tf.data.Dataset",
+    is_recorded=False,
     code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE},
     arguments={**_FIXES, **_RUNS, **_RECORDING},
 )
