@@ -26,7 +26,7 @@ from slowstep.diagnosis.lever_specs import MOCK_LOADER, threads
 from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.diagnosis.viewpoint import Doubt
 from slowstep.findings import Finding, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words, part_name_and_place
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Value, Wording
@@ -56,7 +56,7 @@ OTHER_TRAININGS = Wording(
 BETWEEN_FORWARDS = Wording(
     "between-forwards", "{share:share} of the time lies between a step's forwards{beside}, and it is not known what runs there; {remedy}"
 )
-BESIDE_GRADIENTS = Wording("beside-gradients", " beside torch.autograd.grad ({share:share})")
+BESIDE_GRADIENTS = Wording("beside-gradients", " beside the computing of gradients ({share:share})")
 ROLLED_OUT = Wording(
     "rolled-out",
     "{share:share} of the time is {part}, where stack samples cannot tell its models from an environment in Python; {remedy}",
@@ -100,7 +100,8 @@ FORWARD_BY_STACKS = Wording(
 )
 LINES_BY_STACKS = Wording(
     "lines-by-stacks",
-    "{share:share} of the time is calls of torch by {most}, by stacks, which may stand for Python code that ran just before; {remedy}",
+    "{share:share} of the time is calls of the framework by {most}, by stacks, which may stand for Python code that ran just before; "
+    "{remedy}",
 )
 BLOCKED_INSIDE = Wording(
     "blocked-inside",
@@ -185,13 +186,13 @@ def _of_lines_beside_backward(m: Measurements) -> Doubt | None:
     if m.ledger.share_of(*beside) < HEALTHY_UNATTRIBUTED:
         return None
     most = part_name_and_place(_largest(m, beside))
-    advice = "make the update a function, or the step() of a torch.optim.Optimizer"
+    advice = m.training.words.advise(Remedy.NAMED_UPDATE)
     return by_hand(LINES_BESIDE_BACKWARD, advice, share=m.ledger.share_of(*beside), most=most)
 
 
 def _of_lines_by_stacks(m: Measurements) -> Doubt | None:
-    """What a loop that is not fed calls of torch beside its steps' bodies. Python code that runs just before it holds the interpreter's
-    lock, where no stack is taken: the next one that is taken stands for it.
+    """What a loop that is not fed calls of the framework beside its steps' bodies. Python code that runs just before it holds the GIL,
+    where no stack is taken: the next one that is taken stands for it.
     """
     parts = [part for part in m.ledger.parts_of("compute", PartKind.LINES, PartKind.FORWARD_BY_STACKS) if part not in m.ledger.timed]
     if m.trainer.is_fed or m.ledger.share_of(*parts) < HEALTHY_UNATTRIBUTED:

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any, Final, Protocol
 
 from slowstep.record.patch import Undo
+from slowstep.record.writing import format as contract
 from slowstep.registry import discover
 
 # Told of, and not recorded yet.
@@ -147,6 +148,12 @@ def known_frameworks() -> tuple[Framework, ...]:
 def training_modules() -> tuple[str, ...]:
     """The modules whose import begins a recording."""
     return tuple(framework.module for framework in known_frameworks() if framework.module is not None)
+
+
+def control_flags() -> dict[str, int]:
+    """Where on the control page a process of the command tells that it is one of Python, and which frameworks it has imported."""
+    modules = enumerate(sorted({*training_modules(), *OTHERS}), contract.CONTROL_FRAMEWORKS)
+    return contract.CONTROL_FLAGS | {name: at for at, name in modules}
 
 
 def is_imported(framework: Framework) -> bool:
