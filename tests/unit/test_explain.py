@@ -7,10 +7,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import slowstep.frameworks
 from slowstep.cli import explain
 from slowstep.cli.explain import HEADINGS, LEVER_HEADINGS
-from slowstep.cli.plugin_texts import RULES, lever_text, names_of_rules, rule_text
-from slowstep.errors import BadUsage
+from slowstep.cli.plugin_texts import RULES, lever_text, names_of_levers, names_of_rules, rule_text
+from slowstep.errors import BadUsage, DiscoveryError
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.registry import discover
 
@@ -64,8 +65,17 @@ def test_a_page_has_the_five_headings_in_order():
     assert page.endswith("WHAT TO TRY\n- num_workers=2\n- a smaller image\n")
 
 
+def test_symbols_of_the_gain_are_explained_where_they_are_used():
+    said = explain.page("slow-thing", DOCUMENTED.replace("T' = max(T - r, B).", "r is all of it."), WIDTH)
+
+    assert "Here r is what the fix removes from a step" in said
+    assert said.index("Here r is") < said.index("WHEN IT IS WRONG")
+    assert "Here r is" not in explain.page("slow-thing", DOCUMENTED.replace("T' = max(T - r, B).", "Not at all."), WIDTH)
+
+
 def test_names_are_those_that_the_plug_ins_give_themselves():
     assert names_of_rules() == list(discover(RULES, "RULE"))
+    assert names_of_levers() == list(known_levers())
 
 
 def test_all_are_listed_by_stage_each_rule_once_and_those_that_judge_only_traces_apart():
@@ -76,6 +86,26 @@ def test_all_are_listed_by_stage_each_rule_once_and_those_that_judge_only_traces
     *rules, (_, levers) = groups.items()
     assert sorted(name for _, texts in rules for name in texts) == sorted(discover(RULES, "RULE"))
     assert set(levers) == set(known_levers())
+
+
+@pytest.fixture
+def broken_lever(tmp_path, monkeypatch):
+    """A framework with a lever whose file can be neither imported nor read."""
+    folder = tmp_path / "other" / "inside" / "levers"
+    folder.mkdir(parents=True)
+    (folder / "half_done.py").write_text('"""Half.')
+    monkeypatch.setattr(slowstep.frameworks, "__path__", [*slowstep.frameworks.__path__, str(tmp_path)])
+
+
+@pytest.mark.usefixtures("broken_lever")
+def test_a_broken_lever_costs_no_other_page_and_is_said():
+    listed = explain.by_stage()["Levers, for slowstep prove --levers"]
+
+    assert CliRunner().invoke(explain.app, ["serial-loader"]).exit_code == 0
+    assert listed["half-done"] == "Its file is broken: slowstep explain half-done says how."
+    assert listed["workers"] == lever_text("workers")
+    with pytest.raises(DiscoveryError, match=r"half_done\.py cannot be read"):
+        lever_text("half-done")
 
 
 def test_a_rule_and_a_lever_of_one_name_are_both_explained():

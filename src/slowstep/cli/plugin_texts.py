@@ -1,4 +1,7 @@
-"""The documentation of rules and levers, read from their files: importing a rule brings all analyses along."""
+"""The names and the documentation of rules and levers, read from their files.
+
+Importing a rule brings all analyses along, and a file that cannot be imported costs no other one its description.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from typing import Final
 
 import slowstep.frameworks
 from slowstep.errors import DiscoveryError
-from slowstep.record.experiment.implementations import known_levers
 
 RULES: Final = "slowstep.diagnosis.rules"
 _LEVERS: Final = "slowstep.levers"
@@ -20,12 +22,12 @@ _OF_FRAMEWORKS: Final = "*/inside/levers"
 
 def names_of_rules() -> list[str]:
     """The names of all rules."""
-    return [_name(module) for module in _modules(RULES)]
+    return _names(_folder(RULES))
 
 
 def names_of_levers() -> list[str]:
     """The names of all levers."""
-    return list(known_levers())
+    return sorted({name for folder in _folders_of_levers() for name in _names(folder)})
 
 
 def rule_text(name: str) -> str:
@@ -35,14 +37,20 @@ def rule_text(name: str) -> str:
 
 def lever_text(name: str) -> str:
     """The docstring of a lever, by its name. Raises DiscoveryError for a broken file."""
-    of_frameworks = [folder for root in slowstep.frameworks.__path__ for folder in sorted(Path(root).glob(_OF_FRAMEWORKS))]
-    folders = [_folder(_LEVERS), *of_frameworks]
+    folders = _folders_of_levers()
     return _docstring(next((folder for folder in folders if _file(folder, name).exists()), folders[0]), name)
 
 
-def _modules(package: str) -> list[str]:
+def _folders_of_levers() -> list[Path]:
+    """That of what levers are, and each framework's."""
+    of_frameworks = [folder for root in slowstep.frameworks.__path__ for folder in sorted(Path(root).glob(_OF_FRAMEWORKS))]
+    return [_folder(_LEVERS), *of_frameworks]
+
+
+def _names(folder: Path) -> list[str]:
     # A plug-in's name is that of its file: tests/unit/test_explain.py holds all of them to it.
-    return sorted(info.name for info in pkgutil.iter_modules([str(_folder(package))]) if not info.name.startswith("_"))
+    files = (info.name for info in pkgutil.iter_modules([str(folder)]) if not (info.ispkg or info.name.startswith("_")))
+    return sorted(name.replace("_", "-") for name in files)
 
 
 def _folder(package: str) -> Path:
@@ -60,7 +68,3 @@ def _docstring(folder: Path, name: str) -> str:
         return ast.get_docstring(ast.parse(file.read_bytes())) or "There is no description."
     except (OSError, SyntaxError, ValueError) as error:
         raise DiscoveryError(f"{file} cannot be read: {error}. Repair or remove the file.") from error
-
-
-def _name(module: str) -> str:
-    return module.replace("_", "-")

@@ -26,7 +26,7 @@ from slowstep.diagnosis.lever_specs import MOCK_LOADER, threads
 from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.diagnosis.viewpoint import Doubt
 from slowstep.findings import Finding, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words, part_name_and_place
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Value, Wording
@@ -36,7 +36,8 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 HEALTHY_SHARING = UNJUDGED_STAGE
 
 INPUT = ("read", "preprocess")
-MOST_OF_INPUT = f"slowstep prove --levers {MOCK_LOADER} measures the most that faster input can gain"
+MEASURE_INPUT = f"slowstep prove --levers {MOCK_LOADER} measures the most that faster input can gain"
+MEASURE_INPUT_ALONE = f"{MEASURE_INPUT}, of one process trained alone"
 # Measured of 128 samples of 64 numbers, on one core: 0.80 ms one by one and stacked, 0.16 ms at once.
 # It may be anything: an update by hand, sampling, what is played.
 NAME_BETWEEN = (
@@ -55,7 +56,7 @@ OTHER_TRAININGS = Wording(
 BETWEEN_FORWARDS = Wording(
     "between-forwards", "{share:share} of the time lies between a step's forwards{beside}, and it is not known what runs there; {remedy}"
 )
-BESIDE_GRADIENTS = Wording("beside-gradients", " beside torch.autograd.grad ({share:share})")
+BESIDE_GRADIENTS = Wording("beside-gradients", " beside the computing of gradients ({share:share})")
 ROLLED_OUT = Wording(
     "rolled-out",
     "{share:share} of the time is {part}, where stack samples cannot tell its models from an environment in Python; {remedy}",
@@ -99,7 +100,8 @@ FORWARD_BY_STACKS = Wording(
 )
 LINES_BY_STACKS = Wording(
     "lines-by-stacks",
-    "{share:share} of the time is calls of torch by {most}, by stacks, which may stand for Python code that ran just before; {remedy}",
+    "{share:share} of the time is calls of the framework by {most}, by stacks, which may stand for Python code that ran just before; "
+    "{remedy}",
 )
 BLOCKED_INSIDE = Wording(
     "blocked-inside",
@@ -184,13 +186,13 @@ def _of_lines_beside_backward(m: Measurements) -> Doubt | None:
     if m.ledger.share_of(*beside) < HEALTHY_UNATTRIBUTED:
         return None
     most = part_name_and_place(_largest(m, beside))
-    advice = "make the update a function, or the step() of a torch.optim.Optimizer"
+    advice = m.training.words.advise(Remedy.NAMED_UPDATE)
     return by_hand(LINES_BESIDE_BACKWARD, advice, share=m.ledger.share_of(*beside), most=most)
 
 
 def _of_lines_by_stacks(m: Measurements) -> Doubt | None:
-    """What a loop that is not fed calls of torch beside its steps' bodies. Python code that runs just before it holds the interpreter's
-    lock, where no stack is taken: the next one that is taken stands for it.
+    """What a loop that is not fed calls of the framework beside its steps' bodies. Python code that runs just before it holds the GIL,
+    where no stack is taken: the next one that is taken stands for it.
     """
     parts = [part for part in m.ledger.parts_of("compute", PartKind.LINES, PartKind.FORWARD_BY_STACKS) if part not in m.ledger.timed]
     if m.trainer.is_fed or m.ledger.share_of(*parts) < HEALTHY_UNATTRIBUTED:
@@ -255,8 +257,8 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
         if m.input.loader is None or is_rolled_out:
             remedy = PLAY_LESS if is_rolled_out else NAME_IT
             return by_hand(NO_FIX_KNOWN, remedy, share=share, part=words, stage=unclaimed.stage)
-        remedy = _faster_input(m, unclaimed)
-        return Doubt(NO_FIX_KNOWN(share=share, part=words, stage=unclaimed.stage, remedy=remedy), MOCK_LOADER)
+        reason = NO_FIX_KNOWN(share=share, part=words, stage=unclaimed.stage, remedy=_faster_input(m, unclaimed))
+        return Doubt(reason, MOCK_LOADER)
     return _of_queue(m, queued) if queued else None
 
 
@@ -264,17 +266,22 @@ def _faster_input(m: Measurements, part: Part) -> str:
     """What tells more where no rule says what makes a part of the input faster."""
     one_by_one = m.input.loader is not None and m.input.loader.dataset == "TensorDataset" and m.input.loader.batch_size is not None
     if not one_by_one or part.kind not in (PartKind.SAMPLES, PartKind.COLLATE):
-        return MOST_OF_INPUT
+        return _most_of_input(m)
     whole = m.training.words.write({Remedy.WHOLE_BATCHES: ...})
-    return f"{MOST_OF_INPUT}, and whole batches of a TensorDataset ({whole}) may gain some of it"
+    return f"{_most_of_input(m)}, and whole batches of a TensorDataset ({whole}) may gain some of it"
+
+
+def _most_of_input(m: Measurements) -> str:
+    """What measures how much faster input could gain."""
+    return MEASURE_INPUT if m.sharing.ranks == 1 else MEASURE_INPUT_ALONE
 
 
 def _of_queue(m: Measurements, queued: float) -> Doubt:
     """The share `queued` of the time was waited for a core, beside what the training itself runs."""
     if _has_workers(m):
-        return Doubt(WAITS_FOR_CORE(share=queued, whose="its own workers", remedy=MOST_OF_INPUT), MOCK_LOADER)
+        return Doubt(WAITS_FOR_CORE(share=queued, whose="its own workers", remedy=_most_of_input(m)), MOCK_LOADER)
     whose = "its own other threads and processes"
-    if (m.machine.resources.threads or 1) > 1:
+    if (m.machine.resources.threads or 1) > 1 and not m.trainer.is_asynchronous:
         remedy = f"slowstep prove --levers {threads(1)} measures it"
         return Doubt(WAITS_FOR_CORE(share=queued, whose=whose, remedy=remedy), threads(1))
     return by_hand(WAITS_FOR_CORE, "look at what else the script runs", share=queued, whose=whose)

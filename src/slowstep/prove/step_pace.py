@@ -14,17 +14,19 @@ from slowstep.prove.stats.design import LONGEST_BLOCK_MS, common_period
 _PERIODIC_SHARE: Final = 0.05
 # Periods are means of what was seen: one that is no whole number was not regular.
 _REGULAR: Final = 0.05
+_RECEIPT: Final = (PartKind.TRANSPORT, PartKind.LOADER_OVERHEAD)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepPace:
     """Mean length of a step, the steps in which everything that recurs is whole (1: nothing does, or not regularly), and those in which
-    every loader that feeds the training is read at least once.
+    every loader that feeds the training is read at least once. `runs_ahead`: its calls return before their work is done.
     """
 
     step_ms: float
     period_steps: int
     turn_steps: int = 1
+    runs_ahead: bool = False
 
 
 def find_pace(report: dict[str, Any], *, epochs_first: bool = False) -> StepPace:
@@ -45,7 +47,7 @@ def find_pace(report: dict[str, Any], *, epochs_first: bool = False) -> StepPace
         together = common_period((period, round(every)))
         if period <= turns or together * step_ms <= LONGEST_BLOCK_MS:
             period = together
-    return StepPace(step_ms=step_ms, period_steps=period, turn_steps=turns)
+    return StepPace(step_ms=step_ms, period_steps=period, turn_steps=turns, runs_ahead=bool(report["run"].get("asynchronous")))
 
 
 def _is_regular(every: float) -> bool:
@@ -53,7 +55,7 @@ def _is_regular(every: float) -> bool:
 
 
 def receipt_ns(report: dict[str, Any]) -> float:
-    """What receiving batches that lie ready costs a step, ns: the ledger's `transport`."""
+    """What receiving batches that lie ready costs a step, ns: the ledger's transport, and what loaders without workers take besides."""
     preprocess = next(row for row in report["ledger"] if row["stage"] == "preprocess")
-    found = math.fsum(part["ms_per_step"] or 0.0 for part in preprocess["parts"] if part["kind"] == PartKind.TRANSPORT)
+    found = math.fsum(part["ms_per_step"] or 0.0 for part in preprocess["parts"] if part["kind"] in _RECEIPT)
     return found * 1e6

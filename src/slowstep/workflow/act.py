@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from slowstep.errors import INTERRUPTED_CODE, UNTRIED_CODE, NothingRecorded, SlowstepError
-from slowstep.prove.choose import RETURNS_EARLY, Chosen, choose_all, choose_asked, choose_named, choose_none
+from slowstep.prove.choose import Chosen, choose_all, choose_asked, choose_named
 from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
 from slowstep.prove.experiment import (
     CUT_SHORT,
@@ -37,9 +37,9 @@ from slowstep.prove.step_pace import find_pace, receipt_ns
 from slowstep.record.experiment.implementations import can_build
 from slowstep.record.experiment.lever import Lever, LeverSpec
 from slowstep.record.launching.folder import holds_nothing, kept_words
-from slowstep.report.json import write
+from slowstep.report.json import REPORT_FILE, write
 from slowstep.units import format_count, format_duration, format_share
-from slowstep.workflow.diagnose import REPORT, diagnose_recording
+from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.next_command.after_experiment import ended_untried
 from slowstep.workflow.next_command.typed import USUAL_PRECISION, place_words, precision_words
 
@@ -263,7 +263,7 @@ class Act:
             for arm, choice in enumerate(self._experiment.choices, FIRST)
             if choice in left and (arm not in known or known[arm].rounds < MIN_ROUNDS)
         ]
-        needed_s = MIN_ROUNDS * round_seconds(len(left) + FIRST, plan.steps, self._step_ms)
+        needed_s = MIN_ROUNDS * round_seconds(len(left) + FIRST, plan.steps, self._step_ms, plan.settling)
         if not unknown or needed_s > self._left_s:
             return False
         self._say(f"Starts again without it, for the remaining {format_duration(self._left_s * 1e9)}")
@@ -315,8 +315,6 @@ class Act:
         return Chosen(choices=self._experiment.choices, untried=self._experiment.untried)
 
     def _choose(self, report: Report) -> Chosen:
-        if report["run"].get("asynchronous"):
-            return choose_none(self._wanted.levers, report["findings"], RETURNS_EARLY)
         if self._wanted.everything:
             return choose_all(report, self._levers)
         if self._wanted.levers:
@@ -362,7 +360,7 @@ class Act:
         if self._check is not None and ended.ended_by != INTERRUPTED and (checked := self._check(report)).by_lever:
             self._keep(numerics=checked.by_lever, **({"ended_by": INTERRUPTED} if checked.interrupted else {}))
             report, ended = diagnose_recording(self._executor.folder), replace(ended, ended_by=self._experiment.ended_by)
-        write(report, self._executor.folder / REPORT)
+        write(report, self._executor.folder / REPORT_FILE)
         return replace(ended, report=report)
 
     def _left_nothing(self, ended: Ended) -> bool:

@@ -97,6 +97,13 @@ def test_without_any_request_input_is_not_judged():
     assert "record_function" in found.values["remedy"]
 
 
+@pytest.mark.parametrize(("framework", "is_told"), [("pytorch", True), ("jax", True), ("tensorflow", False), (None, True)])
+def test_a_recording_is_advised_where_there_can_be_one(framework, is_told):
+    found = finding("input-wait", waiting(30.0, facts={"framework": framework}))
+
+    assert any("slowstep run" in fix.text for fix in found.fixes) is is_told
+
+
 def test_requests_without_a_length_are_not_judged():
     loader = [{"step": n, "name": WORKERS, "start_ms": 1.0, "end_ms": 1.0} for n in range(10)]
 
@@ -308,9 +315,7 @@ def test_gaps_between_steps_are_no_launching():
 def test_without_calls_of_the_runtime_gaps_are_not_judged(rule):
     unseen = {"recorded": EVERYTHING - {"runtime"}, "coverage": {"kernels_with_launch": None}, "tables": {"gaps": idle(5.1)}}
 
-    torch, nsys = (
-        reason(rule, made_measured(facts=facts, **unseen)) for facts in ({"framework": "pytorch"}, {"format": "Nsight Systems export"})
-    )
+    torch, nsys = (reason(rule, made_measured(facts=facts, **unseen)) for facts in ({"framework": "pytorch"}, {"profiler": "nsys"}))
     assert torch.code == nsys.code == "no-runtime-calls"
     assert "ProfilerActivity.CUDA" in torch.values["remedy"]
     assert "nsys profile" in nsys.values["remedy"]

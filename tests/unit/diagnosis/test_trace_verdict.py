@@ -16,7 +16,7 @@ from slowstep.analyses.steps.whole_steps import COPY_AGAIN, LAUNCHES_LOST, LEFT_
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trace_doubts import ABOUT_WHAT_RAN, CLOCKS_DIFFER, FEW_LEFT, FEW_TRACED, NO_BACKWARD, is_inference
-from slowstep.diagnosis.trace_view import BY_RECORDING, CHOSEN_STEP, FIXES_SAVE_TOO_LITTLE, LATE_ONE_NOT_SEEN
+from slowstep.diagnosis.trace_view import BY_RECORDING, CHOSEN_STEP, FIXES_SAVE_TOO_LITTLE, LATE_ONE_NOT_SEEN, RECORD_IT
 from slowstep.findings import Gain
 from slowstep.reason_words import sentence
 
@@ -125,7 +125,15 @@ def test_much_time_beside_the_model_is_not_healthy_though_no_finding_gains_enoug
 def test_much_time_beside_the_model_is_not_healthy_without_any_finding(answering):
     answering(None)
 
-    assert diagnose(made_measured(ledger={span_part("store", "checkpoint"): 30.0})).verdict.reason.code == "no-fix-for-stage"
+    traces = {
+        name: made_measured(ledger={span_part("store", "checkpoint"): 30.0}, facts={"framework": name})
+        for name in ("pytorch", "tensorflow")
+    }
+    said = {name: diagnose(m).verdict.reason for name, m in traces.items()}
+
+    assert {reason.code for reason in said.values()} == {"no-fix-for-stage"}
+    assert said["pytorch"].values["remedy"] == RECORD_IT
+    assert "slowstep run" not in said["tensorflow"].values["remedy"]
 
 
 def test_findings_of_an_inference_are_still_listed_and_where_there_are_none_none_are_spoken_of(answering):
@@ -181,7 +189,7 @@ def test_a_step_that_was_chosen_may_have_a_bottleneck_of_its_own_and_is_never_he
 def test_the_one_step_of_a_trace_is_not_enough_whether_it_was_chosen_or_not(answering):
     answering(waiting("large", 1.4))
 
-    assert diagnose(made_measured(steps=1, whole_steps=1)).verdict.reason == FEW_TRACED(steps=1)
+    assert diagnose(made_measured(steps=1, whole_steps=1)).verdict.reason.of(FEW_TRACED)
 
 
 def test_a_gain_beyond_its_own_part_leaves_no_stage_more_than_the_step_that_is_left(answering):
@@ -224,4 +232,5 @@ def test_too_few_steps_are_to_be_traced_again_or_what_was_left_out_is_to_be_look
 
     verdict = diagnose(made_measured(steps=1, notes=notes)).verdict
 
-    assert verdict.reason == wording(steps=1)
+    assert verdict.reason.of(wording)
+    assert verdict.reason.values["steps"] == 1

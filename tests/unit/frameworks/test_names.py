@@ -28,12 +28,16 @@ ANALYSES = {
     "events/tables.py": _TABLE,
     "ledger/saves.py": "what writes a checkpoint where the user's function is unknown",
     "over_time/growth.py": "libraries that write files",
-    "over_time/startup.py": "the name of a part of the start-up",
+    "over_time/startup_functions.py": "the name of a part of the start-up",
     "python/calls.py": "whose package is none of a data set's",
     "python/gap_calls.py": "libraries of metrics, and how the interpreter calls functions that are not Python's",
     "python/user_places.py": "packages that are installed, as traces cut their paths",
     "sharing/collectives.py": "the compiler whose collectives those are, as NCCL and Gloo are libraries of them",
-    "steps/untrained.py": "what is said of a command of which nothing was recorded",
+}
+DIAGNOSIS = {
+    "rules/debug_mode_on.py": "the name of a mode, as recordings have it",
+    "rules/growing_step_time.py": "the names of evidence that reports have had since they count operations",
+    "rules/python_between_operations.py": "the name of evidence that reports have had since they count operations",
 }
 
 
@@ -54,6 +58,10 @@ def _found(folder: str, pattern: re.Pattern[str], root: Path = ROOT) -> set[str]
 
 def test_analyses_that_know_names_of_a_framework_are_these():
     assert {file.partition("/")[2] for file in _found("analyses", NAMES)} == set(ANALYSES)
+
+
+def test_rules_and_verdicts_that_know_names_of_a_framework_are_these():
+    assert {file.partition("/")[2] for file in _found("diagnosis", NAMES)} == set(DIAGNOSIS)
 
 
 @pytest.mark.parametrize("folder", ["diagnosis", "document", "report"])

@@ -214,3 +214,14 @@ def test_the_next_command_asks_for_the_same_place_and_time():
     assert measured.command == f"slowstep prove --levers workers=2 {place} train.py"
     assert other.command == f"slowstep bench compute --budget 40s {place} train.py"
     assert interrupted.command == f"slowstep bench data --budget 40s {place} train.py"
+
+
+def test_a_script_that_ended_well_without_training_is_not_run_again():
+    asked = BenchRequest(what="data", words=("t.py",))
+
+    def found(**more):
+        return after_bench(asked, ["t.py"], point=None, whole=None, wholes={}, ended_by="never trained", **more).command
+
+    assert found(nothing_trained=True) is None
+    assert found() == "slowstep run t.py"
+    assert found(failed=True) == "slowstep bench data t.py"

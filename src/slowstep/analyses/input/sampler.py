@@ -84,14 +84,15 @@ def find_sampler_time(waits: WaitParts, stacks: Stacks) -> SamplerTime | None:
 
 
 def with_sampler_time(waits: WaitParts, sampler_time: SamplerTime) -> WaitParts:
-    """The waits with the sampler's part of what was called transport under its own name; where it is known already, as it is."""
-    rest = np.where(waits.is_own, 0.0, waits.parts[:, COLUMN[PartKind.TRANSPORT]])
+    """The waits with the sampler's part of receiving batches, or of waiting for them, as drawing; where it is known already, as it is."""
+    told = [COLUMN[kind] for kind in (PartKind.TRANSPORT, PartKind.INPUT_WAIT)]
+    rest = waits.parts[:, told]
     known = float(waits.parts[:, COLUMN[PartKind.DRAWING]].sum())
     drawn = max(sampler_time.share * float((waits.end_ns - waits.start_ns).sum()) - known, 0.0)
     moved = rest * min(drawn / max(float(rest.sum()), 1.0), 1.0)
     parts = waits.parts.copy()
-    parts[:, COLUMN[PartKind.DRAWING]] += moved
-    parts[:, COLUMN[PartKind.TRANSPORT]] -= moved
+    parts[:, COLUMN[PartKind.DRAWING]] += moved.sum(axis=1)
+    parts[:, told] -= moved
     return replace(waits, parts=parts)
 
 

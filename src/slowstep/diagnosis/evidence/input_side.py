@@ -49,11 +49,15 @@ ENOUGH_LEFT = 0.5
 # Of the time in which it could, a thread computes at least so much: a wait for a core is counted when it ends, maybe in a later step.
 LEAST_COMPUTED = 0.05
 
-NO_LOADER = Wording("no-loader", "no DataLoader feeds this training")
+NO_LOADER = Wording("no-loader", "no data loader feeds this training")
 WORKERS_NOT_RECORDED = Wording("workers-not-recorded", "the work of the loader's workers was not recorded")
 BATCHES_NOT_MATCHED = Wording(
     "batches-not-matched",
     "the work of the loader's workers was not recorded: for {share:share} of the time it is unknown who made the batch waited for",
+)
+MADE_ELSEWHERE = Wording(
+    "made-elsewhere",
+    "it is not known who makes the batches: for {share:share} of the time the training thread waits for one and does not compute",
 )
 CORES_UNKNOWN = Wording("cores-unknown", "how many cores the training may use is unknown")
 
@@ -101,7 +105,7 @@ def find_side(m: Measurements) -> InputSide | Reason:
     if m.input.loader is None:
         return NO_LOADER()
     if m.input.demand.wall_ns is None or m.input.demand.cpu_ns is None:
-        return WORKERS_NOT_RECORDED()
+        return WORKERS_NOT_RECORDED() if m.input.loader.num_workers else MADE_ELSEWHERE(share=m.input.unmatched_share)
     if m.input.unmatched_share >= WAIT_SHARE:
         return BATCHES_NOT_MATCHED(share=m.input.unmatched_share)
     if m.machine.cores is None:

@@ -8,6 +8,7 @@ Why it costs:
     function is called for every line of Python. Deterministic algorithms are slower ones where there is a choice.
 How the gain is predicted:
     It is not: what these cost depends on the operations, and was not measured here. The training is not called healthy with them.
+    The lever anomaly-off measures it for anomaly detection.
 When it is wrong:
     A profiler with a schedule is on for a few steps only, on purpose. Determinism may be what the run is for.
 What to try:
@@ -19,16 +20,18 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import share_interval, unknown_gain
+from slowstep.diagnosis.lever_specs import ANOMALY_OFF
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._known import plain
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 
 NAME = "debug-mode-on"
 # Often on purpose, and free where an operation has one algorithm only.
 HARMLESS = "deterministic algorithms"
 ANOMALY = "anomaly detection"
 PROFILER = "torch's profiler"
+LEVERS = {ANOMALY: ANOMALY_OFF}
 
 
 def judge(m: Measurements) -> Answer:
@@ -55,7 +58,7 @@ def _judged(m: Measurements, modes: dict[str, float], *, share: float, low: floa
         claims=() if advisory else m.ledger.parts_of("compute"),
         evidence=tuple(Evidence(name=name, value=on, unit=f"share of {m.compute.work.looks} looks") for name, on in modes.items()),
         gain=unknown_gain("it were off"),
-        fixes=tuple(Fix(text=_fix(m, name)) for name in sorted(modes, key=lambda name: -modes[name])),
+        fixes=tuple(Fix(text=_fix(m, name), lever=LEVERS.get(name)) for name in sorted(modes, key=lambda name: -modes[name])),
         advisory=advisory,
     )
     return Judged(finding=finding, counterfactual=None)
@@ -67,11 +70,11 @@ def _fix(m: Measurements, mode: str) -> str:
         # Around every fit Lightning sets it to what its argument says, whatever the script has set before.
         return f"turn anomaly detection off once the NaN is found: {m.training.words.write({Remedy.ANOMALY: False})}"
     if mode == HARMLESS:
-        own, torch = (words.write({Remedy.DETERMINISM: False}) for words in (m.training.words, plain()))
-        asked = f"{own}, or {torch} where the script asks for it" if own != torch else own
+        own, by_script = (words.write({Remedy.DETERMINISM: False}) for words in (m.training.words, plain()))
+        asked = f"{own}, or {by_script} where the script asks for it" if own != by_script else own
         return f"{asked}, unless runs must be repeated bit by bit"
     if mode == PROFILER:
-        return "profile a few steps only: torch.profiler.schedule(wait, warmup, active, repeat=1)"
+        return m.training.words.advise(Remedy.PROFILE_FEW)
     return f"run without {mode}"
 
 

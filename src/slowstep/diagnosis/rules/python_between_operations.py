@@ -37,12 +37,14 @@ from slowstep.analyses.python.functions import shown
 from slowstep.analyses.python.hot_loop import LONGEST_NS, OFTEN, HotLoop
 from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Floats
+from slowstep.diagnosis.evidence.timed_in import STEPS, timed_in
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, body_rest, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.evidence.untimed import unseen_python
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import BACKWARD, BODY
 from slowstep.reasons import Wording
 from slowstep.units import format_share
@@ -99,7 +101,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="time in it", value=share * loop.share, unit="share of window", threshold=CLAIM),
             Evidence(name="runs of that line", value=loop.runs, unit="per step, at least", threshold=OFTEN),
             Evidence(name="each time", value=loop.line_ns / 1e3, unit="us", threshold=LONGEST_NS / 1e3),
-            Evidence(name="timed in", value=loop.bodies, unit="steps"),
+            timed_in(m, loop.bodies, STEPS),
             Evidence(name="its share of autograd's nodes", value=loop.nodes_share, unit="share of nodes"),
             Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
         ),
@@ -133,14 +135,15 @@ def _line(loop: HotLoop, where: str) -> str:
 
 
 def _otherwise(m: Measurements, loop: HotLoop) -> str:
+    compiler = m.training.words.advise(Remedy.COMPILE_FUNCTION)
     if _is_top(loop):
-        return f"put the loop of {_name(loop)} into a function, and let torch.compile or Numba compile that"
+        return f"put the loop of {_name(loop)} into a function, and let {compiler} or Numba compile that"
     if loop.nodes_share:
-        return f"let torch.compile compile {loop.name}"
+        return f"let {compiler} compile {loop.name}"
     if m.trainer.waits.is_empty():
-        return f"let torch.compile or Numba compile {loop.name}"
+        return f"let {compiler} or Numba compile {loop.name}"
     elsewhere = f"do {loop.name} in the loader's workers if it needs nothing that the model gives, every k steps if it only judges that"
-    return f"{elsewhere}; or let torch.compile or Numba compile it"
+    return f"{elsewhere}; or let {compiler} or Numba compile it"
 
 
 def _of_backward(m: Measurements, loop: HotLoop, body: Floats) -> tuple[Floats, Floats]:
@@ -165,4 +168,4 @@ def _counterfactual(m: Measurements, loop: HotLoop, *, low_ns: Floats, removed_n
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "input", "ledger", "machine", "steps", "trainer", "training"), judge=judge)

@@ -8,12 +8,12 @@ Why it costs:
     While a batch is made the model waits, and while the model computes no batch is made. A worker process makes the next batch meanwhile.
 How the gain is predicted:
     r is the time in which the training thread makes batches, less the receipt of each batch from a worker (1 ms assumed, 0.3 to 2 ms). Of
-    several loaders only those get workers whose batches take longer than that to make. B is the producers' time divided by the workers
-    proposed, not below the CPU time of training, producers and receipt divided by the cores that the process may use. At worst the
-    worker slows the training by an eighth (they share caches, memory, and often a physical core), and workers that bind take a tenth longer
-    beside each other. Not at all where the training computes with several threads that leave less than half of the cores that workers would
-    need: its operations then wait for the thread whose core was taken. Measured on two cores: 0.65 to 0.94 times as fast with a worker, and
-    half as fast in steps of 3 ms. Nothing is found there where workers would save less than 3 % even on cores of their own.
+    several loaders only those get workers whose batches take longer than that to make. B is the time of making batches divided by the
+    workers proposed, not below the CPU time of training, making batches and receipt divided by the cores that the process may use. At worst
+    the worker slows the training by an eighth (they share caches, memory, and often a physical core), and workers that bind take a tenth
+    longer beside each other. Not at all where the training computes with several threads that leave less than half of the cores that
+    workers would need: its operations then wait for the thread whose core was taken. Measured on two cores: 0.65 to 0.94 times as fast with
+    a worker, and half as fast in steps of 3 ms. Nothing is found there where workers would save less than 3 % even on cores of their own.
 When it is wrong:
     Very large batches cost more to receive than assumed. A dataset that cannot be pickled or forked needs work first, and workers
     do not see what the training changes after they started: a replay memory is better made faster where it is. In a loop without a
@@ -44,8 +44,8 @@ from slowstep.diagnosis.evidence.loop_side import known_by, made_in_loop, spread
 from slowstep.diagnosis.gain import share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
-from slowstep.part_words import part_in_words, part_place, part_without_place
+from slowstep.frameworks._remedies import Remedy
+from slowstep.part_words import is_plural, part_in_words, part_place, part_without_place
 from slowstep.parts import PartKind
 from slowstep.reasons import Reason
 
@@ -78,7 +78,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         *most_of_making(m),
         Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
-        Evidence(name="limit after the fix", value=counterfactual.expected.concurrent_ns / 1e6, unit="ms per step"),
+        Evidence(name="workers need", value=counterfactual.expected.concurrent_ns / 1e6, unit="ms per step"),
     )
     finding = Finding(
         rule=NAME,
@@ -150,7 +150,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         Evidence(name="made in the loop", value=name, unit="", where=part_place(made.largest)),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="of it blocked", value=float(made.blocked_ns.mean()) / 1e6, unit="ms per step"),
-        known_by(made),
+        known_by(m, made),
         Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
@@ -165,7 +165,8 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         gain=gain,
         fixes=(
             Fix(
-                text=f"put {name} into a Dataset's __getitem__ and read it by {m.training.words.write({Remedy.WORKERS: workers})}, "
+                text=f"put what {name} {'do' if is_plural(made.largest) else 'does'} into a Dataset's __getitem__ and read it by "
+                f"{m.training.words.write({Remedy.WORKERS: workers})}, "
                 "if it needs nothing that the training changes meanwhile (as a replay memory)"
             ),
             *(() if _is_python(made) else (BACKGROUND_THREAD,)),

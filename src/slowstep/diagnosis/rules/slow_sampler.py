@@ -24,10 +24,12 @@ from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE
 from slowstep.diagnosis.evidence.spread import EXACT, TimeSpread, stack_spread
+from slowstep.diagnosis.evidence.timed_in import timed_in
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import Part, PartKind
 from slowstep.units import format_share
 
@@ -62,14 +64,14 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="function", value=name, unit="", where=where),
             *(() if sampler_time.into is None else (Evidence(name="most of it in", value=sampler_time.into, unit=""),)),
             Evidence(name="drawing indices", value=share, unit="share of window", threshold=WAIT_SHARE),
-            _known_by(sampler_time),
+            _known_by(m, sampler_time),
             Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(
             *_taken_once(sampler_time),
-            Fix(text=f"draw a whole epoch's indices in one operation in {name} (numpy.random.choice with size=, torch.multinomial)"),
-            Fix(text="torch.utils.data.WeightedRandomSampler, where it draws by fixed weights"),
+            Fix(text=f"draw a whole epoch's indices in one operation in {name} ({m.training.words.advise(Remedy.INDICES_AT_ONCE)})"),
+            Fix(text=m.training.words.advise(Remedy.WEIGHTED_INDICES)),
         ),
         names_cause=True,
     )
@@ -83,9 +85,9 @@ def _taken_once(sampler_time: SamplerTime) -> tuple[Fix, ...]:
     return (Fix(text=f"take what {sampler_time.into} gives once, as a list or an array, before the indices are drawn"),)
 
 
-def _known_by(sampler_time: SamplerTime) -> Evidence:
+def _known_by(m: Measurements, sampler_time: SamplerTime) -> Evidence:
     if sampler_time.gaps:
-        return Evidence(name="timed in", value=sampler_time.gaps, unit="gaps between steps")
+        return timed_in(m, sampler_time.gaps)
     return Evidence(
         name="stack samples in it", value=sampler_time.stacks, unit="samples", where=f"of {sampler_time.of_stacks} in requests for input"
     )
@@ -101,4 +103,6 @@ def _counterfactual(m: Measurements, drawn: Floats, spread: TimeSpread) -> Count
     )
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)
+RULE = Rule(
+    name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "trainer", "training"), judge=judge
+)

@@ -2,28 +2,26 @@
 
 What it sees:
     The training waits for input at least 5 % of the window, one function of the user's (of a library's data set that calls none: of the
-    same library) holds at least half of the producers' time outside collate (its calls are timed in about one batch of a hundred; of
+    same library) holds at least half of the time of making batches outside collate (its calls are timed in about one batch of a hundred; of
     several loaders without workers, times what each takes in all), and workers alone could not hide the waits: all of the making and the
-    training need more than the cores there are, or the training's own threads leave a first worker none, or workers that cannot keep up
-    and the training use so much of the cores already that these alone would keep half of the waits, or receiving batches from a first
-    worker takes half of what it would take off the training thread, or more. The data set's own method, which is the making itself,
-    only where at least half of it is lines of Python that run again and again in each of its calls (counted in one batch); so any function
-    where it is only the receiving that leaves a worker no profit.
-    Or a loop without a loader makes its input for at least 5 % of the window, at least half of that in one function, and at least half of
-    that one is lines of Python that run again and again.
+    training need more than the cores there are, or the training's own threads leave a first worker none, or workers that cannot keep up and
+    the training use so much of the cores already that these alone would keep half of the waits, or receiving batches from a first worker
+    takes half of what it would take off the training thread, or more. The data set's own method, which is the making itself, only where at
+    least half of it is lines of Python that run again and again in each of its calls (counted in one batch); so any function where it is
+    only the receiving that leaves a worker no profit. Or a loop without a loader makes its input for at least 5 % of the window, at least
+    half of that in one function, and at least half of that one is lines of Python that run again and again.
 Why it costs:
     Work that is done for every sample is paid on every core, and a Python loop over pixels or tokens takes many times what vectorised
     code takes.
 How the gain is predicted:
-    r is the wait for batches; B is what producers need when that function takes a twentieth of its time (a fifth at worst, and not
-    less than the 15 us a sample that a few operations on small tensors take; nothing at best), divided by the workers, not below the
-    CPU time of training and producers divided by the cores. A worker that is always busy slows the training beside it; relieved, it lets
-    the training run a sixteenth faster (not at all at worst, an eighth at best). What the training waited for a core goes
-    with what computes beside it: as much of it as the spared CPU time is of the producers' and of other processes' (half of that
-    at worst). Where busy workers hand over late, all that receiving takes beyond 1 ms a batch goes, too, at best. Without
-    workers the training thread makes batches itself, and nothing binds beside it; its own work is shorter by a twentieth of what it
-    computes less for them (not at all at worst, a tenth at best), by a quarter at most: its caches stay warm, and its
-    operations' threads awake.
+    r is the wait for batches; B is what making batches takes when that function takes a twentieth of its time (a fifth at worst, and not
+    less than the 15 us a sample that a few operations on small tensors take; nothing at best), divided by the workers, not below the CPU
+    time of training and of making batches divided by the cores. A worker that is always busy slows the training beside it; relieved, it
+    lets the training run a sixteenth faster (not at all at worst, an eighth at best). What the training waited for a core goes with what
+    computes beside it: as much of it as the spared CPU time is of what makes batches and of other processes (half of that at worst). Where
+    busy workers hand over late, all that receiving takes beyond 1 ms a batch goes, too, at best. Without workers the training thread makes
+    batches itself, and nothing binds beside it; its own work is shorter by a twentieth of what it computes less for them (not at all at
+    worst, a tenth at best), by a quarter at most: its caches stay warm, and its operations' threads awake.
 When it is wrong:
     The function may do work that must be done, and be as fast as it can be. Timing calls makes many short ones look longer than they are.
     A data set's own loop is not seen where no sample ends while lines are counted, as in batches of one or two long ones.
@@ -84,6 +82,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interva
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words, part_place, part_without_place
 from slowstep.parts import PartKind
 from slowstep.reasons import Reason, Wording
@@ -92,7 +91,6 @@ from slowstep.units import format_share
 NAME = "slow-transform"
 # What the function still takes after the fix: vectorised code is rarely better than ten times as fast on a first try.
 LEFT = 0.05
-HAND_OVER = Fix(text="torch.multiprocessing.set_sharing_strategy('file_system') before the loop: batches need no help of their worker then")
 # `np.load(path)["x"][index]` reads all of the array for one row of it.
 LOAD_ONCE = Fix(text="where np.load opens the same archive for every sample, load its arrays once (an .npy file with mmap_mode='r')")
 LEFT_AT_WORSE = 0.20
@@ -112,7 +110,7 @@ OWN_LOOP_NOT_SEEN = Wording("own-loop-not-seen", "whether {part} is a loop in Py
 
 
 def judge(m: Measurements) -> Answer:
-    """Whether one function keeps the producers busy beyond what workers can hide."""
+    """Whether one function keeps the loader busy beyond what workers can hide."""
     if (made := made_in_loop(m)) is not None:
         return _judge_loop(m, made)
     if m.input.loader is None:
@@ -157,7 +155,7 @@ def judge(m: Measurements) -> Answer:
             *((LOAD_ONCE,) if loads_archives(m) else ()),
             *workers,
             Fix(text=f"do {function.name} once before training and store its result", bounded_by=bound),
-            *((HAND_OVER,) if m.input.held_transfer_share >= CAUSE_SHARE else ()),
+            *((Fix(text=m.training.words.advise(Remedy.HAND_OVER)),) if m.input.held_transfer_share >= CAUSE_SHARE else ()),
         ),
         names=f"{function.name} ({where})",
         # Where it is known why the function takes its time, that is the cause, and this finding a part of it.
@@ -231,7 +229,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
             Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
             *(() if inner is None else (Evidence(name="most of it in", value=inner.name, unit="", where=format_share(inner.share)),)),
             _loop_in_python(maker.python_share),
-            known_by(made),
+            known_by(m, made),
             Evidence(name="receiving a batch instead", value=RECEIVE_NS / 1e6, unit="ms per step"),
             Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
@@ -254,7 +252,7 @@ def _evidence(m: Measurements, side: InputSide, function: Function, where: str, 
     return (
         Evidence(name="function", value=function.name, unit="", where=where),
         Evidence(
-            name="its share of making samples",
+            name="its share",
             value=function.share,
             unit="share of making samples",
             threshold=DOMINANT_SHARE,

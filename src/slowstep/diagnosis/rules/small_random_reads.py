@@ -1,7 +1,7 @@
 """Data come from storage in small pieces, each of which is waited for.
 
 What it sees:
-    At least 5 % of the window is spent in waits for batches whose producer was blocked while bytes came from storage, in read calls that
+    At least 5 % of the window is spent in waits for batches whose making was blocked while bytes came from storage, in read calls that
     return fewer than 32 KiB on average, at least eight of them per sample.
 Why it costs:
     Every piece that lies elsewhere is a request of its own. Disks and network file systems answer some hundred of them a second to one who

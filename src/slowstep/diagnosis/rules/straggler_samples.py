@@ -1,7 +1,7 @@
 """A few samples take many times as long to make as all others, and the training waits for them.
 
 What it sees:
-    Samples that took at least eight times as long as a sample usually does (each is timed in its producer, of those that take under 50 us
+    Samples that took at least eight times as long as a sample usually does (each is timed where it is made, of those that take under 50 us
     on average as many as their making pays for, and such ones are recorded with their index), at most one in twenty and in at least three
     steps. What the training waits for them is at least 5 % of the window.
 Why it costs:
@@ -32,7 +32,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interva
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_duration
 
 NAME = "straggler-samples"

@@ -7,12 +7,12 @@ What it sees:
 Why it costs:
     The training consumes batches faster than the workers together make them, so it waits at every step for the difference.
 How the gain is predicted:
-    r is the part of the waits in which the batch was still being made. B is the producers' time divided by the workers proposed, not below
-    the CPU time of all processes of the training divided by 0.85 of the cores that they may use, 0.7 of them at worst: cores never
-    compute all of the time, and slow each other when they do (see ATTAINED). At best only what makes batches needs them, and the
-    training's threads outside of its waits, in which they may have spun for nothing. Where the number of batches that are made at once
-    changes (ends of epochs, workers with nothing to do), what making one is blocked grows with the workers as it does there; where all
-    share one limit (a lock, a disk, a line), the rule does not judge. Else workers share what they wait for by a tenth at worst.
+    r is the part of the waits in which the batch was still being made. B is the time of making batches divided by the workers proposed, not
+    below the CPU time of all processes of the training divided by 0.85 of the cores that they may use, 0.7 of them at worst: cores never
+    compute all of the time, and slow each other when they do (see ATTAINED). At best only what makes batches needs them, and the training's
+    threads outside of its waits, in which they may have spun for nothing. Where the number of batches that are made at once changes (ends
+    of epochs, workers with nothing to do), what making one is blocked grows with the workers as it does there; where all share one limit (a
+    lock, a disk, a line), the rule does not judge. Else workers share what they wait for by a tenth at worst.
 When it is wrong:
     If what the workers wait for is itself at its limit (a saturated disk or network), and always as many batches are made at once, more
     workers wait longer than is predicted. Each worker needs memory.
@@ -50,7 +50,7 @@ from slowstep.diagnosis.lever_specs import fix_of_its_loader, of_its_loader, pre
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_count

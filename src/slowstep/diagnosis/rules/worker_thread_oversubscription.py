@@ -1,7 +1,7 @@
 """Each worker computes on several threads, and all of them together are more than the cores.
 
 What it sees:
-    The training waits for input, or for a core that its workers took, at least 5 % of the window, and producers are blocked on anything
+    The training waits for input, or for a core that its workers took, at least 5 % of the window, and the workers are blocked on anything
     else for less than half of their time; beside the thread that makes a batch, a quarter of a thread or more is busy in each worker;
     workers times busy threads, and the training thread, are more than the cores; and a fifth or more of the waits for batches is queueing
     for a core or waiting for those threads.
@@ -29,6 +29,7 @@ from slowstep.diagnosis.evidence.worker_threads import HELPERS, QUEUEING, find_o
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_count
 
 NAME = "worker-thread-oversubscription"
@@ -61,7 +62,7 @@ def judge(m: Measurements) -> Answer:
         gain=predict(m, found.counterfactual),
         fixes=(
             Fix(
-                text="let each worker use one thread: torch.set_num_threads(1), cv2.setNumThreads(0) in worker_init_fn; "
+                text=f"let each worker use one thread: {m.training.words.advise(Remedy.THREAD_PER_WORKER)}; "
                 "OMP_NUM_THREADS=1 in the environment for the others"
             ),
             Fix(text="fewer workers, where a thread pool inside them is wanted"),
@@ -71,4 +72,4 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=found.counterfactual)
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps"), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "training"), judge=judge)

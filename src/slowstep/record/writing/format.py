@@ -61,6 +61,7 @@ TOTALS: Final = 15  # thinned steps between t0 and t1. a steps, b samples (-1 un
 CLOCK: Final = 16  # mark: a CLOCK_REALTIME ns
 SHUTDOWN: Final = 17  # the end of an iterator's workers, or of what it holds, wherever it is dropped. a iterator (NO_ITERATOR unknown)
 NO_ITERATOR: Final = 0  # they are numbered from 1 on
+FIRST_OF_STEPS: Final = 1 << 32  # of `slowstep.steps`; far from those of hooks. Its FETCH may be the wait for another thread's batch
 BACKWARD_CPU: Final = 20  # same thread as the BACKWARD it encloses, with several ranks: a CPU ns, b run-queue delay ns (-1 unknown)
 SLOW_SAMPLE: Final = 23  # inside a FETCH: one sample that took many times the usual. a its index (-1 unknown), b usual ns, c batch index
 ARM: Final = 24  # a step of an experiment. a block (-1 none), b samples (-1 unknown), c run-queue delay ns (-1 unknown), extra arm
@@ -124,12 +125,13 @@ CONTROL_RECORDING: Final = 0  # u8: 1 while recording, 0 tells everybody to stop
 CONTROL_REASON: Final = 1  # u8: why it stopped, below
 CONTROL_PLAN: Final = 2  # u8: state of the experiment, below
 # u8 each: 1 once a process of the command has told so, by the name of what it tells of.
-CONTROL_FLAGS: Final = {"python": 3, "old_python": 4, "torch": 5, "tensorflow": 6, "jax": 7}
+CONTROL_FLAGS: Final = {"python": 3, "old_python": 4}
 CONTROL_UPDATES: Final = 8  # u64: updates of the busiest optimizer so far
 CONTROL_FIRST_UPDATE: Final = 16  # u64: when the first update ended, ns
 CONTROL_PID: Final = 24  # u64: the process that updates
 CONTROL_FIRST_BACKWARD: Final = 32  # u64: when the first backward pass was over, ns
 CONTROL_PLAN_NUMBER: Final = 40  # u64: how many plans were posted so far
+CONTROL_FRAMEWORKS: Final = 48  # u8 each, up to CONTROL_VOTES: 1 once a process has imported that one (record/framework.control_flags)
 CONTROL_VOTES: Final = 1024  # the rest of the page: what the ranks of a job agree on in an experiment (record/experiment/in_step.py)
 
 # An experiment's plan is put into the recording's folder, posted by the launcher, and taken up and ended by the process that it is for;

@@ -1,4 +1,6 @@
-"""Waits for the next batch, `_BaseDataLoaderIter.__next__`, and loaders: where they are made and when they start."""
+"""Waits for the next batch, and the making, start and end of loaders: `_BaseDataLoaderIter.__next__`, `DataLoader.__init__`,
+`DataLoader.__iter__`, and `_MultiProcessingDataLoaderIter._shutdown_workers`, wherever its iterator is dropped.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +8,19 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from slowstep.frameworks.torch.inside._waits import IteratorWaits, Numbering
+from slowstep.frameworks.torch.inside._waits import KNOWN, IteratorWaits, Numbering
 from slowstep.record.hook import RECORDS_WAITS, Hook
 from slowstep.record.patch import Undo, all_of, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.timing.tracebacks import hide_own_frames
-from slowstep.record.writing.format import START
+from slowstep.record.writing.format import NO_ITERATOR, SHUTDOWN, START
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
 
 def install(recorder: Recorder) -> Undo:
-    """Hook all of them. Raises Unfit where torch lacks one."""
+    """Hook requests, constructors and starts. Raises Unfit where torch lacks one of them."""
     module = sys.modules["torch.utils.data.dataloader"]
     iterator_class, loader_class = find(module, "_BaseDataLoaderIter"), find(module, "DataLoader")
     next_batch, start, make = find(iterator_class, "__next__"), find(loader_class, "__iter__"), find(loader_class, "__init__")
@@ -79,4 +81,39 @@ def noted_constructor(recorder: Recorder, original: Any) -> Any:
     return __init__
 
 
-HOOK = Hook(name="torch_dataloader", module="torch", install=install)
+def install_end(recorder: Recorder) -> Undo:
+    """Replace what ends workers. Raises Unfit where torch ends them in another way."""
+    iterator_class = find(sys.modules["torch.utils.data.dataloader"], "_MultiProcessingDataLoaderIter")
+    return replace(iterator_class, "_shutdown_workers", timed_end(recorder, find(iterator_class, "_shutdown_workers")))
+
+
+def timed_end(recorder: Recorder, original: Any) -> Any:
+    """The end of workers by `original`, recorded."""
+    event, fault, live = recorder.event, recorder.fault, recorder.live
+
+    @functools.wraps(original)
+    def _shutdown_workers(self: Any) -> Any:
+        # Every iterator is ended once more where it is freed; one that never started has no such attribute.
+        if not live[0] or vars(self).get("_shutdown", True):
+            return original(self)
+        t0 = now()
+        try:
+            return original(self)
+        except BaseException:  # passed on, without our frames in the traceback
+            hide_own_frames()
+            raise
+        finally:
+            try:
+                if live[0]:
+                    known = vars(self).get(KNOWN)
+                    event(SHUTDOWN, t0, now(), NO_ITERATOR if known is None else known.number)
+            except Exception as error:  # the border: counted, and never raised into the training
+                fault(error)
+
+    return _shutdown_workers
+
+
+HOOKS = (
+    Hook(name="torch_dataloader", module="torch", install=install),
+    Hook(name="torch_loader_end", module="torch", install=install_end),
+)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.frameworks.torch.inside.dataloader import noted_constructor, timed_start
-from slowstep.frameworks.torch.inside.loader_end import timed_end
+from slowstep.frameworks.torch.inside.dataloader import noted_constructor, timed_end, timed_start
 from slowstep.frameworks.torch.inside.worker import recorded_loop
 from slowstep.frameworks.torch.inside.worker_levers import following_loop
 from slowstep.record.hook import Hook
