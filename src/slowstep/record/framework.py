@@ -16,9 +16,6 @@ from typing import Any, Final
 from slowstep.record.patch import Undo
 from slowstep.registry import discover
 
-# Told of, and not recorded yet.
-OTHERS: Final = ("tensorflow",)
-
 
 class Framework:
     """One framework, seen from inside the training. The answers here are those of one that says nothing of itself.
@@ -49,7 +46,8 @@ class Framework:
     def facts(self) -> dict[str, Any]:
         """What it would use of this machine; it must initialise nothing, for a process that forks afterwards could not use it.
 
-        One whose calls return before its work is done says also that it is `asynchronous`.
+        One whose calls return before its work is done says also that it is `asynchronous`; one whose calls wait for their input, and do
+        not tell how long, that it `waits_inside`.
         """
         return {"threads": None, "interop": None, "cuda_available": None, "world_size": None}
 

@@ -20,7 +20,6 @@ NAMES = re.compile(
 )
 # What may, and why.
 MAY = {
-    "record/framework.py": "frameworks that are told of, and not recorded yet",
     "record/writing/format.py": "flags by which the launcher hears what a command has imported, at their places on the page",
     "record/system/place.py": "variables by which a launcher of ranks is known",
     "record/system/redact.py": "names of environment variables that are recorded",

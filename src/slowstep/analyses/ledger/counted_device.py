@@ -38,6 +38,18 @@ def charge_counted(counted: CountedWork, steps: Steps, rows: Rows) -> CountedRow
     return _seen(counted.busy_ns, counted.waited_ns, whole, calls, host)
 
 
+def hide_waits(rows: Rows) -> CountedRows:
+    """The host's account where calls of the framework wait for input too: what of them is which is not known."""
+    calls = rows.get(UPDATES)
+    if calls is None:
+        return CountedRows(rows)
+    nothing = np.zeros_like(calls)
+    open_parts = (COUNTED_WAIT, UPDATES, UNKNOWN)
+    known = {part: ns for part, ns in rows.items() if part not in open_parts}
+    low = {**known, **dict.fromkeys(open_parts, nothing)}
+    return CountedRows(ns={**low, UNKNOWN: calls}, low=low, high={**known, **dict.fromkeys(open_parts, calls)})
+
+
 def _seen(busy: Floats, waited: Floats, whole: Floats, calls: Floats, host: Rows) -> CountedRows:
     """Of a device of which it is known for how long it computed, and waited for its input."""
     # What is in one of the steps of a window is estimated.

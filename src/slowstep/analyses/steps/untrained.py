@@ -26,26 +26,40 @@ _BY_HAND = (
 )
 
 _IN_CLOSURES: Final = "One may compute its loss and gradients many times, as L-BFGS does."
-_STEP: Final = "A step is one update of a model by PyTorch or JAX: a loop without them has none, and no report can be made of it."
-_RECORDS: Final = "slowstep run records PyTorch and JAX trainings, on Linux, in Python 3.11 or later."
-# Of a program that imports torch this is not said: it may only look whether JAX is there.
-_NO_STEP_OF_JAX: Final = "the command imported JAX, and called no jitted function with the parameters that its call before gave."
+_STEP: Final = (
+    "A step is one update of a model by PyTorch, JAX, TensorFlow or Keras: a loop without them has none, and no report can be made of it."
+)
+_RECORDS: Final = "slowstep run records PyTorch, JAX, TensorFlow and Keras trainings, on Linux, in Python 3.11 or later."
 
 
 @dataclass(frozen=True, slots=True)
 class _Framework:
-    """Another framework's name, and how a few steps are profiled in it."""
+    """A framework that was imported: why nothing of it may have been seen, and how a few steps are profiled in it."""
 
-    name: str
+    no_step: str
     profile: str
 
+    @property
+    def remedy(self) -> str:
+        """What to do then."""
+        return f"Profile a few steps of it ({self.profile}), and diagnose the trace: slowstep analyze logs"
 
+
+_BY_TENSORFLOW: Final = 'tf.profiler.experimental.start("logs") before them, .stop() after them'
+# Those that import others come first. Of a program that imports torch none of this is said: it may only look whether they are there.
 _OTHERS: Final = {
-    "tensorflow": _Framework("TensorFlow", 'tf.profiler.experimental.start("logs") before them, .stop() after them'),
-    "jax": _Framework("JAX", 'inside `with jax.profiler.trace("logs"):`'),
+    "keras": _Framework(
+        "the command imported Keras, and trained no model by fit or train_on_batch, nor by an optimizer of Keras.",
+        _BY_TENSORFLOW,
+    ),
+    "tensorflow": _Framework(
+        "the command imported TensorFlow, and called no tf.function that computes gradients or updates parameters.", _BY_TENSORFLOW
+    ),
+    "jax": _Framework(
+        "the command imported JAX, and called no jitted function with the parameters that its call before gave.",
+        'inside `with jax.profiler.trace("logs"):`',
+    ),
 }
-
-_PROFILE_JAX: Final = f"Profile a few steps of it ({_OTHERS['jax'].profile}), and diagnose the trace: slowstep analyze logs"
 
 # A command that fails sooner has hardly imported what it needs, let alone trained.
 AT_ONCE_NS: Final = 10_000_000_000
@@ -65,9 +79,9 @@ def describe_untrained(timeline: Timeline) -> str:
     ending = _ending(run)
     batches = timeline.table("waits").height
     backwards = int((timeline.table("spans")["kind"] == "backward").sum())
-    if not backwards and "jax" in (run.told or ()):
+    if not backwards and (other := _other(run.told or ())) is not None:
         # What was seen is the loader's that feeds it.
-        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {_NO_STEP_OF_JAX}", ending, _PROFILE_JAX)))
+        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {other.no_step}", ending, other.remedy)))
     requested = f"{format_count(batches, 'batch', 'batches')} requested"
     if not backwards and all(facts.framework_version is None for facts in timeline.processes if facts.role == "trainer"):
         asked = f"{requested} through slowstep.steps(), and PyTorch was not imported"
@@ -119,20 +133,19 @@ def _trains_elsewhere(run: RunFacts) -> tuple[str, str] | None:
     told = run.told
     if told is None or "torch" in told:
         return None
-    if "jax" in told:
-        return _NO_STEP_OF_JAX, _PROFILE_JAX
+    if (other := _other(told)) is not None:
+        return other.no_step, other.remedy
     if not all_words().keys().isdisjoint(told):
         return None
-    if others := [name for name in _OTHERS if name in told]:
-        names = " and ".join(_OTHERS[name].name for name in others)
-        how = "; ".join(_OTHERS[name].profile for name in others)
-        remedy = f"Profile a few steps of it ({how}), and diagnose the trace: slowstep analyze logs"
-        return f"the command imported {names} and never PyTorch. {_RECORDS}", remedy
     if "old_python" in told:
         return f"the command runs a Python older than 3.11. {_RECORDS}", "Train with Python 3.11 or later."
     if "python" in told:
         return f"PyTorch was never imported by this command. {_RECORDS}", ""
     return f"the command started no Python process that slowstep could record. {_RECORDS}", _AUTO
+
+
+def _other(told: Iterable[str]) -> _Framework | None:
+    return next((_OTHERS[name] for name in _OTHERS if name in told), None)
 
 
 def with_failure(run: RunFacts, text: str) -> str:

@@ -12,18 +12,22 @@ if TYPE_CHECKING:
 
 # Far from the numbers that other hooks give to iterators.
 _NUMBER: Final = 1 << 33
+_UNKNOWN: Final = -1
 
 
 class CountedInput:
-    """One input, read by the framework itself; `num_workers` processes make it. Sums begin with 0 when this is made."""
+    """One input, read by the framework itself; `num_workers` make it beside the training, None where that is not known. Sums begin with 0
+    when this is made.
+    """
 
-    def __init__(self, recorder: Recorder, *, dataset: str, num_workers: int = 0) -> None:
+    def __init__(self, recorder: Recorder, *, dataset: str, num_workers: int | None = 0) -> None:
         self._recorder = recorder
         # The thread that updates: what is counted keeps its steps waiting.
         self._thread = recorder.local.me.thread
         self._read_ns, self._sums = now(), (0, 0, 0)
         recorder.ensure_open()
-        note = {"kind": "iterator", "id": _NUMBER, "loader": _NUMBER, "num_workers": num_workers, "workers": []}
+        workers = _UNKNOWN if num_workers is None else num_workers
+        note = {"kind": "iterator", "id": _NUMBER, "loader": _NUMBER, "num_workers": workers, "workers": []}
         recorder.note({**note, "dataset": dataset, "batch_size": None})
 
     def read(self, batches: int, waited_ns: int, busy_ns: int) -> None:
