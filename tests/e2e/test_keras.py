@@ -35,9 +35,11 @@ model = keras.Sequential([keras.layers.Dense(64, activation="relu"), keras.layer
 """
 FIT = """
 model.compile("adam", "mse", steps_per_execution=UPDATES)
+# Of a generator it depends on the time how much is read ahead at the end of an epoch.
+held_out = np.ones((80, 32), "f"), np.ones((80, 1), "f")
 saved = keras.callbacks.ModelCheckpoint("best.weights.h5", save_weights_only=True)
 history = model.fit(
-    batches(), steps_per_epoch=100, epochs=3, verbose=0, callbacks=[Draw(), saved], validation_data=batches(), validation_steps=5
+    batches(), steps_per_epoch=100, epochs=3, verbose=0, callbacks=[Draw(), saved], validation_data=held_out
 )
 print(history.history, [float(np.abs(np.asarray(w)).sum()) for w in model.get_weights()])
 """
@@ -96,7 +98,7 @@ def rules(report: dict[str, Any]) -> set[str]:
 
 
 def test_input_that_a_compiled_call_waits_for_is_counted_in_it(work: Workplace) -> None:
-    report = recorded(work, FIT, INPUT=0.03)
+    report = recorded(work, FIT, INPUT=0.05)
 
     assert report["run"]["step_boundary"] == "end of the call that updates"
     assert report["run"]["recorded_steps"] == 300
@@ -116,7 +118,7 @@ def test_a_callback_is_named_and_blamed_for_its_time(work: Workplace, backend: s
 
 
 def test_of_several_updates_in_a_call_it_is_not_known_how_long_they_wait(work: Workplace) -> None:
-    report = recorded(work, FIT, INPUT=0.02, UPDATES=4)
+    report = recorded(work, FIT, INPUT=0.03, UPDATES=4)
 
     assert report["run"]["updates_per_step"] == 4
     assert (report["verdict"]["state"], report["verdict"]["rule"]) == ("undetermined", None)
@@ -125,7 +127,7 @@ def test_of_several_updates_in_a_call_it_is_not_known_how_long_they_wait(work: W
 
 def test_input_that_the_calling_thread_makes_is_a_serial_loader_with_jax(work: Workplace) -> None:
     pytest.importorskip("jax")
-    report = recorded(work, FIT, "jax", INPUT=0.03)
+    report = recorded(work, FIT, "jax", INPUT=0.05)
 
     assert "serial-loader" in rules(report)
     assert shares(report)["preprocess"] + shares(report)["read"] > 0.5

@@ -1,12 +1,13 @@
 """The framework's own input pipeline does not keep up with the training.
 
 What it sees:
-    A framework whose calls wait for their input counts how long (tf.data below Keras' fit), and that is at least 5 % of the window; and
-    nothing says that it makes each batch only when it is to train on it, which serial-loader judges.
+    A framework whose calls wait for their input counts how long (tf.data below Keras' fit), and what is more than the 0.3 ms that handing
+    over a batch takes that is ready is at least 5 % of the window; and nothing says that it makes each batch only when it is to train on
+    it, which serial-loader judges.
 Why it costs:
     What trains stands still until the pipeline has made the next batch.
 How the gain is predicted:
-    r is what was counted. B is what all processes of the training compute, divided by 0.85 of the cores that they may use: a pipeline that
+    r is that. B is what all processes of the training compute, divided by 0.85 of the cores that they may use: a pipeline that
     is always behind computes or waits all the time, and with twice as many of its threads or processes it takes half of today's step at
     worst.
 When it is wrong:
@@ -18,9 +19,11 @@ What to try:
 
 from __future__ import annotations
 
+import numpy as np
+
 from slowstep.analyses.batches.counted_work import CountedWork
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.input_side import ATTAINED, WAIT_SHARE, claims
+from slowstep.diagnosis.evidence.input_side import ATTAINED, RECEIVE_LOW_NS, WAIT_SHARE, claims
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -41,7 +44,7 @@ def judge(m: Measurements) -> Answer:
     counted = m.input.counted
     if counted is None or counted.hides_waits or counted.num_workers == 0:
         return None
-    waited = m.ledger.of("preprocess", PartKind.INPUT_WAIT)
+    waited = np.maximum(m.ledger.of("preprocess", PartKind.INPUT_WAIT) - counted.batches * RECEIVE_LOW_NS, 0.0)
     share, low, high = share_interval(m, waited)
     if share < WAIT_SHARE:
         return None

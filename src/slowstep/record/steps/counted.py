@@ -30,10 +30,16 @@ class CountedInput:
         note = {"kind": "iterator", "id": _NUMBER, "loader": _NUMBER, "num_workers": workers, "workers": []}
         recorder.note({**note, "dataset": dataset, "batch_size": None})
 
-    def read(self, batches: int, waited_ns: int, busy_ns: int) -> None:
-        """Write down what has come since the last time: batches, the time in which they were waited for, and that of computing."""
+    def read(self, batches: int, waited_ns: int, busy_ns: int | None) -> None:
+        """Write down what has come since the last time: batches, the time in which they were waited for, and that of computing, None where
+        nobody counts it.
+        """
         began_ns, before = self._read_ns, self._sums
-        self._read_ns, self._sums = now(), (batches, waited_ns, busy_ns)
+        self._read_ns, self._sums = now(), (batches, waited_ns, busy_ns or 0)
         count, waited, busy = (new - old for new, old in zip(self._sums, before, strict=True))
-        for kind, ns in ((WAIT, waited), (UPDATE, busy)):
-            self._recorder.event(AGGREGATE, began_ns, self._read_ns, count, ns, _NUMBER, 0, kind, self._thread)
+        self._write(began_ns, WAIT, count, waited)
+        if busy_ns is not None:
+            self._write(began_ns, UPDATE, count, busy)
+
+    def _write(self, began_ns: int, kind: int, count: int, ns: int) -> None:
+        self._recorder.event(AGGREGATE, began_ns, self._read_ns, count, ns, _NUMBER, 0, kind, self._thread)

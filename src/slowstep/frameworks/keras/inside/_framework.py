@@ -4,36 +4,49 @@ from __future__ import annotations
 
 import math
 import sys
+import weakref
 from collections import Counter
 from typing import Any, Final
 
-from slowstep.record.framework import NO_FRAMEWORK, Framework, known_frameworks
+from slowstep.record.framework import NO_FRAMEWORK, Framework, caller, known_frameworks
 
 # On this one Keras computes operation by operation, and calls its optimizer each time; on the others all of a step is compiled.
 TORCH: Final = "torch"
 TENSORFLOW: Final = "tensorflow"
+_CLASSES: Final = {TENSORFLOW: "TensorFlow", "jax": "JAX", TORCH: "Torch"}
 
 
 class Keras(Framework):
     """It has a loop. What computes in it says whether calls return before that is done.
 
-    `waits_inside` tells that calls which train wait for their input as well, and that nothing tells how long.
+    `waits_inside` tells that calls which train wait for their input as well, and that nothing tells how long; `running` is the list of
+    callbacks of the `fit` that was told of a batch last.
     """
 
     name = "keras"
     module = "keras"
     has_optimizers = False
     packages = ("keras", "keras_hub", "keras_nlp", "keras_cv", "keras_tuner")
+    # `History` is what `fit` returns.
     steering_callbacks = frozenset(
-        {"EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau", "TerminateOnNaN", "BackupAndRestore", "SwapEMAWeights"}
+        {
+            *("EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau", "TerminateOnNaN", "SwapEMAWeights", "History"),
+            *("ModelCheckpoint", "BackupAndRestore"),
+        }
     )
 
     def __init__(self) -> None:
         self.waits_inside = False
+        self.running: weakref.ref[Any] | None = None
 
     def facts(self) -> dict[str, Any]:
         """Those of what computes."""
-        return backend().facts() | {"waits_inside": self.waits_inside, "backend": backend().name}
+        return backend().facts() | {"waits_inside": self.waits_inside}
+
+    def trainer(self) -> Any:
+        """The model whose `fit` runs: of the same class whatever computes, but by another module."""
+        name = backend_name()
+        return caller(f"keras.src.backend.{name}.trainer", f"{_CLASSES.get(name, '')}Trainer", "fit")
 
     def rank(self) -> tuple[int, int] | None:
         """As that says which computes."""

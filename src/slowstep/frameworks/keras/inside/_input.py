@@ -49,7 +49,7 @@ class Input:
         if self.is_counted and (last or at_ns >= self._read_ns + _READ_EVERY_NS):
             if self._counted is None:
                 self._counted = CountedInput(self._recorder, dataset=DATASET, num_workers=None)
-            self._counted.read(*self._fetches.read(), 0)
+            self._counted.read(*self._fetches.read(), None)
             self._read_ns = at_ns
 
     def begins(self) -> None:

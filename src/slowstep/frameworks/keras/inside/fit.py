@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import functools
 import sys
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK, TENSORFLOW, TORCH, backend_name
 from slowstep.frameworks.keras.inside._input import Input
 from slowstep.frameworks.keras.inside.callbacks import MODULE
+from slowstep.record.experiment.switch import Switch
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, all_of, find, replace
 from slowstep.record.recorder import now
@@ -30,6 +32,7 @@ class TrainBatches:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder, self.updates = recorder, Updates(recorder, FRAMEWORK)
         self._input = recorder.shared(Input)
+        self._switch = recorder.shared(Switch) if recorder.experiment or recorder.levers else None
         # When a batch began, and its number, by the id() of its list of callbacks, or of its model: both live longer.
         self._begun: dict[int, tuple[int, int]] = {}
         recorder.forgetters.append(self._begun.clear)
@@ -45,6 +48,8 @@ class TrainBatches:
         # Not the property of that name: with JAX it would copy the parameters.
         model = vars(callbacks).get("_model")
         began_ns, first = self._begun.pop(id(callbacks), (0, 0))
+        if FRAMEWORK.running is None or FRAMEWORK.running() is not callbacks:
+            FRAMEWORK.running = weakref.ref(callbacks)
         if not began_ns or model is None or not self._recorder.live[0]:
             return
         try:
@@ -53,6 +58,7 @@ class TrainBatches:
             began_ns = self._input.received_ns(began_ns)
             self.updates.called(model, began_ns, ended_ns, max(batch - first + 1, 1))
             self._input.count(ended_ns)
+            self._switch_levers(model)
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
@@ -61,8 +67,16 @@ class TrainBatches:
         return self._begun.pop(id(key), (0, 0))[0]
 
     def trained_on(self, model: Any, began_ns: int) -> None:
-        """A call of `train_on_batch` has ended, which got its batch from the script."""
+        """A call of `train_on_batch` has ended, which got its batch from the script. Raises nothing."""
         self.updates.called(model, began_ns, now())
+        try:
+            self._switch_levers(model)
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+
+    def _switch_levers(self, model: Any) -> None:
+        if self._switch is not None:
+            self._switch.updated(model)
 
     def is_eager_update(self) -> bool:
         """Whether a call of an optimizer just now is no part of a call that trains: neither of one that is compiled, nor of ours."""
@@ -71,6 +85,11 @@ class TrainBatches:
         # Then the loop is the script's, and so are all of its steps.
         FRAMEWORK.has_optimizers = True
         return True
+
+    def close(self) -> None:
+        """Undo what a lever has changed for all of the training."""
+        if self._switch is not None:
+            self._switch.close()
 
     def all_end(self) -> None:
         """Read what was counted since the last time. Raises nothing."""
@@ -90,6 +109,7 @@ def install(recorder: Recorder) -> Undo:
     batches = TrainBatches(recorder)
     begin, end = find(callback_list, "on_train_batch_begin"), find(callback_list, "on_train_batch_end")
     undos = [
+        batches.close,
         replace(callback_list, "on_train_batch_begin", _after(begin, batches.begins)),
         replace(callback_list, "on_train_batch_end", _before(end, batches.ends)),
         replace(callback_list, "on_epoch_end", _before(find(callback_list, "on_epoch_end"), lambda *_: batches.all_end())),
