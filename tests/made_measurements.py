@@ -208,6 +208,7 @@ def fed(
         },
         "demand": {
             "cpu_ns": own * MS,
+            "queued_ns": queued_ms * MS,
             "blocked_share": blocked_ms / making_ms,
             "idle_share": None if not workers else max(1 - making_ms / workers / rest_ms, 0.0),
         },
@@ -482,7 +483,7 @@ def _facts(cores: float) -> ProcessFacts:
         events=1000,
         sampler_cpu_ns=1000,
         import_path=("/home/user/project", "/usr/lib/python3.11/site-packages"),
-        notes={"optimizers": [{"kind": "optimizer", "id": 0, "type": "SGD", "params": 10}]},
+        notes={"facts": {}, "optimizers": [{"kind": "optimizer", "id": 0, "type": "SGD", "params": 10}]},
     )
 
 

@@ -83,6 +83,7 @@ class Training:
     input_ms: float = 0.0
     input_file: str = "functional.py"  # of torch, in which it makes them
     input_blocked_ms: float = 0.0  # of them in which it neither computes nor waits for a core
+    input_delay_ms: float = 0.0  # of them in which it waits for a core
     dataset: str = "MaskFolder"
     dataset_length: int | None = None
     queue_ms: float = 0.0  # of each fetch in which its thread waits for a core
@@ -313,7 +314,8 @@ class _Simulation:
         t = self.t
         for step in range(length):
             begin, self.now = self.now, self.now + self._vary(t.input_ms)
-            self.cpu += max(self.now - begin - t.input_blocked_ms * MS, 0.0)
+            self.cpu += max(self.now - begin - (t.input_blocked_ms + t.input_delay_ms) * MS, 0.0)
+            self.delay += t.input_delay_ms * MS
             self._stacks(begin, self.now, [(*LOOP[:3], INPUT_LINE), (f"{LIBRARY}/{t.input_file}", "stack", 1, 2)])
             forward = (t.fixed_ms + t.per_sample_ms * t.batch_size) * t.forward_share * MS
             self._mark()

@@ -1,4 +1,7 @@
-"""A training that the host itself computes, simulated by whole numbers: its recording, and the account of it, instant by instant."""
+"""A training of which hooks see the host, simulated by whole numbers: its recording, and the account of it, instant by instant.
+
+The host computes it, or a device does, which works while the host goes on and of which the recording has nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from made_recordings import START_NS, TRAINER_PID, TRAINER_THREAD, Writer
-from slowstep.parts import BACKWARD, BODY, NOT_ATTRIBUTED, OPTIMIZER, Part, PartKind
+from slowstep.parts import BACKWARD, BODY, DEVICE_WORK, NOT_ATTRIBUTED, OPTIMIZER, Part, PartKind
 from slowstep.record.writing import format as fmt
 from slowstep.stages import STAGES
 
@@ -24,25 +27,32 @@ PROCESS = {"kind": "process", "format": 1, "started_ns": START_NS, "realtime_ns"
 
 @dataclass
 class HostProgram:
-    """What the training thread did: stretches, the later of which lie in the earlier or after them."""
+    """What the training thread did: stretches, the later in the earlier or after them; and when a device worked, if one does."""
 
     now: int = START_NS
     did: list[tuple[int, int, Part]] = field(default_factory=list)
+    device: list[tuple[int, int]] | None = None
 
     def do(self, part: Part, ns: int) -> None:
         self.did.append((self.now, self.now + ns, part))
         self.now += ns
 
     def account(self, edges: Iterable[int]) -> Counter[tuple[int, Part]]:
-        """The ns of each step and part: each instant is that of the innermost stretch."""
+        """The ns of each step and part: each instant is that of the innermost stretch, but for those in which a device worked.
+
+        What the host does to give it work is the device's stage too.
+        """
         found: Counter[tuple[int, Part]] = Counter()
         bounds = list(edges)
-        times = sorted({time for *both, _ in self.did for time in both} | set(bounds))
+        worked = self.device or []
+        times = sorted({time for *both, _ in self.did for time in both} | {time for both in worked for time in both} | set(bounds))
         for at, until in pairwise(times):
             if bounds[0] <= at < bounds[-1]:
                 step = sum(edge <= at for edge in bounds) - 1
                 inner = [part for start, end, part in self.did if start <= at < end]
-                found[step, inner[-1] if inner else NOT_ATTRIBUTED] += until - at
+                part = inner[-1] if inner else NOT_ATTRIBUTED
+                is_devices = any(start <= at < end for start, end in worked) or part.stage == DEVICE_WORK.stage
+                found[step, DEVICE_WORK if self.device is not None and is_devices else part] += until - at
         return found
 
     def write(self, folder: Path) -> Path:
@@ -52,7 +62,7 @@ class HostProgram:
         loader = {"loader": 0, "num_workers": 1, "prefetch_factor": 2, "batch_size": 16, "dataset": "Images", "workers": [200]}
         trainer.lines += [
             {**PROCESS, "pid": TRAINER_PID, "ppid": 1, "role": "trainer", "script": "/home/user/train.py", "cwd": "/home/user"},
-            {"kind": "optimizer", "id": 0, "type": "SGD", "params": 10},
+            {"kind": "optimizer", "id": 0, "type": "SGD", "params": 10, "device": "cpu" if self.device is None else "cuda"},
             {"kind": "iterator", "id": 0, **loader},
             *({"kind": "text", "id": number, "text": text} for number, text in TEXTS.items()),
         ]
@@ -104,4 +114,17 @@ def host_program(seed: int, steps: int = 60) -> HostProgram:
         if draw.random() < writes:
             made.do(SAVE, draw.randint(1, 400_000))
         made.now += draw.randint(0, 200_000) if draw.random() < idles else 0
+    return made
+
+
+def device_program(seed: int) -> HostProgram:
+    """The same of a device that works while the host goes on, drawn by `seed`: how much of the time, and whenever."""
+    made, draw = host_program(seed), random.Random(f"device {seed}")
+    longest = draw.choice((100_000, 3_000_000))
+    made.device = []
+    at = START_NS + draw.randint(0, 300_000)
+    while at < made.now:
+        end = at + draw.randint(1, 2_000_000)
+        made.device.append((at, end))
+        at = end + draw.randint(1, longest)
     return made

@@ -163,8 +163,8 @@ class Program:
 
     # What others see of it
 
-    def trace(self) -> Timeline:
-        """As a profiler of the device records it."""
+    def trace(self, *, shows_device: bool = True) -> Timeline:
+        """As a profiler of host and device records it, or of the host alone."""
         hosts = [_event(n.name, n.start, n.end, "annotation") for n in self.named]
         hosts += [_event(SYNCHRONIZES, *wait, "runtime") for wait in self.waits]
         hosts += [_event("aten::mm", *operator, "operator", thread=ENGINE) for operator in self.operators]
@@ -178,7 +178,7 @@ class Program:
             for n, w in enumerate(self.work)
         ]
         marks = [{"number": n, "start_ns": a, "end_ns": b} for n, (a, b) in enumerate(pairwise(self.marks))]
-        return made_trace(hosts=hosts, devices=devices, steps=marks)
+        return made_trace(hosts=hosts, devices=devices if shows_device else (), steps=marks)
 
     def lanes(self) -> tuple[KnownLanes, list[Part]]:
         """What a recorder inside the training knows of the host, and the part of each label of its named stretches."""

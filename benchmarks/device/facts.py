@@ -5,18 +5,24 @@ from __future__ import annotations
 import ctypes
 import itertools
 import statistics
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
 from part import Result, begin
+
+from slowstep.record.device.cuda import CudaEvents
 
 MIB = 1 << 20
 REPEATS = 200
 COPY_BYTES = (1 * MIB, 16 * MIB, 256 * MIB)
 # More launches than any queue is known to hold.
 MOST_QUEUED = 20_000
+MOST_CAPTURED = 2000
 # A launch that takes so many times the usual one was blocked by a full queue.
 BLOCKED_TIMES, BLOCKED_AT_LEAST_US = 20, 200.0
 
@@ -53,6 +59,50 @@ def events() -> dict[str, Any]:
         except (AttributeError, RuntimeError, TypeError) as error:
             found[name] = found.get(name, {}) | {"failed": str(error)[:200]}
     return found
+
+
+def asked_beside() -> dict[str, Any]:
+    """Asking after an event from another thread through the driver, as at stacks: cost, answers, and whether a capture suffers."""
+    events, event = CudaEvents(), torch.cuda.Event()
+    found: dict[str, Any] = {}
+    for name, cycles in (("done", 0), ("not done", 2_000_000_000)):
+        torch.cuda.synchronize()
+        if cycles:
+            torch.cuda._sleep(cycles)
+        event.record()
+        if not cycles:
+            torch.cuda.synchronize()
+        told = on_other_thread(lambda: events.has_ended(event.cuda_event))
+        found[name] = {"told": told, "cost": on_other_thread(lambda: each_us(lambda: events.has_ended(event.cuda_event)))}
+    torch.cuda.synchronize()
+    return found | {"while capturing": captured_beside(events, event)}
+
+
+def captured_beside(events: CudaEvents, event: Any) -> dict[str, Any]:
+    """A graph that is captured while another thread asks all the time."""
+    graph, value, ends, told = torch.cuda.CUDAGraph(), torch.ones(64, device="cuda"), threading.Event(), Counter[str]()
+
+    def ask() -> None:
+        while not ends.is_set():
+            told[str(events.has_ended(event.cuda_event))] += 1
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        with torch.cuda.graph(graph):
+            for _ in range(MOST_CAPTURED):
+                value = value * 1.0
+    finally:
+        ends.set()
+        thread.join()
+    graph.replay()
+    return {"told": dict(told), "sum": float(value.sum()), "expected": 64.0}
+
+
+def on_other_thread(action: Callable[[], Any]) -> Any:
+    """What an action returns on a thread of its own."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(action).result()
 
 
 def general_event() -> Any:
@@ -148,6 +198,7 @@ def main() -> None:
     result = begin(__doc__ or "")
     for name, ask in {
         "events": events,
+        "asked beside": asked_beside,
         "management library": management_library,
         "profiler": profiler,
         "launches": launches,

@@ -13,7 +13,7 @@ from typing import Any
 import steps
 from part import Result, begin
 
-from recorded import device_readings, last_recording
+from recorded import device_readings, last_recording, told_of_device
 
 STEP_MS = (20.0, 2.0)
 SECONDS_PER_RUN = 3.0
@@ -54,7 +54,8 @@ def one_run(arm: str, layers: int, count: int, folder: Path) -> dict[str, Any]:
         document = json.loads(report.read_text())
         row |= {"verdict": document["verdict"], "overhead": document["overhead"], "notes": document["run"].get("notes", [])}
         row |= {"ledger": {each["stage"]: each["share"] for each in document["ledger"]}, "health": document["health"]}
-        row |= {"readings": device_readings(last_recording(folder / "runs"))}
+        recording = last_recording(folder / "runs")
+        row |= {"readings": device_readings(recording), "device_at_stacks": told_of_device(recording)}
     return row
 
 

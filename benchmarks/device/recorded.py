@@ -19,3 +19,13 @@ def device_readings(recording: Path) -> dict[str, Any]:
     rows = timeline.table("device_readings")
     known = {name: rows[name].drop_nulls().len() for name in rows.columns}
     return {"devices": timeline.table("devices").to_dicts(), "readings": rows.height, "known": {k: n for k, n in known.items() if n}}
+
+
+def told_of_device(recording: Path) -> dict[str, int]:
+    """At how many stacks of the training the device was idle, was busy, or was not asked."""
+    told = SOURCE.read(recording).table("stacks")["device_idle"]
+    return {
+        "idle": int(told.fill_null(value=False).sum()),
+        "busy": int((~told).fill_null(value=False).sum()),
+        "not asked": told.null_count(),
+    }

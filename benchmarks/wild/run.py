@@ -10,7 +10,6 @@ import json
 import os
 import random
 import re
-import statistics
 import sys
 import tempfile
 import time
@@ -25,7 +24,7 @@ sys.path.insert(0, str(HERE.parent))
 import machine  # noqa: E402
 from accuracy import foreign_share  # noqa: E402
 from case_study import SLOWSTEP, ChildFailed, excerpt, run_limited  # noqa: E402
-from page import draw  # noqa: E402
+from page import draw, true_of  # noqa: E402
 from suite import Case, read_cases  # noqa: E402
 
 RESULTS = HERE.parent / "results"
@@ -87,18 +86,12 @@ def note(row: dict[str, Any]) -> None:
     """A line on the terminal, so that one can see it go on."""
     verdict, findings = row["report"]["verdict"], row["report"]["findings"]
     gain = findings[0]["gain"]["predicted"] if findings else None
-    true = true_gain(row["pairs"])
     said = f"{verdict['state']:12} {verdict['stage'] or '-':12} {verdict['rule'] or '-':26}"
-    print(f"{row['case']:24} {said} predicted {shown(gain)} true {shown(true)}", flush=True)
+    print(f"{row['case']:24} {said} predicted {shown(gain)} true {shown(true_of(row))}", flush=True)
 
 
 def shown(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
-
-
-def true_gain(pairs: list[dict[str, float]]) -> float | None:
-    """Median over pairs of fixed over base."""
-    return statistics.median(pair["fixed"] / pair["base"] for pair in pairs) if pairs else None
 
 
 def measure(cases: list[Case], runner: Runner, arguments: argparse.Namespace, keep: Callable[[dict[str, Any]], object]) -> dict[str, Any]:

@@ -41,7 +41,8 @@ class PartKind(StrEnum):
     LOCK_WAIT = "lock_wait"
     STORAGE = "storage"
     BLOCKED = "blocked"
-    TRANSPORT = "transport"
+    TRANSPORT = "transport"  # from the process that made it
+    LOADER_OVERHEAD = "loader_overhead"  # without workers: what else a request takes
     DRAWING = "drawing"  # by the loader's sampler
     LOADER_START = "loader_start"
     LOADER_END = "loader_end"
@@ -81,7 +82,7 @@ class PartKind(StrEnum):
     # Without a device: what is between operators, and outside of the training.
     BETWEEN_OPERATORS = "between_operators"
     NOTHING_RECORDED = "nothing_recorded"
-    # A trace of the training process cannot tell what the producer of the batch did.
+    # It is not known what the producer of the batch did: a trace of the training process cannot tell, and not everything is recorded.
     INPUT_WAIT = "input_wait"
 
     FROM_CAPTURE = "from_capture"  # of a stage that hooks cannot see
@@ -140,6 +141,7 @@ BACKWARD = Part("compute", PartKind.BACKWARD)
 MODELS = (BODY, BACKWARD)
 OPTIMIZER = Part("compute", PartKind.OPTIMIZER)
 UPDATES = Part("compute", PartKind.UPDATES)
+DEVICE_WORK = Part("compute", PartKind.DEVICE_WORK)
 VALIDATION = Part("output", PartKind.VALIDATION)
 COLLECTION = Part("output", PartKind.COLLECTION)
 NOT_ATTRIBUTED = Part(UNATTRIBUTED, PartKind.UNATTRIBUTED)

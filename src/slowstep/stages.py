@@ -12,8 +12,8 @@ STAGES: Final[tuple[Stage, ...]] = ("read", "preprocess", "h2d", "compute", "gra
 UNATTRIBUTED: Final = "unattributed"
 
 STAGE_MEANING: Final[dict[str, str]] = {
-    "read": "waiting for input whose producer is blocked on storage or network",
-    "preprocess": "waiting for input whose producer computes, or queues for a core, thread or lock",
+    "read": "waiting for input that is blocked on storage or network while it is made",
+    "preprocess": "waiting for input that is computed, or waits for a core, thread or lock while it is made",
     "h2d": "copies from host to device that the step waits for",
     "compute": "forward, backward and optimizer, with the Python between them",
     "gradient_sharing": "collectives that the step waits for, and waiting for other ranks inside them",

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from few import few
-from simulated_host import WAIT, host_program
-from simulated_training import CALLBACK, LATENCY, LOADER, NAMED, RAN_DRY, SAVE, Account, Program, program
+from simulated_host import WAIT, device_program, host_program
+from simulated_training import CALLBACK, LATENCY, LOADER, NAMED, RAN_DRY, RETURN, SAVE, Account, Program, program
 from slowstep.analyses.events.parts import LAUNCH, NO_LAUNCH, NOTHING_RECORDED, rows_of
+from slowstep.analyses.ledger import seen_from_host
 from slowstep.analyses.ledger.charge import DEVICE, charge, charged_ledger
 from slowstep.analyses.ledger.counted import move_counted
 from slowstep.analyses.ledger.idle import CALLS
@@ -21,13 +22,12 @@ from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.trace_ledger import RANKS, build_ledger
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.steps.trace_steps import find_steps
-from slowstep.parts import BACKWARD, BODY, NOT_ATTRIBUTED, OPTIMIZER, UNKNOWN, Part, PartKind
+from slowstep.parts import BACKWARD, BODY, DEVICE_WORK, NOT_ATTRIBUTED, OPTIMIZER, UNKNOWN, Part
 from slowstep.sources.recording import SOURCE
 from slowstep.timeline.intervals import innermost
 from slowstep.timeline.probes import Probes, seen_by_probes
-from slowstep.timeline.spine import Counted, DeviceClock, DeviceIntervals, HostLane, KnownLanes, Labelled, Stretches
+from slowstep.timeline.spine import Counted, DeviceIntervals, HostLane, KnownLanes, Labelled, Stretches
 
-WORKED = Part("compute", PartKind.DEVICE_WORK)
 SEEDS, FROM_AFAR = 25, 200
 
 
@@ -50,10 +50,36 @@ def charged(made: Program, steps: Edges, device: DeviceIntervals) -> Ledger:
 
     def part(code: int) -> Part:
         if code <= DEVICE:
-            return WORKED
+            return DEVICE_WORK
         return {-1: LAUNCH, -2: NO_LAUNCH, -3: NOTHING_RECORDED}[code] if code < 0 else RAN_DRY if code >= CALLS else parts[code]
 
     return charged_ledger(charge(steps, lanes, device)[0], lambda codes: rows_of(map(part, codes.tolist())), len(steps[0]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceClock:
+    """How a device's clock stands to the host's: what is to be added to its times lies between two offsets, and that is known between two
+    instants of the host's.
+    """
+
+    offset_low_ns: int
+    offset_high_ns: int
+    from_ns: int
+    until_ns: int
+
+
+def on_host(device: DeviceIntervals, clock: DeviceClock) -> DeviceIntervals:
+    """What a complete account by the device's own clock tells by the host's: within the offset's bounds, where these are known."""
+    low, high = clock.offset_low_ns, clock.offset_high_ns
+    begin, end = device.start_low_ns + low, device.end_high_ns + high
+    within = (begin >= clock.from_ns) & (end <= clock.until_ns)
+    # What lies across an end of that time is known in part only.
+    first = int(np.max(end[begin < clock.from_ns], initial=clock.from_ns))
+    last = int(np.min(begin[end > clock.until_ns], initial=clock.until_ns))
+    rows = {name: getattr(device, name)[within] for name in device.__slots__ if name not in ("ranks", "complete")}
+    rows |= {"start_low_ns": begin[within], "start_high_ns": rows["start_high_ns"] + high}
+    rows |= {"end_low_ns": rows["end_low_ns"] + low, "end_high_ns": end[within]}
+    return replace(device, **rows, complete=Stretches(np.array([first]), np.array([max(first, last)])))
 
 
 def seen_from_afar(account: Account) -> Account:
@@ -61,7 +87,7 @@ def seen_from_afar(account: Account) -> Account:
     device = {part for _, part in RANKS}
     seen: Account = Counter()
     for (step, part), ns in account.items():
-        seen[step, WORKED if part in device else part] += ns
+        seen[step, DEVICE_WORK if part in device else part] += ns
     return seen
 
 
@@ -99,6 +125,36 @@ def test_a_recording_of_a_host_that_computes_gives_the_account_to_the_nanosecond
         assert found(m.ledger) == made.account(m.steps.edges_ns.tolist()), seed
 
 
+def test_a_recording_of_a_host_beside_a_device_that_nobody_asked_has_bounds_around_the_account(tmp_path: Path) -> None:
+    for seed in range(20):
+        made = device_program(seed)
+
+        m = measure_recording(SOURCE.read(made.write(tmp_path / str(seed))))
+
+        edges = m.steps.edges_ns
+        check_bounds(m.ledger, made.account(edges.tolist()), (edges[:-1], edges[1:]))
+        assert m.ledger.ns.sum() == m.ledger.total_of(UNKNOWN), seed
+
+
+@pytest.mark.parametrize(("streams", "updates"), few([(2, 3), (1, 1)], every=2))
+def test_the_bounds_of_a_trace_of_the_host_alone_contain_the_account(streams: int, updates: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen_from_host, "LATENCY_NS", LATENCY)
+    monkeypatch.setattr(seen_from_host, "RETURN_NS", RETURN + 1)
+    surely: Account = Counter()
+    for seed in range(SEEDS):
+        made = program(seed, streams=streams, updates=updates)
+        trace = made.trace(shows_device=False)
+        steps, _ = find_steps(trace)
+
+        ledger, _ = build_ledger(trace, steps)
+
+        edges = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
+        check_bounds(ledger, seen_from_afar(made.account(*(edge.tolist() for edge in edges))), edges)
+        surely.update({part: ledger.bounds(part)[0] for part in ledger.parts})
+    # Bounds that contain all would contain the account too.
+    assert min(surely[part] for part in (DEVICE_WORK, NAMED[LOADER], NAMED[CALLBACK], RAN_DRY)) > 0
+
+
 @pytest.mark.parametrize("updates", few([3, 1], every=2))
 def test_the_bounds_of_probes_contain_the_account(updates: int) -> None:
     for seed in range(FROM_AFAR):
@@ -121,7 +177,7 @@ def test_the_bounds_of_a_device_with_a_clock_of_its_own_contain_the_account() ->
         low = offset - draw.randint(0, wrong)
         clock = DeviceClock(offset_low_ns=low, offset_high_ns=low + wrong, from_ns=from_ns, until_ns=until_ns)
 
-        check_bounds(charged(made, steps, own.on_host(clock)), account, steps)
+        check_bounds(charged(made, steps, on_host(own, clock)), account, steps)
 
 
 def test_an_exact_device_has_no_bounds_and_the_account_of_its_trace() -> None:
@@ -160,7 +216,7 @@ def test_asking_often_tells_much() -> None:
         surely.update({part: ledger.bounds(part)[0] for part in ledger.parts})
         whole.update({part: ns for (_, part), ns in seen_from_afar(made.account(*steps)).items()})
 
-    told = {part: surely[part] / whole[part] for part in (WORKED, NAMED[LOADER], NAMED[SAVE], NAMED[CALLBACK], RAN_DRY)}
+    told = {part: surely[part] / whole[part] for part in (DEVICE_WORK, NAMED[LOADER], NAMED[SAVE], NAMED[CALLBACK], RAN_DRY)}
     assert min(told.values()) > 0.5, told
 
 
@@ -177,7 +233,7 @@ def test_what_the_host_does_beside_a_busy_device_is_charged_to_no_callback() -> 
     ledger = charged(made, marked(made), seen_by_probes(made.issued(), made.asked(), LATENCY))
 
     assert ledger.bounds(NAMED[CALLBACK])[1] <= 4 * LATENCY < 0.01 * ledger.whole
-    assert ledger.bounds(WORKED)[0] >= 0.9 * ledger.whole
+    assert ledger.bounds(DEVICE_WORK)[0] >= 0.9 * ledger.whole
 
 
 def test_what_the_host_does_beside_an_idle_device_is_charged_to_the_callback() -> None:

@@ -64,6 +64,14 @@ def test_a_page_has_the_five_headings_in_order():
     assert page.endswith("WHAT TO TRY\n- num_workers=2\n- a smaller image\n")
 
 
+def test_symbols_of_the_gain_are_explained_where_they_are_used():
+    said = explain.page("slow-thing", DOCUMENTED.replace("T' = max(T - r, B).", "r is all of it."), WIDTH)
+
+    assert "Here r is what the fix removes from a step" in said
+    assert said.index("Here r is") < said.index("WHEN IT IS WRONG")
+    assert "Here r is" not in explain.page("slow-thing", DOCUMENTED.replace("T' = max(T - r, B).", "Not at all."), WIDTH)
+
+
 def test_names_are_those_that_the_plug_ins_give_themselves():
     assert names_of_rules() == list(discover(RULES, "RULE"))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import slowstep
+from parsed import parsed
 
 ROOT = Path(slowstep.__path__[0])
 MOST_MODULES = 30
@@ -43,7 +44,9 @@ def _modules(root: Path) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def trees() -> dict[str, ast.Module]:
     """The syntax tree of every module."""
-    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in _modules(ROOT).items()}
+    modules = _modules(ROOT)
+    found = parsed(modules.values())
+    return {name: found[path] for name, path in modules.items()}
 
 
 def _imported(tree: ast.Module, known: set[str]) -> set[str]:

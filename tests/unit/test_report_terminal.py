@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import io
 import itertools
 import math
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+import slowstep
+from parsed import parsed
 from slowstep.document.report import validate
 from slowstep.report.terminal import render, show
 
@@ -133,6 +136,15 @@ def test_of_several_loaders_a_row_says_which_its_lever_changed(sample_report, fa
     text = " ".join(render(report, width=140, color=False).split())
 
     assert said in text if said else "that is waited for most" not in text
+
+
+@pytest.mark.parametrize(("busy", "found", "said"), [(True, [], True), (False, [], False), (True, ["foreign-load"], False)])
+def test_a_busy_machine_is_said_of_an_experiment_unless_a_note_says_it_of_the_whole_run(sample_report, busy, found, said):
+    report = sample_report("proved")
+    report["run"]["experiment"] |= {"foreign_share": 0.3, "busy": busy}
+    report["findings"] = [{**report["findings"][0], "rule": rule} for rule in found]
+
+    assert ("other processes used 30 % of the cores" in render(report, width=140, color=False)) is said
 
 
 @pytest.mark.parametrize("width", [60, 140])
@@ -334,13 +346,6 @@ def test_the_low_end_at_this_runs_pace_stands_beside_an_interval_that_does_not_t
 
     assert f"interval {low} to 5.9{said}" in " ".join(render(bottleneck, width=100, color=False).split())
     validate(bottleneck)
-
-
-def test_of_gaps_that_were_timed_it_is_said_of_how_many(bottleneck):
-    timed = {"name": "timed in", "value": 3, "unit": "gaps between steps", "threshold": None, "where": None}
-    bottleneck["findings"][0]["evidence"] = [timed]
-
-    assert "timed in 3 gaps between steps of 420" in " ".join(render(bottleneck, width=100, color=False).split())
 
 
 def test_stages_of_ten_seconds_are_in_seconds(bottleneck):
@@ -584,3 +589,18 @@ def test_one_of_a_kind_is_said_in_the_singular(bottleneck, value, unit, text):
 
     line = next(line for line in render(bottleneck, width=80, color=False).splitlines() if "of it " in line)
     assert line.partition("of it")[2].strip() == text
+
+
+def units_of_evidence():
+    """The first words of all units that rules write down, but for those that are formatted: times, and bytes."""
+    trees = parsed((Path(slowstep.__path__[0]) / "diagnosis").rglob("*.py")).values()
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Evidence"]
+    units = [word.value.value for call in calls for word in call.keywords if word.arg == "unit" and isinstance(word.value, ast.Constant)]
+    return sorted({unit.partition(" ")[0] for unit in units} - {"ns", "us", "ms", "s", "bytes"})
+
+
+@pytest.mark.parametrize("unit", [unit for unit in units_of_evidence() if unit.isalpha() and unit.endswith("s")])
+def test_of_all_that_rules_count_there_is_a_singular(bottleneck, unit):
+    bottleneck["findings"][0]["evidence"] = [{"name": "of it", "value": 1, "unit": unit, "threshold": None, "where": None}]
+
+    assert f"1 {unit}" not in render(bottleneck, width=80, color=False)

@@ -68,7 +68,7 @@ def find_coverage(timeline: Timeline, steps: pl.DataFrame, clocks: Clocks | None
     )
 
 
-def find_doubts(timeline: Timeline) -> tuple[Health, ...]:
+def find_trace_doubts(timeline: Timeline) -> tuple[Health, ...]:
     """What makes the measurements of a trace doubtful: clocks that disagree, kernels that overlap on one stream, other devices; and
     what is in no step."""
     device = busiest_device(timeline)

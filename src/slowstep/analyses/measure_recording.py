@@ -210,7 +210,7 @@ class _RecordingAnalyses:
     @cached_property
     def fetches(self) -> Fetches:
         """The making of batches."""
-        return self.attempt(find_fetches, self._timeline, self.first_trainer, self.suspensions)
+        return self.attempt(find_fetches, self._timeline, self.first_trainer, self.suspensions, self.stacks)
 
     @cached_property
     def stacks(self) -> Stacks:

@@ -17,12 +17,11 @@ from slowstep.cli.sandbox_options import Json, Out, SandboxKind, Seed, Words, Wr
 from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.errors import INTERRUPTED_CODE, BadUsage, UnwritableOutput
-from slowstep.report.json import dumps, show_and_write, write
+from slowstep.report.json import REPORT_FILE, dumps, show_and_write, write
 from slowstep.report.terminal import show
 from slowstep.workflow.bench import bench as bench_training
 from slowstep.workflow.bench_act import BenchMeasurements, BenchRequest, What
 from slowstep.workflow.bench_report import make_report
-from slowstep.workflow.diagnose import REPORT
 
 
 class Halves(TyperGroup):
@@ -131,7 +130,7 @@ def keep(report: Any) -> None:
     folder = report["run"].get("recording")
     try:
         if folder is not None:
-            write(report, Path(folder) / REPORT)
+            write(report, Path(folder) / REPORT_FILE)
     except UnwritableOutput:
         del report["run"]["recording"]
 

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
 HEADINGS: Final = ("What it sees", "Why it costs", "How the gain is predicted", "When it is wrong", "What to try")
 LEVER_HEADINGS: Final = ("What it changes", "What it answers", "When it has no meaning", "How it is undone")
+_GAIN: Final = "How the gain is predicted"
+# What docs/definitions.md calls them.
+_HAS_SYMBOLS: Final = re.compile(r"\b[rB] is\b")
+_SYMBOLS: Final = (
+    "Here r is what the fix removes from a step, and B what then takes longest beside it: where T is the mean step, "
+    "the gain is T / max(T - r, B)."
+)
 _HEADING: Final = re.compile(rf"^[*#\s]*({'|'.join((*HEADINGS, *LEVER_HEADINGS))})[*:.]*[ \t]*$\n?", re.MULTILINE)
 _LIST: Final = re.compile(r"[-*] ")
 _ITEMS: Final = re.compile(r"\n(?=[-*] )")
@@ -119,7 +126,8 @@ def page(name: str, text: str, width: int) -> str:
     opening, *rest = _HEADING.split(text.strip())
     blocks = [f"{name}\n{'=' * len(name)}", *_paragraphs(opening, width)]
     for heading, body in zip(rest[::2], rest[1::2], strict=True):
-        first, *others = _paragraphs(body, width) or ["-"]
+        symbols = f"\n\n{_SYMBOLS}" if heading == _GAIN and _HAS_SYMBOLS.search(body) else ""
+        first, *others = _paragraphs(f"{body.rstrip()}{symbols}", width) or ["-"]
         blocks += [f"{heading.upper()}\n{first}", *others]
     return "\n\n".join(blocks) + "\n"
 

@@ -32,6 +32,8 @@ LARGEST_IS = Wording("largest-is", "the largest is {stage}, {share:share}{part}"
 ENOUGH = Wording("enough", "{steps:count step} or more, about {ns:duration}")
 # Short ones are over before there are stacks enough.
 ENOUGH_OF_SHORT = Wording("enough-of-short", f"{{steps:count step}} or more, and {ENOUGH_NS / 1e9:.0f} s at least")
+# Of enough steps that were over too soon.
+ENOUGH_TIME = Wording("enough-time", f"{ENOUGH_NS / 1e9:.0f} s or more")
 LARGEST_PART_IS = Wording("largest-part-is", " ({name} {share:share})")
 
 

@@ -8,7 +8,7 @@ from slowstep.analyses.after_update.gaps import FORWARD
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
-from slowstep.diagnosis.evidence.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand
+from slowstep.diagnosis.evidence.unnamed import NAME_IT, PROFILE_IT, RECORD_ALONE, how_to_name, name_by_hand
 from slowstep.diagnosis.law import (
     FIRST_GAIN_MAY_BE_NONE,
     GAIN_NOT_KNOWN,
@@ -36,7 +36,8 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 HEALTHY_SHARING = UNJUDGED_STAGE
 
 INPUT = ("read", "preprocess")
-MOST_OF_INPUT = f"slowstep prove --levers {MOCK_LOADER} measures the most that faster input can gain"
+MEASURE_INPUT = f"slowstep prove --levers {MOCK_LOADER} measures the most that faster input can gain"
+MEASURE_INPUT_ALONE = f"{MEASURE_INPUT}, of one process trained alone"
 # Measured of 128 samples of 64 numbers, on one core: 0.80 ms one by one and stacked, 0.16 ms at once.
 # It may be anything: an update by hand, sampling, what is played.
 NAME_BETWEEN = (
@@ -105,6 +106,11 @@ BLOCKED_INSIDE = Wording(
     "blocked-inside",
     "for {share:share} of the time the training thread is blocked inside its steps{most}, and nothing computes for it: "
     "look for a sleep, a lock, a server or a file there",
+)
+BLOCKED_OR_QUEUED = Wording(
+    "blocked-or-queued",
+    "for {share:share} of the time the training thread waits inside its steps{most}: for the other {others} of its operations, which "
+    "find no free core beside other processes, or for a sleep, a lock, a server or a file",
 )
 MOST_IN_LINE = Wording("most-in-line", ", most of it in {line}")
 SHARE_TOO_WIDE = Wording(
@@ -201,6 +207,10 @@ def _of_blocking(m: Measurements) -> Doubt | None:
     if blocked is None:
         return None
     most = None if blocked.line is None else MOST_IN_LINE(line=blocked.line)
+    others = (m.machine.resources.threads or 1) - 1
+    if m.machine.load.busy and others:
+        # How long its own thread waited for a core is known, and of the others not.
+        return Doubt(BLOCKED_OR_QUEUED(share=blocked.share, most=most, others="thread" if others == 1 else f"{others} threads"))
     look = f"look for a sleep, a lock, a server or a file {'inside the steps' if blocked.line is None else f'in {blocked.line}'}"
     return Doubt(BLOCKED_INSIDE(share=blocked.share, most=most), change=look)
 
@@ -236,7 +246,7 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
         first = next((skipped for skipped in doubted if skipped.lever is not None), doubted[0])
         lever = first.lever
         if lever is None and unclaimed is not None and m.input.loader is not None and unclaimed.kind is not PartKind.ROLL_OUT:
-            lever = MOCK_LOADER
+            lever = _lever_for_input(m)
         change = first.change if lever is None else None
         reason = RULE_NOT_JUDGED(rule=first.rule, reason=first.reason)
         return Doubt(reason, lever, change, by_fault=first.by_fault)
@@ -246,8 +256,8 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
         if m.input.loader is None or is_rolled_out:
             remedy = PLAY_LESS if is_rolled_out else NAME_IT
             return by_hand(NO_FIX_KNOWN, remedy, share=share, part=words, stage=unclaimed.stage)
-        remedy = _faster_input(m, unclaimed)
-        return Doubt(NO_FIX_KNOWN(share=share, part=words, stage=unclaimed.stage, remedy=remedy), MOCK_LOADER)
+        reason = NO_FIX_KNOWN(share=share, part=words, stage=unclaimed.stage, remedy=_faster_input(m, unclaimed))
+        return Doubt(reason, _lever_for_input(m))
     return _of_queue(m, queued) if queued else None
 
 
@@ -255,17 +265,29 @@ def _faster_input(m: Measurements, part: Part) -> str:
     """What tells more where no rule says what makes a part of the input faster."""
     one_by_one = m.input.loader is not None and m.input.loader.dataset == "TensorDataset" and m.input.loader.batch_size is not None
     if not one_by_one or part.kind not in (PartKind.SAMPLES, PartKind.COLLATE):
-        return MOST_OF_INPUT
+        return _most_of_input(m)
     whole = m.training.words.write({Remedy.WHOLE_BATCHES: ...})
-    return f"{MOST_OF_INPUT}, and whole batches of a TensorDataset ({whole}) may gain some of it"
+    return f"{_most_of_input(m)}, and whole batches of a TensorDataset ({whole}) may gain some of it"
+
+
+def _most_of_input(m: Measurements) -> str:
+    """What measures how much faster input could gain."""
+    if m.trainer.is_asynchronous:
+        return PROFILE_IT
+    return MEASURE_INPUT if m.sharing.ranks == 1 else MEASURE_INPUT_ALONE
+
+
+def _lever_for_input(m: Measurements) -> str | None:
+    """The lever that measures it; None where steps with a lever cannot be compared with those without (prove/choose.py)."""
+    return None if m.trainer.is_asynchronous else MOCK_LOADER
 
 
 def _of_queue(m: Measurements, queued: float) -> Doubt:
     """The share `queued` of the time was waited for a core, beside what the training itself runs."""
     if _has_workers(m):
-        return Doubt(WAITS_FOR_CORE(share=queued, whose="its own workers", remedy=MOST_OF_INPUT), MOCK_LOADER)
+        return Doubt(WAITS_FOR_CORE(share=queued, whose="its own workers", remedy=_most_of_input(m)), _lever_for_input(m))
     whose = "its own other threads and processes"
-    if (m.machine.resources.threads or 1) > 1:
+    if (m.machine.resources.threads or 1) > 1 and not m.trainer.is_asynchronous:
         remedy = f"slowstep prove --levers {threads(1)} measures it"
         return Doubt(WAITS_FOR_CORE(share=queued, whose=whose, remedy=remedy), threads(1))
     return by_hand(WAITS_FOR_CORE, "look at what else the script runs", share=queued, whose=whose)

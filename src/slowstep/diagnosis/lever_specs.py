@@ -20,6 +20,7 @@ VALIDATION_OFF: Final = "validation-off"
 CHECKPOINT_OFF: Final = "checkpoint-off"
 PERSISTENT_WORKERS: Final = "persistent-workers"
 WARM_CACHE: Final = "warm-cache"
+ANOMALY_OFF: Final = "anomaly-off"
 
 
 def workers(count: int) -> str:

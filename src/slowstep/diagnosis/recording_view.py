@@ -17,8 +17,8 @@ NO_PROBLEM = Wording(
 )
 DEVICE_NOT_RECORDED = Wording(
     "device-not-recorded",
-    "the model trains on {device}, whose work is not recorded: only the training thread is; the waits for input are right; "
-    "trace the rest with torch.profiler",
+    "the model trains on {device}, whose work is not recorded: what of the host's time delays it is known within bounds only; "
+    "trace it with torch.profiler",
 )
 WARMUP_TOO_LONG = Wording(
     "warmup-too-long", "a warm-up of {warmup:,} steps, as was asked for, leaves only {left:,} of {total:count step}: leave out fewer"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.not_shown import ALL_STEPS, for_framework
+from slowstep.diagnosis.evidence.not_shown import ALL_STEPS, for_framework, is_recordable
 from slowstep.diagnosis.law import (
     BOTTLENECK_PREDICTED,
     GAIN_NOT_KNOWN,
@@ -42,8 +42,10 @@ FIXES_SAVE_TOO_LITTLE = Wording(
     "fixes-save-too-little", "{share:share} of the time is {stage}, and the fixes below would save too little of it"
 )
 NO_FIX_FOR_STAGE = Wording(
-    "no-fix-for-stage", "{share:share} of the time is {stage}, and no fix for it is known; record the training: slowstep run"
+    "no-fix-for-stage",
+    "{share:share} of the time is {stage}, and no fix for it is known{remedy}",
 )
+RECORD_IT = "; record the training: slowstep run"
 MAY_CONCERN = Wording("may-concern", f"{{rule}} may concern {{low:share}} to {{high:share}} of the time; {TRACE_MORE}")
 CHOSEN_STEP = Wording("chosen-step", "in the one step that you chose ({number}, of {of})")
 NOTHING_IN_CHOSEN_STEP = Wording(
@@ -149,8 +151,11 @@ def _beside_the_model(m: Measurements, answers: Answers) -> Doubt | None:
     if stage is None:
         return None
     is_found = any(judged.finding.stage == stage for judged in answers.leading)
-    wording = LATE_ONE_NOT_SEEN if stage == SHARED else FIXES_SAVE_TOO_LITTLE if is_found else NO_FIX_FOR_STAGE
-    return Doubt(wording(share=m.ledger.share(stage), stage=stage))
+    share = m.ledger.share(stage)
+    if stage != SHARED and not is_found:
+        return Doubt(NO_FIX_FOR_STAGE(share=share, stage=stage, remedy=RECORD_IT if is_recordable(m) else f"; {TRACE_MORE}"))
+    wording = LATE_ONE_NOT_SEEN if stage == SHARED else FIXES_SAVE_TOO_LITTLE
+    return Doubt(wording(share=share, stage=stage))
 
 
 def _unjudged(m: Measurements, answers: Answers) -> Doubt | None:

@@ -14,6 +14,7 @@ from slowstep.diagnosis.evidence.unnamed import RECORD_ALONE, are_notes_lost
 from slowstep.diagnosis.gain import PACE_DEVIATIONS
 from slowstep.document.captured import find_lost_capture
 from slowstep.health import Health, HealthKind
+from slowstep.units import format_count
 
 # Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
 UNEVEN = 0.20
@@ -44,7 +45,7 @@ ONE_PERIOD = HealthKind(
 THINNED = HealthKind("thinned", "info", "the recording reached its size limit: details are kept for part of the steps")
 
 
-def find_doubts(m: Measurements) -> list[Health]:
+def find_recording_doubts(m: Measurements) -> list[Health]:
     """What is doubtful about the measurements themselves."""
     # Of a damaged recording its losses are told.
     rows = [] if m.python.has_stacks or are_notes_lost(m) else [NO_STACKS(1)]
@@ -91,5 +92,5 @@ def _of_others(trainer: Trainer, others: Elsewhere) -> str:
 
 def _first_few(told: list[str]) -> str:
     others = len(told) - CHANGES_TOLD
-    more = f", and {others} more time{'s' if others > 1 else ''}" if others > 0 else ""
+    more = f", and {format_count(others, 'more time')}" if others > 0 else ""
     return ", ".join(told[:CHANGES_TOLD]) + more

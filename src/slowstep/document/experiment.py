@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from slowstep.analyses.machine.load import is_busy
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED, Diagnosis
 from slowstep.document.report import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow, MeasuredRow
 from slowstep.document.rows import finding_row
@@ -254,6 +255,7 @@ def _facts(experiment: Experiment, recorded: Recorded | None, results: Experimen
         "trustworthy": None if results is None else results.trustworthy,
         "distrust": None if results is None else _distrust(results),
         "foreign_share": None if recorded is None else recorded.foreign_share,
+        "busy": recorded is not None and is_busy(recorded.foreign_share),
         "sandbox": {"kind": place.kind, "claims": place.claims, "warnings": list(place.warnings), "write_ratio": place.write_ratio},
     }
 

@@ -10,7 +10,7 @@ UNKNOWN: Overhead = {"us_per_step": None, "share": None}
 
 def overhead_section(m: Measurements) -> Overhead:
     """The cost of recording; unknown of a trace: what its profiler cost is in its times, and nobody knows how much."""
-    cost = m.machine.own_cost if m.has("machine") else None
+    cost = None if m.is_trace else m.machine.own_cost
     if cost is None:
         return UNKNOWN
     row: Overhead = {"us_per_step": cost.ns_per_step / 1e3, "share": cost.share, "once_ms": cost.once_ns / 1e6}

@@ -76,7 +76,8 @@ class ExperimentFacts(TypedDict):
     lever that was not given up.
 
     `trustworthy` is whether the control, which has no lever, gained nothing, and every lever was undone; None where that is not known.
-    `distrust` is why it is not, as a clause. `problem` is why the training had to be ended before its time.
+    `distrust` is why it is not, as a clause. `problem` is why the training had to be ended before its time. `busy`: other processes took
+    so much of the cores that levers which need some gain less than alone.
     """
 
     seed: int | None
@@ -91,6 +92,7 @@ class ExperimentFacts(TypedDict):
     trustworthy: bool | None
     distrust: str | None
     foreign_share: float | None
+    busy: NotRequired[bool]
     sandbox: SandboxRow
 
 

@@ -31,6 +31,7 @@ class Event(Enum):
     COMPILATION_FUNCTION = "a Python function that compiles"
     BUILD_FUNCTION = "a Python function that builds what the script extends the framework by"
     COLLECTIVE = "an exchange with other ranks"
+    ON_DEVICE = "what only runs on an accelerator"
     COMPUTES_NOTHING = "an operator that computes nothing: a view, a shape, an allocation, the reading of one number"
     NO_OPERATOR = "what is named like an operator, and consists of operators"
     COPY_AND_WAIT = "an operator that copies to the host and waits for that"

@@ -70,6 +70,7 @@ class Code(Enum):
     CONVOLUTIONS = "layers that convolve"
     GRADIENTS = "what computes gradients where it is called for them"
     GENERATED = "what calls code that a compiler has written"
+    COMPILER = "a compiler at work"
     DECORATOR = "what stands between a caller and a function that is decorated"
     LOADER = "what makes and hands over batches"
     REQUEST = "what is asked for the next batch"

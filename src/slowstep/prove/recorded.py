@@ -14,7 +14,7 @@ from slowstep.errors import UnreadableInput
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps, StepReader
 from slowstep.record.writing.format import PLAN_FILE
-from slowstep.sources._recording.machine import machine_tables
+from slowstep.sources._recording.machine import machine_tables, sound_readings
 from slowstep.sources._recording.notes import read_notes
 from slowstep.sources._recording.records import read_records
 
@@ -79,5 +79,5 @@ def load_since(folder: Path, from_ns: int, cores: float | None) -> Load | None:
     if not launcher.exists():
         return None
     written = read_records(launcher.with_suffix(".rec"))
-    readings = machine_tables(read_notes(launcher), written.records)["readings"]
+    readings = machine_tables(read_notes(launcher), sound_readings(written.records))["readings"]
     return find_load(readings, np.array([from_ns, _NEVER_NS]), cores)

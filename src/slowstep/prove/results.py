@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
+from slowstep.analyses.machine.load import is_busy
 from slowstep.prove.choose import Choice
 from slowstep.prove.experiment import Experiment
 from slowstep.prove.lever_faults import GIVEN_UP, SPOILT, given_up
@@ -31,8 +32,6 @@ Note = Mapping[str, Any]
 # The plan has two arms without levers before the first choice.
 FIRST: Final = CONTROL + 1
 ENDED: Final = "the experiment ended before it was measured"
-# Others take so much of the machine that wall times are doubtful (docs/definitions.md: "busy machine").
-BUSY_FROM: Final = 0.20
 # What a lever notes that gives out batches in place of the loader: the receipt of a batch, in ns, that it takes away with the making.
 FLOOR: Final = "floor_ns"
 
@@ -221,7 +220,7 @@ def _batches(notes: Sequence[Note], steps: int) -> int:
 
 def corrected_arms(choices: Sequence[Choice], levers: Mapping[str, Lever], foreign_share: float | None) -> frozenset[int]:
     """The arms whose gain is the one without waiting for a core: where others use the machine, unless the lever asks for more of it."""
-    if foreign_share is None or foreign_share < BUSY_FROM:
+    if not is_busy(foreign_share):
         return frozenset()
     arms = {arm for arm, choice in enumerate(choices, FIRST) if DEMAND not in _changes(choice, levers)}
     return frozenset({CONTROL} | arms)
@@ -243,11 +242,11 @@ def needing_cores(
     demanding = [arm for arm, choice in enumerate(choices, FIRST) if DEMAND in _changes(choice, levers)]
     if foreign_share is None or not len(steps.ns):
         return {}
-    if foreign_share >= BUSY_FROM:
+    if is_busy(foreign_share):
         return dict.fromkeys(demanding, LOADED.format(share=format_share(foreign_share)))
     of_time = {arm: float(steps.ns[steps.arm == arm].sum() / steps.ns.sum()) for arm in demanding}
     stolen = {arm: min(stolen_share / share, 1.0) for arm, share in of_time.items() if share}
-    return {arm: STOLEN.format(share=format_share(share)) for arm, share in stolen.items() if share >= BUSY_FROM}
+    return {arm: STOLEN.format(share=format_share(share)) for arm, share in stolen.items() if is_busy(share)}
 
 
 def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> Verdict | Literal["upper bound"]:
@@ -380,7 +379,7 @@ def _why(found: Estimate, changes: tuple[str, ...], foreign_share: float | None)
     """Why the gain is that of the wall clock, or the corrected one."""
     if foreign_share is None:
         return UNKNOWN_LOAD
-    if foreign_share < BUSY_FROM:
+    if not is_busy(foreign_share):
         return ONLY_WALL
     if DEMAND in changes:
         return OWN_DEMAND

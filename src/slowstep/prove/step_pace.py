@@ -14,6 +14,7 @@ from slowstep.prove.stats.design import LONGEST_BLOCK_MS, common_period
 _PERIODIC_SHARE: Final = 0.05
 # Periods are means of what was seen: one that is no whole number was not regular.
 _REGULAR: Final = 0.05
+_RECEIPT: Final = (PartKind.TRANSPORT, PartKind.LOADER_OVERHEAD)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +54,7 @@ def _is_regular(every: float) -> bool:
 
 
 def receipt_ns(report: dict[str, Any]) -> float:
-    """What receiving batches that lie ready costs a step, ns: the ledger's `transport`."""
+    """What receiving batches that lie ready costs a step, ns: the ledger's transport, and what loaders without workers take besides."""
     preprocess = next(row for row in report["ledger"] if row["stage"] == "preprocess")
-    found = math.fsum(part["ms_per_step"] or 0.0 for part in preprocess["parts"] if part["kind"] == PartKind.TRANSPORT)
+    found = math.fsum(part["ms_per_step"] or 0.0 for part in preprocess["parts"] if part["kind"] in _RECEIPT)
     return found * 1e6

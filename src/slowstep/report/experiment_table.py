@@ -28,8 +28,6 @@ _GAIN_CELLS: Final = 18
 _VERDICT_CELLS: Final = 18
 _TABLE_FROM: Final = 72
 _FOREIGN_LOAD: Final = "foreign-load"
-# "Busy" of docs/definitions.md.
-_BUSY_FROM: Final = 0.20
 _INDENT: Final = 2
 _CONTROL: Final = "nothing (control)"
 _LABEL_CELLS: Final = 11
@@ -77,7 +75,7 @@ def draw_experiments(canvas: Canvas, report: Report) -> None:
     _draw_untried(canvas, [row for row in report["experiments"] if row["state"] == "untried"])
     # A note at the top says it of the whole run, and the row of a lever that it may have kept from gaining.
     said = any(finding["rule"] == _FOREIGN_LOAD for finding in report["findings"])
-    _draw_facts(canvas, facts, busy=not said)
+    _draw_facts(canvas, facts, say_busy=not said)
 
 
 def draw_proofs(canvas: Canvas, report: Report) -> None:
@@ -256,7 +254,7 @@ def _draw_untried(canvas: Canvas, rows: list[ExperimentRow]) -> None:
         canvas.prose(f"{', '.join(names)}; {reason}", label="Not tested:", label_style="dim", hang=_INDENT)
 
 
-def _draw_facts(canvas: Canvas, facts: ExperimentFacts, *, busy: bool) -> None:
+def _draw_facts(canvas: Canvas, facts: ExperimentFacts, *, say_busy: bool) -> None:
     why = _ENDED.get(facts["ended_by"], facts["ended_by"])
     if facts["steps_per_block"] is not None:
         took = "" if facts["took_s"] is None else f"for {format_duration(facts['took_s'] * 1e9)} "
@@ -265,7 +263,7 @@ def _draw_facts(canvas: Canvas, facts: ExperimentFacts, *, busy: bool) -> None:
     else:
         canvas.prose(f"Nothing was measured: {why}", hang=_INDENT)
     foreign = facts["foreign_share"]
-    if busy and foreign is not None and foreign >= _BUSY_FROM:
+    if say_busy and foreign is not None and facts.get("busy"):
         text = f"other processes used {format_share(foreign)} of the cores: levers that need cores, such as workers, gain less than alone"
         canvas.prose(text, label=_label("Busy"), label_style="yellow")
     if facts["trustworthy"] is False:

@@ -32,31 +32,43 @@ _FORMATS: Final[dict[str, Callable[[float], str]]] = {"share": format_share, "by
 _NO_UNITS: Final = ("of", "in", "per", "begun")
 # Shares are of the time that was looked at, which needs no name.
 _IN_WORDS: Final = {"of window": "of the time"}
-_TIMED: Final = "timed in"
-_HOW_SEEN: Final = (_TIMED, "stack samples in it", "stack samples in the forward")
+_HOW_SEEN: Final = ("timed in", "stack samples in it", "stack samples in the forward")
 # What a script sets by this name: "num_workers=0" says it shorter than a name, a number and a unit.
 _SETTING: Final = re.compile(r"[a-z]+(?:_[a-z]+)+")
 # Of `diagnosis/gain.py` and `prove/stats/intervals.py`.
 _PREDICTED_LEVEL: Final = "90 %"
 _MEASURED_LEVEL: Final = "95 %"
-# Of what counts things, for one of them; where the plural only takes an s it needs none here.
-_SINGULAR: Final = {"batches": "batch", "passes": "pass", "processes": "process"}
-# Names of evidence, where the page has better words for them than the report has room for.
-_NAMES: Final = {
-    "limit after the fix": "workers need",
-    "its share of making samples": "its share",
-    "float32 beside the Tensor Cores": "in float32, without Tensor Cores",
-    "of them without Tensor Cores": "of them, without Tensor Cores",
+# The units that count things, for one of them.
+_SINGULAR: Final = {
+    "batches": "batch",
+    "calls": "call",
+    "checkpoints": "checkpoint",
+    "cores": "core",
+    "degrees": "degree",
+    "devices": "device",
+    "gaps": "gap",
+    "iterators": "iterator",
+    "kernels": "kernel",
+    "minutes": "minute",
+    "nodes": "node",
+    "passes": "pass",
+    "processes": "process",
+    "ranks": "rank",
+    "readings": "reading",
+    "samples": "sample",
+    "starts": "start",
+    "steps": "step",
+    "tensors": "tensor",
+    "threads": "thread",
+    "workers": "worker",
+    "writes": "write",
 }
 _NS_PER: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
-def draw_findings(
-    canvas: Canvas, findings: list[FindingRow], left_out: LeftOut, *, said: str, steps: int, provisional: bool = False
-) -> None:
+def draw_findings(canvas: Canvas, findings: list[FindingRow], left_out: LeftOut, *, said: str, provisional: bool = False) -> None:
     """Draw the first findings, or all where `left_out` is verbose. A title that was `said` above is not repeated, and what lies outside the
-    script is in the notes. Functions were timed in a few gaps between the run's `steps`. Those of too few steps for a verdict are
-    `provisional`: nothing is said of a gain.
+    script is in the notes. Those of too few steps for a verdict are `provisional`: nothing is said of a gain.
     """
     findings = [finding for finding in findings if not finding.get("outside")]
     shown = len(findings) if left_out.verbose else _IN_FULL
@@ -65,7 +77,7 @@ def draw_findings(
         _draw_title(canvas, number, finding, provisional)
         if finding["title"] != said:
             canvas.prose(as_title(finding["title"]), indent=_INDENT)
-        rows = [_in_better_words(row, steps) for row in _evidence_shown(finding["evidence"], number, left_out)]
+        rows = _evidence_shown(finding["evidence"], number, left_out)
         if rows:
             _draw_evidence(canvas, rows, thresholds=left_out.verbose)
         gain_is_known = not provisional or finding["gain"]["measured"] is not None
@@ -83,11 +95,6 @@ def _evidence_shown(rows: list[EvidenceRow], number: int, left_out: LeftOut) -> 
     shown = _EVIDENCE_ROWS[number]
     left_out.count(len(rows[shown:]), "measured value")
     return by_weight[:shown]
-
-
-def _in_better_words(row: EvidenceRow, steps: int) -> EvidenceRow:
-    where = f"of {steps:,}" if row["name"] == _TIMED and row["where"] is None else row["where"]
-    return {**row, "name": _NAMES.get(row["name"], row["name"]), "where": where}
 
 
 def _draw_title(canvas: Canvas, number: int, finding: FindingRow, provisional: bool) -> None:
@@ -183,7 +190,7 @@ def _with_unit(value: float | None, unit: str) -> str:
     elif first in _FORMATS:
         text = _FORMATS[first](value)
     else:
-        noun = _SINGULAR.get(first, first.removesuffix("s")) if value == 1 and first.isalpha() else first
+        noun = _SINGULAR.get(first, first) if value == 1 else first
         text = f"{format_number(int(value) if float(value).is_integer() else value)} {noun}"
     return f"{text} {_IN_WORDS.get(rest, rest)}".strip()
 

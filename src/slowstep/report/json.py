@@ -15,6 +15,8 @@ from slowstep.errors import UnwritableOutput
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+# What it is called in the folder of the recording.
+REPORT_FILE: Final = "report.json"
 _OWN_MARKS: Final = (b'"slowstep/report/', b'"slowstep/comparison/', b'"slowstep/runs/')
 _OWN_HEAD_BYTES: Final = 200
 

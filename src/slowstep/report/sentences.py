@@ -9,8 +9,8 @@ from typing import Final
 _PROSE: Final = re.compile(r"[a-z]+(?= (?![=(]))|[a-z]+(?=, )")
 # Words that begin a title. What else begins one is the name of a function, a kernel or a thread.
 _OPENING: Final = re.compile(
-    r"(?:an?|all|another|batches|between|checkpoints|collectives|copies|device|every|for|how|in|kernels|making|matrix|memory|most|no|of|only"
-    r"|preprocessing|samples|sizes|small|starting|steps|the|this|validation|what|whether|workers) (?!\()"
+    r"(?:an?|all|anomaly|another|batches|between|checkpoints|collectives|copies|deterministic|device|every|for|how|in|kernels|making|matrix|memory"
+    r"|most|no|of|only|preprocessing|samples|sizes|small|starting|steps|the|this|validation|what|whether|workers) (?!\()"
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
+from slowstep.document.next_step import next_command
 from slowstep.report.bench_terminal import draw_bench
 from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, fitting, printable
 from slowstep.report.drawn_parts import draw_part
@@ -65,8 +66,8 @@ def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True, verbose
     canvas.blank()
     draw_part(canvas, _draw_verdict, document)
     draw_part(canvas, draw_proofs, document)
-    said, steps = document["verdict"]["summary"], document["run"]["steps"]
-    draw_part(canvas, draw_findings, document["findings"], left_out, said=said, steps=steps, provisional=provisional)
+    said = document["verdict"]["summary"]
+    draw_part(canvas, draw_findings, document["findings"], left_out, said=said, provisional=provisional)
     draw_part(canvas, draw_ranks, document["run"])
     draw_part(canvas, draw_experiments, document)
     canvas.blank()
@@ -183,7 +184,7 @@ def _draw_footer(canvas: Canvas, report: Report, left_out: LeftOut, prompt: str)
     _draw_not_judged(canvas, report, left_out)
     _draw_health(canvas, _not_said(report), left_out)
     _draw_overhead(canvas, report, left_out)
-    command, before = _next_command(report), report["run"].get("before_next")
+    command, before = next_command(report), report["run"].get("before_next")
     if before:
         _labelled(canvas, "Next" if command is None else "First", before, "bold")
     if command is not None:
@@ -284,10 +285,3 @@ def _shares(cost: Overhead, share: float) -> str:
     if _PROFILER not in parts:
         return text
     return f"{format_share(share)}: the profiler of --capture {format_share(parts[_PROFILER])}, recording {text}"
-
-
-def _next_command(report: Report) -> str | None:
-    """What to type next; None where nothing is to be done, or nothing that is typed would do it."""
-    verdict = report["verdict"]
-    explained = f"slowstep explain {verdict['rule']}" if verdict["rule"] and verdict["state"] != "undetermined" else None
-    return report["run"].get("next_command") or explained

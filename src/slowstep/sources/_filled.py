@@ -60,6 +60,21 @@ def clock_of(tables: Mapping[str, pl.DataFrame], first_ns: int) -> tuple[int, in
     return (first_ns, first_ns + max(ends)) if ends and EARLIEST_NS <= first_ns <= LATEST_NS else None
 
 
+def recorded_kinds(tables: Mapping[str, pl.DataFrame]) -> frozenset[str]:
+    """What of a training the profiler recorded (`TraceFacts.recorded`), as far as the kinds of its events tell."""
+    host = tables["host_events"]
+    kinds = set(host["kind"].unique().to_list())
+    found = {
+        "operators": "operator" in kinds,
+        "runtime": bool(kinds & {"runtime", "driver"}),
+        "device": len(tables["device_events"]) > 0,
+        "shapes": host["shapes"].null_count() < len(host),
+        "python": "python" in kinds,
+        "annotations": "annotation" in kinds,
+    }
+    return frozenset(name for name, is_there in found.items() if is_there)
+
+
 def time_doubts(count: int) -> list[Health]:
     """What is said of rows that `timed` left out."""
     return [EVENTS_WITHOUT_TIMES(count)] if count else []

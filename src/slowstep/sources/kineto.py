@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from slowstep.errors import UnreadableInput
-from slowstep.sources._filled import clock_of
+from slowstep.sources._filled import clock_of, recorded_kinds
 from slowstep.sources._gzip import Unpacked, peek
 from slowstep.sources._kineto.co_readers import CoReaderLost, CoReaders, co_readers_here
 from slowstep.sources._kineto.columns import Columns
-from slowstep.sources._kineto.facts import base_of, devices_table, host_of, rank_of, recorded_kinds, vendor_of
+from slowstep.sources._kineto.facts import asked_for, base_of, devices_table, host_of, rank_of, vendor_of
 from slowstep.sources._kineto.health import health_rows
 from slowstep.sources._kineto.reader import EventReader, metadata
 from slowstep.sources._kineto.tables import finished_tables
@@ -117,7 +117,7 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
     tables, first_ns, left = finished_tables(columns, counts, most)
     vendor = vendor_of(about, list(columns.names))
     tables["trace_devices"] = devices_table(about, tables["device_events"], vendor)
-    recorded = recorded_kinds(about, tables)
+    recorded = recorded_kinds(tables) | asked_for(about, tables)
     is_kineto = bool(recorded & {"operators", "runtime", "device"}) or "schemaVersion" in about
     counts["not-kineto"] = int(not is_kineto)
     if not is_kineto:

@@ -14,7 +14,7 @@ import polars as pl
 
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health, HealthKind
-from slowstep.sources._filled import clock_doubts, clock_of, filled, time_doubts
+from slowstep.sources._filled import clock_doubts, clock_of, filled, recorded_kinds, time_doubts
 from slowstep.sources._gathered import Shelf, in_order
 from slowstep.sources._nested import nested
 from slowstep.sources._nsys import device as _nsys_device
@@ -277,14 +277,8 @@ def _absent_names(path: Path, database: Database, strings: pl.DataFrame) -> list
 
 def _facts(path: Path, database: Database, tables: dict[str, pl.DataFrame], first_ns: int, *, complete: bool) -> TraceFacts:
     host, device = tables["host_events"], tables["device_events"]
-    kinds = set(host["kind"].unique().to_list())
-    recorded = {
-        "operators": "operator" in kinds,
-        "runtime": bool(kinds & {"runtime", "driver"}),
-        "device": len(device) > 0,
-        "shapes": host.select(pl.col("shapes").null_count()).item() < len(host),
-        "annotations": _nsys_host.RANGES in database.columns,
-    }
+    ranges = {"annotations"} if _nsys_host.RANGES in database.columns else set()
+    recorded = recorded_kinds(tables) | ranges
     export = database.pairs("META_DATA_EXPORT", "name", "value")
     named = database.pairs("TARGET_INFO_SYSTEM_ENV", "name", "value")
     return TraceFacts(
@@ -292,8 +286,8 @@ def _facts(path: Path, database: Database, tables: dict[str, pl.DataFrame], firs
         files=(str(path),),
         bytes=path.stat().st_size,
         events=len(host) + len(device),
-        recorded=frozenset(name for name, there in recorded.items() if there),
-        framework="pytorch" if recorded["operators"] else None,
+        recorded=recorded,
+        framework="pytorch" if "operators" in recorded else None,
         schema_version=export.get("EXPORT_SCHEMA_VERSION"),
         host=named.get("Hostname"),
         vendor="nvidia",

@@ -18,7 +18,7 @@ from slowstep.sources._recording.cells import name_cells
 from slowstep.sources._recording.cut import FIRST, KEPT, find_cut, written_before
 from slowstep.sources._recording.damage import RecordCounts, early_ends, kept_of, missing_notes, missing_records
 from slowstep.sources._recording.facts import process_facts
-from slowstep.sources._recording.machine import machine_tables
+from slowstep.sources._recording.machine import machine_tables, sound_readings
 from slowstep.sources._recording.notes import NoteLines, read_notes
 from slowstep.sources._recording.process import outline_tables, process_tables
 from slowstep.sources._recording.records import LATEST_NS, Lost, Records, WrittenRecords, losses, read_records
@@ -96,13 +96,16 @@ class OpenRecording:
         for file in files:
             everything = _written(file, notes[file])
             written, kept = _until(self._cut_ns, everything), kept_of(whole.pop(file), everything)
-            part = _Part(file=file, notes=notes[file], kept=kept, lost=written.lost)
+            is_launcher = notes[file].role == "launcher"
+            records = sound_readings(written.records) if is_launcher else written.records
+            lost = replace(written.lost, malformed=written.lost.malformed + len(written.records) - len(records))
+            part = _Part(file=file, notes=notes[file], kept=kept, lost=lost)
             parts.append(part)
-            if part.notes.role == "launcher":
-                self._machine.append(machine_tables(part.notes, written.records))
+            if is_launcher:
+                self._machine.append(machine_tables(part.notes, records))
             else:
                 processes.append(process_facts(part.notes, written, kept))
-                self._add(part, written.records)
+                self._add(part, records)
         self._processes = tuple(processes)
         self._run = run_facts(path.name, launchers, self._cut_ns)
         self._updates = without_doubtful(

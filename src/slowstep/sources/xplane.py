@@ -12,7 +12,7 @@ import polars as pl
 
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health, HealthKind
-from slowstep.sources._filled import clock_doubts, clock_of, filled, time_doubts, timed
+from slowstep.sources._filled import clock_doubts, clock_of, filled, recorded_kinds, time_doubts, timed
 from slowstep.sources._gathered import Shelf, in_order
 from slowstep.sources._nested import nested
 from slowstep.sources._source import PLAIN, Reading, Source
@@ -239,14 +239,6 @@ def _facts(
     found: XplaneFiles, tables: dict[str, pl.DataFrame], read: XplaneRows, hosts: list[str], size: int, *, complete: bool
 ) -> TraceFacts:
     host, device = tables["host_events"], tables["device_events"]
-    kinds = set(host["kind"].unique().to_list())
-    recorded = {
-        "operators": "operator" in kinds,
-        "runtime": bool(kinds & {"runtime", "driver"}),
-        "device": len(device) > 0,
-        "python": "python" in kinds,
-        "annotations": "annotation" in kinds,
-    }
     vendors = [row["vendor"] for row in read.device_facts if row["vendor"] in ("nvidia", "amd")]
     by_file = re.sub(r"\.xplane\.pb$", "", found.file.name)
     return TraceFacts(
@@ -254,7 +246,7 @@ def _facts(
         files=(str(found.file),),
         bytes=size,
         events=len(host) + len(device),
-        recorded=frozenset(name for name, there in recorded.items() if there),
+        recorded=recorded_kinds(tables),
         framework=_framework(tables, read.facts),
         host=hosts[0] if hosts else by_file,
         vendor=vendors[0] if vendors else None,

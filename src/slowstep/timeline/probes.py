@@ -2,9 +2,6 @@
 
 Asking costs next to nothing and waits for nothing; a call that waits for the device tells the same when it returns. What is issued is done
 in its order, and the device is never idle while it has any of it, but for the latency of a launch.
-
-No source gives such intervals yet; `tests/property/test_simulated_ledger.py` holds them, and the bounds that `charge.py` makes of them,
-against a simulated program.
 """
 
 from __future__ import annotations

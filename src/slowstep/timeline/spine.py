@@ -111,18 +111,6 @@ class KnownLanes:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DeviceClock:
-    """How a device's clock stands to the host's: what is to be added to its times lies between two offsets, and that is known between two
-    instants of the host's.
-    """
-
-    offset_low_ns: int
-    offset_high_ns: int
-    from_ns: int
-    until_ns: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class DeviceIntervals:
     """What a device worked on: one row per piece of work, or per group of them that is known as one. Shape (n,) each.
 
@@ -200,19 +188,6 @@ class DeviceIntervals:
         }
         both: dict[str, Any] = {name: np.concatenate((values, unknown[name])) for name, values in self._columns().items()}
         return DeviceIntervals(**both, ranks=self.ranks).ordered()
-
-    def on_host(self, clock: DeviceClock) -> DeviceIntervals:
-        """What a complete account by the device's own clock tells by the host's: within the offset's bounds, where these are known."""
-        low, high = clock.offset_low_ns, clock.offset_high_ns
-        begin, end = self.start_low_ns + low, self.end_high_ns + high
-        within = (begin >= clock.from_ns) & (end <= clock.until_ns)
-        # What lies across an end of that time is known in part only.
-        first = int(np.max(end[begin < clock.from_ns], initial=clock.from_ns))
-        last = int(np.min(begin[end > clock.until_ns], initial=clock.until_ns))
-        rows = {name: values[within] for name, values in self._columns().items()}
-        rows |= {"start_low_ns": begin[within], "start_high_ns": rows["start_high_ns"] + high}
-        rows |= {"end_low_ns": rows["end_low_ns"] + low, "end_high_ns": end[within]}
-        return replace(self, **rows, complete=Stretches(np.array([first]), np.array([max(first, last)])))
 
     def _columns(self) -> dict[str, Any]:
         return {column.name: getattr(self, column.name) for column in fields(self) if column.name not in ("ranks", "complete")}

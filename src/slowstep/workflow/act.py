@@ -37,9 +37,9 @@ from slowstep.prove.step_pace import find_pace, receipt_ns
 from slowstep.record.experiment.implementations import can_build
 from slowstep.record.experiment.lever import Lever, LeverSpec
 from slowstep.record.launching.folder import holds_nothing, kept_words
-from slowstep.report.json import write
+from slowstep.report.json import REPORT_FILE, write
 from slowstep.units import format_count, format_duration, format_share
-from slowstep.workflow.diagnose import REPORT, diagnose_recording
+from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.next_command.after_experiment import ended_untried
 from slowstep.workflow.next_command.typed import USUAL_PRECISION, place_words, precision_words
 
@@ -362,7 +362,7 @@ class Act:
         if self._check is not None and ended.ended_by != INTERRUPTED and (checked := self._check(report)).by_lever:
             self._keep(numerics=checked.by_lever, **({"ended_by": INTERRUPTED} if checked.interrupted else {}))
             report, ended = diagnose_recording(self._executor.folder), replace(ended, ended_by=self._experiment.ended_by)
-        write(report, self._executor.folder / REPORT)
+        write(report, self._executor.folder / REPORT_FILE)
         return replace(ended, report=report)
 
     def _left_nothing(self, ended: Ended) -> bool:

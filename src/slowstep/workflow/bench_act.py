@@ -25,7 +25,7 @@ from slowstep.units import format_count
 from slowstep.workflow.next_command.typed import USUAL_BUDGET_S
 
 What = Literal["data", "compute"]
-EndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood still"]
+EndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood still", "returns early"]
 # What is done, how much of it (0 to 1), and what has been reached.
 Phase = Callable[[str, float, str], None]
 
@@ -147,7 +147,7 @@ class Bench:
             self._executor.start()
             step_s = self._lead_in(began_s)
             if any(note.get("asynchronous") for note in self._executor.notes("facts")):
-                raise Stopped("done", RETURNS_EARLY)
+                raise Stopped("returns early", RETURNS_EARLY)
             measured.loaders = len({_loader_of(note) for note in self._executor.notes("iterator")})
             self._read_loader()
             self._walk_blocks(step_s)

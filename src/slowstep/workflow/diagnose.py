@@ -20,7 +20,7 @@ from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.missing_ranks import beside_missing
 from slowstep.document.build import build
-from slowstep.document.doubts import find_doubts
+from slowstep.document.doubts import find_recording_doubts
 from slowstep.document.launchers import find_other_launcher, missing_launchers
 from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import RankSummary
@@ -31,6 +31,7 @@ from slowstep.document.training import sections_of_training
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
 from slowstep.faults import Attempts, Fault, release_frames
 from slowstep.record.writing.format import EXPERIMENT_FILE
+from slowstep.report.json import REPORT_FILE
 from slowstep.sources.recording import OpenRecording
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.internal_errors import fault_rows
@@ -40,7 +41,6 @@ from slowstep.workflow.next_command.after_ranks import after_launcher
 from slowstep.workflow.next_command.after_recording import after_recording
 from slowstep.workflow.traces.find import EXPECTED
 
-REPORT = "report.json"
 FEWEST_BESIDE_OTHERS = 3
 
 
@@ -59,7 +59,7 @@ class Diagnosed:
 
 def file_name(number: int, first: int) -> str:
     """The file of a training's report."""
-    return REPORT if number == first else f"report-rank{number}.json"
+    return REPORT_FILE if number == first else f"report-rank{number}.json"
 
 
 def diagnose_all(folder: Path, *, warmup: int | None = None, beside: Sequence[HealthRow] = ()) -> Diagnosed:
@@ -126,7 +126,7 @@ def _step_ms(m: Measurements) -> float:
 
 def _sections(folder: Path, timeline: Timeline, job: Job, m: Measurements, diagnosis: Diagnosis, attempt: Attempts) -> Sections:
     """The sections of one training."""
-    health = (*timeline.health, *attempt.otherwise([], find_doubts, m))
+    health = (*timeline.health, *attempt.otherwise([], find_recording_doubts, m))
     sections = sections_of_training(recorded_run(folder, timeline, m, attempt), m, diagnosis, health, attempt)
     if diagnosis.by_fault:
         next_step = after_fault(folder)

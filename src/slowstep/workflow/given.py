@@ -15,8 +15,7 @@ from slowstep.document.report import SCHEMA
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.harmless import for_shell
 from slowstep.record.launching.folder import DEFAULT_PARENT
-from slowstep.report.json import is_report
-from slowstep.workflow.diagnose import REPORT
+from slowstep.report.json import REPORT_FILE, is_report
 from slowstep.workflow.next_command.typed import or_compared
 from slowstep.workflow.runs import last_run, runs_here
 from slowstep.workflow.traces.find import is_recording
@@ -84,10 +83,10 @@ def _of_recording(path: Path, *, rank: int | None = None, chosen: bool = False) 
     """What lies at a path: a report is made of it again, but for one of `slowstep bench`."""
     # Of a folder of recordings the last one is meant.
     last = path if is_recording(path) else next(reversed(runs_here(path)), path)
-    if is_report(last / REPORT) and is_recording(last):
+    if is_report(last / REPORT_FILE) and is_recording(last):
         # One that is damaged keeps nobody from the recording.
         with suppress(UnreadableInput):
-            document = read_document(last / REPORT)
+            document = read_document(last / REPORT_FILE)
             if "bench" in document:
                 return Given(paths=(last,), document=document, is_benched=True, chosen=chosen or last != path)
     return Given(paths=(path,), rank=rank, chosen=chosen)

@@ -16,11 +16,11 @@ from slowstep.record.launching.folder import DEFAULT_PARENT, LAUNCHER_NOTES, hol
 from slowstep.record.system import processes
 from slowstep.record.system.facts import boot_id
 from slowstep.record.writing import format as contract
+from slowstep.report.json import REPORT_FILE
 
 SCHEMA: Final = "slowstep/runs/1"
 # The launcher's first two lines are all that is wanted of its notes.
 _HEAD_BYTES: Final = 64 << 10
-_REPORT: Final = "report.json"
 # The kernel tells when a process started to a hundredth of a second, by a clock that may have been set since.
 _CLOCK_S: Final = 2.0
 
@@ -175,7 +175,7 @@ def _first_notes(folder: Path) -> dict[str, dict[str, Any]]:
 
 def _report(folder: Path) -> dict[str, Any]:
     try:
-        return _parsed((folder / _REPORT).read_bytes())
+        return _parsed((folder / REPORT_FILE).read_bytes())
     except OSError:
         return {}
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import slowstep
+from parsed import parsed
 
 ROOT = Path(slowstep.__path__[0])
 # Written into the report as a whole.
@@ -34,7 +35,7 @@ def unread(measured: list[ast.Module], all_code: list[ast.Module]) -> list[str]:
 
 
 def test_every_field_that_is_measured_is_read_by_somebody():
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in ROOT.rglob("*.py")}
+    trees = parsed(ROOT.rglob("*.py"))
     measured = [tree for path, tree in trees.items() if path.is_relative_to(ROOT / "analyses")]
 
     assert unread(measured, [*trees.values()]) == []

@@ -19,8 +19,8 @@ SHORT = {"loader": False, "workers": 0, "input_ms": 1.2, "fixed_ms": 1.0, "per_s
 MADE = note(line(INPUT_LINE, 1.2, "make"))
 
 
-def made(folder: Path, *notes: dict[str, Any]) -> LoopInput:
-    recording = make_recording(folder, Training(**{**SHORT, "producer_lines": notes}))
+def made(folder: Path, *notes: dict[str, Any], **changes: float) -> LoopInput:
+    recording = make_recording(folder, Training(**{**SHORT, **changes, "producer_lines": notes}))
     found = measure_recording(SOURCE.read(recording)).input.loop_input
     assert found is not None
     return found
@@ -67,3 +67,11 @@ def test_long_calls_of_built_in_functions_are_no_loop_but_for_what_puts_its_resu
 
     assert maker is not None
     assert ((maker.python_share or 0.0) > 0.5) is is_loop
+
+
+def test_a_wait_for_a_core_is_no_function_and_counts_once(tmp_path):
+    found = made(tmp_path, MADE, timed(("make", 4.8, 0)), input_ms=3.6, input_delay_ms=2.4)
+
+    assert found.largest == function_part("preprocess", "make", "train.py", 60)
+    assert float(found.made_ns.mean()) == pytest.approx(1.2e6, rel=0.05)
+    assert float(found.delay_ns.mean()) == pytest.approx(2.4e6, rel=0.05)

@@ -7,7 +7,7 @@ import pytest
 
 from kineto_files import case, read
 from made_traces import device, host, made_trace, step
-from slowstep.analyses.coverage import find_coverage, find_doubts
+from slowstep.analyses.coverage import find_coverage, find_trace_doubts
 from slowstep.analyses.events.training_thread import training_thread
 from slowstep.analyses.input.loader_requests import find_loader
 from slowstep.analyses.ledger.trace_ledger import build_ledger
@@ -48,7 +48,7 @@ def test_clocks_that_differ_overlapping_kernels_and_other_devices_are_counted() 
     hosts = [host("cudaLaunchKernel", 10, 15, "runtime", correlation=1)]
     devices = [device("k", 5, 30, correlation=1), device("k", 20, 40), device("k", 1, 2, device=1)]
     trace = made_trace(hosts=hosts, devices=devices)
-    assert {row.name: row.count for row in find_doubts(trace)} == {
+    assert {row.name: row.count for row in find_trace_doubts(trace)} == {
         "device-work-before-its-launch": 1,
         "kernels-overlap-on-a-stream": 1,
         "other-devices-left-out": 1,
@@ -61,7 +61,7 @@ def test_clocks_that_differ_overlapping_kernels_and_other_devices_are_counted() 
 def test_a_sound_trace_has_no_doubts() -> None:
     hosts = [host("cudaLaunchKernel", 10, 15, "runtime", correlation=1)]
     devices = [device("k", 12, 30, correlation=1), device("k", 30, 31, correlation=1), device("k", 20, 25, stream=9)]
-    assert find_doubts(made_trace(hosts=hosts, devices=devices)) == ()
+    assert find_trace_doubts(made_trace(hosts=hosts, devices=devices)) == ()
 
 
 def test_only_device_work_that_no_step_launched_or_holds_comes_after_the_last_step() -> None:
@@ -73,8 +73,8 @@ def test_only_device_work_that_no_step_launched_or_holds_comes_after_the_last_st
     ahead = made_trace(hosts=hosts[:-1], devices=devices[:-1], steps=steps)
     more = made_trace(hosts=hosts, devices=devices, steps=steps)
 
-    assert find_doubts(ahead) == ()
-    assert [(row.name, row.severity, row.count) for row in find_doubts(more)] == [("kernels-after-the-last-step", "info", 1)]
+    assert find_trace_doubts(ahead) == ()
+    assert [(row.name, row.severity, row.count) for row in find_trace_doubts(more)] == [("kernels-after-the-last-step", "info", 1)]
 
 
 @pytest.mark.parametrize(

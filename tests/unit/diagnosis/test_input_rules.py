@@ -337,6 +337,15 @@ def test_the_experiment_with_more_workers_is_named_unless_all_connections_share_
     assert any((fix.lever or "").startswith("workers=") for fix in fixes) is is_told
 
 
+def test_of_workers_that_mostly_wait_for_cores_beside_others_half_the_work_halves_the_making_and_no_more():
+    # Of two workers' 640 ms beside many others 100 compute: on cores of their own they would take 50 ms a step, and 25 with half the work.
+    kept = slow_batches(cpu_ms=100.0, queued_ms=540.0, foreign_cores=1.8)
+
+    gain = finding("preprocess-saturates-cpu", measurements(**kept)).gain
+
+    assert gain.predicted == pytest.approx(2.0, rel=0.05)
+
+
 LOCKED = fed(2, cpu_ms=4.5, blocked_ms=60.0)
 
 

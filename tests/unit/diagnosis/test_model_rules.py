@@ -49,7 +49,9 @@ def test_anomaly_detection_leaves_no_training_healthy():
 
     verdict = diagnose(m).verdict
     assert (verdict.state, verdict.rule) == ("undetermined", None)
-    assert finding("debug-mode-on", m).gain.predicted is None
+    found = finding("debug-mode-on", m)
+    assert found.gain.predicted is None
+    assert [fix.lever for fix in found.fixes] == ["anomaly-off"]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from slowstep.analyses.input.stragglers import Stragglers
 from slowstep.analyses.ledger.saves import GrowingSaves
 from slowstep.analyses.over_time.growth import PartGrowth
 from slowstep.analyses.over_time.over_time import OccasionalEvent, Unsteady
-from slowstep.analyses.over_time.startup import COMPILE, FIRST_STEP, Startup, StartupPart
+from slowstep.analyses.over_time.startup import FIRST_STEP, Startup, StartupPart
+from slowstep.analyses.over_time.startup_functions import COMPILE
 from slowstep.analyses.over_time.written import WrittenBytes
 from slowstep.analyses.steps.trends import Trend
 from slowstep.diagnosis.engine import diagnose
@@ -511,6 +512,8 @@ def test_compiling_at_each_start_is_spared_by_the_compilers_own_cache():
     found = finding("slow-start", measurements(**started(1.0, last=COMPILE, last_s=60.0)))
 
     assert "TORCHINDUCTOR_CACHE_DIR" in found.fixes[0].text
+    # It makes no input.
+    assert found.stage == "compute"
 
 
 @pytest.mark.parametrize(("samples", "are_grouped"), [(8.0, False), (np.r_[np.full(STEPS - 1, 8.0), 4.0], True)])

@@ -234,7 +234,7 @@ def test_of_a_small_batch_an_optimizer_that_takes_little_of_it_is_fused_later():
     assert found.fixes[0].lever.startswith("batch-size=")
 
 
-@pytest.mark.parametrize(("function", "shown"), [(transform(0.8), "augment"), ({}, None)], ids=["one", "none"])
+@pytest.mark.parametrize(("function", "shown"), [(transform(0.8), "augment"), ({"fetch_function": None}, None)], ids=["one", "none"])
 def test_where_the_training_makes_its_batches_the_function_that_holds_most_of_it_is_named(function, shown):
     found = finding("serial-loader", measurements(**merged(fed(0, cpu_ms=6.5), function)))
 

@@ -65,6 +65,17 @@ def test_receiving_a_batch_and_a_quick_sampler_are_none(tmp_path, stacks, wait_m
     assert "slow-sampler" not in [finding["rule"] for finding in found["findings"]]
 
 
+COLUMN = ("/usr/lib/python3.11/site-packages/datasets/arrow_dataset.py", "Column.__getitem__", 680, 687)
+
+
+@pytest.mark.parametrize(("below", "into"), [((COLUMN,), "Column.__getitem__ (datasets)"), ((), None)], ids=["a library's", "its own"])
+def test_what_the_sampler_asks_a_library_for_is_named_and_to_be_taken_once(tmp_path, below, into):
+    found = report(tmp_path, (*DRAWN, *below))["findings"][0]
+
+    assert next((row["value"] for row in found["evidence"] if row["name"] == "most of it in"), None) == into
+    assert any("Column.__getitem__ (datasets)" in fix["text"] for fix in found["fixes"]) is bool(below)
+
+
 Row = tuple[tuple[str, str, int], float, list[tuple[int, float]]]
 OURS = ("/opt/slowstep/record/waits.py", "Waits.build_hook.<locals>.__next__", 76)
 FETCHED = (f"{LIBRARY}/utils/data/_utils/fetch.py", "_MapDatasetFetcher.fetch", 1)

@@ -97,6 +97,13 @@ def test_without_any_request_input_is_not_judged():
     assert "record_function" in found.values["remedy"]
 
 
+@pytest.mark.parametrize(("framework", "is_told"), [("pytorch", True), ("jax", True), ("tensorflow", False), (None, True)])
+def test_a_recording_is_advised_where_there_can_be_one(framework, is_told):
+    found = finding("input-wait", waiting(30.0, facts={"framework": framework}))
+
+    assert any("slowstep run" in fix.text for fix in found.fixes) is is_told
+
+
 def test_requests_without_a_length_are_not_judged():
     loader = [{"step": n, "name": WORKERS, "start_ms": 1.0, "end_ms": 1.0} for n in range(10)]
 

@@ -167,7 +167,7 @@ def test_sizes_that_miss_the_tensor_cores_are_found_with_their_shapes():
     assert "[[4096, 512], [512, 30522]] in f (train.py:12)" in found.title
     assert found.gain.predicted == pytest.approx(100 / 85)
     assert "multiples of 64" in found.fixes[0].text
-    assert value(found, "of them without Tensor Cores") == 1.0
+    assert value(found, "of them, without Tensor Cores") == 1.0
 
 
 def test_kernels_that_read_less_than_16_bytes_at_once_are_found_by_their_name():

@@ -16,7 +16,7 @@ from slowstep.analyses.steps.whole_steps import COPY_AGAIN, LAUNCHES_LOST, LEFT_
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trace_doubts import ABOUT_WHAT_RAN, CLOCKS_DIFFER, FEW_LEFT, FEW_TRACED, NO_BACKWARD, is_inference
-from slowstep.diagnosis.trace_view import BY_RECORDING, CHOSEN_STEP, FIXES_SAVE_TOO_LITTLE, LATE_ONE_NOT_SEEN
+from slowstep.diagnosis.trace_view import BY_RECORDING, CHOSEN_STEP, FIXES_SAVE_TOO_LITTLE, LATE_ONE_NOT_SEEN, RECORD_IT
 from slowstep.findings import Gain
 from slowstep.reason_words import sentence
 
@@ -125,7 +125,15 @@ def test_much_time_beside_the_model_is_not_healthy_though_no_finding_gains_enoug
 def test_much_time_beside_the_model_is_not_healthy_without_any_finding(answering):
     answering(None)
 
-    assert diagnose(made_measured(ledger={span_part("store", "checkpoint"): 30.0})).verdict.reason.code == "no-fix-for-stage"
+    traces = {
+        name: made_measured(ledger={span_part("store", "checkpoint"): 30.0}, facts={"framework": name})
+        for name in ("pytorch", "tensorflow")
+    }
+    said = {name: diagnose(m).verdict.reason for name, m in traces.items()}
+
+    assert {reason.code for reason in said.values()} == {"no-fix-for-stage"}
+    assert said["pytorch"].values["remedy"] == RECORD_IT
+    assert "slowstep run" not in said["tensorflow"].values["remedy"]
 
 
 def test_findings_of_an_inference_are_still_listed_and_where_there_are_none_none_are_spoken_of(answering):

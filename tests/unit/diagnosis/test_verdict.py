@@ -17,8 +17,9 @@ from slowstep.analyses.python.garbage import Collected
 from slowstep.analyses.steps.phases import Elsewhere, TrainingInTurn
 from slowstep.diagnosis import engine
 from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
+from slowstep.diagnosis.evidence.unnamed import PROFILE_IT
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
-from slowstep.diagnosis.healthy import BLOCKED_INSIDE, MOST_IN_LINE, PLAY_LESS, more_blocked, not_healthy
+from slowstep.diagnosis.healthy import BLOCKED_INSIDE, MEASURE_INPUT, MOST_IN_LINE, PLAY_LESS, more_blocked, not_healthy
 from slowstep.diagnosis.law import RULE_NOT_JUDGED, Answers, combined_gain
 from slowstep.diagnosis.rule import Answer, Judged
 from slowstep.diagnosis.rules import (
@@ -294,6 +295,19 @@ def test_time_that_is_not_the_models_and_that_no_rule_explains_is_not_called_hea
     assert diagnosis.telling == ("mock-loader" if state == "undetermined" else None)
 
 
+def test_no_experiment_is_advised_where_steps_with_a_lever_cannot_be_compared():
+    m = measurements(workers=2, ledger={Part("preprocess", PartKind.TRANSPORT): 4.0})
+    facts = m.trainer.facts
+    early = changed(m, trainer={"facts": replace(facts, notes={**facts.notes, "facts": {"asynchronous": True}})})
+
+    alike, other = engine.diagnose(m), engine.diagnose(early)
+
+    assert (alike.telling, other.telling) == ("mock-loader", None)
+    assert alike.verdict.reason is not None
+    assert other.verdict.reason is not None
+    assert (alike.verdict.reason.values["remedy"], other.verdict.reason.values["remedy"]) == (MEASURE_INPUT, PROFILE_IT)
+
+
 @pytest.mark.parametrize(("making_ms", "predicted", "state"), [(40, 1.04, "undetermined"), (1.5, 1.04, "healthy")])
 def test_input_of_which_a_fix_leaves_most_is_not_called_healthy(monkeypatch, making_ms, predicted, state):
     m = measurements(**fed(0, cpu_ms=making_ms))
@@ -331,13 +345,34 @@ def test_a_finding_that_is_folded_keeps_what_it_advises():
     assert [fix.lever for fix in first.folded[0].fixes] == ["workers=2"]
 
 
+def _blocked_for(share: float, *, busy: bool = False, threads: int = 1) -> Any:
+    return SimpleNamespace(
+        compute=SimpleNamespace(device="cpu", blocked=SimpleNamespace(share=share, line="train.py:22")),
+        sharing=SimpleNamespace(ranks=1),
+        machine=SimpleNamespace(load=SimpleNamespace(busy=busy), resources=SimpleNamespace(threads=threads)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("busy", "threads", "code", "looks"),
+    [(True, 2, "blocked-or-queued", False), (True, 1, "blocked-inside", True), (False, 2, "blocked-inside", True)],
+    ids=["its threads may wait for cores", "it has no others", "they find cores"],
+)
+def test_beside_others_a_thread_that_waits_for_its_operations_may_be_no_sleep(busy, threads, code, looks):
+    first: Any = SimpleNamespace(stage="compute", share=0.0)
+
+    doubt = more_blocked(_blocked_for(0.4, busy=busy, threads=threads), first)
+
+    assert doubt is not None
+    assert doubt.reason.code == code
+    assert (doubt.change is not None) is looks
+
+
 @pytest.mark.parametrize(("stage", "share", "blocked", "doubted"), [
     ("compute", 0.2, 0.4, True), ("compute", 0.5, 0.4, False), ("output", 0.2, 0.4, False), ("compute", 0.02, 0.05, False),
 ])  # fmt: skip
 def test_a_finding_about_computing_gives_way_where_nobody_computes_for_more_of_the_time(stage, share, blocked, doubted):
-    m: Any = SimpleNamespace(
-        compute=SimpleNamespace(device="cpu", blocked=SimpleNamespace(share=blocked, line="train.py:22")), sharing=SimpleNamespace(ranks=1)
-    )
+    m = _blocked_for(blocked)
     first: Any = SimpleNamespace(stage=stage, share=share)
 
     doubt = more_blocked(m, first)

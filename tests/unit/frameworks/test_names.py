@@ -28,7 +28,7 @@ ANALYSES = {
     "events/tables.py": _TABLE,
     "ledger/saves.py": "what writes a checkpoint where the user's function is unknown",
     "over_time/growth.py": "libraries that write files",
-    "over_time/startup.py": "the name of a part of the start-up",
+    "over_time/startup_functions.py": "the name of a part of the start-up",
     "python/calls.py": "whose package is none of a data set's",
     "python/gap_calls.py": "libraries of metrics, and how the interpreter calls functions that are not Python's",
     "python/user_places.py": "packages that are installed, as traces cut their paths",

@@ -459,7 +459,7 @@ def test_no_share_in_the_evidence_is_over_one():
     # Each look counts whole a batch that began before it.
     bound = judge(make_point(1, [a_drain(1, slices={"wall_ns": 103 * MS})]), cores=2.0)
 
-    assert {row.name: row.value for row in bound.rows}["making batches, of the producers' time"] == 1.0
+    assert {row.name: row.value for row in bound.rows}["making batches, of the loader's time"] == 1.0
 
 
 def test_half_and_half_is_mixed():

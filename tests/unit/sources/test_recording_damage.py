@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -154,6 +155,53 @@ def test_readings_of_the_launcher_that_are_missing_are_counted_too(folder: Path)
     cut(folder, 0, name="launcher")
 
     assert doubts(folder)["missing-records"].count == 500
+
+
+def write_costs(folder: Path, *readings: tuple[int, int]) -> None:
+    """What the launcher used of a processor, as readings of an instant and a sum."""
+    lines = [fmt.RECORD.pack(at, at, used, 0, 0, 0, 0, 0, fmt.READING_COST) for at, used in readings]
+    (folder / "launcher.rec").write_bytes(b"".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("readings", "sound"),
+    [
+        ([(10, 1), (20, 2), (30, 2)], [(10, 1), (20, 2), (30, 2)]),
+        ([(10, 1), (20, 7), (20, 2), (30, 3)], [(10, 1), (20, 2), (30, 3)]),
+        ([(10, 1), (20, 900), (30, 2), (40, 3)], [(10, 1), (30, 2), (40, 3)]),
+        ([(10, 5), (20, 6), (30, 0), (40, 7)], [(10, 5), (20, 6), (40, 7)]),
+        ([(10, 900), (20, 800), (30, 1), (40, 2)], [(30, 1), (40, 2)]),
+        ([(30, 3), (10, 1), (20, 2)], [(30, 3), (10, 1), (20, 2)]),
+        ([], []),
+    ],
+)
+def test_readings_that_no_launcher_can_have_taken_are_left_out_and_counted(folder: Path, readings: Any, sound: Any) -> None:
+    write_costs(folder, *readings)
+
+    timeline = read(folder)
+
+    assert timeline.table("launcher_costs").rows() == sound
+    left_out = len(readings) - len(sound)
+    assert [(row.name, row.count) for row in timeline.health] == ([("malformed-records", left_out)] if left_out else [])
+
+
+def test_readings_of_several_processes_at_one_instant_are_no_damage_and_of_the_largest_there_is_one(folder: Path) -> None:
+    made = [fmt.RECORD.pack(10, 10, 2, 1, 0, pid, 0, 0, kind) for kind in (fmt.READING_AFFINITY, fmt.READING_RSS) for pid in (100, 101)]
+    (folder / "launcher.rec").write_bytes(b"".join(made))
+
+    timeline = read(folder)
+
+    assert timeline.table("affinities")["pid"].to_list() == [100, 101]
+    assert timeline.table("tree_memory")["largest_pid"].to_list() == [101]
+    assert doubts(folder)["malformed-records"].count == 1
+
+
+def test_what_the_kernel_counts_may_go_back(folder: Path) -> None:
+    made = [fmt.RECORD.pack(at, at, 10, 20, stolen, 0, 0, 0, fmt.READING_CPU) for at, stolen in ((10, 5), (20, 4))]
+    (folder / "launcher.rec").write_bytes(b"".join(made))
+
+    assert read(folder).table("readings")["stolen_cpu_ns"].to_list() == [5, 4]
+    assert doubts(folder) == {}
 
 
 def _remove(file: Path) -> None:

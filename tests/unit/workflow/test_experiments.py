@@ -432,6 +432,7 @@ def test_a_lever_that_needs_cores_is_not_refuted_where_others_have_them_and_says
 
     quiet, busy = on("quiet", 0.0), on("busy", 2.0)
 
+    assert [report["run"]["experiment"]["busy"] for report in (quiet, busy)] == [False, True]
     row = row_of(quiet, "workers=4")
     assert (row["verdict"], row["held_back"], row["reason"]) == ("refuted", None, None)
     row = row_of(busy, "workers=4")

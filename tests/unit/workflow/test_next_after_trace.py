@@ -43,8 +43,8 @@ def following(found: Diagnosis, path: Path = Path("trace.json"), framework: str 
 
 
 def test_what_a_trace_of_pytorch_leaves_open_a_recording_with_a_capture_answers() -> None:
-    assert following(diagnosis()) == "slowstep run --capture train.py"
-    assert following(diagnosis(), framework=None) == "slowstep run --capture train.py"
+    assert following(diagnosis()) == "slowstep run --capture YOUR_SCRIPT.py"
+    assert following(diagnosis(), framework=None) == "slowstep run --capture YOUR_SCRIPT.py"
     assert following(diagnosis("healthy")) is None
 
 
@@ -61,7 +61,7 @@ def test_a_captures_trace_is_followed_by_the_report_of_its_recording(tmp_path: P
     lone = following(diagnosis(), capture)
     (capture.parent / "launcher.jsonl").write_text("")
 
-    assert lone == "slowstep run train.py"
+    assert lone == "slowstep run YOUR_SCRIPT.py"
     assert following(diagnosis(), capture) == f"slowstep analyze '{capture.parent}'"
 
 

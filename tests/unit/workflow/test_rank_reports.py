@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -19,6 +20,13 @@ from slowstep.workflow.diagnose import diagnose_all, diagnose_recording
 
 def _health(report) -> dict[str, str]:
     return {row["name"]: row["remedy"] for row in report["health"]}
+
+
+def rank_rows(report) -> list[list[str]]:
+    """The words of each row of the table of ranks, which ends with an empty line or with how many more there are."""
+    lines = iter(render(report, width=80, color=False).splitlines())
+    next(line for line in lines if re.match(r"rank +pid ", line))
+    return [line.split() for line in itertools.takewhile(re.compile(r"[> ] \d").match, lines)]
 
 
 def test_every_rank_has_a_valid_report_of_its_own(tmp_path: Path) -> None:
@@ -129,29 +137,26 @@ def test_absent_ranks_are_said(tmp_path: Path) -> None:
 
 def test_missing_ranks_stand_in_the_table_of_ranks(tmp_path: Path) -> None:
     report = diagnose_recording(make_job(tmp_path, [5.0, 5.0], size=4))
-    lines = render(report, width=80, color=False).splitlines()
 
     assert report["run"]["missing_ranks"] == [2, 3]
-    assert [line.split() for line in lines if line[2:3].isdigit() and line.endswith("not recorded")] == [
-        ["2", "not", "recorded"],
-        ["3", "not", "recorded"],
-    ]
+    assert rank_rows(report)[2:] == [["2", "not", "recorded"], ["3", "not", "recorded"]]
     validate(report)
 
 
 def test_where_one_of_two_ranks_is_missing_there_is_a_table_of_both(tmp_path: Path) -> None:
-    lines = render(diagnose_recording(make_job(tmp_path, [5.0], size=2)), width=80, color=False).splitlines()
+    shown, missing = rank_rows(diagnose_recording(make_job(tmp_path, [5.0], size=2)))
 
-    assert any(line.startswith("> 0") for line in lines)
-    assert any(line.startswith("  1") and line.endswith("not recorded") for line in lines)
+    assert shown[:2] == [">", "0"]
+    assert missing == ["1", "not", "recorded"]
 
 
 def test_many_missing_ranks_leave_room_for_those_that_were_recorded(tmp_path: Path) -> None:
-    lines = render(diagnose_recording(make_job(tmp_path, [5.0] * 8, size=16, steps=40)), width=80, color=False).splitlines()
+    report = diagnose_recording(make_job(tmp_path, [5.0] * 8, size=16, steps=40))
+    rows = rank_rows(report)
 
-    assert sum(line[2:4].strip().isdigit() and line.endswith("not recorded") for line in lines) == 3
-    assert any(line.startswith("> 0") for line in lines)
-    assert "and 8 more in report.json" in lines
+    assert sum(row[1:] == ["not", "recorded"] for row in rows) == 3
+    assert rows[0][:2] == [">", "0"]
+    assert "and 8 more in report.json" in render(report, width=80, color=False)
 
 
 def test_where_the_late_rank_left_no_recording_it_is_not_said_that_nothing_is_late(tmp_path: Path) -> None:
@@ -200,11 +205,11 @@ def test_a_rank_can_be_asked_for(tmp_path: Path) -> None:
 def test_many_ranks_stay_on_one_screen_with_the_slowest_among_them(tmp_path: Path) -> None:
     report = diagnose_recording(make_job(tmp_path, [4.0] * 19 + [12.0], steps=40), rank=3)
     lines = render(report, width=80, color=False).splitlines()
-    rows = [line for line in lines if re.match(r"[> ] +\d+ +\d+ +[\d,]+ ", line)]
+    rows = rank_rows(report)
 
     assert len(rows) == 8
-    assert any(line.startswith("> 3") for line in rows)
-    assert any(line.startswith("  19") for line in rows)
+    assert [">", "3"] in [row[:2] for row in rows]
+    assert "19" in [row[0] for row in rows]
     assert "and 12 more in report.json" in lines
     assert max(len(line) for line in lines if not line.startswith(("Next", "More"))) <= 80
 

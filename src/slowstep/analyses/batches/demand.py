@@ -33,6 +33,7 @@ class Demand:
     idle_share: float | None  # share of the workers' time with nothing to make
     blocked_share: float | None  # share of the fetches' wall time that is neither CPU nor queueing
     collecting_ns: float | None = None  # of `wall_ns`, in which the loader's workers collected garbage
+    queued_ns: float = 0.0  # of `wall_ns`, in which producers waited for a core
     batches: float = 1.0  # per step
     others_cpu_ns: float = 0.0  # of `cpu_ns`, what other loaders' workers need
     others_ns: float = 0.0  # how long the workers of the slowest other loader take for its batches of a step
@@ -110,6 +111,7 @@ def _demand(
         idle_share=_idle_share(timeline, producers.processes, low, high, workers),
         blocked_share=float(account[ACCOUNT.index(PartKind.STORAGE) :].sum() / max(account.sum(), 1.0)),
         collecting_ns=float(account[ACCOUNT.index(PartKind.PRODUCER_COLLECTION)] / own.sum()) * batches,
+        queued_ns=float(account[ACCOUNT.index(PartKind.PRODUCER_CORE_WAIT)] / own.sum()) * batches,
         batches=batches,
     )
 

@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.batches.made_here import made_here
+from slowstep.analyses.python.functions import Stacks
 from slowstep.analyses.python.garbage import collected_ns
 from slowstep.analyses.steps.steps import Floats
 from slowstep.analyses.steps.suspensions import Suspensions
@@ -30,6 +32,10 @@ PART_STAGE = {
     # On the training thread: without workers all before the fetch, else told from transport by stacks (analyses/input/sampler.py).
     PartKind.DRAWING: "preprocess",
     PartKind.LOADER_START: "preprocess",
+    # What of a request is neither fetch nor drawing, where the training thread makes its own batches: nothing is transported there.
+    PartKind.LOADER_OVERHEAD: "preprocess",
+    # All of it, where it is not known what the producer did.
+    PartKind.INPUT_WAIT: "preprocess",
 }
 # Parts of `read` and `preprocess` that are a loader's: of its waits, and its end.
 OF_LOADER = frozenset((*PART_STAGE, PartKind.LOADER_END))
@@ -88,8 +94,8 @@ class WaitParts:
     held_ns: float = 0.0  # of all of them, charged to making because the worker that was to hand the batch over computed (transfer.py)
 
 
-def find_fetches(timeline: Timeline, trainer: Trainer, suspensions: Suspensions) -> Fetches:
-    """The fetches of the training's loaders: its workers' and, without workers, the training thread's own.
+def find_fetches(timeline: Timeline, trainer: Trainer, suspensions: Suspensions, stacks: Stacks) -> Fetches:
+    """The fetches of the training's loaders: its workers' and, without workers, the training thread's own, which has these `stacks`.
 
     What was being made while the training was stopped is no measure of making: producers are stopped with it.
     """
@@ -102,7 +108,8 @@ def find_fetches(timeline: Timeline, trainer: Trainer, suspensions: Suspensions)
         & (pl.col("thread") == trainer.thread)
         & (pl.col("iterator").is_in(list(iterators)) | pl.col("iterator").is_null())
     )
-    fetches = timeline.table("fetches").filter(~pl.col("failed"), pl.col("process").is_in(workers) | own).sort("process", "start_ns")
+    every = timeline.table("fetches").filter(~pl.col("failed"))
+    fetches = pl.concat([every.filter(pl.col("process").is_in(workers)), made_here(every.filter(own), stacks)]).sort("process", "start_ns")
     for start, end in zip(suspensions.start_ns.tolist(), suspensions.end_ns.tolist(), strict=True):
         fetches = fetches.filter((pl.col("end_ns") <= start) | (pl.col("start_ns") >= end))
     collates = timeline.table("collates").filter(pl.col("process").is_in([*workers, trainer.process])).sort("process", "start_ns")
@@ -189,14 +196,18 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
         parts[:, : len(ACCOUNT)] = share * np.where(matched, inside, 0)[:, None] + mix[None, :] * busy[:, None]
     first = _first_of_iterator(waits)
     rest = waited(start, end) - parts.sum(axis=1)
-    made_here = matched & (fetches.process[which] == trainer.process) if len(fetches.process) else matched
-    parts[:, column[PartKind.LOADER_START]] = np.where(first, np.maximum(before - busy, 0), 0)
-    # Who makes its own batches has nothing else to do before it begins.
-    parts[:, column[PartKind.DRAWING]] = np.where(made_here & ~first, np.maximum(before - busy, 0), 0)
-    parts[:, column[PartKind.TRANSPORT]] = np.maximum(
-        rest - parts[:, column[PartKind.LOADER_START]] - parts[:, column[PartKind.DRAWING]], 0
-    )
-    return WaitParts(start_ns=start, end_ns=end, parts=parts, matched=matched, first=first, fetch=which, is_own=made_here)
+    is_own = matched & (fetches.process[which] == trainer.process) if len(fetches.process) else matched
+    parts[:, column[PartKind.LOADER_START]] = np.where(first & ~is_own, np.maximum(before - busy, 0), 0)
+    # Who makes its own batches has nothing else to do before it begins, be it the first: a sampler may draw a whole epoch's indices then.
+    parts[:, column[PartKind.DRAWING]] = np.where(is_own, np.maximum(before - busy, 0), 0)
+    left = np.maximum(rest - parts[:, column[PartKind.LOADER_START]] - parts[:, column[PartKind.DRAWING]], 0)
+    for kind, mine in {
+        PartKind.TRANSPORT: matched & ~is_own,
+        PartKind.LOADER_OVERHEAD: is_own,
+        PartKind.INPUT_WAIT: ~matched,
+    }.items():
+        parts[:, column[kind]] = np.where(mine, left, 0)
+    return WaitParts(start_ns=start, end_ns=end, parts=parts, matched=matched, first=first, fetch=which, is_own=is_own)
 
 
 def _fetch_of_wait(timeline: Timeline, trainer: Trainer, waits: pl.DataFrame, fetches: Fetches) -> Ints:

@@ -36,6 +36,8 @@ WEIGHT_NS = 5.2
 USUAL_DISPATCH_NS = 14_000.0
 USUAL_WEIGHT_NS = 2.0
 RESAMPLES = 500
+# Of input, what each batch takes however few samples it holds.
+PER_BATCH = (PartKind.TRANSPORT, PartKind.LOADER_OVERHEAD)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +63,7 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: boo
 
     On a `busy` machine every operation takes longer than what the upper bounds were measured for: there they bound nothing.
     """
-    work = ledger.of("compute") - ledger.of("compute", PartKind.CORE_WAIT) + ledger.of("preprocess", PartKind.TRANSPORT)
+    work = ledger.of("compute") - ledger.of("compute", PartKind.CORE_WAIT) + ledger.of("preprocess", *PER_BATCH)
     # Inside a closure's call the script's own code may run.
     optimizer = np.zeros(steps.count) if has_closures(trainer) else ledger.of_parts(OPTIMIZER)
     usual, small, varied = _groups(steps)
@@ -81,7 +83,7 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: boo
 def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, optimizer: Floats, typical: float) -> FixedCost:
     """At least the optimizer's time; at most all that is no forward or backward, and the dispatch of those."""
     passes = ledger.of("compute", PartKind.FORWARD_AND_REST, PartKind.FORWARD, PartKind.BACKWARD)
-    around = ledger.of("compute") - ledger.of("compute", PartKind.CORE_WAIT) + ledger.of("preprocess", PartKind.TRANSPORT)
+    around = ledger.of("compute") - ledger.of("compute", PartKind.CORE_WAIT) + ledger.of("preprocess", *PER_BATCH)
     rest = float(np.median(around - passes))
     nodes, weights = trainer.facts.graph_nodes, trainer.facts.graph_elements or 0
     times = _backwards_per_step(trainer)

@@ -24,7 +24,8 @@ SECONDS_AT_LEAST = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputFunction:
-    """A function called while batches are made: calls per sample, and its share of the making (what it calls included).
+    """A function called while batches are made: calls per sample (None: how many samples there were is unknown), and its share of
+    the making (what it calls included).
 
     Of a built-in function `file` and `line` are None; `caller` is the Python function that spends most time in it.
     """
@@ -32,7 +33,7 @@ class InputFunction:
     name: str
     file: str | None
     line: int | None
-    calls_per_sample: float
+    calls_per_sample: float | None
     share: float
     caller: str | None
     is_users: bool
@@ -139,7 +140,7 @@ def _functions(rows: pl.DataFrame) -> tuple[InputFunction, ...]:
     """The timed functions of all producers together, most time first."""
     whole = rows.group_by("process").agg(pl.col("samples").max(), pl.col("wall_ns").max())
     samples, wall_ns = int(whole["samples"].sum()), int(whole["wall_ns"].sum())
-    if not samples or not wall_ns:
+    if not wall_ns:
         return ()
     merged = (
         rows.sort("total_ns", descending=True)
@@ -156,7 +157,7 @@ def _function(row: dict[str, object], samples: int, wall_ns: int) -> InputFuncti
         name=name,
         file=None if file is None else str(file),
         line=None if line is None else int(str(line)),
-        calls_per_sample=int(str(row["calls"])) / samples,
+        calls_per_sample=int(str(row["calls"])) / samples if samples else None,
         share=min(int(str(row["total_ns"])) / wall_ns, 1.0),
         caller=None if row["caller"] is None else str(row["caller"]),
         is_users=file is not None and not is_library(Frame(file=str(file), function=name, first_line=0, line=0)) and not is_own(str(file)),

@@ -47,6 +47,11 @@ class LoopInput:
     of_stacks: int
     timed: int  # gaps in which they were timed; 0 where stacks alone tell
 
+    @property
+    def claims(self) -> tuple[Part, ...]:
+        """The parts of what workers could take over."""
+        return (*self.parts, Part("preprocess", PartKind.CORE_WAIT), Part("read", PartKind.BLOCKED))
+
 
 def find_loop_input(timeline: Timeline, trainer: Trainer, ledger: Ledger) -> LoopInput | None:
     """What the ledger, and the calls that were timed in gaps, say of input; None in a loop that is fed.
@@ -55,7 +60,8 @@ def find_loop_input(timeline: Timeline, trainer: Trainer, ledger: Ledger) -> Loo
     """
     if trainer.is_fed:
         return None
-    mine = [part for part in ledger.parts if part.stage == "preprocess" and part.kind not in (*OF_LOADER, PartKind.INPUT_WAIT)]
+    known_apart = (*OF_LOADER, PartKind.INPUT_WAIT, PartKind.CORE_WAIT)
+    mine = [part for part in ledger.parts if part.stage == "preprocess" and part.kind not in known_apart]
     others = [part for part in mine if part.kind in (PartKind.THREAD_WAIT, PartKind.ROLL_OUT)]
     made = [part for part in mine if part not in others]
     made_ns, others_ns = ledger.of_parts(*made), ledger.of_parts(*others)

@@ -16,7 +16,7 @@ import numpy as np
 from slowstep.analyses.after_update.gaps import FEWEST_STACKS
 from slowstep.analyses.after_update.timed_gaps import MOSTLY, read_gap_calls
 from slowstep.analyses.batches.producers import PART_STAGE, WaitParts
-from slowstep.analyses.python.functions import FRAMEWORK, Path, Stacks, inside, own_frames
+from slowstep.analyses.python.functions import FRAMEWORK, Path, Stacks, inside, is_library, library_of, own_frames
 from slowstep.analyses.python.gap_calls import GapCalls, Node
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
@@ -33,7 +33,7 @@ COLUMN = {name: i for i, name in enumerate(PART_STAGE)}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SamplerTime:
-    """`function` is the sampler's that holds most of it, the user's own where it has one.
+    """`function` is the sampler's that holds most of it, the user's own where it has one; `into` what it calls of a library.
 
     Known from so many stacks in the sampler of so many in waits, or from so many timed gaps. `share` is of all waits' time; `held` is the
     sampler's share of what is called drawing, the rest the loader's own work around it.
@@ -45,15 +45,19 @@ class SamplerTime:
     stacks: int = 0
     of_stacks: int = 0
     gaps: int = 0
+    into: str | None = None
 
 
 def divide_sampler_time(timeline: Timeline, process: int, waits: WaitParts, stacks: Stacks) -> tuple[WaitParts, SamplerTime | None]:
     """The waits with what is drawing indices under its own name, and whose it is; None where too little was seen of that to tell."""
-    drawn_ns = float(waits.parts[:, COLUMN[PartKind.DRAWING]].sum())
+    drawn = waits.parts[:, COLUMN[PartKind.DRAWING]]
+    drawn_ns = float(drawn.sum())
     share = drawn_ns / max(float((waits.end_ns - waits.start_ns).sum()), 1.0)
     by_stacks = find_sampler_time(waits, stacks)
     if waits.is_own.any() and (waits.is_own | ~waits.matched).all():
-        timed = find_timed_sampler(timeline, process, share)
+        # Where an epoch's indices are drawn at once, the few gaps whose calls were timed are of other batches.
+        at_once = float(drawn[waits.first].sum()) >= MOSTLY * drawn_ns
+        timed = None if at_once else find_timed_sampler(timeline, process, share)
         return waits, timed or (by_stacks and replace(by_stacks, held=min(by_stacks.share / max(share, 1e-9), 1.0)))
     return waits if by_stacks is None else with_sampler_time(waits, by_stacks), by_stacks
 
@@ -64,26 +68,31 @@ def find_sampler_time(waits: WaitParts, stacks: Stacks) -> SamplerTime | None:
     taken = inside(stacks, waits.start_ns[order], waits.end_ns[order])
     whole, held = 0.0, 0.0
     functions: Counter[Frame] = Counter()
+    libraries: Counter[str] = Counter()
     for weight, path in stacks.paths(taken.tolist()):
         whole += weight
         below = _below_next_index(path)
         if below:
             held += weight
             functions[replace(own_frames(below)[-1], line=0)] += 1
+            libraries.update(_into(below))
     if functions.total() < FEWEST_STACKS:
         return None
-    return SamplerTime(function=functions.most_common(1)[0][0], share=held / whole, stacks=functions.total(), of_stacks=len(taken))
+    into = next((name for name, stacks in libraries.most_common(1) if stacks >= MOSTLY * functions.total()), None)
+    function = functions.most_common(1)[0][0]
+    return SamplerTime(function=function, share=held / whole, stacks=functions.total(), of_stacks=len(taken), into=into)
 
 
 def with_sampler_time(waits: WaitParts, sampler_time: SamplerTime) -> WaitParts:
-    """The waits with the sampler's part of what was called transport under its own name; where it is known already, as it is."""
-    rest = np.where(waits.is_own, 0.0, waits.parts[:, COLUMN[PartKind.TRANSPORT]])
+    """The waits with the sampler's part of receiving batches, or of waiting for them, as drawing; where it is known already, as it is."""
+    told = [COLUMN[kind] for kind in (PartKind.TRANSPORT, PartKind.INPUT_WAIT)]
+    rest = waits.parts[:, told]
     known = float(waits.parts[:, COLUMN[PartKind.DRAWING]].sum())
     drawn = max(sampler_time.share * float((waits.end_ns - waits.start_ns).sum()) - known, 0.0)
     moved = rest * min(drawn / max(float(rest.sum()), 1.0), 1.0)
     parts = waits.parts.copy()
-    parts[:, COLUMN[PartKind.DRAWING]] += moved
-    parts[:, COLUMN[PartKind.TRANSPORT]] -= moved
+    parts[:, COLUMN[PartKind.DRAWING]] += moved.sum(axis=1)
+    parts[:, told] -= moved
     return replace(waits, parts=parts)
 
 
@@ -138,6 +147,16 @@ def _is(node: Node, file: re.Pattern[str], name: str) -> bool:
 
 def _plain_ns(tree: GapCalls, number: int) -> float:
     return tree.nodes[number].total * tree.left(number)
+
+
+def _into(path: Path) -> list[str]:
+    """What the innermost function of the user's on a path calls of a library; nothing where there is none, or it calls nothing."""
+    last = max((depth for depth, frame in enumerate(path) if not is_library(frame)), default=None)
+    if last is None or last + 1 == len(path):
+        return []
+    called = path[last + 1]
+    library = library_of(called)
+    return [] if library is None else [f"{called.function} ({library})"]
 
 
 def _below_next_index(path: Path) -> Path:

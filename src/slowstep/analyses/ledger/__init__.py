@@ -5,9 +5,11 @@
 
     recording   trainer_spans.py -> charge.py -> waits divided (batches/producers.py, then input/sampler.py and batches/transfer.py: the
                 order is in measure_recording.py), gaps named, closures.py, delays.py; what a framework only counts: counted.py.
-                Of a device that works while the host goes on: by what is counted of it counted_device.py, which leaves time `unknown`
-                that it cannot place; by asking it with every stack probed_device.py. A hook asks (frameworks/jax/inside/jitted.py),
-                through record/timing/stacks.py, and the answer is the column `device_idle` of stacks.
-    trace       lanes_beside_device.py (stage_ranges.py, beside_model.py, own_work.py) -> charge.py, idle.py -> gap_rows.py
+                Of a device that works while the host goes on: by what is counted of it, or where nothing is known, counted_device.py,
+                which leaves time `unknown` that it cannot place; by asking it with every stack probed_device.py. A hook asks
+                (frameworks/jax/inside/jitted.py, frameworks/torch/inside/_answers/device_events.py), through record/timing/stacks.py,
+                and the answer is the column `device_idle` of stacks.
+    trace       lanes_beside_device.py (stage_ranges.py, beside_model.py, own_work.py) -> charge.py, idle.py -> gap_rows.py; the same
+                within bounds where the device's work is not in the trace: seen_from_host.py
                 lane_without_device.py -> charge.py
 """

@@ -1,4 +1,4 @@
-"""Charges the time of a device that works while the host goes on, by what the framework counts of it.
+"""Charges the time of a device that works while the host goes on, by what the framework counts of it, and where nothing tells of it.
 
 The host tells nothing of the step then: no more of its time is charged than the device idled, within bounds. What of the idle time may have
 been in one part of the host as well as in another is `UNKNOWN`, and all of it where nobody counts the work.
@@ -7,6 +7,7 @@ been in one part of the host as well as in another is `UNKNOWN`, and all of it w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +16,11 @@ from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.parts import UNKNOWN, UPDATES, Part, PartKind
 
 COUNTED_WAIT = Part("preprocess", PartKind.INPUT_WAIT)
+
+# The stage of what the device does, and of the calls that give it work: small things are computed in these.
+DEVICE_STAGE: Final = "compute"
+# What the host does of that stage itself, and knows the length of.
+_HOSTS_OWN: Final = (PartKind.COMPILATION, PartKind.COMPILING)
 
 Rows = dict[Part, Floats]
 
@@ -28,13 +34,18 @@ class CountedRows:
     high: Rows | None = None
 
 
+def is_hosts_own(part: Part) -> bool:
+    """Whether it is of the device's stage, and the host's all the same."""
+    return part.stage == DEVICE_STAGE and part.kind in _HOSTS_OWN
+
+
 def charge_counted(counted: CountedWork, steps: Steps, rows: Rows) -> CountedRows:
     """The device's account in place of the host's, whose `rows` they are."""
     whole = np.diff(steps.edges_ns).astype(np.float64)
-    host = {part: ns for part, ns in rows.items() if part.stage != "compute"}
     if counted.busy_ns is None:
-        return _unseen(np.minimum(counted.waited_ns, whole), whole, host)
-    calls = np.sum([np.zeros_like(whole), *(ns for part, ns in rows.items() if part.stage == "compute")], axis=0)
+        return charge_unseen(rows, UPDATES, np.minimum(counted.waited_ns, whole))
+    host = {part: ns for part, ns in rows.items() if part.stage != DEVICE_STAGE}
+    calls = np.sum([np.zeros_like(whole), *(ns for part, ns in rows.items() if part.stage == DEVICE_STAGE)], axis=0)
     return _seen(counted.busy_ns, counted.waited_ns, whole, calls, host)
 
 
@@ -48,6 +59,19 @@ def hide_waits(rows: Rows) -> CountedRows:
     known = {part: ns for part, ns in rows.items() if part not in open_parts}
     low = {**known, **dict.fromkeys(open_parts, nothing)}
     return CountedRows(ns={**low, UNKNOWN: calls}, low=low, high={**known, **dict.fromkeys(open_parts, calls)})
+
+
+def charge_unseen(rows: Rows, work: Part, waited: Floats | None = None) -> CountedRows:
+    """The host's `rows` where it is not known when the device works: it may always do, and may have idled in each of the host's parts.
+
+    `work` is the device's own part; `waited` what it is known to have waited for input, if that was counted.
+    """
+    whole = np.sum(list(rows.values()), axis=0)
+    known = {} if waited is None else {COUNTED_WAIT: waited}
+    rest, nothing = whole - sum(known.values(), np.zeros_like(whole)), np.zeros_like(whole)
+    host = {part: np.minimum(rest, ns) for part, ns in rows.items() if part.stage != DEVICE_STAGE or is_hosts_own(part)}
+    low = {**dict.fromkeys((*host, work, UNKNOWN), nothing), **known}
+    return CountedRows(ns={**low, UNKNOWN: rest}, low=low, high={**host, **known, work: rest, UNKNOWN: rest})
 
 
 def _seen(busy: Floats, waited: Floats, whole: Floats, calls: Floats, host: Rows) -> CountedRows:
@@ -67,11 +91,3 @@ def _seen(busy: Floats, waited: Floats, whole: Floats, calls: Floats, host: Rows
         # A device that idles in the framework's own calls waits for these.
         high={**high, **known, UPDATES: busy + np.minimum(idle, calls), UNKNOWN: rest},
     )
-
-
-def _unseen(waited: Floats, whole: Floats, host: Rows) -> CountedRows:
-    """Of a device of which it is not known when it works: it may always do."""
-    rest, nothing = whole - waited, np.zeros_like(whole)
-    low = {**dict.fromkeys((*host, UPDATES, UNKNOWN), nothing), COUNTED_WAIT: waited}
-    high = {part: np.minimum(rest, ns) for part, ns in host.items()}
-    return CountedRows(ns={**low, UNKNOWN: rest}, low=low, high={**high, COUNTED_WAIT: waited, UPDATES: rest, UNKNOWN: rest})

@@ -59,25 +59,31 @@ class Gaps:
 def find_gaps(device: DeviceIntervals, low_ns: int, high_ns: int) -> Gaps:
     """The gaps in the work (rows in order) that meet the window; only the first and the last of all are cut to it."""
     first, last = union(*device.surely)
-    if len(first) == 0:
-        start, end = np.array([low_ns], dtype=np.int64), np.array([high_ns], dtype=np.int64)
-    else:
-        start, end = np.append(min(low_ns, int(first[0])), last), np.append(first, max(high_ns, int(last[-1])))
+    # What is not known to have worked before the window may have run out of work there.
+    start = np.append(np.min(device.start_low_ns, initial=low_ns), last)
+    end = np.append(first, np.max(last, initial=high_ns))
     kept = (end > start) & (end > low_ns) & (start < high_ns)
     start, end = start[kept], end[kept]
     gap, begin, finish = cut(start, end, _changes(device))
-    dry = _ran_out_until(device, begin, finish, start[gap])
+    dry_low, dry_high = _ran_out_from(device, begin, start[gap]), _ran_out_until(device, begin, finish, start[gap])
     of, work = _may_follow(device, begin, finish)
     thread = np.append(device.thread, NONE)[work]
     low, high = (
         np.where(thread >= 0, np.append(column, NEVER)[work], NEVER) for column in (device.dispatched_low_ns, device.dispatched_high_ns)
     )
-    return Gaps(gap[of], begin[of], finish[of], start[gap][of], dry[of], thread, low, high, work < len(device.rank))
+    return Gaps(gap[of], begin[of], finish[of], dry_low[of], dry_high[of], thread, low, high, work < len(device.rank))
 
 
 def _changes(device: DeviceIntervals) -> Ints:
     """The instants at which it changes what the device may have done, where that is not known."""
     return np.zeros(0, dtype=np.int64) if device.is_exact else np.concatenate((*device.surely, *device.possibly))
+
+
+def _ran_out_from(device: DeviceIntervals, begin: Ints, start: Ints) -> Ints:
+    """The first instant at which the device may have run out of work: not before the begin of what surely had begun."""
+    order = np.argsort(device.start_high_ns, kind="stable")
+    latest = np.append(np.maximum.accumulate(device.start_low_ns[order]), LONG_AGO)
+    return np.asarray(np.maximum(latest[np.searchsorted(device.start_high_ns[order], begin, side="right") - 1], start))
 
 
 def _ran_out_until(device: DeviceIntervals, begin: Ints, finish: Ints, start: Ints) -> Ints:
@@ -150,7 +156,10 @@ def _cases(gaps: Gaps, lanes: HostLanes, lane: HostLane, trainer: HostLane) -> G
     """The gaps with a row for each case that makes a difference: of when the device ran out of work, and of when the launch returned."""
     if np.array_equal(gaps.dry_low_ns, gaps.dry_high_ns) and np.array_equal(gaps.launched_low_ns, gaps.launched_high_ns):
         return gaps
-    edges = np.concatenate((*lane.waiting[:2], *trainer.waiting[:2], *lane.busy))
+    # What the launching thread does matters while the training thread waits.
+    busy = np.concatenate(lane.busy)
+    busy = busy[trainer.waiting.at(busy) != NONE]
+    edges = np.concatenate((*lane.waiting[:2], *trainer.waiting[:2], busy))
     of, dry, _ = cut(gaps.dry_low_ns, gaps.dry_high_ns + 1, edges)
     gaps = gaps.taken(of, dry_low_ns=dry, dry_high_ns=dry)
     low, high = gaps.launched_low_ns, gaps.launched_high_ns

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
 import polars as pl
 
 from slowstep.analyses.events.device_work import busiest_device
-from slowstep.analyses.events.parts import COLUMNS
-from slowstep.analyses.ledger.trace_ledger import busy_stretches, charge_host
+from slowstep.analyses.events.parts import COLUMNS, numbered, rows_of
+from slowstep.analyses.ledger.charge import Charged
+from slowstep.analyses.ledger.seen_from_host import works_unseen
+from slowstep.analyses.ledger.trace_ledger import busy_stretches, charge_host, charge_unseen
+from slowstep.analyses.python.callers import Callers
+from slowstep.parts import UNKNOWN
+from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
 TIMES = ("start_ns", "end_ns")
@@ -17,10 +25,24 @@ def find_stretches(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame) 
     if steps.is_empty():
         return gaps.select(*TIMES, *COLUMNS).clear()
     device = busiest_device(timeline)
+    if device is None and works_unseen(timeline):
+        charged, parts_of = charge_unseen(timeline, steps, Callers(timeline))
+        return _joined(pl.concat([charged.times, _known_parts(charged, parts_of)], how="horizontal"))
     if device is None:
         charged, parts = charge_host(timeline, steps)
         return _joined(pl.concat([charged.times, parts[charged.code]], how="horizontal"))
     return _joined(pl.concat([busy_stretches(timeline, device, steps), gaps.select(*TIMES, *COLUMNS)]))
+
+
+def _known_parts(charged: Charged, parts_of: Callable[[Ints], pl.DataFrame]) -> pl.DataFrame:
+    """The part of each stretch; `UNKNOWN` where it may be several."""
+    codes, at = np.unique(charged.code, return_inverse=True)
+    parts, number = numbered(parts_of(codes))
+    found = np.full(len(charged.step), len(parts))
+    found[charged.stretch] = number[at]
+    other = found[charged.stretch] != number[at]
+    found[charged.stretch[other]] = len(parts)
+    return rows_of((*parts, UNKNOWN))[found]
 
 
 def _joined(rows: pl.DataFrame) -> pl.DataFrame:

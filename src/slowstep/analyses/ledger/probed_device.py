@@ -12,16 +12,12 @@ from typing import Final
 
 import numpy as np
 
-from slowstep.analyses.ledger.counted_device import CountedRows, Rows
+from slowstep.analyses.ledger.counted_device import DEVICE_STAGE, CountedRows, Rows, is_hosts_own
 from slowstep.analyses.python.binomial import share_bounds
 from slowstep.analyses.python.functions import Stacks
 from slowstep.analyses.steps.steps import Floats
-from slowstep.parts import UPDATES, Part, PartKind
+from slowstep.parts import Part
 
-# The stage of what the device does, and of the calls that give it work: small things are computed in these.
-_DEVICE: Final = "compute"
-# What the host does of that stage itself, and knows the length of.
-_HOSTS_OWN: Final = (PartKind.COMPILATION, PartKind.COMPILING)
 # A wait for input, whose parts are not told apart by time.
 WAITING: Final = None
 Where = Part | None
@@ -32,21 +28,23 @@ def was_asked(stacks: Stacks) -> bool:
     return bool((stacks.device_idle >= 0).any())
 
 
-def charge_probed(rows: Rows, stacks: Stacks, where: Iterable[Where]) -> CountedRows:
-    """The account of the host, whose `rows` they are, with what the device did in its place; `where` has the part that each stack is of."""
+def charge_probed(rows: Rows, stacks: Stacks, where: Iterable[Where], work: Part) -> CountedRows:
+    """The account of the host, whose `rows` they are, with what the device did in its place, as the part `work`; `where` has the part that
+    each stack is of.
+    """
     asked: Counter[Where] = Counter()
     idled: Counter[Where] = Counter()
     for part, told in zip(where, stacks.device_idle.tolist(), strict=True):
         asked[part] += told >= 0
         idled[part] += told > 0
     whole = np.sum(list(rows.values()), axis=0)
-    shares = {part: (1.0, 1.0, 1.0) for part in rows if part.kind in _HOSTS_OWN}
-    shares |= {part: _idle_share(part, asked, idled) for part in rows if part.stage != _DEVICE}
+    shares = {part: (1.0, 1.0, 1.0) for part in rows if is_hosts_own(part)}
+    shares |= {part: _idle_share(part, asked, idled) for part in rows if part.stage != DEVICE_STAGE}
     ns, low, high = ({part: rows[part] * ends[end] for part, ends in shares.items()} for end in range(3))
     return CountedRows(
-        ns={**ns, UPDATES: _rest(whole, ns)},
-        low={**low, UPDATES: _rest(whole, high)},
-        high={**high, UPDATES: _rest(whole, low)},
+        ns={**ns, work: _rest(whole, ns)},
+        low={**low, work: _rest(whole, high)},
+        high={**high, work: _rest(whole, low)},
     )
 
 
@@ -55,7 +53,9 @@ def _rest(whole: Floats, rows: Rows) -> Floats:
 
 
 def _idle_share(part: Part, asked: Counter[Where], idled: Counter[Where]) -> tuple[float, float, float]:
-    """For how much of a part's time the device idled, and the ends of the 90 % interval; as in all where it was not asked there."""
+    """For how much of a part's time the device idled, and the ends of the 90 % interval; where it was not asked, taken as in all others."""
     key = WAITING if not asked[part] and part.stage in ("read", "preprocess") else part
-    count, of = (idled[key], asked[key]) if asked[key] else (idled.total(), asked.total())
-    return (count / of, *share_bounds(count, of)) if of else (1.0, 0.0, 1.0)
+    if asked[key]:
+        return idled[key] / asked[key], *share_bounds(idled[key], asked[key])
+    # What holds elsewhere need not hold here.
+    return idled.total() / asked.total() if asked.total() else 1.0, 0.0, 1.0

@@ -18,7 +18,7 @@ from slowstep.analyses.batches.producers import WaitParts
 from slowstep.analyses.ledger.charged_spans import charge_spans, charge_stretches, lay_spans, named_in_bodies
 from slowstep.analyses.ledger.closures import move_closures
 from slowstep.analyses.ledger.counted import move_counted
-from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, CountedRows, Rows, charge_counted, hide_waits
+from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, CountedRows, Rows, charge_counted, charge_unseen, hide_waits
 from slowstep.analyses.ledger.delays import move_delay, move_sharing
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.named_gaps import name_gaps, place_stacks, within_steps
@@ -29,7 +29,7 @@ from slowstep.analyses.steps.between_batches import BetweenBatches, find_between
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.part_words import parts_in_order
-from slowstep.parts import OPTIMIZER, UPDATES, Part, PartKind
+from slowstep.parts import DEVICE_WORK, OPTIMIZER, UPDATES, Part, PartKind
 from slowstep.timeline.timeline import Timeline
 
 # Named callbacks, progress bars, loggers and checkpoints that each hold less than this of the window are shown as one part.
@@ -63,18 +63,23 @@ def build_ledger(
     move_closures(trainer, steps, stacks, rows)
     rows = _folded(rows)
     _move_delays(timeline, trainer, steps, rows, device, beside_cores)
-    is_beside = counted is not None and counted.is_asynchronous
+    is_beside = trainer.is_asynchronous or device != "cpu"
     found = CountedRows(rows)
     within = within_steps(stacks, steps)
-    if trainer.is_asynchronous and was_asked(within):
-        found = charge_probed(rows, within, place_stacks(trainer, forwards, laid, steps, within, spans.part))
-    elif counted is not None and is_beside:
-        found = charge_counted(counted, steps, rows)
+    if is_beside and was_asked(within):
+        found = charge_probed(rows, within, place_stacks(trainer, forwards, laid, steps, within, spans.part), _device_work(trainer))
+    elif is_beside:
+        found = charge_unseen(rows, _device_work(trainer)) if counted is None else charge_counted(counted, steps, rows)
     elif counted is not None and counted.hides_waits:
         found = hide_waits(rows)
     in_bodies_ns = named_in_bodies(spans, charged, steps.stretches)
     ledger = _stacked(found, steps, named, in_bodies_ns, find_between_batches(trainer, spans.bodies, steps))
     return ledger if counted is None or is_beside or counted.hides_waits else _with_counted_waits(ledger, trainer, steps, counted)
+
+
+def _device_work(trainer: Trainer) -> Part:
+    """All that the device does: where the framework makes whole updates, these; else what hooks of the host cannot divide."""
+    return DEVICE_WORK if trainer.has_optimizers else UPDATES
 
 
 def _together(rows: Rows, more: Rows) -> Rows:

@@ -2,11 +2,14 @@
 
 An instant belongs to the first of these that runs on any stream of the device: compute kernel, copy within the device, filling of memory,
 collective, copy to the device, copy from it. What is left is idle, and goes to the cause of the gap (`idle.py`). Of several devices the
-one with most kernel time is judged. Without a device the training thread is charged (`lane_without_device.py`).
+one with most kernel time is judged. Without a device the training thread is charged (`lane_without_device.py`). Where a device worked and
+the trace does not show on what, as much is charged as the host's calls tell of it (`seen_from_host.py`), within bounds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -20,7 +23,9 @@ from slowstep.analyses.ledger.gap_rows import Causes, gap_rows
 from slowstep.analyses.ledger.lane_without_device import training_lane
 from slowstep.analyses.ledger.lanes_beside_device import TraceLanes
 from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.ledger.seen_from_host import seen_from_host, works_unseen
 from slowstep.analyses.python.callers import Callers
+from slowstep.parts import DEVICE_WORK, Part
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.spine import NEVER, NONE, DeviceIntervals, KnownLanes
 from slowstep.timeline.timeline import Timeline
@@ -45,14 +50,18 @@ def build_ledger(timeline: Timeline, steps: pl.DataFrame, callers: Callers | Non
     if steps.is_empty():
         return Ledger(parts=(), ns=np.zeros((0, 0))), GAPS.empty()
     device = busiest_device(timeline)
-    if device is None:
+    if device is None and not works_unseen(timeline):
         charged, parts = charge_host(timeline, steps)
         return charged_ledger(charged, lambda codes: parts[codes], steps.height), GAPS.empty()
+    callers = Callers(timeline) if callers is None else callers
+    if device is None:
+        charged, parts_of = charge_unseen(timeline, steps, callers)
+        return charged_ledger(charged, parts_of, steps.height), GAPS.empty()
     lanes = TraceLanes(timeline)
     charged, idle = charge(_edges(steps), lanes, work_of(timeline, device))
-    callers = Callers(timeline) if callers is None else callers
     causes = Causes(lanes, callers, idle["cause"].to_numpy())
-    ledger = charged_ledger(charged, lambda codes: _parts(causes, codes), steps.height)
+    worked_on = [part for _, part in RANKS]
+    ledger = charged_ledger(charged, lambda codes: _parts(causes, worked_on, codes), steps.height)
     return ledger, gap_rows(timeline, idle, steps, causes, callers)
 
 
@@ -60,6 +69,13 @@ def charge_host(timeline: Timeline, steps: pl.DataFrame) -> tuple[Charged, pl.Da
     """What the training thread of a trace without a device did in the steps, and the part of each code."""
     lane, parts = training_lane(timeline, *_edges(steps))
     return charge(_edges(steps), KnownLanes(training=lane.thread, lanes={lane.thread: lane}))[0], parts
+
+
+def charge_unseen(timeline: Timeline, steps: pl.DataFrame, callers: Callers) -> tuple[Charged, Callable[[Ints], pl.DataFrame]]:
+    """What the steps of a trace without its device's work may be charged to, and what gives the parts of codes that are in order."""
+    lanes = TraceLanes(timeline)
+    charged, idle = charge(_edges(steps), lanes, seen_from_host(timeline))
+    return charged, partial(_parts, Causes(lanes, callers, idle["cause"].to_numpy()), [DEVICE_WORK])
 
 
 def busy_stretches(timeline: Timeline, device: int, steps: pl.DataFrame) -> pl.DataFrame:
@@ -86,7 +102,7 @@ def _edges(steps: pl.DataFrame) -> tuple[Ints, Ints]:
     return steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
 
 
-def _parts(causes: Causes, codes: Ints) -> pl.DataFrame:
-    """The part of each code, which are in order."""
+def _parts(causes: Causes, worked_on: list[Part], codes: Ints) -> pl.DataFrame:
+    """The part of each code, which are in order; `worked_on`: of what the device did, by its rank."""
     ranks = DEVICE - codes[codes <= DEVICE]
-    return pl.concat([rows_of(RANKS[rank][1] for rank in ranks.tolist()), causes.parts(codes[codes > DEVICE])])
+    return pl.concat([rows_of(worked_on[rank] for rank in ranks.tolist()), causes.parts(codes[codes > DEVICE])])

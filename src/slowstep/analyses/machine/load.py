@@ -40,7 +40,12 @@ class Load:
     @property
     def busy(self) -> bool:
         """Whether others take so much of the machine that wall times are doubtful."""
-        return self.foreign_share is not None and self.foreign_share >= BUSY_FROM
+        return is_busy(self.foreign_share)
+
+
+def is_busy(foreign_share: float | None) -> bool:
+    """Whether so large a share of the allowed cores, taken by others, makes wall times doubtful; not where it is unknown."""
+    return foreign_share is not None and foreign_share >= BUSY_FROM
 
 
 def others_use(load: Load) -> str | None:

@@ -65,8 +65,7 @@ class Memory:
 
 def find_memory(timeline: Timeline, trainer: Trainer, window: Window) -> Memory:
     """Measure memory over the window."""
-    # Of a damaged recording two readings may be of one instant.
-    tree = window.readings(timeline.table("tree_memory")).unique("time_ns", keep="last", maintain_order=True)
+    tree = window.readings(timeline.table("tree_memory"))
     return Memory(
         resident_bytes=float(np.median(tree["resident_bytes"].to_numpy())) if tree.height else None,
         growth=_growth(tree, trainer.facts.pid),

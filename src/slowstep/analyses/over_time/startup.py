@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.over_time.startup_functions import NOWHERE, divide_startup
+from slowstep.analyses.over_time.startup_functions import COMPILE, NOWHERE, divide_startup
 from slowstep.analyses.python.functions import read_stacks
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.frameworks._known import PLAIN
@@ -25,7 +25,6 @@ LOADER = "loader start-up"
 FIRST_BATCH = "first batches"
 VALIDATION = "validation before training"
 FIRST_STEP = "first step"
-COMPILE = "torch.compile"
 # Of a framework that compiles each function that it runs.
 COMPILES = "compiling"
 

@@ -1,4 +1,4 @@
-"""What a script does before it trains, by stacks: which imports, and which of its functions."""
+"""What a script does before it trains, by stacks: which imports, which of its functions, and compiling."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from slowstep.analyses.python.functions import Path, Stacks, inside, is_library, shown
+from slowstep.frameworks._known import code
+from slowstep.frameworks._words import Code
 
+# Where a compiled model is called before anything of the training is recorded, nothing else tells that it is compiled.
+COMPILER = code(Code.COMPILER)
+# Said of torch.compile, the only one whose files are known.
+COMPILE: Final = "torch.compile"
 # The interpreter's own code that finds and runs modules.
 IMPORTING = re.compile(r"^<frozen importlib\._bootstrap")
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\](\w+)")
@@ -22,7 +28,7 @@ FEWEST_STACKS = 5
 
 
 class Held(NamedTuple):
-    """What held a stretch: a function of the script's, as the ledger calls it, or the import of a library."""
+    """What held a stretch: a function of the script's, as the ledger calls it, the import of a library, or compiling."""
 
     name: str
     is_import: bool = False
@@ -57,7 +63,13 @@ def divide_startup(stacks: Stacks, script: str | None, start_ns: int, end_ns: in
 
 
 def _way(path: Path, script: str | None) -> _Way:
-    """The user's functions that lead to a stack, as the ledger calls functions, and what is imported below them."""
+    """The user's functions that lead to a stack, as the ledger calls functions, and what is imported below them.
+
+    A compiler runs modules that it has written: they are no code of the user's, wherever they lie.
+    """
+    # Torch imports its compiler for other uses, too.
+    if any(frame.function != "<module>" and COMPILER.search(frame.file) for frame in path):
+        return (Held(COMPILE),)
     way: list[Held] = []
     last = -1
     for at, frame in enumerate(path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,7 +9,7 @@ from itertools import takewhile
 
 import polars as pl
 
-from slowstep.analyses.python.functions import is_library
+from slowstep.analyses.python.functions import PACKAGE, is_library, library_of
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
 from slowstep.timeline.timeline import Frame
@@ -21,7 +20,6 @@ DOMINANT_SHARE = 0.5
 PART_SHARE = 0.1
 
 FETCH_FILE, COLLATE = code(Code.FETCH), code(Code.HOOK_OF_COLLATE)
-PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)[/\\]")
 
 Key = tuple[str, str, int]  # file, function, first line
 
@@ -31,7 +29,7 @@ class Function:
     """A function of the user's, or of a library's data set, that holds a share of some time, and the path of such that leads to it.
 
     `python_share` is the share of it that is a loop in Python; None where that is not known. `parts`: what it calls itself, each with its
-    share of the same time.
+    share of the same time; `into`: what of libraries it calls.
     """
 
     name: str
@@ -41,6 +39,7 @@ class Function:
     path: tuple[str, ...]
     python_share: float | None = None
     parts: tuple[tuple[str, float], ...] = ()
+    into: tuple[tuple[str, float], ...] = ()
     of_library: bool = False
 
     @property
@@ -119,10 +118,20 @@ def _last(path: list[tuple[Key, float]], tree: CallTree, whole: float, is_own: C
     if not path:
         return None
     key, held = path[-1]
-    called = sorted(tree.callees.get(key, {}).items(), key=lambda row: -row[1])
-    parts = tuple((callee[1], ns / whole) for callee, ns in called if callee != key and ns >= PART_SHARE * whole and is_own(callee))
+    calls = sorted(tree.callees.get(key, {}).items(), key=lambda row: -row[1])
+    called = [(callee, ns / whole) for callee, ns in calls if callee != key and ns >= PART_SHARE * whole]
     file, name, line = key
-    return Function(name=name, file=file, line=line, share=min(held / whole, 1.0), path=tuple(key[1] for key, _ in path), parts=parts)
+    return Function(
+        name=name,
+        file=file,
+        line=line,
+        share=min(held / whole, 1.0),
+        path=tuple(key[1] for key, _ in path),
+        parts=tuple((callee[1], share) for callee, share in called if is_own(callee)),
+        into=tuple(
+            (f"{callee[1]} ({of})", share) for callee, share in called if not is_own(callee) and (of := _library(callee)) is not None
+        ),
+    )
 
 
 def _is_users(key: Key) -> bool:
@@ -136,17 +145,38 @@ def _package(key: Key) -> str | None:
     return found[1] if found is not None and found[1] != "torch" and not key[1].endswith(("comp>", "genexpr>")) else None
 
 
+def _library(key: Key) -> str | None:
+    """The library that a function is of; None of what makes batches, too."""
+    return None if FETCH_FILE.search(key[0]) else library_of(_frame(key))
+
+
 def _descent(tree: CallTree, root: Key, least_ns: float) -> list[tuple[Key, float]]:
-    """From the root always into the callee with most time, for as long as that has `least_ns`."""
+    """From the root always into the callee with most time, for as long as that has `least_ns`.
+
+    Where that was met before (generators that read from each other, recursion), into what all since then call.
+    """
     path: list[tuple[Key, float]] = []
-    seen, here = {root}, root
+    on_way = [root]
     while True:
-        following = {k: ns for k, ns in tree.callees.get(here, {}).items() if k not in seen and not COLLATE.search(k[0])}
+        following = _following(tree, on_way)
         here = max(following, key=lambda key: following[key], default=root)
         if here == root or following[here] < least_ns:
             return path
-        seen.add(here)
+        on_way.append(here)
         path.append((here, following[here]))
+
+
+def _following(tree: CallTree, on_way: list[Key]) -> dict[Key, float]:
+    """What the last of some functions calls, and those with it that it calls again."""
+    called = {k: ns for k, ns in tree.callees.get(on_way[-1], {}).items() if k != on_way[-1] and not COLLATE.search(k[0])}
+    most = max(called, key=lambda key: called[key], default=None)
+    circle = on_way[on_way.index(most) :] if most in on_way else on_way[-1:]
+    following: dict[Key, float] = defaultdict(float)
+    for caller in circle:
+        for callee, ns in tree.callees.get(caller, {}).items():
+            if callee not in on_way and not COLLATE.search(callee[0]):
+                following[callee] += ns
+    return following
 
 
 def _collating(tree: CallTree, root: Key) -> float:

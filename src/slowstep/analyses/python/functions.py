@@ -19,12 +19,15 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
 from slowstep.parts import CodePlace
+from slowstep.record.writing.own_frames import is_own
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Frame, Timeline
 
 # The standard library and installed packages, whatever the prefix; frozen and generated code has no file of the user's.
 # What was typed at Python's own prompt is the user's all the same.
 LIBRARY = re.compile(r"[/\\]lib(64)?[/\\]python\d+(\.\d+)?[/\\]|[/\\](site|dist)-packages[/\\]|^<(?!stdin>|python-input-)")
+PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)[/\\]")
+FROZEN = re.compile(r"^<frozen |>$")
 FRAMEWORK = code(Code.TRAINS)
 # Modules of trainers that do something with results: the `output` stage.
 REPORTING = re.compile(r"[/\\](loggers|callbacks|integrations)[/\\]|" + code(Code.REPORTS).pattern)
@@ -103,6 +106,14 @@ def files_of(stacks: Stacks, script: str | None) -> Files:
 def is_library(frame: Frame) -> bool:
     """Whether a frame is not the user's own code."""
     return bool(LIBRARY.search(frame.file))
+
+
+def library_of(frame: Frame) -> str | None:
+    """The package or module that a frame is of; None of the user's code, of slowstep itself, and of a part of another function."""
+    if not is_library(frame) or is_own(frame.file) or is_comprehension(frame.function):
+        return None
+    package = PACKAGE.search(frame.file)
+    return package[1] if package is not None else FROZEN.sub("", PurePath(frame.file).stem)
 
 
 def same_function(frame: Frame, other: Frame) -> bool:

@@ -15,6 +15,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.spread import TimeSpread, even, stack_spread
+from slowstep.diagnosis.evidence.timed_in import timed_in
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import LOGGING_OFF, seldom, stub
@@ -297,7 +298,7 @@ def _evidence(m: Measurements, entry: TimedFunctions, share: float, nature: Evid
         nature,
         *within(entry),
         *(() if entry.calls is None else (Evidence(name="calls", value=round(entry.calls, 1), unit="per step"),)),
-        Evidence(name="timed in", value=m.after_update.gaps.gaps if m.after_update.gaps is not None else None, unit="gaps between steps"),
+        timed_in(m, m.after_update.gaps.gaps if m.after_update.gaps is not None else None),
         Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
 

@@ -10,7 +10,14 @@ from slowstep.analyses.batches.made_by_loader import MadeByLoader
 from slowstep.analyses.batches.transfer import RECEIVE_NS
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
-from slowstep.diagnosis.evidence.input_side import RECEIVE_HIGH_NS, RECEIVE_LOW_NS, SIDE_BY_SIDE, InputSide, concurrent_ns
+from slowstep.diagnosis.evidence.input_side import (
+    RECEIVE_HIGH_NS,
+    RECEIVE_LOW_NS,
+    SIDE_BY_SIDE,
+    InputSide,
+    concurrent_ns,
+    cores_beside_others,
+)
 from slowstep.diagnosis.evidence.spread import EXACT, TimeSpread
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_queued, unknown_gain
@@ -51,6 +58,7 @@ def handed_over(m: Measurements, side: InputSide) -> HandedOver:
         removable_ns=removable,
         rest_ns=float(m.step_ns.mean() - removable.mean()),
         wall_ns=part * side.wall_ns,
+        delay_ns=part * side.delay_ns,
         cpu_ns=part * side.cpu_ns,
         trainer_cpu_ns=side.trainer_cpu_ns + (1 - part) * side.cpu_ns,
     )
@@ -93,16 +101,19 @@ def _for(m: Measurements, handed: HandedOver) -> str:
 def made_by_workers(side: InputSide, workers: int, spread: TimeSpread = EXACT, receipts: float = 1.0) -> Counterfactual:
     """`spread`: how far off what is removed may be, where stacks tell it. `receipts`: batches per step."""
 
-    def case(receive_ns: float, slowed: float = 0.0, part: float = 1.0, factor: float = 1.0) -> Case:
+    shared = cores_beside_others(side, workers)
+
+    def case(receive_ns: float, cores: float, slowed: float = 0.0, part: float = 1.0, factor: float = 1.0) -> Case:
         received = receipts * receive_ns
         removed = part * side.removable_ns - received - slowed * side.rest_ns
         # Receiving is work that was not there before.
-        beside = factor * concurrent_ns(side, workers, spared_cpu_ns=-received)
+        beside = factor * concurrent_ns(side, workers, spared_cpu_ns=-received, cores=cores)
         return Case(removed_ns=removed, concurrent_ns=beside, delay_share=share_queued(part * side.own_queued_ns, removed))
 
     words = f"{format_count(workers, 'worker')} made the batches in parallel to the training, and receiving one took 1 ms"
-    pessimistic, optimistic = case(RECEIVE_HIGH_NS, SIDE_BY_SIDE, spread.low, WORSE_BESIDE), case(RECEIVE_LOW_NS, part=spread.high)
-    return Counterfactual(assumes=words, expected=case(RECEIVE_NS), pessimistic=pessimistic, optimistic=optimistic)
+    pessimistic = case(RECEIVE_HIGH_NS, shared, SIDE_BY_SIDE, spread.low, WORSE_BESIDE)
+    optimistic = case(RECEIVE_LOW_NS, side.cores, part=spread.high)
+    return Counterfactual(assumes=words, expected=case(RECEIVE_NS, shared), pessimistic=pessimistic, optimistic=optimistic)
 
 
 def gain_by_workers(m: Measurements, counterfactual: Counterfactual, taken: str | None) -> Gain | None:

@@ -34,10 +34,12 @@ class CoreDemand:
         return self.lost_from if self.lost_ns.any() else ()
 
 
-def core_bound_case(side: InputSide, cores: CoreDemand, cpu_ns: float, workers: int) -> Case:
-    """What binds where producers need `cpu_ns` per step and nothing but cores: what all need of these, or a worker for its share."""
+def core_bound_case(side: InputSide, cores: CoreDemand, cpu_ns: float, workers: int, delay_ns: float = 0.0) -> Case:
+    """What binds where producers need `cpu_ns` per step and nothing but cores: what all need of these, or a worker for its share, with what
+    the workers still wait for a core.
+    """
     removed = side.removable_ns + cores.lost_ns
-    beside = max((side.trainer_cpu_ns + cpu_ns) / side.cores, cpu_ns / workers)
+    beside = max((side.trainer_cpu_ns + cpu_ns) / side.cores, (cpu_ns + delay_ns) / workers)
     return Case(removed_ns=removed, concurrent_ns=beside, delay_share=share_queued(cores.lost_ns, removed))
 
 

@@ -8,7 +8,7 @@ from slowstep.analyses.batches.transfer import RECEIVE_NS
 from slowstep.analyses.input.input_facts import InputFunction
 from slowstep.analyses.input.stragglers import Stragglers
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.calls import DOMINANT_SHARE
+from slowstep.analyses.python.calls import DOMINANT_SHARE, Function
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input_side import (
@@ -29,6 +29,8 @@ from slowstep.diagnosis.evidence.input_side import (
     workers_save,
 )
 from slowstep.diagnosis.gain import Case, Counterfactual, share_queued
+from slowstep.findings import Evidence
+from slowstep.units import format_share
 
 # A cause must hold this share of making batches: below it the making's other work is what matters.
 CAUSE_SHARE = 0.20
@@ -83,15 +85,20 @@ class FileCost:
 
 def file_cost(m: Measurements) -> FileCost | None:
     """What opening files costs where there are many per sample, or a container is opened for each; None otherwise."""
-    opens = sum(f.calls_per_sample for f in m.input.facts.named(*OPENS) if f.file is None)
+    opens = sum(_often(f) for f in m.input.facts.named(*OPENS) if f.file is None)
     container = _container(m)
     if container is not None and container.share >= CAUSE_SHARE:
-        return FileCost(opens_per_sample=max(opens, container.calls_per_sample), share=container.share, container=container)
+        return FileCost(opens_per_sample=max(opens, _often(container)), share=container.share, container=container)
     # A socket is read through the same buffers as a file.
     share = sum(f.share for f in m.input.facts.named(*FILE_CALLS) if f.file is None) - receive_share(m)
     if opens < FILES_PER_SAMPLE or share < CAUSE_SHARE:
         return None
     return FileCost(opens_per_sample=opens, share=share, container=None)
+
+
+def _often(function: InputFunction) -> float:
+    """Calls per sample; none where that is not known."""
+    return function.calls_per_sample or 0.0
 
 
 def _container(m: Measurements) -> InputFunction | None:
@@ -100,7 +107,7 @@ def _container(m: Measurements) -> InputFunction | None:
     found = [
         f
         for f in m.input.facts.functions
-        if f.calls_per_sample >= EVERY_SAMPLE
+        if _often(f) >= EVERY_SAMPLE
         and any(name in f.name and (file is None) == (f.file is None) and (file or "") in (f.file or "") for file, name in CONTAINERS)
         and not (archives and "ZipFile" in f.name)
     ]
@@ -109,7 +116,7 @@ def _container(m: Measurements) -> InputFunction | None:
 
 def loads_archives(m: Measurements) -> bool:
     """Whether nearly every sample opens an archive of numpy's, and reading whole arrays of it counts. The same one or its own: unknown."""
-    opened = any(f.calls_per_sample >= EVERY_SAMPLE for f in m.input.facts.named(NUMPY_ARCHIVE))
+    opened = any(_often(f) >= EVERY_SAMPLE for f in m.input.facts.named(NUMPY_ARCHIVE))
     return opened and bool(m.input.facts.named(NUMPY_READS, at_least=CAUSE_SHARE))
 
 
@@ -160,6 +167,21 @@ def workers_take_most(m: Measurements, side: InputSide) -> bool:
     after = max(side.rest_ns + RECEIVE_NS, concurrent_ns(side, workers_needed(side, 0)))
     left = after - side.rest_ns
     return crowded(m, side) is None and left <= (1 - DOMINANT_SHARE) * float(side.removable_ns.mean())
+
+
+def most_of_making(m: Measurements) -> tuple[Evidence, ...]:
+    """The function that holds most of making samples, and what it calls for that; nothing where none does."""
+    function = m.input.fetch_function
+    if function is None:
+        return ()
+    where = f"{format_share(function.share)}, {shown(function.file, m.trainer.facts.script)}:{function.line}"
+    return (Evidence(name="most of it in", value=function.name, unit="", where=where), *called_for_it(function))
+
+
+def called_for_it(function: Function) -> tuple[Evidence, ...]:
+    """What a function that makes samples calls, most time first."""
+    called = sorted((*function.parts, *function.into), key=lambda row: -row[1])
+    return tuple(Evidence(name="in it", value=name, unit="", where=f"{format_share(share)} of making samples") for name, share in called)
 
 
 def place(m: Measurements, function: InputFunction) -> str | None:

@@ -46,12 +46,18 @@ ATTAINED = 0.85
 
 # Of the cores that workers would keep busy: with less than half of them left, most of their work displaces the training's own.
 ENOUGH_LEFT = 0.5
+# Of the time in which it could, a thread computes at least so much: a wait for a core is counted when it ends, maybe in a later step.
+LEAST_COMPUTED = 0.05
 
 NO_LOADER = Wording("no-loader", "no DataLoader feeds this training")
 WORKERS_NOT_RECORDED = Wording("workers-not-recorded", "the work of the loader's workers was not recorded")
 BATCHES_NOT_MATCHED = Wording(
     "batches-not-matched",
     "the work of the loader's workers was not recorded: for {share:share} of the time it is unknown who made the batch waited for",
+)
+MADE_ELSEWHERE = Wording(
+    "made-elsewhere",
+    "it is not known who makes the batches: for {share:share} of the time the training thread waits for one and does not compute",
 )
 CORES_UNKNOWN = Wording("cores-unknown", "how many cores the training may use is unknown")
 
@@ -91,6 +97,7 @@ class InputSide:
     trainer_cpu_ns: float  # with that of other loaders' workers
     cores: float
     others_ns: float = 0.0  # how long the workers of other loaders take for what a step reads
+    delay_ns: float = 0.0  # of `wall_ns`, in which producers waited for a core
 
 
 def find_side(m: Measurements) -> InputSide | Reason:
@@ -98,7 +105,7 @@ def find_side(m: Measurements) -> InputSide | Reason:
     if m.input.loader is None:
         return NO_LOADER()
     if m.input.demand.wall_ns is None or m.input.demand.cpu_ns is None:
-        return WORKERS_NOT_RECORDED()
+        return WORKERS_NOT_RECORDED() if m.input.loader.num_workers else MADE_ELSEWHERE(share=m.input.unmatched_share)
     if m.input.unmatched_share >= WAIT_SHARE:
         return BATCHES_NOT_MATCHED(share=m.input.unmatched_share)
     if m.machine.cores is None:
@@ -120,6 +127,7 @@ def find_side(m: Measurements) -> InputSide | Reason:
         trainer_cpu_ns=max(trainer_cpu - own, 0.0) + m.input.demand.others_cpu_ns,
         cores=m.machine.cores,
         others_ns=m.input.demand.others_ns,
+        delay_ns=m.input.demand.queued_ns,
     )
 
 
@@ -235,9 +243,10 @@ def keeps_up(side: InputSide, workers: int) -> bool:
 def workers_needed(side: InputSide, now: int) -> int:
     """The least number of workers that keeps up with the training thread, never fewer than one more than now.
 
-    Never more than can compute at once on the cores, by the share of the workers' time that is CPU time, nor WORKERS_PER_CORE.
+    Never more than can compute at once on the cores, by the share of the workers' time that is CPU time, nor WORKERS_PER_CORE. In what they
+    waited for a core no other worker finds one.
     """
-    used = side.cpu_ns / max(side.wall_ns, 1.0)
+    used = side.cpu_ns / max(side.wall_ns - side.delay_ns, 1.0)
     if now == 0 or used <= 1 + SPARE_THREADS:
         # Beside a training thread that makes its batches itself PyTorch's own threads still spin; in a worker it has none.
         used = min(used, 1.0)
@@ -245,14 +254,33 @@ def workers_needed(side: InputSide, now: int) -> int:
     return max(min(math.ceil(side.wall_ns / (COMFORTABLE * needed_every_ns(side))), math.floor(at_once)), now + 1)
 
 
-def concurrent_ns(side: InputSide, workers: int, *, spared_wall_ns: float = 0.0, spared_cpu_ns: float = 0.0) -> float:
-    """B: producers' time / workers, after each epoch's start in which nothing runs beside them; not below what all need of the cores, nor
-    below what other loaders' workers take for theirs.
+def cores_beside_others(side: InputSide, workers: int) -> float:
+    """How many cores the training thread and so many workers get beside other processes: what those leave, or an equal share per thread
+    where that is more, as Linux gives it ("sched-design-CFS": each of n runnable threads runs at 1/n of the speed).
+
+    How many threads of others run is known by what they use, and by how long the training thread waited for a core: of one that computed
+    half of the time in which it could have, there were as many others on its core.
+    """
+    step_ns = side.rest_ns + float(side.removable_ns.mean())
+    if step_ns <= 0:
+        return side.cores
+    foreign = side.others_cpu_ns / step_ns
+    computed = 1 - (float((side.queued_ns + side.own_queued_ns).mean()) + side.delay_ns) / step_ns
+    others = max(foreign, side.cores / max(computed, LEAST_COMPUTED) - 1)
+    own = 1 + workers
+    return max(side.cores - foreign, side.cores * own / (own + others))
+
+
+def concurrent_ns(
+    side: InputSide, workers: int, *, spared_wall_ns: float = 0.0, spared_cpu_ns: float = 0.0, cores: float | None = None
+) -> float:
+    """B: producers' time / workers, after each epoch's start in which nothing runs beside them; not below what all need of the cores (of
+    `cores` where given), nor below what other loaders' workers take for theirs.
     """
     left = 1 - spared_wall_ns / max(side.wall_ns, 1.0)
     wall = side.wall_ns * left / max(workers, 1) + float(side.filling_ns.mean()) * left + side.startup_ns
-    cores = (side.trainer_cpu_ns + side.cpu_ns - spared_cpu_ns) / side.cores
-    return max(wall, cores, side.others_ns)
+    computing = (side.trainer_cpu_ns + side.cpu_ns - spared_cpu_ns) / (cores or side.cores)
+    return max(wall, computing, side.others_ns)
 
 
 def core_bound_ns(m: Measurements, side: InputSide, attained: float, *, by_others: bool = True) -> float:

@@ -7,6 +7,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.after_update import timed_spread
 from slowstep.diagnosis.evidence.input_side import removable_waits
 from slowstep.diagnosis.evidence.spread import TimeSpread, stack_spread
+from slowstep.diagnosis.evidence.timed_in import timed_in
 from slowstep.findings import Evidence
 from slowstep.part_words import part_in_words
 from slowstep.parts import Part, PartKind
@@ -42,8 +43,8 @@ def spread_of_loop_input(m: Measurements, made: LoopInput) -> TimeSpread:
     return stack_spread(made.stacks, made.of_stacks)
 
 
-def known_by(made: LoopInput) -> Evidence:
+def known_by(m: Measurements, made: LoopInput) -> Evidence:
     """By how many timed gaps, or stacks, it is known."""
     if made.timed:
-        return Evidence(name="timed in", value=made.timed, unit="gaps between steps")
+        return timed_in(m, made.timed)
     return Evidence(name="stack samples in it", value=made.stacks, unit="samples", where=f"of {made.of_stacks} outside the steps' bodies")

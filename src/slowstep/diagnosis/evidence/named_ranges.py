@@ -140,7 +140,7 @@ def judge_device_work(m: Measurements, name: str) -> Answer:
             steps_seen(m),
         ),
         gain=unknown_gain(f"{named} ran less often"),
-        fixes=(Fix(text=f"do {named} less often, or on fewer batches: slowstep run sees how often it comes, and what that costs"),),
+        fixes=(Fix(text=f"do {named} less often, or on fewer batches: a trace of more steps shows how often it comes, and its cost"),),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=None)

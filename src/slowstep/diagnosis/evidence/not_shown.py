@@ -63,6 +63,11 @@ def no_launches(m: Measurements, at_least: float) -> Reason | None:
     return LAUNCHES_MISSING(share=share, remedy=remedy) if share < COVERED else None
 
 
+def is_recordable(m: Measurements) -> bool:
+    """Whether `slowstep run` can record a training of the framework whose profiler it was, as far as that is known."""
+    return m.facts.profiler != "tensorflow"
+
+
 def for_framework(m: Measurements, *, torch: str, tensorflow: str, jax: str, system: str | None = None) -> str:
     """What to say to users of whoever's profiler it was; what holds for each where that is unknown."""
     advice = {"torch": torch, "tensorflow": tensorflow, "jax": jax, "system": system}

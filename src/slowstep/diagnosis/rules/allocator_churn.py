@@ -1,8 +1,8 @@
 """Device memory is allocated and freed inside the steps.
 
 What it sees:
-    cudaMalloc, cudaFree, cudaHostAlloc and their like inside steps, with the device having nothing to do while they run or after them:
-    at least 3 % of the window, the least that a finding may claim; nobody else has a mark for this. Two steps or more must be looked at:
+    cudaMalloc, cudaFree, cudaHostAlloc and their like inside steps, with the device having nothing to do while they run or after them: at
+    least 3 % of the window, the least that a finding may claim; no other profiler names a threshold. Two steps or more must be looked at:
     the first call of a library allocates once, and in one step, or in a trace that marks none, that looks the same.
 Why it costs:
     cudaFree waits until all work launched before is done, and cudaMalloc takes 0.1 to several ms. The framework's allocator keeps what it

@@ -8,8 +8,8 @@ Why it costs:
     after the other, on the training thread. Measured on two busy cores with batches of 1 to 200 tensors and of 1 KB to 64 MB: 0.35 to
     0.45 ms per tensor, and 0.4 to 1.5 ns per byte for pages that are mapped and given back.
 How the gain is predicted:
-    r is the time of receiving beyond a millisecond per batch, not more than what the measured costs per tensor and byte explain;
-    at worst half of it, at best all but 0.3 ms. B is what producers need.
+    r is the time of receiving beyond a millisecond per batch, not more than what the measured costs per tensor and byte explain; at worst
+    half of it, at best all but 0.3 ms. B is what making batches takes.
 When it is wrong:
     A training thread that waits for a core while it receives. A pinning thread (pin_memory) receives in the background.
 What to try:

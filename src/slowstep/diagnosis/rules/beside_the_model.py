@@ -33,6 +33,7 @@ from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.after_update import named_by
 from slowstep.diagnosis.evidence.named_ranges import judge_device_work
+from slowstep.diagnosis.evidence.timed_in import STEPS, timed_in
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, body_rest, concurrent_producers_ns, delay_share
 from slowstep.diagnosis.evidence.untimed import unseen_python
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, unknown_gain
@@ -123,7 +124,7 @@ def _judge_function(m: Measurements) -> Judged | None:
             ),
             Evidence(name="time in it", value=share * beside.share, unit="share of window", threshold=CLAIM),
             Evidence(name="calls", value=round(beside.calls, 1), unit="per step"),
-            Evidence(name="timed in", value=beside.bodies, unit="steps"),
+            timed_in(m, beside.bodies, STEPS),
             Evidence(name="time per step", value=float(body.mean()) * beside.share / 1e6, unit="ms"),
         ),
         gain=unknown_gain(UNKNOWN) if counterfactual is None else predict(m, counterfactual),

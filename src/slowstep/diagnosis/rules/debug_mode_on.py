@@ -8,6 +8,7 @@ Why it costs:
     function is called for every line of Python. Deterministic algorithms are slower ones where there is a choice.
 How the gain is predicted:
     It is not: what these cost depends on the operations, and was not measured here. The training is not called healthy with them.
+    The lever anomaly-off measures it for anomaly detection.
 When it is wrong:
     A profiler with a schedule is on for a few steps only, on purpose. Determinism may be what the run is for.
 What to try:
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import share_interval, unknown_gain
+from slowstep.diagnosis.lever_specs import ANOMALY_OFF
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._known import plain
@@ -29,6 +31,7 @@ NAME = "debug-mode-on"
 HARMLESS = "deterministic algorithms"
 ANOMALY = "anomaly detection"
 PROFILER = "torch's profiler"
+LEVERS = {ANOMALY: ANOMALY_OFF}
 
 
 def judge(m: Measurements) -> Answer:
@@ -55,7 +58,7 @@ def _judged(m: Measurements, modes: dict[str, float], *, share: float, low: floa
         claims=() if advisory else m.ledger.parts_of("compute"),
         evidence=tuple(Evidence(name=name, value=on, unit=f"share of {m.compute.work.looks} looks") for name, on in modes.items()),
         gain=unknown_gain("it were off"),
-        fixes=tuple(Fix(text=_fix(m, name)) for name in sorted(modes, key=lambda name: -modes[name])),
+        fixes=tuple(Fix(text=_fix(m, name), lever=LEVERS.get(name)) for name in sorted(modes, key=lambda name: -modes[name])),
         advisory=advisory,
     )
     return Judged(finding=finding, counterfactual=None)

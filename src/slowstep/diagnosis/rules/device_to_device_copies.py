@@ -2,7 +2,7 @@
 
 What it sees:
     Copies from a device to itself or to a neighbour, while no kernel of another kind ran: at least 3 % of the window, the least that a
-    finding may claim; nobody else has a mark for this.
+    finding may claim; no other profiler names a threshold.
 Why it costs:
     Such a copy reads and writes every byte once and computes nothing; the kernels that need the result wait for it.
 How the gain is predicted:

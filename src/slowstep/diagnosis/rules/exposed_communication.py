@@ -1,7 +1,7 @@
 """Collectives run while the device computes nothing.
 
 What it sees:
-    Collectives during which no compute kernel runs hold at least 10 % of the window, the mark of the Kineto plugin (XProf: 3 and 15 %;
+    Collectives during which no compute kernel runs hold at least 10 % of the window, the threshold of the Kineto plugin (XProf: 3 and 15 %;
     gpuprof: 20 %). Under it the gain is below 1.11, and the last bucket of gradients can never be hidden.
 Why it costs:
     Gradients are summed over the ranks while nothing else is done: the more ranks, the more of every step is lost.

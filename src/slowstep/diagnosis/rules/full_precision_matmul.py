@@ -1,9 +1,9 @@
 """Matrix multiplications and convolutions run in float32, past the device's Tensor Cores.
 
 What it sees:
-    Kernels of matrix multiplications and convolutions in float32 on a device whose Tensor Cores could do them, and did not: at least 3 %
-    of the window, the least that a finding may claim. XProf recommends 16 bit where less than 10 % of the device's time is spent in it:
-    under that mark the whole model is said to be in full precision, above it the operators that fell back to it are named.
+    Kernels of matrix multiplications and convolutions in float32 on a device whose Tensor Cores could do them, and did not: at least 3 % of
+    the window, the least that a finding may claim. XProf recommends 16 bit where less than 10 % of the device's time is spent in it: below
+    that threshold the whole model is said to be in full precision, above it the operators that fell back to it are named.
 Why it costs:
     An A100 does 19.5 TFLOP/s in float32 on its ordinary cores, 156 in TF32 and 312 in 16 bit on its Tensor Cores (NVIDIA's datasheet), and
     16 bit halve the bytes that are read and written.
@@ -82,7 +82,7 @@ def judge(m: Measurements) -> Answer:
         share_high=high,
         claims=kernel_claims(found),
         evidence=(
-            Evidence(name="float32 beside the Tensor Cores", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="in float32, without Tensor Cores", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="kernels in 16 bit", value=in_sixteen_bit, unit="share of kernel time", threshold=XPROF_SIXTEEN_BIT),
             *kernel_rows(m, found),
             steps_seen(m),

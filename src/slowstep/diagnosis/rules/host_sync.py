@@ -2,8 +2,8 @@
 
 What it sees:
     Host calls that return only when the device has done its work (synchronize, a read-back now and then, a copy without Async), and after
-    which the device had nothing to do until the next launch: together at least 3 % of the window, the least that a finding may claim;
-    nobody else has a mark for this. Read-backs in every step, large ones, waits for copies to the device and calls of the allocator are
+    which the device had nothing to do until the next launch: together at least 3 % of the window, the least that a finding may claim; no
+    other profiler names a threshold. Read-backs in every step, large ones, waits for copies to the device and calls of the allocator are
     rules of their own and left out.
 Why it costs:
     The host launches ahead of the device; that hides what launching takes. A call that waits empties the queue, and the device then

@@ -15,8 +15,8 @@ When it is wrong:
     function. The first steps of an epoch wait for workers that start: the interval of the share tells if it is only they. A profiler
     slows the making of batches down where it happens in the training process.
 What to try:
-    Record the training with `slowstep run`, which tells read, decode, transform, collate and transport apart. More workers, a deeper
-    prefetch; tf.data: .prefetch(tf.data.AUTOTUNE) and num_parallel_calls.
+    Record the training with `slowstep run` (PyTorch, JAX), which tells reading, decoding, transforms and collating apart. More workers, a
+    deeper prefetch; tf.data: .prefetch(tf.data.AUTOTUNE) and num_parallel_calls.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from slowstep.analyses.events.parts import INPUT_WAIT
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_INPUT_WAIT
 from slowstep.diagnosis.evidence.marked_steps import per_step, share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, no_launches
+from slowstep.diagnosis.evidence.not_shown import for_framework, is_recordable, no_launches
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -50,6 +50,8 @@ NO_REQUESTS = Wording("no-requests", "the trace shows no request for input: {rem
 REQUESTS_WITHOUT_LENGTH = Wording(
     "requests-without-length", "the trace gives all requests for input no length: record again, with a newer profiler"
 )
+
+RECORD_IT = Fix(text="record it with `slowstep run`: it tells what of reading, decoding, transforms and collating is slow")
 
 
 def judge(m: Measurements) -> Answer:
@@ -120,7 +122,7 @@ def _fixes(m: Measurements, makes_them: bool) -> tuple[Fix, ...]:
         tensorflow="end the tf.data pipeline with .prefetch(tf.data.AUTOTUNE) and give its maps num_parallel_calls=tf.data.AUTOTUNE",
         jax="make batches in other processes or threads (grain, tf.data, DataLoader) and copy the next one to the device ahead of time",
     )
-    return (Fix(text=text), Fix(text="record it with `slowstep run`: it tells what of reading, decoding, transforms and collating is slow"))
+    return (Fix(text=text), *((RECORD_IT,) if is_recordable(m) else ()))
 
 
 RULE = Rule(

@@ -9,10 +9,10 @@ Why it costs:
     garbage collector walks through while they are young, and which are freed one by one when the iterator is dropped.
 How the gain is predicted:
     r is the loader's start-up, its workers' end and the freeing of what iterators hold, the waits for first batches, garbage collections of
-    young objects meanwhile (none at worst, all collections at best), and what the training's own work takes longer where
-    workers are forked anew (twice, see `trainer_side.AFTER_FORK`; nothing at worst, 3.5 times at best, or what lists of all
-    indices take out of the caches, 6 ns an index). B is the producers' time divided by the workers, not below the CPU time of all divided
-    by the cores; without workers, the making of a batch stays.
+    young objects meanwhile (none at worst, all collections at best), and what the training's own work takes longer where workers are forked
+    anew (twice, see `trainer_side.AFTER_FORK`; nothing at worst, 3.5 times at best, or what lists of all indices take out of the caches, 6
+    ns an index). B is the time of making batches divided by the workers, not below the CPU time of all divided by the cores; without
+    workers, the making of a batch stays.
 When it is wrong:
     Where one batch of each iterator is all that is wanted (a new task at each step), the loader is the wrong tool rather than wrongly used.
 What to try:

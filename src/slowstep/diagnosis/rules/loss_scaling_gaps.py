@@ -3,7 +3,7 @@
 What it sees:
     The read-back that torch.amp.GradScaler does between its check of the gradients and the optimizer's step, and the time for which the
     device then had nothing to do: at least 3 % of the window, the least that a finding may claim. Seed 002 names the gaps that dynamic loss
-    scaling leaves, without a mark.
+    scaling leaves, without a threshold.
 Why it costs:
     The host waits until the backward is done and only then launches the optimizer: a gap in every step that grows with the number of the
     optimizer's kernels and of the parameters.

@@ -1,19 +1,19 @@
 """Samples arrive over the network no faster than its rate, or that of each connection.
 
 What it sees:
-    The training waits for input at least 5 % of the window with its producers blocked on something that is no storage, they are idle less
-    than a fifth of the time (so there is demand), and in the batches whose built-in calls were timed receiving from sockets holds at least
-    20 % of the making. Of that, waiting for the first byte of an answer (Python's own HTTP client, which requests, urllib3 and boto3 use)
-    is less than half: what is waited for is the data itself. Whether all connections share one limit shows where the number of batches that
-    are made at once changes (ends of epochs, workers with nothing to do): they do where one of n takes surely more than the square root of
-    n times as long. Where each is surely slow by itself and more workers hide that, too-few-workers says so, and this rule is silent. Where
-    the number hardly changes it may be either, and the report says so.
+    The training waits for input at least 5 % of the window while what makes its batches is blocked on something that is no storage, and
+    idle less than a fifth of the time (so there is demand), and in the batches whose built-in calls were timed receiving from sockets holds
+    at least 20 % of the making. Of that, waiting for the first byte of an answer (Python's own HTTP client, which requests, urllib3 and
+    boto3 use) is less than half: what is waited for is the data itself. Whether all connections share one limit shows where the number of
+    batches that are made at once changes (ends of epochs, workers with nothing to do): they do where one of n takes surely more than the
+    square root of n times as long. Where each is surely slow by itself and more workers hide that, too-few-workers says so, and this rule
+    is silent. Where the number hardly changes it may be either, and the report says so.
 Why it costs:
     A line, a disk behind it or a server's quota delivers so many bytes per second, to all connections together: workers that ask for more
     at once each get less. A server that paces each connection delivers more to more workers.
 How the gain is predicted:
-    r is the wait for batches; B is what producers need without receiving: their time less what they spend in receives, divided by the
-    workers, not below the CPU time of training and producers divided by the cores. At worst a fifth of the receiving remains.
+    r is the wait for batches; B is what making batches takes without receiving: their time less what they spend in receives, divided by the
+    workers, not below the CPU time of training and of making batches divided by the cores. At worst a fifth of the receiving remains.
 When it is wrong:
     Where it is not known which of both limits binds, more workers may gain as much for less: slowstep prove --levers workers=N tells.
     Receives inside libraries of C++ (some clients of object stores) and other protocols than HTTP cannot be seen: then the answer is

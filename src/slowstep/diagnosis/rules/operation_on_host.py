@@ -1,9 +1,9 @@
 """Operators compute on the host while the device has nothing to do.
 
 What it sees:
-    Gaps of the device in which the launching thread stood in an operator that computed on the host: at least 5 % of the window. XProf
-    shows the share of operators on the host without a mark and says to keep it very small; 5 % in a trace is what 3 %, the least that
-    a finding may claim, is without a profiler, which makes the host's time up to 1.7 times as long.
+    Gaps of the device in which the launching thread stood in an operator that computed on the host: at least 5 % of the window. XProf shows
+    the share of operators on the host without a threshold and says to keep it very small; 5 % in a trace is what 3 %, the least that a
+    finding may claim, is without a profiler, which makes the host's time up to 1.7 times as long.
 Why it costs:
     The device waits for the result, and the data may cross the link twice. The host does in milliseconds what the device does in
     microseconds, where there is enough of it.

@@ -1,8 +1,8 @@
 """Copies to the device come from pageable memory, slow and in front of everything else.
 
 What it sees:
-    Copies to the device that the trace marks as pageable, whose exposed time, with the time for which the device had no work after
-    calls that waited for them, is at least 3 % of the window, the least that a finding may claim; nobody else has a mark for this.
+    Copies to the device that the trace marks as pageable, whose exposed time, with the time for which the device had no work after calls
+    that waited for them, is at least 3 % of the window, the least that a finding may claim; no other profiler names a threshold.
 Why it costs:
     The driver first copies pageable memory into a pinned buffer of its own: that costs a half of the link's speed or more, and the call
     returns only when it is done, so neither host nor device can run ahead.

@@ -1,15 +1,17 @@
 """Preprocessing asks for more CPU time than the cores have, so more workers cannot help.
 
 What it sees:
-    A loader feeds the training; the CPU time of training and producers per step, divided by the cores that the process may use, is at least
-    a tenth more than what the training thread needs alone; the producers compute rather than wait; and there are as many workers as cores,
-    or more would save under 5 % of the step (of a loader without workers: any would, as on a single core). Waiting for batches and, where
-    the workers take the training thread's cores away from it, its waiting for a core together hold at least 5 % of the window.
+    A loader feeds the training; the CPU time of training and of making batches per step, divided by the cores that the process may use, is
+    at least a tenth more than what the training thread needs alone; making batches computes rather than waits; and there are as many
+    workers as cores, or more would save under 5 % of the step (of a loader without workers: any would, as on a single core). Waiting for
+    batches and, where the workers take the training thread's cores away from it, its waiting for a core together hold at least 5 % of the
+    window.
 Why it costs:
     A core does one thing at a time. Once all are busy, another worker only takes time from the others and from the training itself.
 How the gain is predicted:
     r is the wait for batches and the workers' part of the training thread's wait for a core. B is the CPU time of training and workers
-    divided by the cores when preprocessing takes half of it; three quarters at worst, nothing at best. Where the training
+    divided by the cores, or what each worker computes and waits for a core, when preprocessing takes half of both; three quarters at worst,
+    nothing at best. Where the training
     thread makes the batches itself, r is that share of making them.
 When it is wrong:
     Work of other processes on these cores is no fault of the preprocessing: what they take is left out of r in proportion, but only on
@@ -22,7 +24,7 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.core_demand import BINDS, CoreDemand, core_bound_case, core_demand
-from slowstep.diagnosis.evidence.input_causes import Spared, more_workers_help, place, sparing
+from slowstep.diagnosis.evidence.input_causes import Spared, more_workers_help, most_of_making, place, sparing
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, InputSide, claims, find_side
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
@@ -62,7 +64,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="workers", value=m.input.loader.num_workers, unit="workers", threshold=int(side.cores)),
         Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
-        *_heaviest(m),
+        *(_heaviest(m) or most_of_making(m)),
     )
     finding = Finding(
         rule=NAME,
@@ -95,7 +97,8 @@ def _counterfactual(m: Measurements, side: InputSide, cores: CoreDemand, workers
         return sparing(m, side, Spared(expected=1 - LEFT, pessimistic=1 - LEFT_AT_WORSE, optimistic=1.0), words)
 
     def case(left: float) -> Case:
-        return core_bound_case(side, cores, left * side.cpu_ns, workers)
+        # Who computes half as long is kept from it half as long.
+        return core_bound_case(side, cores, left * side.cpu_ns, workers, left * side.delay_ns)
 
     return Counterfactual(assumes=words, expected=case(LEFT), pessimistic=case(LEFT_AT_WORSE), optimistic=case(0.0))
 

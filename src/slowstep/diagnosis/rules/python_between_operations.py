@@ -37,6 +37,7 @@ from slowstep.analyses.python.functions import shown
 from slowstep.analyses.python.hot_loop import LONGEST_NS, OFTEN, HotLoop
 from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Floats
+from slowstep.diagnosis.evidence.timed_in import STEPS, timed_in
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, body_rest, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.evidence.untimed import unseen_python
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
@@ -99,7 +100,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="time in it", value=share * loop.share, unit="share of window", threshold=CLAIM),
             Evidence(name="runs of that line", value=loop.runs, unit="per step, at least", threshold=OFTEN),
             Evidence(name="each time", value=loop.line_ns / 1e3, unit="us", threshold=LONGEST_NS / 1e3),
-            Evidence(name="timed in", value=loop.bodies, unit="steps"),
+            timed_in(m, loop.bodies, STEPS),
             Evidence(name="its share of autograd's nodes", value=loop.nodes_share, unit="share of nodes"),
             Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
         ),

@@ -2,8 +2,9 @@
 
 What it sees:
     Copies of less than 1 MiB to the host that the host waits for, in at least 90 % of the steps, after which the device had nothing to do:
-    together at least 3 % of the window, the least that a finding may claim; nobody else has a mark for this. Where most of the gaps before
-    launches would go with the read-backs, by the replay, they count as well: the host, which waited, is no longer ahead of the device.
+    together at least 3 % of the window, the least that a finding may claim; no other profiler names a threshold. Where most of the gaps
+    before launches would go with the read-backs, by the replay, they count as well: the host, which waited, is no longer ahead of the
+    device.
 Why it costs:
     loss.item(), .cpu(), print(loss) or a metric on the host wait until all work launched before is done. The next step's first kernel is
     launched only then, and until it begins the device idles: 20 us for a small gap, milliseconds where Python runs before the next launch.

@@ -3,7 +3,7 @@
 What it sees:
     Ranges in which TorchDynamo, Inductor, XLA, Triton or Numba compile, or in which code that was just compiled is loaded, inside the
     window's steps, while the device had nothing to do (without a device: all of them): at least 3 % of the window, the least that a finding
-    may claim; nobody else has a mark for this. Two steps or more must be looked at: the first one compiles.
+    may claim; no other profiler names a threshold. Two steps or more must be looked at: the first one compiles.
 Why it costs:
     Compiling takes from tenths of a second to minutes, and the step waits. Once a training runs, each function should be compiled; a new
     shape, a new Python number or a changed flag makes the compiler begin again, up to its limit, and then it gives up.

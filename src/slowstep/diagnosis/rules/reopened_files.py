@@ -9,7 +9,7 @@ Why it costs:
     everything is cached, milliseconds on a network file system. A container's table of contents is read and parsed again each time; a
     tar file has none: asked for a member by its name, all its headers are walked.
 How the gain is predicted:
-    r is the wait for batches; B is what producers need without all opens of a sample but one. At worst only the built-in calls on
+    r is the wait for batches; B is what making batches takes without all opens of a sample but one. At worst only the built-in calls on
     files are spared, at best all of the function around them, expected the middle. A container's opening is spared wholly.
 When it is wrong:
     Files that are read in parts on purpose. One container per sample is opened for each and cannot stay open: pack several into one then.

@@ -8,9 +8,9 @@ What it sees:
 Why it costs:
     What is the same every epoch needs to be computed once. Decoding a JPEG takes several times as long as reading its pixels from memory.
 How the gain is predicted:
-    r is the wait for batches and cores; B is what producers need when that function takes a tenth of its time, which reading its stored
-    result takes; three tenths at worst, nothing at best. Only the decoder: random augmentation must run in every pass, and is
-    left alone.
+    r is the wait for batches and cores; B is what making batches takes when that function takes a tenth of its time, which reading its
+    stored result takes; three tenths at worst, nothing at best. Only the decoder: random augmentation must run in every pass, and is left
+    alone.
 When it is wrong:
     The result may not fit: its size is known only as it stands in a batch, after cropping. A decoder that shrinks while it decodes by a
     random factor gives other results each time. Only functions of the libraries above are known to give the same result each time: a

@@ -8,12 +8,12 @@ Why it costs:
     While a batch is made the model waits, and while the model computes no batch is made. A worker process makes the next batch meanwhile.
 How the gain is predicted:
     r is the time in which the training thread makes batches, less the receipt of each batch from a worker (1 ms assumed, 0.3 to 2 ms). Of
-    several loaders only those get workers whose batches take longer than that to make. B is the producers' time divided by the workers
-    proposed, not below the CPU time of training, producers and receipt divided by the cores that the process may use. At worst the
-    worker slows the training by an eighth (they share caches, memory, and often a physical core), and workers that bind take a tenth longer
-    beside each other. Not at all where the training computes with several threads that leave less than half of the cores that workers would
-    need: its operations then wait for the thread whose core was taken. Measured on two cores: 0.65 to 0.94 times as fast with a worker, and
-    half as fast in steps of 3 ms. Nothing is found there where workers would save less than 3 % even on cores of their own.
+    several loaders only those get workers whose batches take longer than that to make. B is the time of making batches divided by the
+    workers proposed, not below the CPU time of training, making batches and receipt divided by the cores that the process may use. At worst
+    the worker slows the training by an eighth (they share caches, memory, and often a physical core), and workers that bind take a tenth
+    longer beside each other. Not at all where the training computes with several threads that leave less than half of the cores that
+    workers would need: its operations then wait for the thread whose core was taken. Measured on two cores: 0.65 to 0.94 times as fast with
+    a worker, and half as fast in steps of 3 ms. Nothing is found there where workers would save less than 3 % even on cores of their own.
 When it is wrong:
     Very large batches cost more to receive than assumed. A dataset that cannot be pickled or forked needs work first, and workers
     do not see what the training changes after they started: a replay memory is better made faster where it is. In a loop without a
@@ -28,8 +28,8 @@ from slowstep.analyses.batches.counted_work import CountedWork
 from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
-from slowstep.analyses.python.functions import shown
 from slowstep.diagnosis.evidence.by_workers import fix_by_workers, gain_by_workers, handed_over, made_by_workers
+from slowstep.diagnosis.evidence.input_causes import most_of_making
 from slowstep.diagnosis.evidence.input_side import (
     WAIT_SHARE,
     claims,
@@ -45,10 +45,9 @@ from slowstep.diagnosis.gain import share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Remedy
-from slowstep.part_words import part_in_words, part_place, part_without_place
-from slowstep.parts import Part, PartKind
+from slowstep.part_words import is_plural, part_in_words, part_place, part_without_place
+from slowstep.parts import PartKind
 from slowstep.reasons import Reason
-from slowstep.units import format_share
 
 NAME = "serial-loader"
 BACKGROUND_THREAD = Fix(text="make the next batch in a background thread, where what makes it releases the GIL")
@@ -77,9 +76,9 @@ def judge(m: Measurements) -> Answer:
     evidence = (
         Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=m.input.loader.data_set),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
-        *_most_of_it(m),
+        *most_of_making(m),
         Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
-        Evidence(name="limit after the fix", value=counterfactual.expected.concurrent_ns / 1e6, unit="ms per step"),
+        Evidence(name="workers need", value=counterfactual.expected.concurrent_ns / 1e6, unit="ms per step"),
     )
     finding = Finding(
         rule=NAME,
@@ -94,15 +93,6 @@ def judge(m: Measurements) -> Answer:
         fixes=(fix_by_workers(m, handed, workers),),
     )
     return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
-
-
-def _most_of_it(m: Measurements) -> tuple[Evidence, ...]:
-    """The function below the data set's own that holds most of making samples, where there is one: faster code there helps as well."""
-    function = m.input.fetch_function
-    if function is None or len(function.path) < 2:
-        return ()
-    where = f"{format_share(function.share)}, {shown(function.file, m.trainer.facts.script)}:{function.line}"
-    return (Evidence(name="most of it in", value=function.name, unit="", where=where),)
 
 
 def _judge_counted(m: Measurements, counted: CountedWork) -> Answer:
@@ -160,7 +150,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         Evidence(name="made in the loop", value=name, unit="", where=part_place(made.largest)),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="of it blocked", value=float(made.blocked_ns.mean()) / 1e6, unit="ms per step"),
-        known_by(made),
+        known_by(m, made),
         Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
@@ -170,12 +160,13 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),
-        claims=(*made.parts, Part("read", PartKind.BLOCKED)),
+        claims=made.claims,
         evidence=evidence,
         gain=gain,
         fixes=(
             Fix(
-                text=f"put {name} into a Dataset's __getitem__ and read it by {m.training.words.write({Remedy.WORKERS: workers})}, "
+                text=f"put what {name} {'do' if is_plural(made.largest) else 'does'} into a Dataset's __getitem__ and read it by "
+                f"{m.training.words.write({Remedy.WORKERS: workers})}, "
                 "if it needs nothing that the training changes meanwhile (as a replay memory)"
             ),
             *(() if _is_python(made) else (BACKGROUND_THREAD,)),

@@ -53,6 +53,7 @@ from slowstep.diagnosis.evidence.growing import growing, is_blamed
 from slowstep.diagnosis.evidence.in_both import InBoth, in_both, of_both
 from slowstep.diagnosis.evidence.named_ranges import CALLBACKS, judge_ranges
 from slowstep.diagnosis.evidence.spread import TimeSpread, stack_spread
+from slowstep.diagnosis.evidence.timed_in import timed_in
 from slowstep.diagnosis.evidence.trainer_side import delay_share, with_core_delay
 from slowstep.diagnosis.evidence.unnamed import are_notes_lost, how_to_name
 from slowstep.diagnosis.gain import predict, share_interval
@@ -147,7 +148,7 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
         named_as(part),
         Evidence(name=where if where == AFTER else "time in it" if where else ran, value=share, unit="share of window", threshold=CLAIM),
         *_most_of_it(m, part, entry),
-        *_known_by(timed, stacks, of_stacks),
+        *_known_by(m, timed, stacks, of_stacks),
         *_next(m, following),
         Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
@@ -333,9 +334,9 @@ def _of_what(activity: Activity) -> str:
     return "" if activity.kind is None else LESS.get(activity.kind, "")
 
 
-def _known_by(timed: int | None, stacks: int | None, of: int) -> tuple[Evidence, ...]:
+def _known_by(m: Measurements, timed: int | None, stacks: int | None, of: int) -> tuple[Evidence, ...]:
     if timed:
-        return (Evidence(name="timed in", value=timed, unit="gaps between steps"),)
+        return (timed_in(m, timed),)
     return (Evidence(name="stack samples in it", value=stacks, unit="samples", where=f"of {of} after updates"),) if stacks else ()
 
 

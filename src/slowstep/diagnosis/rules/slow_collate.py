@@ -1,17 +1,17 @@
 """Putting samples together into a batch takes longer than making the samples.
 
 What it sees:
-    The training waits for input at least 5 % of the window, and the collate function takes at least half of the producers' time.
+    The training waits for input at least 5 % of the window, and the collate function takes at least half of the time of making batches.
 Why it costs:
     Collating is a copy: a gigabyte takes a fraction of a second. A collate function that loops in Python, pads element by element or
     converts types takes many times that, for every batch, in the process that should make the next one.
 How the gain is predicted:
-    r is the wait for batches; B is what producers need when collating costs no more than copying the batch at 1 GB/s, divided by the
-    workers, not below the CPU time of training and producers divided by the cores. A worker that is always busy slows the training beside
-    it; relieved, it lets the training run a sixteenth faster (not at all at worst, an eighth at best). What the training
-    waited for a core goes with what computes beside it: as much of it as the spared CPU time is of the producers' and of other processes'
-    (half of that at worst). Without workers the training's own work is shorter by a twentieth of what is spared (not at all
-    at worst, a tenth at best), by a quarter at most: its caches stay warm, and its operations' threads awake.
+    r is the wait for batches; B is what making batches takes when collating costs no more than copying the batch at 1 GB/s, divided by the
+    workers, not below the CPU time of training and of making batches divided by the cores. A worker that is always busy slows the training
+    beside it; relieved, it lets the training run a sixteenth faster (not at all at worst, an eighth at best). What the training waited for
+    a core goes with what computes beside it: as much of it as the spared CPU time is of what makes batches and of other processes (half of
+    that at worst). Without workers the training's own work is shorter by a twentieth of what is spared (not at all at worst, a tenth at
+    best), by a quarter at most: its caches stay warm, and its operations' threads awake.
 When it is wrong:
     torch's own collate function is not blamed for less than 1 ms a batch, what receiving one takes anyway. A collate function that does
     work which other code would have to do instead (tokenizing whole batches, for instance).
@@ -63,7 +63,7 @@ COLLATE_NOT_RECORDED = Wording("collate-not-recorded", "the time in the collate 
 
 
 def judge(m: Measurements) -> Answer:
-    """Whether collating holds most of the producers' time."""
+    """Whether collating holds most of making batches."""
     if m.input.loader is None:
         return None
     side = find_side(m)

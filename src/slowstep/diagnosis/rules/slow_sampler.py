@@ -24,6 +24,7 @@ from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE
 from slowstep.diagnosis.evidence.spread import EXACT, TimeSpread, stack_spread
+from slowstep.diagnosis.evidence.timed_in import timed_in
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -60,12 +61,14 @@ def judge(m: Measurements) -> Answer:
         claims=(DRAWING,),
         evidence=(
             Evidence(name="function", value=name, unit="", where=where),
+            *(() if sampler_time.into is None else (Evidence(name="most of it in", value=sampler_time.into, unit=""),)),
             Evidence(name="drawing indices", value=share, unit="share of window", threshold=WAIT_SHARE),
-            _known_by(sampler_time),
+            _known_by(m, sampler_time),
             Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(
+            *_taken_once(sampler_time),
             Fix(text=f"draw a whole epoch's indices in one operation in {name} (numpy.random.choice with size=, torch.multinomial)"),
             Fix(text="torch.utils.data.WeightedRandomSampler, where it draws by fixed weights"),
         ),
@@ -74,9 +77,16 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _known_by(sampler_time: SamplerTime) -> Evidence:
+def _taken_once(sampler_time: SamplerTime) -> tuple[Fix, ...]:
+    """Of a library that is asked index by index: what it gives is the same every time."""
+    if sampler_time.into is None:
+        return ()
+    return (Fix(text=f"take what {sampler_time.into} gives once, as a list or an array, before the indices are drawn"),)
+
+
+def _known_by(m: Measurements, sampler_time: SamplerTime) -> Evidence:
     if sampler_time.gaps:
-        return Evidence(name="timed in", value=sampler_time.gaps, unit="gaps between steps")
+        return timed_in(m, sampler_time.gaps)
     return Evidence(
         name="stack samples in it", value=sampler_time.stacks, unit="samples", where=f"of {sampler_time.of_stacks} in requests for input"
     )

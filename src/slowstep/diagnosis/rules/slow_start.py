@@ -18,7 +18,8 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.over_time.startup import COMPILE, COMPILES, FIRST_STEP, StartupPart
+from slowstep.analyses.over_time.startup import COMPILES, FIRST_STEP, StartupPart
+from slowstep.analyses.over_time.startup_functions import COMPILE
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
@@ -40,7 +41,7 @@ def judge(m: Measurements) -> Answer:
     if taken_ns < SECONDS_AT_LEAST * 1e9 or share < SHARE_AT_LEAST:
         return None
     longest = max(parts, key=lambda part: part.ns)
-    stage = "compute" if longest.name in (FIRST_STEP, COMPILES) else "preprocess"
+    stage = "compute" if longest.name in (FIRST_STEP, COMPILE, COMPILES) else "preprocess"
     title = f"{taken_ns / 1e9:.0f} s pass before the first update, {longest.ns / 1e9:.0f} s of them in: {longest.name}"
     fix = _IMPORTED_LATE if longest.is_import else _FIXES.get(longest.name, _STORED)
     evidence = _evidence(parts, taken_ns, share)
@@ -48,7 +49,7 @@ def judge(m: Measurements) -> Answer:
 
 
 _STORED = "store what is computed there and load it at the next start"
-_IMPORTED_LATE = "import where it is used what few runs need; from a network's disk, copy the environment to a local one"
+_IMPORTED_LATE = "import what few runs need only where it is used; where Python's packages lie on a network disk, copy them to a local one"
 _KEEP_CACHE = (
     "keep the compiler's cache between runs: TORCHINDUCTOR_CACHE_DIR in a folder that outlives them (its default is below /tmp), "
     "TORCHINDUCTOR_FX_GRAPH_CACHE=1 where torch is older than 2.6; compile fewer shapes"

@@ -2,28 +2,26 @@
 
 What it sees:
     The training waits for input at least 5 % of the window, one function of the user's (of a library's data set that calls none: of the
-    same library) holds at least half of the producers' time outside collate (its calls are timed in about one batch of a hundred; of
+    same library) holds at least half of the time of making batches outside collate (its calls are timed in about one batch of a hundred; of
     several loaders without workers, times what each takes in all), and workers alone could not hide the waits: all of the making and the
-    training need more than the cores there are, or the training's own threads leave a first worker none, or workers that cannot keep up
-    and the training use so much of the cores already that these alone would keep half of the waits, or receiving batches from a first
-    worker takes half of what it would take off the training thread, or more. The data set's own method, which is the making itself,
-    only where at least half of it is lines of Python that run again and again in each of its calls (counted in one batch); so any function
-    where it is only the receiving that leaves a worker no profit.
-    Or a loop without a loader makes its input for at least 5 % of the window, at least half of that in one function, and at least half of
-    that one is lines of Python that run again and again.
+    training need more than the cores there are, or the training's own threads leave a first worker none, or workers that cannot keep up and
+    the training use so much of the cores already that these alone would keep half of the waits, or receiving batches from a first worker
+    takes half of what it would take off the training thread, or more. The data set's own method, which is the making itself, only where at
+    least half of it is lines of Python that run again and again in each of its calls (counted in one batch); so any function where it is
+    only the receiving that leaves a worker no profit. Or a loop without a loader makes its input for at least 5 % of the window, at least
+    half of that in one function, and at least half of that one is lines of Python that run again and again.
 Why it costs:
     Work that is done for every sample is paid on every core, and a Python loop over pixels or tokens takes many times what vectorised
     code takes.
 How the gain is predicted:
-    r is the wait for batches; B is what producers need when that function takes a twentieth of its time (a fifth at worst, and not
-    less than the 15 us a sample that a few operations on small tensors take; nothing at best), divided by the workers, not below the
-    CPU time of training and producers divided by the cores. A worker that is always busy slows the training beside it; relieved, it lets
-    the training run a sixteenth faster (not at all at worst, an eighth at best). What the training waited for a core goes
-    with what computes beside it: as much of it as the spared CPU time is of the producers' and of other processes' (half of that
-    at worst). Where busy workers hand over late, all that receiving takes beyond 1 ms a batch goes, too, at best. Without
-    workers the training thread makes batches itself, and nothing binds beside it; its own work is shorter by a twentieth of what it
-    computes less for them (not at all at worst, a tenth at best), by a quarter at most: its caches stay warm, and its
-    operations' threads awake.
+    r is the wait for batches; B is what making batches takes when that function takes a twentieth of its time (a fifth at worst, and not
+    less than the 15 us a sample that a few operations on small tensors take; nothing at best), divided by the workers, not below the CPU
+    time of training and of making batches divided by the cores. A worker that is always busy slows the training beside it; relieved, it
+    lets the training run a sixteenth faster (not at all at worst, an eighth at best). What the training waited for a core goes with what
+    computes beside it: as much of it as the spared CPU time is of what makes batches and of other processes (half of that at worst). Where
+    busy workers hand over late, all that receiving takes beyond 1 ms a batch goes, too, at best. Without workers the training thread makes
+    batches itself, and nothing binds beside it; its own work is shorter by a twentieth of what it computes less for them (not at all at
+    worst, a tenth at best), by a quarter at most: its caches stay warm, and its operations' threads awake.
 When it is wrong:
     The function may do work that must be done, and be as fast as it can be. Timing calls makes many short ones look longer than they are.
     A data set's own loop is not seen where no sample ends while lines are counted, as in batches of one or two long ones.
@@ -48,6 +46,7 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.by_workers import fix_by_workers, handed_over, leave_most
 from slowstep.diagnosis.evidence.input_causes import (
     CAUSE_SHARE,
+    called_for_it,
     cores_leave_most,
     hidden_by_workers,
     loads_archives,
@@ -84,7 +83,7 @@ from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.part_words import part_in_words, part_place, part_without_place
-from slowstep.parts import Part, PartKind
+from slowstep.parts import PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
@@ -111,7 +110,7 @@ OWN_LOOP_NOT_SEEN = Wording("own-loop-not-seen", "whether {part} is a loop in Py
 
 
 def judge(m: Measurements) -> Answer:
-    """Whether one function keeps the producers busy beyond what workers can hide."""
+    """Whether one function keeps the loader busy beyond what workers can hide."""
     if (made := made_in_loop(m)) is not None:
         return _judge_loop(m, made)
     if m.input.loader is None:
@@ -224,13 +223,13 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),
-        claims=(*made.parts, Part("read", PartKind.BLOCKED)),
+        claims=made.claims,
         evidence=(
             Evidence(name="made in the loop", value=name, unit="", where=part_place(made.largest)),
             Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
             *(() if inner is None else (Evidence(name="most of it in", value=inner.name, unit="", where=format_share(inner.share)),)),
             _loop_in_python(maker.python_share),
-            known_by(made),
+            known_by(m, made),
             Evidence(name="receiving a batch instead", value=RECEIVE_NS / 1e6, unit="ms per step"),
             Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
@@ -253,13 +252,13 @@ def _evidence(m: Measurements, side: InputSide, function: Function, where: str, 
     return (
         Evidence(name="function", value=function.name, unit="", where=where),
         Evidence(
-            name="its share of making samples",
+            name="its share",
             value=function.share,
             unit="share of making samples",
             threshold=DOMINANT_SHARE,
             where=" > ".join(function.path),
         ),
-        *(Evidence(name="in it", value=name, unit="", where=f"{format_share(part)} of making samples") for name, part in function.parts),
+        *called_for_it(function),
         *(() if function.python_share is None else (_loop_in_python(function.python_share),)),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         _not_hidden(m, side, received=received),

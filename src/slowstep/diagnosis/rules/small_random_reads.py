@@ -1,7 +1,7 @@
 """Data come from storage in small pieces, each of which is waited for.
 
 What it sees:
-    At least 5 % of the window is spent in waits for batches whose producer was blocked while bytes came from storage, in read calls that
+    At least 5 % of the window is spent in waits for batches whose making was blocked while bytes came from storage, in read calls that
     return fewer than 32 KiB on average, at least eight of them per sample.
 Why it costs:
     Every piece that lies elsewhere is a request of its own. Disks and network file systems answer some hundred of them a second to one who
@@ -18,6 +18,7 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.input_causes import most_of_making
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, removable_waits
 from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
@@ -45,6 +46,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="bytes per read call", value=each / 1e3, unit="KB", threshold=SMALL_BYTES / 1e3),
         Evidence(name="read calls", value=calls, unit="per sample", threshold=CALLS_PER_SAMPLE),
         Evidence(name="blocked on storage", value=share, unit="share of window", threshold=WAIT_SHARE),
+        *most_of_making(m),
     )
     finding = Finding(
         rule=NAME,
@@ -61,4 +63,4 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-RULE = Rule(name=NAME, stages=("read",), topics=("input", "ledger", "steps"), judge=judge)
+RULE = Rule(name=NAME, stages=("read",), topics=("input", "ledger", "steps", "trainer"), judge=judge)

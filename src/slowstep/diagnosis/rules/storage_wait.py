@@ -1,16 +1,16 @@
 """The making of batches is blocked while bytes come from storage, pass after pass.
 
 What it sees:
-    At least 5 % of the window is spent in waits for batches whose producer was neither computing nor queueing while bytes came from storage
-    (the kernel's own count for that process, which leaves the page cache out), and where two passes over the dataset were seen, the later
-    ones read at least half as much per sample as the first: it does not end by itself.
+    At least 5 % of the window is spent in waits for batches whose making neither computed nor waited for a core while bytes came from
+    storage (the kernel's own count for that process, which leaves the page cache out), and where two passes over the dataset were seen, the
+    later ones read at least half as much per sample as the first: it does not end by itself.
 Why it costs:
-    Storage answers in a tenth of a millisecond (flash) to ten (disks, file systems of a network); a producer that reads one file after the
+    Storage answers in a tenth of a millisecond (flash) to ten (disks, file systems of a network); a worker that reads one file after the
     other waits for each.
 How the gain is predicted:
-    r is the wait for batches; B is what producers need without being blocked on storage, divided by the workers, not below the CPU time of
-    training and producers divided by the cores. At worst a fifth of the waiting for storage remains. Where more workers would hide
-    the waiting as well, no gain is predicted: their finding leads, because they cost less to try.
+    r is the wait for batches; B is what making batches takes without being blocked on storage, divided by the workers, not below the CPU
+    time of training and of making batches divided by the cores. At worst a fifth of the waiting for storage remains. Where more workers
+    would hide the waiting as well, no gain is predicted: their finding leads, because they cost less to try.
 When it is wrong:
     A fetch that read a few bytes from storage and was blocked on something else as well is counted wholly. Files mapped into memory are
     read by page faults, which the kernel counts here too, but some file systems (FUSE, NFS with its own cache) count nothing.
@@ -21,7 +21,7 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.input_causes import Spared, more_workers_help, sparing
+from slowstep.diagnosis.evidence.input_causes import Spared, more_workers_help, most_of_making, sparing
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, find_side, removable_waits
 from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, WARM_CACHE, fix_of_its_loader
@@ -57,6 +57,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="blocked on storage", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="read from storage", value=read_bytes / 1e6, unit="MB per step"),
         Evidence(name="rate", value=read_bytes * 1e3 / float(m.step_ns.mean()), unit="MB/s"),
+        *most_of_making(m),
         Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
@@ -84,4 +85,4 @@ def _lasts(m: Measurements) -> bool:
     return len(known) < 2 or max(known[1:]) >= LASTING * known[0]
 
 
-RULE = Rule(name=NAME, stages=("read",), topics=("compute", "input", "ledger", "machine", "steps"), judge=judge)
+RULE = Rule(name=NAME, stages=("read",), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)

@@ -1,7 +1,7 @@
 """A few samples take many times as long to make as all others, and the training waits for them.
 
 What it sees:
-    Samples that took at least eight times as long as a sample usually does (each is timed in its producer, of those that take under 50 us
+    Samples that took at least eight times as long as a sample usually does (each is timed where it is made, of those that take under 50 us
     on average as many as their making pays for, and such ones are recorded with their index), at most one in twenty and in at least three
     steps. What the training waits for them is at least 5 % of the window.
 Why it costs:

@@ -89,7 +89,7 @@ def judge(m: Measurements) -> Answer:
         claims=kernel_claims(found),
         evidence=(
             Evidence(name="kernels with misaligned sizes", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="of them without Tensor Cores", value=without, unit="share of their time"),
+            Evidence(name="of them, without Tensor Cores", value=without, unit="share of their time"),
             Evidence(name="sizes should be multiples of", value=worst["why_not"] or named, unit="", threshold=MULTIPLE[worst["precision"]]),
             *kernel_rows(m, found),
             steps_seen(m),

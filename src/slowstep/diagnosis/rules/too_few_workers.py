@@ -7,12 +7,12 @@ What it sees:
 Why it costs:
     The training consumes batches faster than the workers together make them, so it waits at every step for the difference.
 How the gain is predicted:
-    r is the part of the waits in which the batch was still being made. B is the producers' time divided by the workers proposed, not below
-    the CPU time of all processes of the training divided by 0.85 of the cores that they may use, 0.7 of them at worst: cores never
-    compute all of the time, and slow each other when they do (see ATTAINED). At best only what makes batches needs them, and the
-    training's threads outside of its waits, in which they may have spun for nothing. Where the number of batches that are made at once
-    changes (ends of epochs, workers with nothing to do), what making one is blocked grows with the workers as it does there; where all
-    share one limit (a lock, a disk, a line), the rule does not judge. Else workers share what they wait for by a tenth at worst.
+    r is the part of the waits in which the batch was still being made. B is the time of making batches divided by the workers proposed, not
+    below the CPU time of all processes of the training divided by 0.85 of the cores that they may use, 0.7 of them at worst: cores never
+    compute all of the time, and slow each other when they do (see ATTAINED). At best only what makes batches needs them, and the training's
+    threads outside of its waits, in which they may have spun for nothing. Where the number of batches that are made at once changes (ends
+    of epochs, workers with nothing to do), what making one is blocked grows with the workers as it does there; where all share one limit (a
+    lock, a disk, a line), the rule does not judge. Else workers share what they wait for by a tenth at worst.
 When it is wrong:
     If what the workers wait for is itself at its limit (a saturated disk or network), and always as many batches are made at once, more
     workers wait longer than is predicted. Each worker needs memory.
@@ -28,7 +28,7 @@ from slowstep.analyses.batches.fetch_concurrency import FetchConcurrency
 from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
-from slowstep.diagnosis.evidence.input_causes import few_slow_samples
+from slowstep.diagnosis.evidence.input_causes import few_slow_samples, most_of_making
 from slowstep.diagnosis.evidence.input_side import (
     ATTAINED,
     WAIT_SHARE,
@@ -102,6 +102,7 @@ def judge(m: Measurements) -> Answer:
     evidence = (
         Evidence(name="num_workers", value=now, unit="workers", threshold=workers, where=m.input.loader.data_set),
         Evidence(name="waiting for workers", value=share, unit="share of window", threshold=WAIT_SHARE),
+        *most_of_making(m),
         Evidence(name="worker time per step", value=side.wall_ns / 1e6, unit="ms", threshold=side.rest_ns * now / 1e6),
         Evidence(name="workers idle", value=m.input.demand.idle_share, unit="share of their time"),
         Evidence(name="fix saves per step", value=float(side.removable_ns.mean()) / 1e6, unit="ms"),
@@ -217,6 +218,6 @@ def _longer(m: Measurements, workers: int) -> _Longer:
 RULE = Rule(
     name=NAME,
     stages=("read", "preprocess"),
-    topics=("compute", "input", "ledger", "machine", "over_time", "steps", "training"),
+    topics=("compute", "input", "ledger", "machine", "over_time", "steps", "trainer", "training"),
     judge=judge,
 )

@@ -1,8 +1,8 @@
 """Chains of small elementwise kernels read and write memory again and again.
 
 What it sees:
-    Elementwise kernels that no compiler made hold at least 10 % of the window, more than ten of them a step. Neither XProf nor
-    the Kineto plugin has a mark for this; under 10 % even removing all of them gains less than the 1.10 that counts as a bottleneck.
+    Elementwise kernels that no compiler made hold at least 10 % of the window, more than ten of them a step. Neither XProf nor the Kineto
+    plugin names a threshold; under 10 % even removing all of them gains less than the 1.10 that counts as a bottleneck.
 Why it costs:
     An elementwise kernel computes one or two operations per number that it reads and writes: it takes as long as the memory takes. Fused
     into one pass, intermediate results stay in registers; seed 002 and the XLA guide advise the same.

@@ -215,7 +215,7 @@ def _rows(
     point: Point, shares: _Shares, ready: float | None, cores: float | None, first: dict[str, Any] | None, carrying: float | None
 ) -> tuple[Row, ...]:
     rows = [
-        _share("making batches, of the producers' time", shares.making),
+        _share("making batches, of the loader's time", shares.making),
         _share("computing, of making a batch", shares.computing),
         _share("standing still, of making a batch", shares.blocked),
         _share("queueing for a core, of making a batch", shares.queueing),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 from slowstep.prove.sandbox.helper import helper
 from slowstep.prove.sandbox.opened import Impossible
 from slowstep.prove.sandbox.spec import EntrySpec
+from slowstep.record.launching.isolated import printed_answer
 
 LIMIT_S: Final = 30.0
 
@@ -27,9 +27,8 @@ def try_out(spec: EntrySpec) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         raise Impossible(f"the trial took longer than {LIMIT_S:.0f} s") from None
     try:
-        answer: dict[str, Any] = json.loads(ended.stdout)
-    except ValueError:
-        last = (ended.stderr.strip().splitlines() or [f"exit code {ended.returncode}"])[-1]
+        answer = printed_answer(ended)
+    except ValueError as last:
         raise Impossible(f"the trial failed ({last})") from None
     if "error" in answer:
         raise Impossible(answer["error"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from time import thread_time_ns
+from time import process_time_ns, thread_time_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -14,20 +14,18 @@ from slowstep.record.recorder import now
 from slowstep.record.steps.cpu_marks import build_marks
 from slowstep.record.timing.batches import samples_in
 from slowstep.record.timing.tracebacks import hide_own_frames
-from slowstep.record.writing.format import END, FAILED, FETCH, READY_UNKNOWN, SPAN, WAIT
+from slowstep.record.writing.format import END, FAILED, FETCH, FETCH_DELAY, FIRST_OF_STEPS, READY_UNKNOWN, SPAN, WAIT
 from slowstep.stages import STAGES
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
+    from slowstep.record.writing.threads import ThreadState
 
 T = TypeVar("T")
 _NOTHING: Final[AbstractContextManager[None]] = nullcontext()
-# A batch during whose wait the training thread computed at least so much of the time was made by it. What is waited for otherwise (another
-# thread, another process, a device) is not known.
-MADE_HERE: Final = 0.5
-# Far from the numbers that hooks give to iterators.
-_FIRST_NUMBER: Final = 1 << 32
-_numbers = [_FIRST_NUMBER]
+# CPU time of this thread and of the process, and this thread's run-queue delay (None unknown), ns.
+_Reading = tuple[int, int, int | None]
+_numbers = [FIRST_OF_STEPS]
 
 
 def steps(loader: Iterable[T]) -> Iterator[T]:
@@ -59,10 +57,7 @@ def _is_hooked(loader: Any) -> bool:
 
 
 class RecordedWaits(Iterator[T]):
-    """An iterator whose waits are recorded; `loader` is the same number for all iterators over one data set.
-
-    `made_here` says whether the calling thread makes the batches; None where only the time that it computes tells.
-    """
+    """An iterator whose waits are recorded; `loader` is the same number for all iterators over one data set."""
 
     # What is raised where there are no more batches.
     ends: tuple[type[BaseException], ...] = (StopIteration,)
@@ -75,10 +70,9 @@ class RecordedWaits(Iterator[T]):
         dataset: str,
         loader: int | None = None,
         framework: str | None = None,
-        made_here: bool | None = None,
     ) -> None:
         self._recorder = recorder
-        self._batches, self._made_here = batches, made_here
+        self._batches = batches
         self._mark, _ = build_marks(recorder)
         self._count = 0
         self._lent: tuple[int, int, int, int] | None = None
@@ -92,7 +86,7 @@ class RecordedWaits(Iterator[T]):
     def __next__(self) -> T:
         recorder, me = self._recorder, self._recorder.local.me
         outer, me.borrower, self._lent, me.quick = me.borrower, self, None, None
-        used_ns = thread_time_ns()
+        before = _read(me) if me.marking else None
         t0 = now()
         try:
             batch = next(self._batches)
@@ -106,30 +100,43 @@ class RecordedWaits(Iterator[T]):
         me.borrower = outer
         try:
             t1 = now()
-            # The thread's clock is read around the other one.
-            self._record(batch, t0, t1, min(thread_time_ns() - used_ns, t1 - t0))
+            self._record(batch, t0, t1, before)
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
         return batch
 
-    def _record(self, batch: Any, t0: int, t1: int, used_ns: int) -> None:
-        is_made_here = self._lent is None and (used_ns >= MADE_HERE * (t1 - t0) if self._made_here is None else self._made_here)
+    def _record(self, batch: Any, t0: int, t1: int, before: _Reading | None) -> None:
+        is_lent = self._lent is not None
         number, index, samples, ready = self._lent or (self._number, self._count, -1, READY_UNKNOWN)
         self._count += 1
         found = samples_in(batch)
-        if is_made_here:
-            self._recorder.event(FETCH, t0, t1, index, -1, used_ns)
-        self._recorder.event(WAIT, t0, t1, number, index, samples if found < 0 else found, 0, ready)
         me = self._recorder.local.me
+        if before is not None and not is_lent:
+            self._record_fetch(me, t0, t1, index, before)
+        self._recorder.event(WAIT, t0, t1, number, index, samples if found < 0 else found, 0, ready)
         me.waits += 1
         if me.marking:
             self._mark(me, t1)
         if me.when_received is not None:
             me.when_received(me)
 
+    def _record_fetch(self, me: ThreadState, t0: int, t1: int, index: int, before: _Reading) -> None:
+        """What this thread, and others beside it, did meanwhile: who makes the batch is for the analysis to tell."""
+        thread_ns, process_ns, delay_ns = _read(me)
+        # The clocks of the thread and of the process are read around the other one.
+        used_ns = min(thread_ns - before[0], t1 - t0)
+        waited_ns = -1 if delay_ns is None or before[2] is None else delay_ns - before[2]
+        self._recorder.event(FETCH, t0, t1, index, -1, used_ns)
+        self._recorder.event(FETCH_DELAY, t0, t1, max(process_ns - before[1] - used_ns, 0), waited_ns, self._number)
+
     def lend(self, number: int, index: int, samples: int, ready: int) -> None:
         """Called by the loader's hook inside this wait: what it would have recorded of its own."""
         self._lent = (number, index, samples, ready)
+
+
+def _read(me: ThreadState) -> _Reading:
+    # In this order: asking for the CPU time brings the kernel's figures up to date.
+    return thread_time_ns(), process_time_ns(), me.delay_ns()
 
 
 class _Span(AbstractContextManager[None]):

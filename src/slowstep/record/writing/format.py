@@ -61,6 +61,7 @@ TOTALS: Final = 15  # thinned steps between t0 and t1. a steps, b samples (-1 un
 CLOCK: Final = 16  # mark: a CLOCK_REALTIME ns
 SHUTDOWN: Final = 17  # the end of an iterator's workers, or of what it holds, wherever it is dropped. a iterator (NO_ITERATOR unknown)
 NO_ITERATOR: Final = 0  # they are numbered from 1 on
+FIRST_OF_STEPS: Final = 1 << 32  # of `slowstep.steps`; far from those of hooks. Its FETCH may be the wait for another thread's batch
 BACKWARD_CPU: Final = 20  # same thread as the BACKWARD it encloses, with several ranks: a CPU ns, b run-queue delay ns (-1 unknown)
 SLOW_SAMPLE: Final = 23  # inside a FETCH: one sample that took many times the usual. a its index (-1 unknown), b usual ns, c batch index
 ARM: Final = 24  # a step of an experiment. a block (-1 none), b samples (-1 unknown), c run-queue delay ns (-1 unknown), extra arm

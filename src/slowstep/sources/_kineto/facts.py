@@ -69,19 +69,14 @@ def vendor_of(metadata: Metadata, names: list[str]) -> str | None:
     return None if not calls else "amd" if calls[0].startswith("hip") else "nvidia"
 
 
-def recorded_kinds(metadata: Metadata, tables: Mapping[str, pl.DataFrame]) -> frozenset[str]:
-    """What the profiler was asked for and gave; see `TraceFacts`."""
+def asked_for(metadata: Metadata, tables: Mapping[str, pl.DataFrame]) -> frozenset[str]:
+    """What the profiler was asked for and gave, beyond what events tell by their kind; see `TraceFacts`."""
     hosts = tables["host_events"]
-    kinds = set(hosts["kind"].unique().to_list())
     found = {
-        "operators": "operator" in kinds,
-        "runtime": bool(kinds & {"runtime", "driver"}),
-        "device": len(tables["device_events"]) > 0,
-        "shapes": metadata.get("record_shapes") == 1 or hosts["shapes"].null_count() < len(hosts),
+        "shapes": metadata.get("record_shapes") == 1,
         "stacks": hosts["stack"].null_count() < len(hosts),
-        "python": "python" in kinds,
         "memory": metadata.get("profile_memory") == 1 or len(tables["allocations"]) > 0,
-        "annotations": "annotation" in kinds or len(tables["marked_steps"]) > 0,
+        "annotations": len(tables["marked_steps"]) > 0,
     }
     return frozenset(name for name, is_there in found.items() if is_there)
 

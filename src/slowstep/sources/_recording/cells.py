@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from slowstep.sources._recording.notes import NoteLines
 
 # IPython in a terminal, without a note of the cell's number.
 _TYPED = re.compile(r"<ipython-input-(\d+)-\w+>")
+# Lines that name several files: the kind, the field with a row for each, and where in a row the file stands.
+_IN_LISTS: Final[tuple[tuple[str, str, int | str], ...]] = (
+    ("training_path", "frames", 0),
+    ("forward_path", "frames", 0),
+    ("calls", "functions", "file"),
+    ("lines", "lines", "file"),
+    ("lines", "functions", "file"),
+    ("loops", "functions", 0),
+    ("loops_around", "functions", 0),
+)
 
 
 def name_cells(parts: list[NoteLines], launchers: list[NoteLines]) -> None:
@@ -34,20 +44,10 @@ def _places(notes: NoteLines) -> Iterator[tuple[Any, Any]]:
     for kind in ("frame", "training_frame", "forward_frame"):
         for line in notes.of(kind):
             yield line, "file"
-    for kind in ("training_path", "forward_path"):
+    for kind, field, key in _IN_LISTS:
         for line in notes.of(kind):
-            for frame in line["frames"]:
-                yield frame, 0
-    for line in notes.of("calls"):
-        for function in line["functions"]:
-            yield function, "file"
-    for line in notes.of("lines"):
-        for row in (*line["lines"], *line.get("functions", ())):
-            yield row, "file"
-    for kind in ("loops", "loops_around"):
-        for line in notes.of(kind):
-            for function in line["functions"]:
-                yield function, 0
+            for row in line.get(field, ()):
+                yield row, key
     for line in notes.of("iterator"):
         if line.get("collate_file"):
             yield line, "collate_file"

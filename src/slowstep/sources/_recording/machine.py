@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,6 +38,51 @@ _OF_DEVICE: Mapping[int, Mapping[str, str]] = {
     fmt.READING_GPU_COPIED: {"received_per_s": "a?", "sent_per_s": "b?"},
     fmt.READING_GPU_TENANTS: {"own_processes": "a", "other_processes": "b", "others_bytes": "c?"},
 }
+# Sums that the launcher makes so that they never fall, by kind. The kernel's own counters may, by as little as it corrects them.
+_NEVER_FALL: Mapping[int, tuple[str, ...]] = {
+    fmt.READING_CPU: ("a",),
+    fmt.READING_COST: ("a",),
+    fmt.READING_DELAY: ("a",),
+    fmt.READING_IO: ("a", "b", "c"),
+    fmt.READING_FAULTS: ("a", "b"),
+}
+
+
+def sound_readings(records: Records) -> Records:
+    """The launcher's records without what the launcher cannot have written: of two readings of one thing at one instant the first, and
+    those by which a sum that never falls would have fallen.
+    """
+    # Of the largest process there is one reading, whichever that is.
+    thing = np.where(records["kind"] == fmt.READING_RSS, 0, records["thread"])
+    order = np.lexsort((records["t0"], thing, records["kind"]))
+    key = np.stack((records["kind"], thing, records["t0"].astype(np.int64)))[:, order]
+    is_sound = np.ones(len(records), np.bool_)
+    is_sound[order[:-1][(key[:, :-1] == key[:, 1:]).all(axis=0)]] = False
+    for kind, fields in _NEVER_FALL.items():
+        for field in fields:
+            at = order[(records["kind"][order] == kind) & is_sound[order]]
+            is_sound[at] = False
+            is_sound[at[_rising(records[field][at])]] = True
+    return np.asarray(records[is_sound])
+
+
+def _rising(values: Any) -> Any:
+    """The places of as many values as possible of which each is at least the one before it."""
+    if (np.diff(values) >= 0).all():
+        return np.arange(len(values))
+    ends: list[int] = []
+    places: list[int] = []
+    before: list[int | None] = []
+    for place, value in enumerate(values.tolist()):
+        length = bisect_right(ends, value)
+        before.append(places[length - 1] if length else None)
+        ends[length : length + 1], places[length : length + 1] = [value], [place]
+    chosen: list[int] = []
+    at: int | None = places[-1]
+    while at is not None:
+        chosen.append(at)
+        at = before[at]
+    return np.array(chosen[::-1])
 
 
 def machine_tables(notes: NoteLines, records: Records) -> dict[str, pl.DataFrame]:

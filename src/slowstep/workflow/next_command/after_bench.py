@@ -22,8 +22,8 @@ from slowstep.workflow.next_command.typed import USUAL_BUDGET_S, budget_words, f
 
 _HALF: Final = 0.5
 _NO_LOADER: Final = (
-    "slowstep bench measures a torch DataLoader by itself, and this training has none that can be measured; "
-    "slowstep run shows where a step's time goes, with any loader or none"
+    "slowstep bench measures a torch DataLoader alone, and this training has none that it can read: "
+    "this shows where a step's time goes, with any loader or none"
 )
 
 _FAILED: Final = "fix the script's own error first: it ended before the measurement was done"
@@ -32,6 +32,7 @@ _SAMPLES: Final = "how many samples a step trains on is unknown: this shows wher
 _ELSE: Final[dict[EndedBy, str]] = {
     "never trained": "no training step was seen: this shows what was",
     "stood still": "the training stopped before its loader could be read: this shows where its time goes",
+    "returns early": "the halves of such a training cannot be measured apart: this shows where its time goes",
 }
 # Of a measuring that ended before there was a whole: what makes the next one come further.
 _INTERRUPTED: Final = "the measurement was interrupted"
@@ -60,9 +61,9 @@ def after_bench(
 
     `unsure`: the same with all in their intervals that is not known, the next start of the script among it; `wholes` have this start.
     `is_busy`: whether others used the machine: how much workers gain is not said then.
-    `failed`: whether the script ended with an error of its own, `nothing_trained`: whether it ended well, and why it did not train is told:
-    any command would only end the same way. `lacks_others`, `lacks_samples`: whether the halves do not make the whole,
-    because other loaders are in neither, or because the samples of a step are not known.
+    `failed`: whether the script ended with an error of its own. `nothing_trained`: whether it came to its own end without one and had not
+    trained: the report says why, and no command follows, for any would only end the same way. `lacks_others`, `lacks_samples`: whether the
+    halves do not make the whole, because other loaders are in neither, or because the samples of a step are not known.
     """
     command = to_paste(words)
     if nothing_trained:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from slowstep.document.next_step import NextStep
+from slowstep.document.next_step import NextStep, explain
 from slowstep.document.report import ExperimentRow
 from slowstep.prove.experiment import (
     CUT_SHORT,
@@ -49,7 +49,7 @@ def _command(report: Report, options: tuple[str, ...], kept: tuple[str, ...]) ->
     command = to_paste(report["run"]["command"])
     if report["run"].get("asynchronous"):
         # No lever can be tried (prove/choose.py): what the finding says is all there is.
-        return f"slowstep explain {report['verdict']['rule']}" if report["verdict"]["rule"] else None
+        return explain(report["verdict"]["rule"]) if report["verdict"]["rule"] else None
     if _is_too_short(report):
         return None
     again = prove(command, *options, *kept)
@@ -68,7 +68,7 @@ def _command(report: Report, options: tuple[str, ...], kept: tuple[str, ...]) ->
             # What is left to gain once the script has it.
             return run(command)
         # Of a lever that no finding named: what it answers, and what it leaves open.
-        return f"slowstep explain {proved['rule'] or parse_spec(str(proved['lever'])).name}"
+        return explain(proved["rule"] or parse_spec(str(proved["lever"])).name)
     if (function := _to_make_faster(report)) is not None:
         return prove(command, "--levers", f"swap={function}={_faster(function)}", *kept)
     return run(command) if options == ("--all",) else prove(command, "--all", *kept)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import ENOUGH_STEPS, WARMUP_AT_MOST_SHARE
-from slowstep.diagnosis.few_steps import ENOUGH_NS, enough, enough_ns, enough_steps
+from slowstep.diagnosis.few_steps import ENOUGH_NS, ENOUGH_TIME, enough, enough_ns, enough_steps
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.ending import ended_by_an_error, first_after_error
 from slowstep.document.next_step import NextStep
@@ -112,7 +112,8 @@ def _longer(timeline: Timeline, m: Measurements) -> str | None:
         return None
     # The steps that are looked at reach from a boundary to another, further than these updates.
     made = f"{format_count(m.steps.total, 'step')} in {format_duration(max(trained_ns, float(m.step_ns.sum())))}"
-    return f"change {_what(m)} so that it trains for {sentence(enough(m))}: it ended by itself after {made}"
+    lacking = ENOUGH_TIME() if m.steps.total >= enough_steps(m) else enough(m)
+    return f"change {_what(m)} so that it trains for {sentence(lacking)}: it ended by itself after {made}"
 
 
 def _what(m: Measurements) -> str:

@@ -10,14 +10,14 @@ from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.missing_ranks import LATE_ONE_MAY_BE_MISSING
 from slowstep.diagnosis.trace_doubts import TORCH
 from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
-from slowstep.document.next_step import NextStep
+from slowstep.document.next_step import NextStep, explain
 from slowstep.timeline.trace import TraceFacts
 from slowstep.workflow.next_command.typed import analyze
 from slowstep.workflow.traces.find import is_recording
 
-# What a trace leaves open, a recording of the training itself answers, with a trace of a few of its steps.
-RECORD: Final = "slowstep run train.py"
-CAPTURE: Final = "slowstep run --capture train.py"
+# What a trace leaves open, a recording of the training itself answers, with a trace of a few of its steps. No trace names the script.
+RECORD: Final = "slowstep run YOUR_SCRIPT.py"
+CAPTURE: Final = "slowstep run --capture YOUR_SCRIPT.py"
 ALL_RANKS: Final = "slowstep analyze FOLDER_OF_ALL_RANKS"
 ANOTHER: Final = "slowstep analyze NEW_TRACE"
 # Of verdicts that need them.
@@ -36,7 +36,7 @@ def _command(diagnosis: Diagnosis, facts: TraceFacts, path: Path, *, is_inferenc
         return None
     if is_chosen:
         return analyze(path)
-    explained = f"slowstep explain {diagnosis.findings[0].rule}" if diagnosis.findings else None
+    explained = explain(diagnosis.findings[0].rule) if diagnosis.findings else None
     if is_inference:
         # It is no training that could be recorded: what is known of it stands here.
         return explained

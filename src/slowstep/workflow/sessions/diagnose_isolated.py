@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.errors import NothingRecorded, SlowstepError, UnreadableInput
-from slowstep.record.launching.isolated import isolated_argv, isolated_environment
+from slowstep.record.launching.isolated import isolated_argv, isolated_environment, printed_answer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,12 +19,12 @@ from pathlib import Path
 from slowstep.errors import NothingRecorded, SlowstepError
 from slowstep.faults import is_fault
 from slowstep.report.fault_log import describe
-from slowstep.report.json import dumps, write
+from slowstep.report.json import REPORT_FILE, dumps, write
 from slowstep.workflow.diagnose import diagnose_recording
 folder, warmup = Path(sys.argv[2]), json.loads(sys.argv[3])
 try:
     report = diagnose_recording(folder, warmup=warmup)
-    write(report, folder / "report.json")
+    write(report, folder / REPORT_FILE)
 except SlowstepError as error:
     print(json.dumps({"error": str(error), "nothing": isinstance(error, NothingRecorded)}))
 except BaseException as error:
@@ -46,9 +46,8 @@ def diagnose_in_subprocess(folder: Path, *, warmup: int | None = None) -> dict[s
     except OSError as error:
         raise UnreadableInput(f"The diagnosis could not be started with {sys.executable!r}: {error}.") from error
     try:
-        answer: dict[str, Any] = json.loads(done.stdout)
-    except ValueError:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        answer = printed_answer(done)
+    except ValueError as last:
         raise UnreadableInput(f"The diagnosis failed ({last}); please report it.") from None
     if "error" in answer:
         raise (NothingRecorded if answer["nothing"] else SlowstepError)(answer["error"])

@@ -40,7 +40,8 @@ def _ledger(
     """
     timeline = SOURCE.read(make_recording(folder, Training(after_ms=20, after_unseen=unseen, by_hand=by_hand)))
     trainer = find_trainer(timeline)
-    waits = divide_waits(timeline, trainer, find_fetches(timeline, trainer, NO_SUSPENSIONS))
+    stacks = read_stacks(timeline, trainer.process, trainer.thread)
+    waits = divide_waits(timeline, trainer, find_fetches(timeline, trainer, NO_SUSPENSIONS, stacks))
     function = GapFunction(
         name="save_mask_images",
         file=SCRIPT,
@@ -56,7 +57,6 @@ def _ledger(
         averages_weights=False,
         copies_weights=False,
     )
-    stacks = read_stacks(timeline, trainer.process, trainer.thread)
     steps = find_steps(trainer, timeline.table("totals"), NO_SUSPENSIONS)
     return build_ledger(timeline, trainer, steps, waits, stacks, TimedGaps(gaps=3, functions=(function,)))
 
@@ -121,10 +121,11 @@ def test_only_a_short_gap_is_the_last_of_the_update(tmp_path, gap_ms, stage):
     training = Training(after_ms=gap_ms, after="", after_library=WRAPPER, stack_period_ms=0.05)
     timeline = SOURCE.read(make_recording(tmp_path, training))
     trainer = find_trainer(timeline)
-    waits = divide_waits(timeline, trainer, find_fetches(timeline, trainer, NO_SUSPENSIONS))
+    stacks = read_stacks(timeline, trainer.process, trainer.thread)
+    waits = divide_waits(timeline, trainer, find_fetches(timeline, trainer, NO_SUSPENSIONS, stacks))
     steps = find_steps(trainer, timeline.table("totals"), NO_SUSPENSIONS)
 
-    ledger = build_ledger(timeline, trainer, steps, waits, read_stacks(timeline, trainer.process, trainer.thread))
+    ledger = build_ledger(timeline, trainer, steps, waits, stacks)
 
     part = lines_part(stage, "train.py", 34) if stage == "compute" else NOT_ATTRIBUTED
     assert float(ledger.of_parts(part).mean()) == pytest.approx(gap_ms * MS, rel=0.1)

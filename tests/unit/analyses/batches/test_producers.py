@@ -8,9 +8,10 @@ import pytest
 
 from made_events import Events
 from made_recordings import MS, Training, make_recording
-from slowstep.analyses.batches.producers import ACCOUNT, PART_STAGE, WaitParts, divide_waits, find_fetches
+from slowstep.analyses.batches.producers import ACCOUNT, PART_STAGE, Fetches, WaitParts, divide_waits, find_fetches
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.python.functions import read_stacks
 from slowstep.analyses.steps.suspensions import NO_SUSPENSIONS
 from slowstep.analyses.steps.trainer import find_trainer
 from slowstep.parts import PartKind
@@ -20,12 +21,16 @@ from slowstep.timeline.timeline import Timeline
 
 COLLATE, CORE, LOCK = PartKind.COLLATE, PartKind.PRODUCER_CORE_WAIT, PartKind.LOCK_WAIT
 SAMPLES, STORAGE, UNSEEN = PartKind.SAMPLES, PartKind.STORAGE, PartKind.BLOCKED
-TRANSPORT, STARTUP = PartKind.TRANSPORT, PartKind.LOADER_START
+TRANSPORT, STARTUP, DRAWING = PartKind.TRANSPORT, PartKind.LOADER_START, PartKind.DRAWING
 
 
 def _divided(timeline: Timeline) -> WaitParts:
+    return divide_waits(timeline, find_trainer(timeline), _fetches(timeline))
+
+
+def _fetches(timeline: Timeline) -> Fetches:
     trainer = find_trainer(timeline)
-    return divide_waits(timeline, trainer, find_fetches(timeline, trainer, NO_SUSPENSIONS))
+    return find_fetches(timeline, trainer, NO_SUSPENSIONS, read_stacks(timeline, trainer.process, trainer.thread))
 
 
 def _parts(waits: WaitParts, number: int) -> dict[PartKind, float]:
@@ -97,6 +102,15 @@ def test_before_the_first_fetch_of_an_iterator_the_loader_starts_up(tmp_path):
     assert _parts(_divided(events.timeline()), 0) == pytest.approx({STARTUP: 6, SAMPLES: 4, TRANSPORT: 1})
 
 
+def test_without_workers_what_comes_before_the_first_fetch_is_drawing_too(tmp_path):
+    events = Events(tmp_path)
+    events.loader(workers=0)
+    events.fetch(6, 10, 0, cpu=4)
+    events.step(0, batch=0, wait=11, length=30)
+
+    assert _parts(_divided(events.timeline()), 0) == pytest.approx({DRAWING: 6, SAMPLES: 4, PartKind.LOADER_OVERHEAD: 1})
+
+
 def test_without_workers_the_training_thread_is_the_producer(tmp_path):
     events = Events(tmp_path)
     events.loader(workers=0)
@@ -107,7 +121,7 @@ def test_without_workers_the_training_thread_is_the_producer(tmp_path):
     waits = _divided(events.timeline())
 
     assert waits.matched.all()
-    assert _parts(waits, 1) == pytest.approx({SAMPLES: 4, COLLATE: 2, STORAGE: 2, TRANSPORT: 1})
+    assert _parts(waits, 1) == pytest.approx({SAMPLES: 4, COLLATE: 2, STORAGE: 2, PartKind.LOADER_OVERHEAD: 1})
 
 
 def test_with_persistent_workers_batch_indices_that_begin_anew_find_their_own_epoch(tmp_path):
@@ -154,6 +168,7 @@ def test_waits_for_workers_that_left_no_record_are_unmatched_and_measured(tmp_pa
     m = _measured(tmp_path, workers=4, getitem_ms=110, cores=8, missing_workers=missing)
 
     assert m.input.unmatched_share > 0.2
+    assert m.ledger.share("preprocess", PartKind.INPUT_WAIT) > 0.15
 
 
 def test_parts_of_every_wait_sum_to_its_length(tmp_path):
@@ -168,7 +183,7 @@ def test_parts_of_every_wait_sum_to_its_length(tmp_path):
 def test_accounts_of_fetches_sum_to_their_wall_time(tmp_path):
     timeline = SOURCE.read(make_recording(tmp_path, Training(workers=2, blocked_ms=9, other_ms=5, jitter=0.5)))
 
-    fetches = find_fetches(timeline, find_trainer(timeline), NO_SUSPENSIONS)
+    fetches = _fetches(timeline)
 
     assert fetches.account.shape == (len(fetches.start_ns), len(ACCOUNT))
     np.testing.assert_allclose(fetches.account.sum(axis=1), fetches.wall_ns)

@@ -9,7 +9,7 @@ import pytest
 
 from made_traces import host
 from simulated_device import Simulated, steps_of
-from slowstep.analyses.coverage import find_doubts
+from slowstep.analyses.coverage import find_trace_doubts
 from slowstep.analyses.device.clocks import find_clocks
 from slowstep.analyses.measure_trace import measure_trace
 from slowstep.analyses.python.callers import Callers
@@ -69,7 +69,7 @@ def test_a_few_events_before_their_launch_are_counted_and_no_more() -> None:
     timeline = simulated.trace()
 
     assert told(timeline) is None
-    assert {row.name: row.count for row in find_doubts(timeline)} == {"device-work-before-its-launch": 15}
+    assert {row.name: row.count for row in find_trace_doubts(timeline)} == {"device-work-before-its-launch": 15}
 
 
 def test_launches_that_all_come_as_late_to_an_idle_device_say_that_its_clock_is_ahead() -> None:
@@ -107,7 +107,7 @@ def test_clocks_that_differ_leave_the_verdict_undetermined_and_say_what_to_do(us
     verdict = diagnose(measure_trace(timeline)).verdict
 
     assert (verdict.state, verdict.reason.code) == ("undetermined", "clocks-differ")
-    assert any("clock" in sentence(row.remedy) for row in find_doubts(timeline))
+    assert any("clock" in sentence(row.remedy) for row in find_trace_doubts(timeline))
 
 
 def test_one_wrong_time_breaks_no_more_than_one_wait_and_says_nothing() -> None:
@@ -142,7 +142,7 @@ def test_a_value_that_is_read_before_its_copy_begins_says_that_the_devices_clock
     differ = told(timeline)
     assert differ is not None
     assert "ahead of the host's by 5 ms or more" in differ
-    assert {row.name: row.count for row in find_doubts(timeline)} == {"clocks-differ": 1}
+    assert {row.name: row.count for row in find_trace_doubts(timeline)} == {"clocks-differ": 1}
 
 
 def test_a_wait_after_a_pinned_copy_may_be_for_another_stream() -> None:

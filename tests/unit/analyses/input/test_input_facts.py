@@ -53,6 +53,13 @@ def test_functions_are_given_per_sample_and_as_shares_of_the_making(tmp_path: Pa
     assert [f.name for f in facts.functions] == ["__getitem__", "load", "open", "built-in method io.open"]
 
 
+def test_of_batches_with_an_unknown_number_of_samples_the_shares_are_known(tmp_path: Path) -> None:
+    facts = facts_of(tmp_path, producer_lines=({**TIMED, "samples": 0},))
+
+    opened = facts.named("io.open")[0]
+    assert (opened.calls_per_sample, opened.share) == (None, 0.2)
+
+
 @pytest.mark.parametrize(("share", "name"), [(0.2, "load"), (0.6, "__getitem__"), (0.95, None)])
 def test_the_nearest_function_of_the_users_around_a_cost_is_named(tmp_path: Path, share: float, name: str | None) -> None:
     facts = facts_of(tmp_path, producer_lines=(TIMED,))

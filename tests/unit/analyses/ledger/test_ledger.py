@@ -29,7 +29,7 @@ def _ledger(events: Events) -> dict[Part, float]:
     return _ms(measure_recording(events.timeline(), warmup=0).ledger)
 
 
-def test_a_body_is_forward_backward_and_optimizer_and_the_wait_before_it_transport(tmp_path):
+def test_a_body_is_forward_backward_and_optimizer_and_the_wait_before_it_input(tmp_path):
     events = Events(tmp_path)
     events.loader()
     for k in range(4):
@@ -39,7 +39,7 @@ def test_a_body_is_forward_backward_and_optimizer_and_the_wait_before_it_transpo
 
     assert _ledger(events) == pytest.approx(
         {
-            Part("preprocess", PartKind.TRANSPORT): 6,
+            Part("preprocess", PartKind.INPUT_WAIT): 6,
             Part("compute", PartKind.FORWARD_AND_REST): 9,
             Part("compute", PartKind.BACKWARD): 9,
             Part("compute", PartKind.OPTIMIZER): 6,
@@ -57,7 +57,7 @@ def test_of_a_closure_inside_the_optimizer_forward_and_backward_are_not_the_opti
 
     assert _ledger(events) == pytest.approx(
         {
-            Part("preprocess", PartKind.TRANSPORT): 6,
+            Part("preprocess", PartKind.INPUT_WAIT): 6,
             Part("compute", PartKind.FORWARD_AND_REST): 6,
             Part("compute", PartKind.BACKWARD): 12,
             Part("compute", PartKind.OPTIMIZER): 6,

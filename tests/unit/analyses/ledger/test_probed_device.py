@@ -31,7 +31,7 @@ def stacks(*idle: int) -> Stacks:
 def test_the_device_has_what_is_left_of_every_step():
     where = [PLOT] * 40 + [WAITING] * 20
 
-    found = charge_probed(ROWS, stacks(*([1] * 10 + [0] * 30), *([1] * 20)), where)
+    found = charge_probed(ROWS, stacks(*([1] * 10 + [0] * 30), *([1] * 20)), where, UPDATES)
 
     assert found.ns[PLOT] == pytest.approx([10.0, 20.0])
     # Parts of a wait are not told apart by time.
@@ -42,7 +42,7 @@ def test_the_device_has_what_is_left_of_every_step():
 
 
 def test_bounds_are_those_of_the_share_and_hold_together():
-    found = charge_probed(ROWS, stacks(*([1] * 10 + [0] * 30)), [PLOT] * 40)
+    found = charge_probed(ROWS, stacks(*([1] * 10 + [0] * 30)), [PLOT] * 40, UPDATES)
 
     assert found.low is not None
     assert found.high is not None
@@ -55,19 +55,23 @@ def test_bounds_are_those_of_the_share_and_hold_together():
 
 
 def test_where_it_was_not_asked_it_idled_as_in_all_other_parts():
-    found = charge_probed(ROWS | {NOT_ATTRIBUTED: np.array([10.0, 10.0])}, stacks(1, 0, 1, 0), [PLOT] * 4)
+    found = charge_probed(ROWS | {NOT_ATTRIBUTED: np.array([10.0, 10.0])}, stacks(1, 0, 1, 0), [PLOT] * 4, UPDATES)
 
     assert found.ns[NOT_ATTRIBUTED] == pytest.approx([5.0, 5.0])
+    assert found.low is not None
+    assert found.high is not None
+    assert (found.low[NOT_ATTRIBUTED] == 0).all()
+    assert found.high[NOT_ATTRIBUTED] == pytest.approx([10.0, 10.0])
 
 
 def test_stacks_at_which_nobody_knew_count_for_nothing():
-    found = charge_probed(ROWS, stacks(1, -1, -1, 1), [PLOT] * 4)
+    found = charge_probed(ROWS, stacks(1, -1, -1, 1), [PLOT] * 4, UPDATES)
 
     assert found.ns[PLOT] == pytest.approx(ROWS[PLOT])
     assert not was_asked(stacks(-1, -1))
 
 
 def test_what_the_host_compiles_is_the_hosts():
-    found = charge_probed(ROWS | {COMPILING: np.array([15.0, 0.0])}, stacks(0, 0, 0), [PLOT] * 3)
+    found = charge_probed(ROWS | {COMPILING: np.array([15.0, 0.0])}, stacks(0, 0, 0), [PLOT] * 3, UPDATES)
 
     assert found.ns[COMPILING] == pytest.approx([15.0, 0.0])

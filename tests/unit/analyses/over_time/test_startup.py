@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from made_events import Events, at
 from slowstep.analyses.over_time import startup
-from slowstep.analyses.over_time.startup import COMPILE, FIRST_STEP, IMPORT, find_startup
-from slowstep.analyses.over_time.startup_functions import NOWHERE, Held
+from slowstep.analyses.over_time.startup import FIRST_STEP, IMPORT, find_startup
+from slowstep.analyses.over_time.startup_functions import COMPILE, NOWHERE, Held
 from slowstep.analyses.steps.trainer import find_trainer
 from slowstep.stages import COMPILING
 

@@ -69,6 +69,27 @@ def test_work_in_a_module_of_the_users_is_no_import():
     assert divided((10, (MAIN, IMPORTLIB, data, library))) == pytest.approx({"top level of data.py": 1.0})
 
 
+@pytest.mark.parametrize("file", ["torch/_dynamo/convert_frame.py", "torch/_inductor/compile_fx.py", "torch\\_inductor\\codecache.py"])
+def test_compiling_is_no_work_of_the_script_nor_of_what_the_compiler_writes(file):
+    compiler = Frame(file=f"/opt/lib/python3.11/site-packages/{file}", function="compile", first_line=3, line=4)
+    written = module("/tmp/torchinductor_user/lt/cltkykg.py")
+    found = divided((5, (MAIN, compiler)), (40, (MAIN, compiler, IMPORTLIB, written)), (55, (MAIN, own("build", 50))))
+
+    assert found == pytest.approx({"build (train.py:50)": 0.55, "torch.compile": 0.45})
+
+
+def test_the_import_of_a_compiler_is_an_import():
+    imported = module("/opt/lib/python3.11/site-packages/torch/_dynamo/convert_frame.py")
+
+    assert divided((10, (MAIN, IMPORTLIB, imported))) == pytest.approx({"import of torch": 1.0})
+
+
+def test_compiled_code_that_runs_is_the_scripts():
+    runs = Frame(file="/opt/lib/python3.11/site-packages/torch/_dynamo/eval_frame.py", function="compile_wrapper", first_line=3, line=4)
+
+    assert divided((10, (MAIN, runs, own("forward", 50)))) == pytest.approx({"forward (train.py:50)": 1.0})
+
+
 def test_what_is_many_small_things_has_no_name_of_its_own():
     other = Frame(file="/opt/lib/python3.11/runpy.py", function="_run", first_line=1, line=2)
 

@@ -90,6 +90,37 @@ def test_functions_that_call_each_other_end_the_descent():
     assert found.name == "load"
 
 
+def test_generators_that_read_from_each_other_are_left_by_what_one_of_them_calls():
+    stage, tuples = (("/x/site-packages/webdataset/filters.py", name, line) for name, line in (("_map", 10), ("_to_tuple", 20)))
+    decode = ("/x/site-packages/webdataset/autodecode.py", "Decoder.__call__", 30)
+    tree = _tree({FETCH: {stage: 100.0}, stage: {tuples: 75.0, decode: 70.0, AUGMENT: 20.0}, tuples: {stage: 74.0}, decode: {RESIZE: 60.0}})
+
+    found = dominant_of_fetch(tree, 0.5)
+
+    assert found is not None
+    assert (found.name, found.share, found.into) == ("Decoder.__call__", 0.7, (("Image.resize (PIL)", 0.6),))
+
+
+@pytest.mark.parametrize(
+    ("called", "into"),
+    [
+        (RESIZE, (("Image.resize (PIL)", 0.9),)),
+        (("/usr/lib/python3.11/gzip.py", "open", 20), (("open (gzip)", 0.9),)),
+        (("<frozen os>", "walk", 300), (("walk (os)", 0.9),)),
+        (("/x/slowstep/record/timing/batches.py", "bytes_in", 20), ()),
+        (("/x/site-packages/PIL/Image.py", "Image.resize.<locals>.<listcomp>", 20), ()),
+    ],
+    ids=["a package", "a module of Python's", "a frozen one", "slowstep's own", "a part of a function"],
+)
+def test_what_a_function_calls_of_libraries_is_named_with_the_library(called, into):
+    tree = _tree({FETCH: {ITEM: 100.0}, ITEM: {called: 90.0}})
+
+    found = dominant_of_fetch(tree, 0.5)
+
+    assert found is not None
+    assert found.into == into
+
+
 def test_calls_of_several_processes_are_added_and_others_left_out():
     calls = pl.DataFrame(
         [(p, "fetch", n, *key, ns, 0, 2, None, None, None) for p in (1, 2, 9) for n, (key, ns) in enumerate([(FETCH, 100), (ITEM, 90)])],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,9 +12,11 @@ from slowstep.diagnosis.evidence.input_side import (
     WARMED_AT_BETTER,
     WARMED_EXPECTED,
     InputSide,
+    cores_beside_others,
     relieved_ns,
     relieved_queue_ns,
     warmed_ns,
+    workers_needed,
 )
 
 QUEUED = np.array([4.0, 6.0])
@@ -67,3 +71,30 @@ def test_work_after_a_batch_that_takes_less_is_shorter_too(warmed, spared, short
 def test_what_is_relieved_of_the_queue_is_what_goes_of_it_and_what_slowed_the_rest_of_it():
     assert relieved_queue_ns(side(), 10.0, slowed=0.0, queued=1.0) == pytest.approx(QUEUED / 2)
     assert relieved_queue_ns(side(), 10.0, slowed=0.1, queued=1.0) == pytest.approx(QUEUED / 2 + 0.1 * QUEUED / 2)
+
+
+@pytest.mark.parametrize(
+    ("foreign_ns", "queued_ns", "workers", "cores"),
+    [
+        (0.0, 0.0, 1, 2.0),
+        # Two threads of the training's beside one that always computes.
+        (50.0, 0.0, 1, 4 / 3),
+        # A few per cent of a core leave the rest: nobody waited.
+        (5.0, 0.0, 1, 1.9),
+        # Half of the time it waited for its core: one other on each, and two more beside one that is always at work.
+        (75.0, 25.0, 1, 2 * 2 / (2 + 3)),
+        (75.0, 25.0, 5, 2 * 6 / (6 + 3)),
+    ],
+    ids=["alone", "one other", "hardly any", "three others", "three others, more workers"],
+)
+def test_training_and_workers_share_the_cores_evenly_with_threads_of_others(foreign_ns, queued_ns, workers, cores):
+    beside = replace(side(others_cpu_ns=foreign_ns), queued_ns=np.full(2, queued_ns))
+
+    assert cores_beside_others(beside, workers) == pytest.approx(cores)
+
+
+@pytest.mark.parametrize(("delay_ns", "workers"), [(0.0, 6), (30.0, 3), (40.0, 2)], ids=["blocked", "partly a core's", "a core's"])
+def test_a_wait_for_a_core_is_no_reason_for_more_workers_than_cores(delay_ns, workers):
+    made = replace(side(cpu_ns=20.0), wall_ns=60.0, rest_ns=5.0, delay_ns=delay_ns)
+
+    assert workers_needed(made, 0) == workers

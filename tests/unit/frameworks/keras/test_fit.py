@@ -136,7 +136,7 @@ def test_a_function_trains_in_whose_trace_gradients_are_computed(recorder, told)
         step(X)
         predict(X)
 
-    assert told == [("_Trained",)] * 3
+    assert told == [("TrainedFunction",)] * 3
 
 
 def test_a_model_that_was_recorded_is_saved_and_loaded_as_any_other(recorder, told, tmp_path):

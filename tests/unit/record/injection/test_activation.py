@@ -20,6 +20,7 @@ from slowstep.record.patch import Unfit, find, replace
 from slowstep.record.recorder import Recorder
 from slowstep.record.writing.format import ENV_DISABLE, ENV_LEVEL, ENV_RECORDING, ENV_STEPS
 
+pytestmark = pytest.mark.usefixtures("small_heap")
 SOURCES = str(Path(slowstep.__file__).parents[1])
 
 

@@ -17,6 +17,7 @@ from slowstep.record.patch import Undo
 from slowstep.record.recorder import Recorder, now
 from slowstep.record.steps.garbage_collections import OLDEST, SHORTEST_NS, install
 
+pytestmark = pytest.mark.usefixtures("small_heap")
 # A full collection walks through all of these: milliseconds.
 OBJECTS = 200_000
 

@@ -15,6 +15,7 @@ from recorded import Process, make_folder, only
 from slowstep.record import active
 from slowstep.record.recorder import Recorder
 from slowstep.record.steps import spans
+from slowstep.record.steps.cpu_marks import OFF
 from slowstep.record.writing.format import END, FAILED
 from slowstep.sources.recording import SOURCE
 from slowstep.stages import STAGES
@@ -72,10 +73,11 @@ def test_each_batch_is_a_wait_with_its_index(recorder: Recorder) -> None:
     assert note["dataset"] == "list"
 
 
-def test_a_batch_is_made_by_the_training_thread_where_that_computes_meanwhile(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The thread's clock goes with the other one while it computes, however busy the machine is.
+def test_of_each_batch_it_is_recorded_what_the_thread_did_meanwhile(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The clocks go with the other one while the thread computes, however busy the machine is.
     computed_ns = [0]
     monkeypatch.setattr(spans, "thread_time_ns", lambda: computed_ns[0])
+    monkeypatch.setattr(spans, "process_time_ns", lambda: 3 * computed_ns[0])
 
     def batches() -> Iterator[int]:
         begun_ns = time.monotonic_ns()
@@ -88,11 +90,21 @@ def test_a_batch_is_made_by_the_training_thread_where_that_computes_meanwhile(re
     list(slowstep.steps(batches()))
 
     process = ended(recorder)
-    (made,) = process.of("FETCH")
-    first, second = (wait for wait in process.of("WAIT") if not wait.flags)
-    assert (made.t0, made.t1, made.a) == (first.t0, first.t1, first.b)
-    assert 20_000_000 <= made.c <= made.t1 - made.t0
-    assert second.t0 > first.t1
+    made, waits = process.of("FETCH"), [wait for wait in process.of("WAIT") if not wait.flags]
+    assert [(each.t0, each.t1, each.a) for each in made] == [(wait.t0, wait.t1, wait.b) for wait in waits]
+    assert 20_000_000 <= made[0].c <= made[0].t1 - made[0].t0
+    assert made[1].c == 0
+    beside = process.of("FETCH_DELAY")
+    assert [each.c for each in beside] == [waits[0].a] * 2
+    assert (beside[0].a >= 40_000_000, beside[1].a) == (True, 0)
+
+
+def test_between_marked_steps_a_request_for_a_batch_costs_no_clocks(recorder: Recorder) -> None:
+    recorder.local.me.marking = OFF
+
+    list(slowstep.steps([1, 2]))
+
+    assert ended(recorder).of("FETCH") == []
 
 
 def test_no_batch_takes_more_processor_time_than_time(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:

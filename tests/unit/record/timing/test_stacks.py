@@ -20,6 +20,8 @@ from slowstep.record.timing.stacks import LARGEST_DEPTH, Sampler, StackTable
 from slowstep.record.writing.format import STACK
 from slowstep.record.writing.own_frames import is_own
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 class Notebook:
     """Keeps notes as the recorder would."""

@@ -29,7 +29,7 @@ _LOG: Final = ("TensorBoard", "CSVLogger", "RemoteMonitor", "History")
 def install(recorder: Recorder) -> Undo:
     """Replace what calls them. Raises Unfit where this version has none of it."""
     callback_list = find(sys.modules.get(MODULE), "CallbackList")
-    labels = _Labels()
+    labels = TurnLabels()
     recorder.forgetters.append(labels.forget)
     undos = []
     for event in _EVENTS:
@@ -42,7 +42,7 @@ def install(recorder: Recorder) -> Undo:
     return all_of(undos)
 
 
-class _Labels:
+class TurnLabels:
     """What each callback's turn at an event is called."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class _Labels:
         return label
 
 
-def _recorded(recorder: Recorder, original: Any, event: str, labels: _Labels) -> Any:
+def _recorded(recorder: Recorder, original: Any, event: str, labels: TurnLabels) -> Any:
     spans = NamedSpans(recorder)
 
     def ended(callback: Any, begun_ns: int) -> None:

@@ -18,15 +18,13 @@ if TYPE_CHECKING:
 
 _MODULE: Final = "keras.src.backend.jax.trainer"
 _BACKEND: Final = "jax"
-# What reads a generator of the script's in the thread that asks, and what takes slices of its arrays; others have threads, or may.
-_MADE_HERE: Final = ("GeneratorDataAdapter", "ArrayDataAdapter")
 
 
-class _Batches(RecordedWaits[Any]):
+class JaxBatches(RecordedWaits[Any]):
     """Batches of which the call that trains is told when it has the first."""
 
     def __init__(self, recorder: Recorder, batches: Any, *, dataset: str, loader: int) -> None:
-        super().__init__(recorder, iter(batches), dataset=dataset, loader=loader, made_here=dataset in _MADE_HERE or None)
+        super().__init__(recorder, iter(batches), dataset=dataset, loader=loader)
         self._input = recorder.shared(Input)
 
     def __next__(self) -> Any:
@@ -49,7 +47,7 @@ def install(recorder: Recorder) -> Undo:
         try:
             if recorder.live[0]:
                 adapter = type(find(self, "data_adapter")).__name__
-                return _Batches(recorder, found, dataset=adapter, loader=loaders.setdefault(self, new_number()))
+                return JaxBatches(recorder, found, dataset=adapter, loader=loaders.setdefault(self, new_number()))
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
         return found

@@ -93,13 +93,11 @@ class _Fetch(Iterator[Any]):
         return self.original(self._iterator())
 
 
-class _Waits(RecordedWaits[Any]):
-    """The waits of one iterator. Threads of TensorFlow make its batches, and do not tell how long."""
+class DatasetWaits(RecordedWaits[Any]):
+    """The waits of one iterator."""
 
     def __init__(self, recorder: Recorder, fetch: _Fetch, dataset: Any, loader: int) -> None:
-        super().__init__(
-            recorder, fetch, dataset=type(dataset).__name__.strip("_"), loader=loader, framework=FRAMEWORK.name, made_here=False
-        )
+        super().__init__(recorder, fetch, dataset=type(dataset).__name__.strip("_"), loader=loader, framework=FRAMEWORK.name)
         self._fetch = fetch
         self.ends = (StopIteration, sys.modules["tensorflow"].errors.OutOfRangeError)
 
@@ -109,13 +107,13 @@ class _Waits(RecordedWaits[Any]):
         return next(self)
 
 
-class _Iterators:
+class EagerIterators:
     """What is known of iterators that are read eagerly."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._counted = recorder.shared(CountedFetches)
-        self._waits: weakref.WeakKeyDictionary[Any, _Waits] = weakref.WeakKeyDictionary()
+        self._waits: weakref.WeakKeyDictionary[Any, DatasetWaits] = weakref.WeakKeyDictionary()
         self._datasets = Known()
         # By the numbers of data sets.
         self._loaders: dict[int, int] = {}
@@ -146,12 +144,12 @@ class _Iterators:
 
         return fetch
 
-    def _waits_of(self, iterator: Any) -> _Waits | None:
+    def _waits_of(self, iterator: Any) -> DatasetWaits | None:
         try:
             waits = self._waits.get(iterator)
             if waits is None:
                 dataset = getattr(iterator, "_dataset", None)
-                waits = self._waits[iterator] = _Waits(self._recorder, _Fetch(iterator), dataset, self._loader_of(dataset))
+                waits = self._waits[iterator] = DatasetWaits(self._recorder, _Fetch(iterator), dataset, self._loader_of(dataset))
             return waits
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
@@ -167,7 +165,7 @@ class _Iterators:
 def install(recorder: Recorder) -> Undo:
     """Replace what fetches. Raises Unfit where this version has none of it."""
     owner = find(sys.modules.get(_MODULE), "OwnedIterator")
-    iterators = _Iterators(recorder)
+    iterators = EagerIterators(recorder)
     undos = [replace(owner, name, iterators.fetched(find(owner, name))) for name in _FETCHES if name in vars(owner)]
     return all_of(undos)
 

@@ -29,7 +29,7 @@ _FUNCTIONS: Final = "tensorflow.python.eager.polymorphic_function.polymorphic_fu
 _TAPES: Final = "tensorflow.python.eager.backprop"
 
 
-class _Calls(threading.local):
+class OpenCalls(threading.local):
     """The outermost tf.function that is called on this thread; None where none is."""
 
     outermost: Any = None
@@ -40,8 +40,8 @@ class TracedFunctions:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder, self._updates = recorder, Updates(recorder, FRAMEWORK)
-        self._calls = _Calls()
-        self._trained: weakref.WeakKeyDictionary[Any, _Trained] = weakref.WeakKeyDictionary()
+        self._calls = OpenCalls()
+        self._trained: weakref.WeakKeyDictionary[Any, TrainedFunction] = weakref.WeakKeyDictionary()
         recorder.forgetters.append(self._trained.clear)
 
     def trains(self, variables: Any) -> None:
@@ -51,7 +51,7 @@ class TracedFunctions:
             return
         try:
             if not _is_told_of(function.python_function):
-                self._trained[function] = _Trained(function.python_function, sys.modules["tensorflow"].nest.flatten(variables))
+                self._trained[function] = TrainedFunction(function.python_function, sys.modules["tensorflow"].nest.flatten(variables))
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
@@ -80,7 +80,7 @@ class TracedFunctions:
         return __call__
 
 
-class _Trained:
+class TrainedFunction:
     """What stands for a function that trains, as an optimizer does elsewhere: it holds nothing of the script's."""
 
     def __init__(self, function: Any, variables: list[Any]) -> None:

@@ -105,7 +105,12 @@ class IteratorWaits:
         if me.making is not None or known is None:
             return self._original(iterator)
         me.waits += 1
-        return self._request_workers(me, iterator, known) if known.has_workers else self._request_here(me, iterator, known)
+        for told in self._recorder.before_waits:
+            told()
+        batch = self._request_workers(me, iterator, known) if known.has_workers else self._request_here(me, iterator, known)
+        for told in self._recorder.after_waits:
+            told()
+        return batch
 
     def _meet(self, iterator: Any) -> Iterator | None:
         """The first request to an iterator that was not seen to start."""

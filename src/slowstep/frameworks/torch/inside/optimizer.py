@@ -1,4 +1,4 @@
-"""Calls of optimizers: torch's global step hooks, and updates that GradScaler leaves out."""
+"""Calls of optimizers: torch's global step hooks, updates that GradScaler leaves out, and events of the device behind updates."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
+from slowstep.frameworks.torch.inside._answers.device_events import DeviceEvents
 from slowstep.frameworks.torch.inside._capture import UpdateProfiler
 from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.record.hook import Hook
@@ -60,4 +61,31 @@ def _scaled_step(recorder: Recorder, updates: Updates, original: Any) -> Any:
     return _maybe_opt_step
 
 
-HOOK = Hook(name="torch_optimizer", module="torch", install=install)
+def install_events(recorder: Recorder) -> Undo:
+    """Record events where stacks are taken and torch is built for CUDA. Raises Unfit where torch has no such hooks."""
+    torch: Any = sys.modules["torch"]
+    if recorder.level < 1 or not getattr(torch.version, "cuda", None):
+        return all_of([])
+    register_after = find(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook")
+    find(torch, "compiler.is_compiling")
+    events = DeviceEvents(recorder, torch)
+    recorder.optimizer_undos.append(register_after(events.updated).remove)
+    recorder.forgetters.append(events.forget)
+    recorder.before_waits.append(events.requested)
+    recorder.after_waits.append(events.received)
+    recorder.device_probes.append(events.is_idle)
+    return all_of(
+        [
+            lambda: recorder.before_waits.remove(events.requested),
+            lambda: recorder.after_waits.remove(events.received),
+            lambda: recorder.device_probes.remove(events.is_idle),
+            events.forget,
+        ]
+    )
+
+
+HOOKS = (
+    Hook(name="torch_optimizer", module="torch", install=install),
+    # Behind the other one, by its name: an event is no part of the update.
+    Hook(name="torch_update_events", module="torch", install=install_events),
+)

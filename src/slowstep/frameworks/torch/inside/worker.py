@@ -27,7 +27,11 @@ def install(recorder: Recorder) -> Undo:
     module = sys.modules.get("torch.utils.data._utils.worker")
     if module is None:
         raise Unfit("torch.utils.data._utils.worker is not imported with torch")
-    original = find(module, "_worker_loop")
+    return replace(module, "_worker_loop", recorded_loop(recorder, find(module, "_worker_loop")))
+
+
+def recorded_loop(recorder: Recorder, original: Any) -> Any:
+    """A loop of workers, recorded. Raises Unfit where its parameters are others than known."""
     signature = inspect.signature(original)
     missing = [name for name in _NEEDED if name not in signature.parameters]
     if missing:
@@ -46,7 +50,7 @@ def install(recorder: Recorder) -> Undo:
             # Workers leave without running what atexit knows.
             recorder.stop("worker ended")
 
-    return replace(module, "_worker_loop", _worker_loop)
+    return _worker_loop
 
 
 def _through_proxies(recorder: Recorder, signature: inspect.Signature, args: Any, kwargs: Any) -> tuple[Any, Any]:

@@ -26,7 +26,11 @@ def install(recorder: Recorder) -> Undo:
     module = sys.modules.get("torch.utils.data._utils.worker")
     if module is None:
         raise Unfit("torch.utils.data._utils.worker is not imported with torch")
-    original = find(module, "_worker_loop")
+    return replace(module, "_worker_loop", following_loop(recorder, find(module, "_worker_loop")))
+
+
+def following_loop(recorder: Recorder, original: Any) -> Any:
+    """A loop of workers that looks for orders. Raises Unfit where it does not get its tasks from a queue."""
     signature = inspect.signature(original)
     if "index_queue" not in signature.parameters:
         raise Unfit("_worker_loop has no parameter index_queue")
@@ -44,7 +48,7 @@ def install(recorder: Recorder) -> Undo:
             recorder.fault(error)
         return original(*args, **kwargs)
 
-    return replace(module, "_worker_loop", _worker_loop)
+    return _worker_loop
 
 
 class FollowingQueue:

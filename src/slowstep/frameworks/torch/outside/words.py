@@ -34,6 +34,8 @@ WORDS = Words(
         Code.GRADIENTS: r"[/\\]torch[/\\]autograd[/\\]__init__\.py$",
         # What torch.compile writes. (Code of the user's is called from torch/_dynamo, too.)
         Code.GENERATED: r"[/\\]torch[/\\]_(inductor|functorch)[/\\]",
+        # Forward graphs are compiled below the first, those of a backward below the others.
+        Code.COMPILER: r"[/\\]torch[/\\](_dynamo[/\\]convert_frame|_inductor[/\\](compile_fx|codecache|async_compile))\.py$",
         # As of `@torch.no_grad()`.
         Code.DECORATOR: r"torch[/\\]utils[/\\]_contextlib\.py$",
         Code.LOADER: _LOADER,
