@@ -93,6 +93,12 @@ def shares(report: dict[str, Any]) -> dict[str, float]:
     return {row["stage"]: row["share"] or 0.0 for row in report["ledger"]}
 
 
+def callback_ms(report: dict[str, Any]) -> float:
+    """What the callback takes of each step: a sleep is never shorter, however busy the machine is."""
+    parts = [part for row in report["ledger"] for part in row["parts"] if "Draw.on_train_batch_end" in part["name"]]
+    return sum(part["ms_per_step"] for part in parts)
+
+
 def rules(report: dict[str, Any]) -> set[str]:
     return {finding["rule"] for finding in report["findings"]}
 
@@ -114,7 +120,7 @@ def test_a_callback_is_named_and_blamed_for_its_time(work: Workplace, backend: s
 
     (finding,) = [finding for finding in report["findings"] if finding["rule"] == "slow-callback"]
     assert "Draw.on_train_batch_end" in finding["title"]
-    assert shares(report)["output"] > 0.5
+    assert callback_ms(report) > 45
 
 
 def test_of_several_updates_in_a_call_it_is_not_known_how_long_they_wait(work: Workplace) -> None:
