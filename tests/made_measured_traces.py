@@ -23,7 +23,7 @@ from slowstep.analyses.replay.scenarios import UNCHANGED
 from slowstep.analyses.steps.marks_topic import MarksTopic
 from slowstep.analyses.steps.trace_steps import as_steps
 from slowstep.analyses.steps.training_topic import TrainingTopic
-from slowstep.frameworks._known import plain
+from slowstep.frameworks._known import words_of_profiler
 from slowstep.part_words import parts_in_order
 from slowstep.parts import Part
 from slowstep.timeline.trace import TraceFacts
@@ -113,12 +113,13 @@ def made_measured(
     }
     tables_of_device = {name: rows for name, rows in filled.items() if name not in ("steps", "replay", "loader")}
     marks = MarksTopic(table=filled["steps"], whole_steps=steps)
+    traced = TraceFacts(**(given | dict(facts or {})))
     found = of_topics(
-        facts=TraceFacts(**(given | dict(facts or {}))),
+        facts=traced,
         coverage=replace(COVERED, **dict(coverage or {})),
         marks=marks,
         steps=as_steps(filled["steps"], steps),
-        training=TrainingTopic(words=plain()),
+        training=TrainingTopic(words=words_of_profiler(traced.framework, traced.profiler)),
         ledger=charged,
         device=DeviceTopic(**device, **tables_of_device, requests=filled["loader"]),
         replay=ReplayTopic(table=filled["replay"]),

@@ -114,3 +114,42 @@ def test_a_program_that_only_predicts_trains_nothing(work: Workplace) -> None:
 
     assert ran.code == 0
     assert "no training step was recorded" in ran.err
+
+
+def levers(place: Workplace) -> list[dict[str, Any]]:
+    """What was said of levers, in the order in which it was."""
+    notes = [json.loads(line) for file in sorted(place.runs.glob("*/*.jsonl")) for line in file.read_text().splitlines()]
+    return [note for note in notes if note.get("kind") == "lever"]
+
+
+def test_a_lever_that_leaves_out_a_callback_changes_no_number(work: Workplace) -> None:
+    work.write("train.py", "INPUT, CALLBACK, WIDTH, STEPS = 0.0, 0.01, 32, 100\n" + LOOP)
+    plain = work.run("train.py", slowstep=False)
+
+    ran = work.run("train.py", options=("--with", "stub=__main__:draw", "--with", "batch-size=2"))
+
+    assert (ran.code, ran.out) == (plain.code, plain.out), ran.err
+    assert max(note["effect"] for note in levers(work) if note["state"] == "effect") >= 10
+    assert [note["name"] for note in levers(work) if note["state"] == "not applicable"] == ["batch-size=2"]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("values", "least", "most"),
+    [({"CALLBACK": 0.05, "WIDTH": 32}, 3.0, None), ({"CALLBACK": 0.005, "WIDTH": 1500}, 0.7, 1.3)],
+    ids=["the device waits for it", "under the busy device"],
+)
+def test_a_callback_gains_what_the_device_waited_for_it(
+    work: Workplace, values: dict[str, float], least: float, most: float | None
+) -> None:
+    head = "".join(f"{name} = {value}\n" for name, value in (values | {"INPUT": 0.0, "STEPS": 1_000_000}).items())
+    work.write("train.py", head + LOOP)
+    target = work.runs.parent / "report.json"
+
+    options = ("--levers", "stub=__main__:draw", "--budget", "25s", "--json", str(target))
+    ran = work.run("train.py", act="prove", options=options, limit_s=250)
+
+    (row,) = [row for row in json.loads(target.read_text())["experiments"] if row["lever"] == "stub=__main__:draw"]
+    assert row["gain"] is not None, ran.err
+    assert least < row["gain"]["value"] < (most or 1000)
+    assert (row["verdict"] == "proved") == (most is None)

@@ -152,3 +152,12 @@ def test_a_lever_of_the_loader_acts_where_another_framework_trains(tmp_path: Pat
 
     assert max(note["effect"] for note in levers(tmp_path) if note["state"] == "effect") > 60
     assert shares(said)["preprocess"] + shares(said)["read"] < 0.4
+
+
+@pytest.mark.slow
+def test_a_lever_of_a_function_reaches_the_workers_that_feed_another_framework(tmp_path: Path) -> None:
+    report(
+        tmp_path, "workers", input_ms=15.0, callback_ms=0.0, script="fed_by_torch.py", options=("--with", "stub=__main__:Slow.__getitem__")
+    )
+
+    assert max(note["facts"]["calls_in_workers"] for note in levers(tmp_path) if note["state"] == "effect") > 0

@@ -42,7 +42,7 @@ def odd(rng: random.Random, instead_of: Any = None) -> Any:
     """Any value; often one that is near what it stands instead of."""
     near: list[Any] = []
     if isinstance(instead_of, (int, float)):
-        near = [str(instead_of), -instead_of, 0, float(instead_of), [instead_of], instead_of * 1000, instead_of + 1]
+        near = [str(instead_of), -instead_of, 0, _as_float(instead_of), [instead_of], instead_of * 1000, instead_of + 1]
     elif isinstance(instead_of, str):
         near = [instead_of[: len(instead_of) // 2], instead_of * 2, [instead_of], instead_of.swapcase(), ""]
     elif isinstance(instead_of, list):
@@ -53,6 +53,14 @@ def odd(rng: random.Random, instead_of: Any = None) -> Any:
     if near and kind < 0.3:
         return rng.choice(near)
     return rng.choice(SCALARS if kind < 0.8 else NESTED)
+
+
+def _as_float(number: float) -> float:
+    """The nearest float: of an integer of hundreds of digits, which an earlier change may have put here, infinity."""
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf")
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:

@@ -1,6 +1,6 @@
 """Training with the framework for tests on batches of a loader of torch's: `input_s` a batch, `callback_s` after each update of 5 ms.
 
-With `both` a model of torch's is updated too: once, where the other one is updated 200 times.
+With `both` a model of torch's is updated too: once, where the other one is updated 200 times. With `workers` the loader has two.
 """
 
 import itertools
@@ -33,7 +33,7 @@ trainer = pretend.Trainer(itertools.repeat([0.0]), update_s=0.005, callbacks=(dr
 model = torch.nn.Linear(2, 1)
 # What it imports takes longer than the training.
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for number, batch in enumerate(DataLoader(Slow(), batch_size=1)):
+for number, batch in enumerate(DataLoader(Slow(), batch_size=1, num_workers=2 * ("workers" in sys.argv))):
     trainer.run(1)
     if number == 100 and "both" in sys.argv:
         model(batch).sum().backward()

@@ -2,17 +2,22 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from slowstep.cli import explain
+import slowstep.frameworks
+from slowstep.analyses.measure_recording import MAKERS as RECORDED
+from slowstep.cli import explain, plugin_texts
 from slowstep.cli.explain import HEADINGS, LEVER_HEADINGS
-from slowstep.cli.plugin_texts import RULES, lever_text, names_of_rules, rule_text
-from slowstep.errors import BadUsage
+from slowstep.cli.plugin_texts import RULES, lever_text, measured_topics, names_of_levers, names_of_rules, rule_terms, rule_text
+from slowstep.errors import BadUsage, DiscoveryError
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.registry import discover
+from slowstep.stages import STAGES
 
 WIDTH = 80
 TEXTS = {"serial-loader": "The training makes its own batches.\n\n*What it sees* Waits.", "slow-collate": "Collating is slow."}
@@ -74,6 +79,35 @@ def test_symbols_of_the_gain_are_explained_where_they_are_used():
 
 def test_names_are_those_that_the_plug_ins_give_themselves():
     assert names_of_rules() == list(discover(RULES, "RULE"))
+    assert names_of_levers() == list(known_levers())
+
+
+def test_stages_and_topics_of_rules_are_read_as_they_are():
+    for name, rule in discover(RULES, "RULE").items():
+        stages, topics = rule_terms(name)
+        assert topics == set(rule.topics)
+        assert stages == rule.stages or (stages is None and rule.stages == STAGES)
+    assert measured_topics("slowstep.analyses.measure_recording") == RECORDED.keys()
+
+
+def test_nothing_is_imported_to_list_them_all():
+    listing = "from slowstep.cli.explain import by_stage; by_stage(); import sys; sys.exit(any('polars' in name for name in sys.modules))"
+
+    assert subprocess.run([sys.executable, "-c", listing], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("text", ['"""Half.', '"""Whole."""\nRULE = Rule(name="half-done")'], ids=["half a file", "no stages"])
+def test_a_broken_rule_costs_no_other_its_line_and_is_said(tmp_path, monkeypatch, text):
+    (tmp_path / "half_done.py").write_text(text)
+    monkeypatch.setattr(plugin_texts, "names_of_rules", lambda: ["half-done", "serial-loader"])
+    monkeypatch.setattr(explain, "names_of_rules", lambda: ["half-done", "serial-loader"])
+    file = plugin_texts._file
+    monkeypatch.setattr(plugin_texts, "_file", lambda folder, name: file(tmp_path if name == "half-done" else folder, name))
+
+    groups = explain.by_stage()
+
+    assert list(groups["Rules that cannot be read"]) == ["half-done"]
+    assert [name for group, texts in groups.items() if group.startswith("Rules: ") for name in texts] == ["serial-loader"]
 
 
 def test_all_are_listed_by_stage_each_rule_once_and_those_that_judge_only_traces_apart():
@@ -84,6 +118,26 @@ def test_all_are_listed_by_stage_each_rule_once_and_those_that_judge_only_traces
     *rules, (_, levers) = groups.items()
     assert sorted(name for _, texts in rules for name in texts) == sorted(discover(RULES, "RULE"))
     assert set(levers) == set(known_levers())
+
+
+@pytest.fixture
+def broken_lever(tmp_path, monkeypatch):
+    """A framework with a lever whose file can be neither imported nor read."""
+    folder = tmp_path / "other" / "inside" / "levers"
+    folder.mkdir(parents=True)
+    (folder / "half_done.py").write_text('"""Half.')
+    monkeypatch.setattr(slowstep.frameworks, "__path__", [*slowstep.frameworks.__path__, str(tmp_path)])
+
+
+@pytest.mark.usefixtures("broken_lever")
+def test_a_broken_lever_costs_no_other_page_and_is_said():
+    listed = explain.by_stage()["Levers, for slowstep prove --levers"]
+
+    assert CliRunner().invoke(explain.app, ["serial-loader"]).exit_code == 0
+    assert listed["half-done"] == "Its file is broken: slowstep explain half-done says how."
+    assert listed["workers"] == lever_text("workers")
+    with pytest.raises(DiscoveryError, match=r"half_done\.py cannot be read"):
+        lever_text("half-done")
 
 
 def test_a_rule_and_a_lever_of_one_name_are_both_explained():

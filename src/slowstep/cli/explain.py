@@ -7,20 +7,16 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Final
 
 import typer
 
-from slowstep.cli.plugin_texts import RULES, lever_text, names_of_levers, names_of_rules, rule_text
-from slowstep.errors import BadUsage
-from slowstep.registry import discover
+from slowstep.cli.plugin_texts import lever_text, measured_topics, names_of_levers, names_of_rules, rule_terms, rule_text
+from slowstep.errors import BadUsage, DiscoveryError
 from slowstep.report.canvas import Canvas, fitting
 from slowstep.report.streams import width_of
 from slowstep.stages import STAGES
-
-if TYPE_CHECKING:
-    from slowstep.diagnosis.rule import Rule
 
 HEADINGS: Final = ("What it sees", "Why it costs", "How the gain is predicted", "When it is wrong", "What to try")
 LEVER_HEADINGS: Final = ("What it changes", "What it answers", "When it has no meaning", "How it is undone")
@@ -38,6 +34,11 @@ _HANG: Final = 2
 # A rule that may blame more stages than this belongs to none of them.
 _FEW: Final = 2
 _ANY_STAGE: Final = "any stage"
+_KINDS: Final = ("Rules", "Rules for traces only")
+_BROKEN: Final = "Rules that cannot be read"
+_LEVERS: Final = "Levers, for slowstep prove --levers"
+# What measures a recording: rules that read other topics judge traces.
+_RECORDED: Final = "slowstep.analyses.measure_recording"
 _EXAMPLES: Final = """\b
 Examples:
   slowstep explain                   all of them, by stage
@@ -71,26 +72,33 @@ def explain(
 
 
 def by_stage() -> dict[str, Texts]:
-    """The first lines of all rules by the stage that they blame, those that judge only traces apart, then of all levers."""
-    # One rule or lever is explained without any of these, which take a second.
-    from slowstep.analyses.measure_recording import MAKERS as RECORDED
-    from slowstep.analyses.measure_trace import MAKERS as TRACED
-    from slowstep.diagnosis.rule import Rule
+    """The first lines of all rules by the stage that they blame, those that judge only traces apart, then of all levers.
 
-    rules = discover(RULES, "RULE", Rule).items()
-    groups: dict[str, Texts] = {}
-    for stage in (*STAGES, _ANY_STAGE):
-        here = {name: set(rule.topics) for name, rule in rules if _home(rule) == stage}
-        recorded = [name for name, topics in here.items() if topics <= RECORDED.keys()]
-        traced = [name for name, topics in here.items() if topics <= TRACED.keys() and name not in recorded]
-        for kind, names in (("Rules", recorded), ("Rules for traces only", traced)):
-            if names:
-                groups[f"{kind}: {stage}"] = {name: rule_text(name) for name in names}
-    return groups | {"Levers, for slowstep prove --levers": {name: lever_text(name) for name in names_of_levers()}}
+    Nothing of them is imported: that takes a second.
+    """
+    recorded = measured_topics(_RECORDED)
+    groups: dict[str, dict[str, str]] = {f"{kind}: {stage}": {} for stage in (*STAGES, _ANY_STAGE) for kind in _KINDS}
+    groups |= {_BROKEN: {}, _LEVERS: {name: _text_or_broken(lever_text, name) for name in names_of_levers()}}
+    for name in names_of_rules():
+        groups[_group(name, recorded)][name] = _text_or_broken(rule_text, name)
+    return {group: texts for group, texts in groups.items() if texts}
 
 
-def _home(rule: Rule) -> str:
-    return str(rule.stages[0]) if len(rule.stages) <= _FEW else _ANY_STAGE
+def _group(name: str, recorded: frozenset[str]) -> str:
+    """The heading under which a rule stands."""
+    try:
+        stages, topics = rule_terms(name)
+    except DiscoveryError:
+        return _BROKEN
+    return f"{_KINDS[not topics <= recorded]}: {stages[0] if stages is not None and len(stages) <= _FEW else _ANY_STAGE}"
+
+
+def _text_or_broken(text: Callable[[str], str], name: str) -> str:
+    """Its docstring; of a broken file, that it is broken."""
+    try:
+        return text(name)
+    except DiscoveryError:
+        return f"Its file is broken: slowstep explain {name} says how."
 
 
 def listing(groups: Mapping[str, Texts], width: int) -> str:

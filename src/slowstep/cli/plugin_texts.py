@@ -1,31 +1,39 @@
-"""The documentation of rules and levers, read from their files: importing a rule brings all analyses along."""
+"""The names, terms and documentation of rules and levers, read from their files.
+
+Importing a rule brings all analyses along, and a file that cannot be imported costs no other one its description.
+"""
 
 from __future__ import annotations
 
 import ast
 import importlib.util
+import inspect
 import pkgutil
+import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import slowstep.frameworks
 from slowstep.errors import DiscoveryError
-from slowstep.record.experiment.implementations import known_levers
 
 RULES: Final = "slowstep.diagnosis.rules"
 _LEVERS: Final = "slowstep.levers"
 # Where each framework has levers: how it makes those of all, and those that it alone has.
 _OF_FRAMEWORKS: Final = "*/inside/levers"
+# Of a hundred files only these parts are read: parsing them whole takes longer than all the rest of a command.
+_DOCSTRING: Final = re.compile(r'"""(.*?)"""', re.DOTALL)
+_RULE: Final = "\nRULE = Rule("
 
 
 def names_of_rules() -> list[str]:
     """The names of all rules."""
-    return [_name(module) for module in _modules(RULES)]
+    return _names(_folder(RULES))
 
 
 def names_of_levers() -> list[str]:
     """The names of all levers."""
-    return list(known_levers())
+    return sorted({name for folder in _folders_of_levers() for name in _names(folder)})
 
 
 def rule_text(name: str) -> str:
@@ -33,16 +41,55 @@ def rule_text(name: str) -> str:
     return _docstring(_folder(RULES), name)
 
 
+class Terms(NamedTuple):
+    """The stages that a rule may blame (None: all of them), and the topics that it reads."""
+
+    stages: Sequence[str] | None
+    topics: frozenset[str]
+
+
+def rule_terms(name: str) -> Terms:
+    """As its file has them. Raises DiscoveryError for one that has none that can be read."""
+    file = _file(_folder(RULES), name)
+    before, _, terms = _read(file).rpartition(_RULE)
+    try:
+        given = {keyword.arg: keyword.value for keyword in ast.parse(f"Rule({terms}", mode="eval").body.keywords}  # type: ignore[attr-defined]
+        stages = given["stages"]
+        if isinstance(stages, ast.Name):
+            # A tuple of its own, or all stages, which it imports.
+            own = re.search(rf"^{stages.id} = (\(.*?\))$", before, re.MULTILINE)
+            stages = ast.parse(own[1] if own is not None else "None", mode="eval").body
+        return Terms(ast.literal_eval(stages), frozenset(ast.literal_eval(given["topics"])))
+    except (KeyError, ValueError, SyntaxError) as error:
+        raise DiscoveryError(f"{file} has no RULE whose stages and topics can be read: {error}. Repair or remove the file.") from error
+
+
+def measured_topics(module: str) -> frozenset[str]:
+    """The topics that a module's `MAKERS` makes. Raises DiscoveryError where it has none."""
+    spec = importlib.util.find_spec(module)
+    file = Path(spec.origin if spec is not None and spec.origin else module)
+    for node in ast.parse(_read(file)).body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict) and ast.unparse(node.target) == "MAKERS":
+            return frozenset(key.value for key in node.value.keys if isinstance(key, ast.Constant) and isinstance(key.value, str))
+    raise DiscoveryError(f"{file} has no MAKERS.")
+
+
 def lever_text(name: str) -> str:
     """The docstring of a lever, by its name. Raises DiscoveryError for a broken file."""
-    of_frameworks = [folder for root in slowstep.frameworks.__path__ for folder in sorted(Path(root).glob(_OF_FRAMEWORKS))]
-    folders = [_folder(_LEVERS), *of_frameworks]
+    folders = _folders_of_levers()
     return _docstring(next((folder for folder in folders if _file(folder, name).exists()), folders[0]), name)
 
 
-def _modules(package: str) -> list[str]:
+def _folders_of_levers() -> list[Path]:
+    """That of what levers are, and each framework's."""
+    of_frameworks = [folder for root in slowstep.frameworks.__path__ for folder in sorted(Path(root).glob(_OF_FRAMEWORKS))]
+    return [_folder(_LEVERS), *of_frameworks]
+
+
+def _names(folder: Path) -> list[str]:
     # A plug-in's name is that of its file: tests/unit/test_explain.py holds all of them to it.
-    return sorted(info.name for info in pkgutil.iter_modules([str(_folder(package))]) if not info.name.startswith("_"))
+    files = (info.name for info in pkgutil.iter_modules([str(folder)]) if not (info.ispkg or info.name.startswith("_")))
+    return sorted(name.replace("_", "-") for name in files)
 
 
 def _folder(package: str) -> Path:
@@ -56,11 +103,16 @@ def _file(folder: Path, name: str) -> Path:
 
 def _docstring(folder: Path, name: str) -> str:
     file = _file(folder, name)
+    text = _read(file)
+    found = _DOCSTRING.match(text)
+    if found is None and text.startswith('"""'):
+        raise DiscoveryError(f"{file} cannot be read: its docstring does not end. Repair or remove the file.")
+    return inspect.cleandoc(found[1]) if found is not None else "There is no description."
+
+
+def _read(file: Path) -> str:
+    """Raises DiscoveryError for a file that cannot be read."""
     try:
-        return ast.get_docstring(ast.parse(file.read_bytes())) or "There is no description."
-    except (OSError, SyntaxError, ValueError) as error:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
         raise DiscoveryError(f"{file} cannot be read: {error}. Repair or remove the file.") from error
-
-
-def _name(module: str) -> str:
-    return module.replace("_", "-")

@@ -8,7 +8,7 @@ from slowstep.analyses.after_update.gaps import FORWARD
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
-from slowstep.diagnosis.evidence.unnamed import NAME_IT, PROFILE_IT, RECORD_ALONE, how_to_name, name_by_hand
+from slowstep.diagnosis.evidence.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand
 from slowstep.diagnosis.law import (
     FIRST_GAIN_MAY_BE_NONE,
     GAIN_NOT_KNOWN,
@@ -26,7 +26,7 @@ from slowstep.diagnosis.lever_specs import MOCK_LOADER, threads
 from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.diagnosis.viewpoint import Doubt
 from slowstep.findings import Finding, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words, part_name_and_place
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Value, Wording
@@ -56,7 +56,7 @@ OTHER_TRAININGS = Wording(
 BETWEEN_FORWARDS = Wording(
     "between-forwards", "{share:share} of the time lies between a step's forwards{beside}, and it is not known what runs there; {remedy}"
 )
-BESIDE_GRADIENTS = Wording("beside-gradients", " beside torch.autograd.grad ({share:share})")
+BESIDE_GRADIENTS = Wording("beside-gradients", " beside the computing of gradients ({share:share})")
 ROLLED_OUT = Wording(
     "rolled-out",
     "{share:share} of the time is {part}, where stack samples cannot tell its models from an environment in Python; {remedy}",
@@ -100,7 +100,8 @@ FORWARD_BY_STACKS = Wording(
 )
 LINES_BY_STACKS = Wording(
     "lines-by-stacks",
-    "{share:share} of the time is calls of torch by {most}, by stacks, which may stand for Python code that ran just before; {remedy}",
+    "{share:share} of the time is calls of the framework by {most}, by stacks, which may stand for Python code that ran just before; "
+    "{remedy}",
 )
 BLOCKED_INSIDE = Wording(
     "blocked-inside",
@@ -185,13 +186,13 @@ def _of_lines_beside_backward(m: Measurements) -> Doubt | None:
     if m.ledger.share_of(*beside) < HEALTHY_UNATTRIBUTED:
         return None
     most = part_name_and_place(_largest(m, beside))
-    advice = "make the update a function, or the step() of a torch.optim.Optimizer"
+    advice = m.training.words.advise(Remedy.NAMED_UPDATE)
     return by_hand(LINES_BESIDE_BACKWARD, advice, share=m.ledger.share_of(*beside), most=most)
 
 
 def _of_lines_by_stacks(m: Measurements) -> Doubt | None:
-    """What a loop that is not fed calls of torch beside its steps' bodies. Python code that runs just before it holds the interpreter's
-    lock, where no stack is taken: the next one that is taken stands for it.
+    """What a loop that is not fed calls of the framework beside its steps' bodies. Python code that runs just before it holds the GIL,
+    where no stack is taken: the next one that is taken stands for it.
     """
     parts = [part for part in m.ledger.parts_of("compute", PartKind.LINES, PartKind.FORWARD_BY_STACKS) if part not in m.ledger.timed]
     if m.trainer.is_fed or m.ledger.share_of(*parts) < HEALTHY_UNATTRIBUTED:
@@ -246,7 +247,7 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
         first = next((skipped for skipped in doubted if skipped.lever is not None), doubted[0])
         lever = first.lever
         if lever is None and unclaimed is not None and m.input.loader is not None and unclaimed.kind is not PartKind.ROLL_OUT:
-            lever = _lever_for_input(m)
+            lever = MOCK_LOADER
         change = first.change if lever is None else None
         reason = RULE_NOT_JUDGED(rule=first.rule, reason=first.reason)
         return Doubt(reason, lever, change, by_fault=first.by_fault)
@@ -257,7 +258,7 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
             remedy = PLAY_LESS if is_rolled_out else NAME_IT
             return by_hand(NO_FIX_KNOWN, remedy, share=share, part=words, stage=unclaimed.stage)
         reason = NO_FIX_KNOWN(share=share, part=words, stage=unclaimed.stage, remedy=_faster_input(m, unclaimed))
-        return Doubt(reason, _lever_for_input(m))
+        return Doubt(reason, MOCK_LOADER)
     return _of_queue(m, queued) if queued else None
 
 
@@ -272,20 +273,13 @@ def _faster_input(m: Measurements, part: Part) -> str:
 
 def _most_of_input(m: Measurements) -> str:
     """What measures how much faster input could gain."""
-    if m.trainer.is_asynchronous:
-        return PROFILE_IT
     return MEASURE_INPUT if m.sharing.ranks == 1 else MEASURE_INPUT_ALONE
-
-
-def _lever_for_input(m: Measurements) -> str | None:
-    """The lever that measures it; None where steps with a lever cannot be compared with those without (prove/choose.py)."""
-    return None if m.trainer.is_asynchronous else MOCK_LOADER
 
 
 def _of_queue(m: Measurements, queued: float) -> Doubt:
     """The share `queued` of the time was waited for a core, beside what the training itself runs."""
     if _has_workers(m):
-        return Doubt(WAITS_FOR_CORE(share=queued, whose="its own workers", remedy=_most_of_input(m)), _lever_for_input(m))
+        return Doubt(WAITS_FOR_CORE(share=queued, whose="its own workers", remedy=_most_of_input(m)), MOCK_LOADER)
     whose = "its own other threads and processes"
     if (m.machine.resources.threads or 1) > 1 and not m.trainer.is_asynchronous:
         remedy = f"slowstep prove --levers {threads(1)} measures it"

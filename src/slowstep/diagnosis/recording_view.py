@@ -10,6 +10,7 @@ from slowstep.diagnosis.few_steps import is_provisional, provisional, why_provis
 from slowstep.diagnosis.healthy import more_blocked, not_healthy
 from slowstep.diagnosis.law import Answers
 from slowstep.diagnosis.viewpoint import Doubt, Viewpoint
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Reason, Wording
 
 NO_PROBLEM = Wording(
@@ -18,7 +19,7 @@ NO_PROBLEM = Wording(
 DEVICE_NOT_RECORDED = Wording(
     "device-not-recorded",
     "the model trains on {device}, whose work is not recorded: what of the host's time delays it is known within bounds only; "
-    "trace it with torch.profiler",
+    "trace it with {profiler}",
 )
 WARMUP_TOO_LONG = Wording(
     "warmup-too-long", "a warm-up of {warmup:,} steps, as was asked for, leaves only {left:,} of {total:count step}: leave out fewer"
@@ -31,7 +32,7 @@ def _claimed(m: Measurements, answers: Answers) -> Answers:
 
 def _open_at_all(m: Measurements, _: Answers) -> Doubt | None:
     if m.compute.device != "cpu":
-        return Doubt(DEVICE_NOT_RECORDED(device=m.compute.device))
+        return Doubt(DEVICE_NOT_RECORDED(device=m.compute.device, profiler=m.training.words.advise(Remedy.PROFILER)))
     if m.steps.asked_too_many:
         return Doubt(WARMUP_TOO_LONG(warmup=m.steps.asked_warmup, left=m.steps.count, total=m.steps.total))
     return Doubt(why_provisional(m)) if is_provisional(m) else None
@@ -42,7 +43,7 @@ def _no_problem(m: Measurements, stage: str) -> Reason:
 
 
 RECORDING: Final = Viewpoint(
-    topics=("compute", "machine", "over_time"),
+    topics=("compute", "machine", "over_time", "training"),
     claimed=_claimed,
     # What is too uncertain to be claimed is told where it may gain enough, as a doubt of the verdict (`healthy.py`).
     unclaimed=(),

@@ -10,13 +10,14 @@ from slowstep.analyses.steps.whole_steps import COPY_AGAIN, WORK_LOST
 from slowstep.diagnosis.evidence.not_shown import to_mark_steps
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED, Answers
 from slowstep.diagnosis.viewpoint import Doubt
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import shows
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Reason, Wording
 from slowstep.stages import UNATTRIBUTED
 
 # A run needs 30 steps for its verdict; profilers are told to keep three to ten. Of two, one confirms the other.
 STEPS_AT_LEAST: Final = 2
-# The framework whose backward passes are always to be seen, by their names.
-TORCH: Final = "pytorch"
 # What a trace does not show must be less than what a verdict is about.
 COVERED_AT_LEAST: Final = 0.90
 
@@ -31,14 +32,13 @@ CUT_OFF_NO_STEP: Final = Wording("cut-off-no-step", f"the file is cut off, and n
 NO_STEPS_FOUND: Final = Wording("no-steps-found", "the trace marks no steps and none could be made out: {to_mark}, and trace it again")
 FEW_TRACED: Final = Wording(
     "few-traced",
-    f"the trace holds {{steps:count whole step}}: trace at least {STEPS_AT_LEAST + 1} (active=5 in torch.profiler.schedule)",
+    f"the trace holds {{steps:count whole step}}: trace at least {STEPS_AT_LEAST + 1} ({{how}})",
 )
 FEW_LEFT: Final = Wording("few-left", "the trace holds {steps:count whole step}: see what was left out, and why")
 CLOCKS_DIFFER: Final = Wording("clocks-differ", f"{{how}}; {CLOCKS_REMEDY}")
 FEW_LAUNCHES: Final = Wording(
     "few-launches",
-    "{kernels:share} of the kernels have no launch in the trace: {unattributed:share} of the time has no known cause; "
-    "trace with activities=[CPU, CUDA]",
+    "{kernels:share} of the kernels have no launch in the trace: {unattributed:share} of the time has no known cause; {remedy}",
 )
 
 
@@ -54,7 +54,7 @@ def open_at_all(m: Measurements, answers: Answers) -> Doubt | None:
 def is_inference(m: Measurements) -> bool:
     """Whether the trace would show a backward pass, and shows none; of a file that was cut off, or without a step, nobody can tell."""
     seen = m.facts.complete and m.marks.whole_steps > 0
-    return seen and not m.training.is_training and (m.facts.framework == TORCH or m.facts.gradients is False)
+    return seen and not m.training.is_training and bool(shows(m.facts.framework, Event.BACKWARD) or m.facts.gradients is False)
 
 
 def _no_training(m: Measurements) -> Reason:
@@ -74,7 +74,9 @@ def _no_steps(m: Measurements) -> Reason | None:
     if m.marks.whole_steps < STEPS_AT_LEAST:
         # A first or last step that was traced in part is usual; where records are lost, more steps would lose more.
         is_lost = any(note.of(*WORK_LOST) for note in m.marks.notes)
-        return (FEW_LEFT if is_lost else FEW_TRACED)(steps=m.marks.whole_steps)
+        if is_lost:
+            return FEW_LEFT(steps=m.marks.whole_steps)
+        return FEW_TRACED(steps=m.marks.whole_steps, how=m.training.words.advise(Remedy.RECORD_STEPS))
     return None
 
 
@@ -86,4 +88,4 @@ def _no_launches(m: Measurements) -> Reason | None:
     launched, unattributed = m.coverage.kernels_with_launch, m.ledger.share(UNATTRIBUTED)
     if not m.device.seen or launched is None or launched >= COVERED_AT_LEAST or unattributed < HEALTHY_UNATTRIBUTED:
         return None
-    return FEW_LAUNCHES(kernels=1 - launched, unattributed=unattributed)
+    return FEW_LAUNCHES(kernels=1 - launched, unattributed=unattributed, remedy=m.training.words.advise(Remedy.RECORD_BOTH))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.not_shown import ALL_STEPS, for_framework, is_recordable
+from slowstep.diagnosis.evidence.not_shown import ALL_STEPS, is_recordable
 from slowstep.diagnosis.law import (
     BOTTLENECK_PREDICTED,
     GAIN_NOT_KNOWN,
@@ -26,6 +26,7 @@ from slowstep.diagnosis.law import (
 from slowstep.diagnosis.trace_doubts import open_at_all
 from slowstep.diagnosis.viewpoint import Doubt, Viewpoint
 from slowstep.findings import Finding, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Reason, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 
@@ -168,20 +169,8 @@ def _unjudged(m: Measurements, answers: Answers) -> Doubt | None:
 
 def _shows_more(m: Measurements) -> str:
     """What to do so that a next trace attributes more of the time."""
-    if m.device.seen:
-        return for_framework(
-            m,
-            torch="trace the host too, with activities=[CPU, CUDA]",
-            tensorflow="trace the host too, with ProfilerOptions(host_tracer_level=2)",
-            jax="trace the host too, with host_tracer_level=2",
-        )
-    name = for_framework(
-        m,
-        torch='with record_function("save_images")',
-        tensorflow='with tf.profiler.experimental.Trace("save_images")',
-        jax='with jax.profiler.TraceAnnotation("save_images")',
-    )
-    return f"name them: {name}"
+    words = m.training.words
+    return words.advise(Remedy.RECORD_HOST) if m.device.seen else f"name them: {words.advise(Remedy.NAME_RANGE, name='save_images')}"
 
 
 def _no_problem(m: Measurements, stage: str) -> Reason:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 
 from slowstep.frameworks._events import BatchInputs, Event, Operator, TraceEvents
+from slowstep.frameworks._profilers import OF_PROFILERS
 from slowstep.frameworks._words import Code, Words
 from slowstep.registry import discover
 
@@ -63,14 +65,32 @@ def batch_inputs() -> BatchInputs:
 def words_of_loop(files: Iterable[str], trains: str = PLAIN) -> Words:
     """The words of the framework that has one of the files in its training loop; else of that which `trains`."""
     there = list(files)
-    return _first(lambda words: words.loop is not None and any(map(words.loop.search, there)), otherwise=trains)
+    return _first(lambda words: words.loop is not None and any(map(words.loop.search, there)), all_words().get(trains, plain()))
 
 
-def words_of_marks(is_there: Callable[[str], bool]) -> Words:
+def words_of_marks(is_there: Callable[[str], bool], otherwise: Words) -> Words:
     """The words of the framework that a trace names: `is_there` says whether a pattern finds one of the trace's names."""
-    return _first(lambda words: words.marks is not None and is_there(words.marks.pattern))
+    return _first(lambda words: words.marks is not None and is_there(words.marks.pattern), otherwise)
 
 
-def _first(trains: Callable[[Words], bool], *, otherwise: str = PLAIN) -> Words:
-    known = all_words()
-    return min(filter(trains, known.values()), key=lambda words: words.beneath, default=known.get(otherwise, known[PLAIN]))
+def words_of_profiler(framework: str | None, profiler: str | None = None) -> Words:
+    """The words of the framework whose profiler it was, by name or title, and of a `profiler` that is no framework's.
+
+    Where no framework is told, any may train: plain words come with those of all others in which the loop is the script's own.
+    """
+    called = (framework or "").lower()
+    own = [words for words in all_words().values() if words.loop is None]
+    found = next((words for words in own if called in (words.name, words.title.lower())), None)
+    if found is None:
+        found = replace(plain(), others=tuple(words for words in own if words.name != PLAIN))
+    return replace(found, profiler=OF_PROFILERS[profiler]) if profiler in OF_PROFILERS else found
+
+
+def shows(framework: str | None, event: Event) -> bool | None:
+    """Whether such events have names in traces of a framework, which is told by its name or title; None where it is not known."""
+    own = words_of_profiler(framework)
+    return None if own.others else own.name in all_trace_events() and event in all_trace_events()[own.name].patterns
+
+
+def _first(trains: Callable[[Words], bool], otherwise: Words) -> Words:
+    return min(filter(trains, all_words().values()), key=lambda words: words.beneath, default=otherwise)

@@ -6,53 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Final
 
-
-class Remedy(Enum):
-    """What rules ask to be changed; each framework has an argument of its own for it, or none."""
-
-    WORKERS = "worker processes of the loader"
-    PERSISTENT_WORKERS = "whether they outlive an epoch"
-    PREFETCH = "batches that each makes ahead"
-    ANY_ORDER = "whether batches may come in another order"
-    PIN_MEMORY = "batches in pinned memory"
-    COPY_AHEAD = "copies to the device that nobody waits for"
-    KEEP_LOADER = "one loader for all epochs"
-    BATCH_SIZE = "samples in a batch"
-    ACCUMULATE = "batches in an update"
-    FUSED = "an optimizer with one pass over its parameters"
-    FUSED_ADAMW = "the same of the AdamW that the framework makes by itself"
-    COMPILE = "a compiled model"
-    GRAPHS = "a compiled model whose kernels are launched together"
-    BFLOAT16 = "mixed precision with bfloat16"
-    FLOAT16 = "mixed precision with float16"
-    TF32 = "products of float32 on Tensor Cores"
-    DEVICE = "an accelerator"
-    WHOLE_BATCHES = "batches that are taken whole from data in memory"
-    VALIDATION_BY_STEPS = "validations by steps, not by epochs"
-    VALIDATION_STEPS = "steps between validations"
-    VALIDATION_BATCHES = "batches between validations"
-    VALIDATION_EPOCHS = "epochs between validations"
-    VALIDATION_LENGTH = "batches in a validation"
-    VALIDATION_BATCH_SIZE = "samples in a batch of a validation"
-    CHECKPOINT_BY_STEPS = "checkpoints by steps, not by epochs"
-    CHECKPOINT_STEPS = "steps between checkpoints"
-    CHECKPOINT_WEIGHTS = "checkpoints of the weights alone"
-    CHECKPOINT_ASIDE = "checkpoints that a background thread writes"
-    LOGGING_STEPS = "steps between log entries"
-    PROGRESS_BAR = "the progress bar"
-    ANOMALY = "anomaly detection"
-    DETERMINISM = "deterministic algorithms"
-
-
-# What of them is the loader's, whichever framework trains.
-OF_LOADER: Final = frozenset(
-    {
-        *(Remedy.WORKERS, Remedy.PERSISTENT_WORKERS, Remedy.PREFETCH, Remedy.ANY_ORDER, Remedy.PIN_MEMORY, Remedy.KEEP_LOADER),
-        *(Remedy.BATCH_SIZE, Remedy.WHOLE_BATCHES),
-    }
-)
+from slowstep.frameworks._remedies import OF_LOADER, Remedy
 
 
 class Code(Enum):
@@ -102,7 +57,11 @@ class Words:
     `code` has patterns that find files of it in paths with any separator; `loop` finds one of its training loop, `marks` what a profiler's
     trace calls it; of one that is `beneath` others, these train where both are seen. `places` are where scripts make some calls, and
     `made_in` the hooks of the user's that make them, by whose ranges a recording tells whose hook it was; `lacks` is what it does not let
-    them change. `loader` is what makes batches.
+    them change. `loader` is what makes batches, `unseen` what was not done where none of its steps was recorded, `is_recorded` whether any
+    can be. Phrases may have places for the values that a rule gives, `{every}`, and for other changes: `{PIN_MEMORY+COPY_AHEAD}`, or
+    `{FUSED_ADAMW:AdamW(fused=True)}` with what is said where there is no word for it.
+
+    Of a trace, `profiler` has the phrases of one that is no framework's, and `others` may train as well, where that is unknown.
     """
 
     name: str
@@ -117,6 +76,10 @@ class Words:
     lacks: frozenset[Remedy] = frozenset()
     rests_on: Words | None = None
     loader: str = ""
+    unseen: str = ""
+    is_recorded: bool = True
+    profiler: Mapping[Remedy, str] = field(default_factory=dict)
+    others: tuple[Words, ...] = ()
 
     @property
     def loader_class(self) -> str:
@@ -165,6 +128,24 @@ class Words:
                 calls[found] = []
         return " and ".join(self._call(call, arguments, kind) if arguments else call for call, arguments in calls.items())
 
+    def advise(self, change: Remedy, value: object = True, **values: object) -> str:
+        """What to change or to record: in the words of its users, of each where several may train, in plain ones where nobody has any.
+
+        The value is the argument's, the others are those that a phrase has places for.
+        """
+        if (phrase := self.profiler.get(change)) is not None:
+            return phrase.format(**values)
+        able = [words for words in (self, *self.others) if words.has(change)]
+        if not self.others or not able:
+            return self._advise(change, value, values)
+        return "; ".join(f"{words.title}: {words._advise(change, value, values)}" for words in able)
+
+    def _advise(self, change: Remedy, value: object, values: Mapping[str, object]) -> str:
+        found = self.find(change)
+        if isinstance(found, Argument):
+            return self.write({change: value})
+        return (change.value if found is None else found).format_map(_Places(self, values))
+
     def placed(self, ranges: Iterable[str]) -> Words:
         """The same where a recording has these ranges: a call is where the one hook made it that was seen to ("Data.train_dataloader")."""
         seen = list(ranges)
@@ -180,6 +161,27 @@ class Words:
     def _call(self, call: str, arguments: list[str], kind: str) -> str:
         place = next((place for begin, place in self.places.items() if call.startswith(begin)), "")
         return call.format(kind=kind, arguments=", ".join(arguments)) + place
+
+
+class _Places(dict[str, object]):
+    """What stands in the places of a phrase: the values that are given, else other changes, by their names."""
+
+    def __init__(self, words: Words, values: Mapping[str, object]) -> None:
+        super().__init__(values)
+        self._words = words
+
+    def __missing__(self, names: str) -> _Changes:
+        return _Changes(self._words.write({Remedy[name]: True for name in names.split("+")}))
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """Other changes in a phrase, as they are written."""
+
+    text: str
+
+    def __format__(self, otherwise: str) -> str:
+        return self.text or otherwise
 
 
 def _written(value: object) -> str:

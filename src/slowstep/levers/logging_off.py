@@ -16,13 +16,6 @@ How it is undone:
 from __future__ import annotations
 
 from slowstep.levers._calls.logs import LoggingOff
-from slowstep.record.experiment.lever import Change, Lever, LeverSpec
-from slowstep.record.experiment.training import Training
+from slowstep.record.experiment.lever import Lever
 
-
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """Every script can be asked for it: where nothing is logged, nothing is left out, and the effect is 0."""
-    return LoggingOff(training, spec.every)
-
-
-LEVER = Lever(name="logging-off", every=True, long_steps="its own", prepare=prepare)
+LEVER = Lever(name="logging-off", every=True, long_steps="its own", prepare=LoggingOff.prepare)

@@ -48,8 +48,6 @@ NOT_ASKED: Final = "not asked for"
 NO_ROOM: Final = f"{MOST_CHOSEN} levers at most are tested, and others promise more; name it with --levers"
 NO_ROOM_ONE_BY_ONE: Final = f"{MOST_CHOSEN} callbacks at most are tested, and others took longer; name it with --levers"
 STEERING: Final = "it controls the training or writes checkpoints; name it with --levers to test leaving it out"
-# A block of such steps ends while the work of some is still to be done, in the next one: what a lever saves is counted for another.
-RETURNS_EARLY: Final = "calls of its framework return before their work is done, and blocks of such steps cannot be compared yet"
 NO_VALUE: Final = "its value is not known: give one with --levers"
 
 
@@ -102,12 +100,6 @@ def choose_named(findings: Sequence[Row], levers: Mapping[str, Lever], unjudged:
     kept = ranked[:MOST_CHOSEN]
     left = [Untried(rule=choice.rule, lever=choice.name, reason=NO_ROOM) for choice in ranked[MOST_CHOSEN:]]
     return Chosen(choices=tuple(kept), untried=(*left, *_without(findings, ranked, NO_LEVER)))
-
-
-def choose_none(specs: Sequence[LeverSpec], findings: Sequence[Row], reason: str) -> Chosen:
-    """No lever, of those that were asked for neither, and why."""
-    asked = (Untried(rule=None, lever=spec_text(spec), reason=reason) for spec in specs)
-    return Chosen(choices=(), untried=(*asked, *_without(findings, (), reason)))
 
 
 def choose_asked(specs: Sequence[LeverSpec], report: Row, levers: Mapping[str, Lever]) -> Chosen:

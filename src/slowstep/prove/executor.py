@@ -18,6 +18,7 @@ from slowstep.prove.sandbox.guarded import Guarded
 from slowstep.prove.sandbox.sandbox import Sandbox
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps, NoteReader, StepReader, no_steps
+from slowstep.record.framework import control_flags
 from slowstep.record.injection import inject
 from slowstep.record.launching.command import Command
 from slowstep.record.launching.journal import Journal
@@ -244,7 +245,7 @@ class LiveExecutor:
 
         Whether all could tell is not known here: of a command that is no Python itself, another one than that which told may have trained.
         """
-        flags = self._page.flags
+        flags = self._page.told(control_flags())
         is_python = os.path.basename(self._command.argv[0]).startswith("python")
         return None if flags == ("python",) and not is_python else flags
 

@@ -11,10 +11,27 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import cache
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from slowstep.record.patch import Undo
+from slowstep.record.writing import format as contract
 from slowstep.registry import discover
+
+
+class DeviceMemory(Protocol):
+    """The memory of an accelerator, in bytes; None where that is not known."""
+
+    def used_bytes(self) -> int | None:
+        """What is in use now."""
+
+    def forget_peak(self) -> None:
+        """Begin a peak anew."""
+
+    def peak_bytes(self) -> int | None:
+        """The most that was in use since."""
+
+    def free_bytes(self) -> int | None:
+        """What there is beyond what is in use."""
 
 
 class Framework:
@@ -67,6 +84,10 @@ class Framework:
         """Whether code that it has compiled looks at a function, or is of it; True as well where it does not say. Asked if it has any."""
         return False
 
+    def is_tracing(self) -> bool:
+        """Whether what the calling thread calls is made into code that is kept, and is not done now."""
+        return False
+
     def trainer(self) -> Any:
         """The trainer whose loop calls, on the calling thread; None where it has none, and where the loop is the script's own."""
         return None
@@ -91,6 +112,22 @@ class Framework:
         """The parameters that an optimizer holds; None where to refer to them would harm. Raises where it does not say."""
         return None
 
+    def dataset_of(self, loader: Any) -> Any:
+        """The data set that one of its loaders reads; None where it has none."""
+        return None
+
+    def holds_iterator(self, loader: Any, iterator: Any) -> bool:
+        """Whether one of its loaders keeps this iterator for its next epoch."""
+        return False
+
+    def is_bound_to_shapes(self) -> bool:
+        """Whether code of the training was compiled, or captured, for the shapes that it gets, and would be anew for others."""
+        return False
+
+    def device_memory(self) -> DeviceMemory | None:
+        """That of the accelerator which the training uses; None where it uses none."""
+        return None
+
     def shift_seeds(self, added: int) -> Undo:
         """Seed it, and have `added` added to every seed that the script sets (record/experiment/seeds.py)."""
         return lambda: None
@@ -111,6 +148,12 @@ def training_modules() -> tuple[str, ...]:
     return tuple(framework.module for framework in known_frameworks() if framework.module is not None)
 
 
+def control_flags() -> dict[str, int]:
+    """Where on the control page a process of the command tells that it is one of Python, and which frameworks it has imported."""
+    modules = enumerate(sorted(training_modules()), contract.CONTROL_FRAMEWORKS)
+    return contract.CONTROL_FLAGS | {name: at for at, name in modules}
+
+
 def is_imported(framework: Framework) -> bool:
     """Whether this process has imported it; False of one that stands on another."""
     return framework.module is not None and framework.module in sys.modules
@@ -124,6 +167,12 @@ def has_compiled() -> bool:
 def is_compiled(function: Any) -> bool:
     """Whether a graph of any of them would be compiled anew if the function were replaced."""
     return any(framework.has_compiled() and framework.is_compiled(function) for framework in known_frameworks())
+
+
+def tracers() -> tuple[Callable[[], bool], ...]:
+    """What tells of each framework of this process that may be tracing whether it is."""
+    may_be = (each for each in known_frameworks() if type(each).is_tracing is not Framework.is_tracing)
+    return tuple(framework.is_tracing for framework in may_be if is_imported(framework))
 
 
 def needed_modules() -> tuple[str, ...]:

@@ -288,6 +288,7 @@ def _facts(path: Path, database: Database, tables: dict[str, pl.DataFrame], firs
         events=len(host) + len(device),
         recorded=recorded,
         framework="pytorch" if "operators" in recorded else None,
+        profiler="nsys",
         schema_version=export.get("EXPORT_SCHEMA_VERSION"),
         host=named.get("Hostname"),
         vendor="nvidia",

@@ -22,7 +22,7 @@ class RunFacts:
     stop_signals: tuple[str, ...]  # that --stop sent, or an experiment; empty where neither ended it
     warmup: int | None
     received: tuple[str, ...] = ()  # signals by which others asked slowstep to end, as Ctrl-C does
-    told: tuple[str, ...] | None = None  # of format.CONTROL_FLAGS, what the command's processes told; None where not all of them could
+    told: tuple[str, ...] | None = None  # of framework.control_flags, what the command's processes told; None where not all of them could
     host: str | None = None
     launcher_rank: int | None = None  # of several launchers of one job: which one this is
     launchers: int | None = None

@@ -18,7 +18,8 @@ class TraceFacts:
     bytes: int  # that were read, as they lie on disk
     events: int  # that were kept
     recorded: frozenset[str]
-    framework: str | None = None
+    framework: str | None = None  # whose profiler it was, or whose operators are in it
+    profiler: str | None = None  # which it was, where it is no framework's: "nsys"
     schema_version: str | None = None
     rank: int | None = None
     world_size: int | None = None
@@ -27,15 +28,3 @@ class TraceFacts:
     complete: bool = True  # False where the file was cut off
     clock_ns: tuple[int, int] | None = None  # its first and last instant by the clock of the day, ns since 1970, where it tells them
     gradients: bool | None = None  # whether a program that ran computes gradients, where the trace holds the programs
-
-    @property
-    def profiler(self) -> str | None:
-        """Whose profiler recorded it: "torch", "tensorflow", "jax", or "system" for one that is no framework's; None where unknown."""
-        name, form = (self.framework or "").lower(), self.format.lower()
-        if "torch" in name or (not name and "kineto" in form):
-            return "torch"
-        if "tensorflow" in name or "keras" in name:
-            return "tensorflow"
-        if "jax" in name:
-            return "jax"
-        return "system" if "nsight" in form else None

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from slowstep.errors import INTERRUPTED_CODE, UNTRIED_CODE, NothingRecorded, SlowstepError
-from slowstep.prove.choose import RETURNS_EARLY, Chosen, choose_all, choose_asked, choose_named, choose_none
+from slowstep.prove.choose import Chosen, choose_all, choose_asked, choose_named
 from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
 from slowstep.prove.experiment import (
     CUT_SHORT,
@@ -263,7 +263,7 @@ class Act:
             for arm, choice in enumerate(self._experiment.choices, FIRST)
             if choice in left and (arm not in known or known[arm].rounds < MIN_ROUNDS)
         ]
-        needed_s = MIN_ROUNDS * round_seconds(len(left) + FIRST, plan.steps, self._step_ms)
+        needed_s = MIN_ROUNDS * round_seconds(len(left) + FIRST, plan.steps, self._step_ms, plan.settling)
         if not unknown or needed_s > self._left_s:
             return False
         self._say(f"Starts again without it, for the remaining {format_duration(self._left_s * 1e9)}")
@@ -315,8 +315,6 @@ class Act:
         return Chosen(choices=self._experiment.choices, untried=self._experiment.untried)
 
     def _choose(self, report: Report) -> Chosen:
-        if report["run"].get("asynchronous"):
-            return choose_none(self._wanted.levers, report["findings"], RETURNS_EARLY)
         if self._wanted.everything:
             return choose_all(report, self._levers)
         if self._wanted.levers:

@@ -10,7 +10,6 @@ from typing import Any, Final, Literal
 from slowstep.analyses.machine.load import Load
 from slowstep.errors import INTERRUPTED_CODE, UNTRIED_CODE, NothingRecorded, UnreadableInput
 from slowstep.levers.mock_loader import ACROSS_EPOCHS
-from slowstep.prove.choose import RETURNS_EARLY
 from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
 from slowstep.prove.first_updates import EMPTY_INPUT, FIRST_STEP, START_S, NeverTrained, start_up
 from slowstep.prove.recorded import load_since
@@ -25,7 +24,7 @@ from slowstep.units import format_count
 from slowstep.workflow.next_command.typed import USUAL_BUDGET_S
 
 What = Literal["data", "compute"]
-EndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood still", "returns early"]
+EndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood still"]
 # What is done, how much of it (0 to 1), and what has been reached.
 Phase = Callable[[str, float, str], None]
 
@@ -69,6 +68,7 @@ class BenchLimits:
 @dataclass(slots=True)
 class BenchMeasurements:
     """All that was measured, as far as it came; `reason` says what stopped it. `load`: of the machine meanwhile, None if not read.
+    `runs_ahead`: calls of the training return before their work is done.
 
     `startup_s` is the part of `duration_s` before the first update, which no budget holds; None where none came.
     """
@@ -78,6 +78,7 @@ class BenchMeasurements:
     reason: str | None = None
     notes: list[dict[str, Any]] = field(default_factory=list)
     plan: Plan | None = None
+    runs_ahead: bool = False
     steps: ExperimentSteps = field(default_factory=no_steps)
     lever_notes: list[dict[str, Any]] = field(default_factory=list)
     block_notes: list[dict[str, Any]] = field(default_factory=list)
@@ -146,8 +147,6 @@ class Bench:
         try:
             self._executor.start()
             step_s = self._lead_in(began_s)
-            if any(note.get("asynchronous") for note in self._executor.notes("facts")):
-                raise Stopped("returns early", RETURNS_EARLY)
             measured.loaders = len({_loader_of(note) for note in self._executor.notes("iterator")})
             self._read_loader()
             self._walk_blocks(step_s)
@@ -215,7 +214,9 @@ class Bench:
         budget_s = self._asked.budget_s - self._loader_s
         seed = draw_seed() if self._asked.seed is None else self._asked.seed
         step_ms, epoch = max(step_s * 1e3, 1e-3), self._epoch()
-        plan = self._measured.plan = make_plan([CACHED], seed=seed, step_ms=step_ms, period_steps=epoch, budget_s=budget_s)
+        ahead = self._measured.runs_ahead = any(note.get("asynchronous") for note in self._executor.notes("facts"))
+        plan = make_plan([CACHED], seed=seed, step_ms=step_ms, period_steps=epoch, runs_ahead=ahead, budget_s=budget_s)
+        self._measured.plan = plan
         self._executor.post(plan)
         began_s, last_s, last = self._clock(), self._clock(), 0
         while (at_s := self._clock()) - began_s < budget_s:

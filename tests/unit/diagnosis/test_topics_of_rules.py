@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,9 +17,11 @@ from slowstep.analyses.measure_recording import MAKERS as RECORDED
 from slowstep.analyses.measure_trace import MAKERS as TRACED
 from slowstep.diagnosis.engine import rules
 from slowstep.diagnosis.rule import Rule
+from slowstep.frameworks._known import all_words
 
 ROOT = Path(slowstep.__path__[0]) / "diagnosis"
 # Words for where measurements come from, and of formats.
+FRAMEWORKS = frozenset(all_words())
 SOURCES = frozenset({"trace", "traces", "traced", "recording", "recordings", "kineto", "xplane", "nsys", "nsight", "chrome"})
 
 
@@ -36,8 +38,8 @@ def _names(tree: ast.AST) -> Iterator[str]:
                 yield from (alias.asname or alias.name for alias in names)
 
 
-def _of_a_source(names: set[str]) -> set[str]:
-    return {name for name in names if SOURCES.intersection(word.lower() for word in re.split(r"_|(?<=[a-z])(?=[A-Z])", name))}
+def _of(words: Collection[str], names: set[str]) -> set[str]:
+    return {name for name in names if {word.lower() for word in re.split(r"_|(?<=[a-z])(?=[A-Z])", name)}.intersection(words)}
 
 
 def _modules() -> list[Path]:
@@ -45,17 +47,23 @@ def _modules() -> list[Path]:
 
 
 @pytest.mark.parametrize("path", _modules(), ids=lambda path: path.stem)
-def test_neither_rules_nor_their_evidence_name_a_source_or_a_format(path):
+def test_neither_rules_nor_their_evidence_name_a_source_or_a_format_or_a_framework(path):
     named = {path.stem, *_names(ast.parse(path.read_text(encoding="utf-8")))}
 
-    assert _of_a_source(named) == set()
+    assert _of({*SOURCES, *FRAMEWORKS}, named) == set()
 
 
 def test_a_name_of_a_source_is_seen_wherever_it_stands():
     text = "from slowstep.sources.kineto import read\ndef of_trace(nsys=1): return m.recording, SHAPES_NOT_TRACED, TraceFacts, retrace"
 
-    assert _of_a_source({*_names(ast.parse(text))}) >= {"kineto", "of_trace", "nsys", "recording", "SHAPES_NOT_TRACED", "TraceFacts"}
-    assert "retrace" not in _of_a_source({*_names(ast.parse(text))})
+    assert _of(SOURCES, {*_names(ast.parse(text))}) >= {"kineto", "of_trace", "nsys", "recording", "SHAPES_NOT_TRACED", "TraceFacts"}
+    assert "retrace" not in _of(SOURCES, {*_names(ast.parse(text))})
+
+
+def test_a_name_of_a_framework_is_seen_where_advice_is_written_for_each():
+    text = "from slowstep.frameworks.jax.outside import words\nin_lightning = advice(m, torch=1, tensorflow=2)"
+
+    assert _of(FRAMEWORKS, {*_names(ast.parse(text))}) == {"jax", "in_lightning", "torch", "tensorflow"}
 
 
 @pytest.mark.parametrize("name", sorted(rules()))

@@ -315,9 +315,7 @@ def test_gaps_between_steps_are_no_launching():
 def test_without_calls_of_the_runtime_gaps_are_not_judged(rule):
     unseen = {"recorded": EVERYTHING - {"runtime"}, "coverage": {"kernels_with_launch": None}, "tables": {"gaps": idle(5.1)}}
 
-    torch, nsys = (
-        reason(rule, made_measured(facts=facts, **unseen)) for facts in ({"framework": "pytorch"}, {"format": "Nsight Systems export"})
-    )
+    torch, nsys = (reason(rule, made_measured(facts=facts, **unseen)) for facts in ({"framework": "pytorch"}, {"profiler": "nsys"}))
     assert torch.code == nsys.code == "no-runtime-calls"
     assert "ProfilerActivity.CUDA" in torch.values["remedy"]
     assert "nsys profile" in nsys.values["remedy"]

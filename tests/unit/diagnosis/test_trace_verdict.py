@@ -189,7 +189,7 @@ def test_a_step_that_was_chosen_may_have_a_bottleneck_of_its_own_and_is_never_he
 def test_the_one_step_of_a_trace_is_not_enough_whether_it_was_chosen_or_not(answering):
     answering(waiting("large", 1.4))
 
-    assert diagnose(made_measured(steps=1, whole_steps=1)).verdict.reason == FEW_TRACED(steps=1)
+    assert diagnose(made_measured(steps=1, whole_steps=1)).verdict.reason.of(FEW_TRACED)
 
 
 def test_a_gain_beyond_its_own_part_leaves_no_stage_more_than_the_step_that_is_left(answering):
@@ -232,4 +232,5 @@ def test_too_few_steps_are_to_be_traced_again_or_what_was_left_out_is_to_be_look
 
     verdict = diagnose(made_measured(steps=1, notes=notes)).verdict
 
-    assert verdict.reason == wording(steps=1)
+    assert verdict.reason.of(wording)
+    assert verdict.reason.values["steps"] == 1

@@ -17,9 +17,8 @@ from slowstep.analyses.python.garbage import Collected
 from slowstep.analyses.steps.phases import Elsewhere, TrainingInTurn
 from slowstep.diagnosis import engine
 from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
-from slowstep.diagnosis.evidence.unnamed import PROFILE_IT
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
-from slowstep.diagnosis.healthy import BLOCKED_INSIDE, MEASURE_INPUT, MOST_IN_LINE, PLAY_LESS, more_blocked, not_healthy
+from slowstep.diagnosis.healthy import BLOCKED_INSIDE, MOST_IN_LINE, PLAY_LESS, more_blocked, not_healthy
 from slowstep.diagnosis.law import RULE_NOT_JUDGED, Answers, combined_gain
 from slowstep.diagnosis.rule import Answer, Judged
 from slowstep.diagnosis.rules import (
@@ -293,19 +292,6 @@ def test_time_that_is_not_the_models_and_that_no_rule_explains_is_not_called_hea
 
     assert diagnosis.verdict.state == state, diagnosis.verdict.reason
     assert diagnosis.telling == ("mock-loader" if state == "undetermined" else None)
-
-
-def test_no_experiment_is_advised_where_steps_with_a_lever_cannot_be_compared():
-    m = measurements(workers=2, ledger={Part("preprocess", PartKind.TRANSPORT): 4.0})
-    facts = m.trainer.facts
-    early = changed(m, trainer={"facts": replace(facts, notes={**facts.notes, "facts": {"asynchronous": True}})})
-
-    alike, other = engine.diagnose(m), engine.diagnose(early)
-
-    assert (alike.telling, other.telling) == ("mock-loader", None)
-    assert alike.verdict.reason is not None
-    assert other.verdict.reason is not None
-    assert (alike.verdict.reason.values["remedy"], other.verdict.reason.values["remedy"]) == (MEASURE_INPUT, PROFILE_IT)
 
 
 @pytest.mark.parametrize(("making_ms", "predicted", "state"), [(40, 1.04, "undetermined"), (1.5, 1.04, "healthy")])

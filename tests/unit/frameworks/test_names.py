@@ -33,7 +33,11 @@ ANALYSES = {
     "python/gap_calls.py": "libraries of metrics, and how the interpreter calls functions that are not Python's",
     "python/user_places.py": "packages that are installed, as traces cut their paths",
     "sharing/collectives.py": "the compiler whose collectives those are, as NCCL and Gloo are libraries of them",
-    "steps/untrained.py": "what is said of a command of which nothing was recorded",
+}
+DIAGNOSIS = {
+    "rules/debug_mode_on.py": "the name of a mode, as recordings have it",
+    "rules/growing_step_time.py": "the names of evidence that reports have had since they count operations",
+    "rules/python_between_operations.py": "the name of evidence that reports have had since they count operations",
 }
 
 
@@ -54,6 +58,10 @@ def _found(folder: str, pattern: re.Pattern[str], root: Path = ROOT) -> set[str]
 
 def test_analyses_that_know_names_of_a_framework_are_these():
     assert {file.partition("/")[2] for file in _found("analyses", NAMES)} == set(ANALYSES)
+
+
+def test_rules_and_verdicts_that_know_names_of_a_framework_are_these():
+    assert {file.partition("/")[2] for file in _found("diagnosis", NAMES)} == set(DIAGNOSIS)
 
 
 @pytest.mark.parametrize("folder", ["diagnosis", "document", "report"])

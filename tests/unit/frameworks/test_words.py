@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,14 @@ from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measure_trace import measure_trace
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rules import full_precision_matmul
-from slowstep.frameworks._known import all_words, plain, words_of_loop
-from slowstep.frameworks._words import Argument, Remedy, Words
+from slowstep.frameworks._known import all_words, plain, words_of_loop, words_of_profiler
+from slowstep.frameworks._profilers import OF_PROFILERS
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Argument, Words
 from slowstep.sources.recording import SOURCE
 
+ROOT = Path(slowstep.__path__[0])
+OWN_LOOPS = [plain(), *(words for words in all_words().values() if words.loop is None and words != plain())]
 PACKAGES = "/usr/lib/python3.11/site-packages"
 LOOPS = {
     "lightning": [f"{PACKAGES}/lightning/pytorch/loops/fit_loop.py"],
@@ -50,10 +55,10 @@ def test_the_words_of_a_change_are_those_of_the_script():
         "torch": "DataLoader(..., num_workers=2, persistent_workers=True)",
         "jax": "DataLoader(..., num_workers=2, persistent_workers=True)",
         "keras": "keras.utils.PyDataset(..., workers=2)",
-        "tensorflow": "",
         "accelerate": "DataLoader(..., num_workers=2, persistent_workers=True), before accelerator.prepare()",
         "lightning": "DataLoader(..., num_workers=2, persistent_workers=True) in train_dataloader(), or where it is given to fit()",
         "transformers": "TrainingArguments(dataloader_num_workers=2, dataloader_persistent_workers=True)",
+        "tensorflow": "",
     }
 
 
@@ -96,6 +101,73 @@ def test_in_a_trace_a_framework_is_known_by_the_names_of_its_loop(name, event):
     trace = made_trace(hosts=[event, host("aten::relu", 90, 95)], steps=[step(n, 100 * n, 100 * n + 100) for n in range(3)])
 
     assert measure_trace(trace).training.words.name == name
+
+
+@pytest.mark.parametrize(
+    ("framework", "said"),
+    [
+        ("pytorch", "call prof.step() after each update"),
+        ("TensorFlow", "put tf.profiler.experimental.Trace('train', step_num=step, _r=1) around each step"),
+        ("jax", "put jax.profiler.StepTraceAnnotation('train', step_num=step) around each step"),
+    ],
+)
+def test_in_a_trace_the_framework_whose_profiler_it_was_has_the_word(framework, said):
+    assert words_of_profiler(framework).advise(Remedy.MARK_STEPS) == said
+
+
+def test_where_it_is_unknown_who_trains_the_words_of_all_are_said():
+    said = words_of_profiler(None).advise(Remedy.READ_SELDOM, every=50)
+
+    assert [said.index(f"{words.title}: {words.advise(Remedy.READ_SELDOM, every=50)}") for words in OWN_LOOPS] == sorted(
+        said.index(f"{words.title}: ") for words in OWN_LOOPS
+    )
+    assert "Lightning" not in said
+    assert words_of_profiler(None).advise(Remedy.FUSED_ADAMW) == Remedy.FUSED_ADAMW.value
+    assert "JAX" not in words_of_profiler(None).advise(Remedy.THREADS, threads=4)
+
+
+def test_how_to_record_more_is_said_of_the_profiler_whoever_trains():
+    for framework in (None, "pytorch"):
+        words = words_of_profiler(framework, "nsys")
+
+        assert words.advise(Remedy.RECORD_BOTH) == "record with nsys profile --trace=cuda,nvtx"
+        assert "torch.compile" in words.advise(Remedy.FUSE_ELEMENTWISE)
+
+
+def test_what_a_framework_has_no_word_for_is_said_in_plain_ones():
+    own, rests = Words(name="a", title="A", arguments={}), Words(name="b", title="B", arguments={}, rests_on=plain())
+
+    assert own.advise(Remedy.MADE_ON_DEVICE) == Remedy.MADE_ON_DEVICE.value
+    assert own.advise(Remedy.ON_DEVICE, operator="cumsum") == "bring cumsum to the device"
+    assert rests.advise(Remedy.MADE_ON_DEVICE) == plain().advise(Remedy.MADE_ON_DEVICE)
+
+
+def test_a_phrase_has_places_for_other_changes_in_the_words_of_who_trains():
+    assert plain().advise(Remedy.PINNED_BATCHES) == "DataLoader(..., pin_memory=True) and .to(device, non_blocking=True), both"
+    assert all_words()["transformers"].advise(Remedy.FUSE_STEP) == (
+        'TrainingArguments(torch_compile_mode="reduce-overhead") fuses kernels and launches the rest as a graph; '
+        'TrainingArguments(optim="adamw_torch_fused")'
+    )
+    assert plain().advise(Remedy.FUSE_STEP).endswith("; an optimizer with fused=True")
+
+
+@pytest.mark.parametrize("words", [*all_words().values(), *map(words_of_profiler, ("made", None))], ids=lambda words: words.title)
+@pytest.mark.parametrize("profiler", [None, *OF_PROFILERS])
+def test_every_phrase_is_written_with_no_place_left_open(words, profiler):
+    given = {"every": 50, "operator": "cumsum", "name": "augment", "workers": 4, "ahead": "prefetch", "threads": 2}
+    said = replace(words, profiler=OF_PROFILERS.get(profiler, {}))
+
+    assert [change for change in Remedy if re.search(r"\{[A-Za-z+]*\}|True=", said.advise(change, **given).replace("{n}", ""))] == []
+
+
+def test_everything_that_frameworks_have_words_for_is_asked_for_by_something_or_stands_in_a_phrase():
+    code = "".join(
+        path.read_text(encoding="utf-8") for room in ("analyses", "diagnosis", "workflow") for path in (ROOT / room).rglob("*.py")
+    )
+    phrases = "".join(each for words in all_words().values() for each in words.arguments.values() if isinstance(each, str))
+
+    asked = [change for change in Remedy if re.search(rf"Remedy\.{change.name}\b", code)]
+    assert [each for each in Remedy if each not in asked and not re.search(rf"\{{[A-Z_+]*\b{each.name}\b", phrases)] == []
 
 
 def test_a_rule_about_traces_speaks_the_words_of_who_trains():

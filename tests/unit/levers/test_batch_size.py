@@ -13,8 +13,8 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, SequentialSampler
 
 from made_trainings import AS_IS, Samples, Walked, loader, plan_of, walk
-from slowstep.frameworks.torch.inside.levers import batch_size
-from slowstep.frameworks.torch.inside.levers._input import peak
+from slowstep.frameworks.torch.inside._answers import compiled
+from slowstep.levers._input import peak
 from slowstep.levers._input.baked import find_baked
 
 
@@ -215,7 +215,7 @@ def test_batches_that_do_not_say_their_size_are_refused(tmp_path: Path) -> None:
 
 
 def test_compiled_code_is_made_for_its_shapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_size, "has_compiled", lambda: True)
+    monkeypatch.setattr(compiled, "has_compiled", lambda: True)
 
     came = walked(tmp_path, loader())
 

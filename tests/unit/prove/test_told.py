@@ -28,6 +28,6 @@ NOBODY: Any = None
 def test_that_nothing_trained_is_told_where_nobody_else_can_have(tmp_path: Path, program: str, flags: tuple[str, ...], told: Any) -> None:
     command = Command(words=(program,), path=program, argv=(program,), stem="run")
     executor = LiveExecutor(command, tmp_path, NOBODY, {}, limit_s=1.0)
-    executor._page = SimpleNamespace(flags=flags)  # type: ignore[assignment]
+    executor._page = SimpleNamespace(told=lambda _: flags)  # type: ignore[assignment]
 
     assert executor._told() == told

@@ -20,7 +20,6 @@ NAMES = re.compile(
 )
 # What may, and why.
 MAY = {
-    "record/writing/format.py": "flags by which the launcher hears what a command has imported, at their places on the page",
     "record/system/place.py": "variables by which a launcher of ranks is known",
     "record/system/redact.py": "names of environment variables that are recorded",
     "record/timing/call_times.py": "how Python's profiler writes a function that is none of Python's, as an example",
@@ -81,7 +80,9 @@ def test_every_folder_of_a_framework_says_what_it_is_under_its_own_name():
     folders = {path.name: path for path in (ROOT / "frameworks").iterdir() if (path / "__init__.py").exists()}
     recorded = {name for name, path in folders.items() if (path / "inside").exists()}
 
-    assert {framework.name for framework in known_frameworks()} == set(all_words()) == recorded
+    assert {framework.name for framework in known_frameworks()} == recorded
+    assert {name for name, path in folders.items() if (path / "outside/words.py").exists()} == set(all_words())
+    assert {name for name, words in all_words().items() if words.is_recorded} == recorded
     assert {name for name, path in folders.items() if (path / "outside/trace_events.py").exists()} == set(all_trace_events())
     assert recorded | set(all_trace_events()) == set(folders)
 

@@ -50,18 +50,6 @@ def test_no_workers_are_named_where_they_are_the_fastest():
     )
 
 
-def test_a_training_whose_calls_return_early_is_not_said_to_have_no_loader():
-    asked = BenchRequest(what="data", words=("train.py",))
-
-    early, without = (
-        after_bench(asked, ["train.py"], point=None, whole=None, wholes={}, ended_by=ended_by) for ended_by in ("returns early", "done")
-    )
-
-    assert early.command == without.command == "slowstep run train.py"
-    assert "DataLoader" not in (early.why or "")
-    assert "DataLoader" in (without.why or "")
-
-
 def test_a_loader_that_is_faster_without_workers_need_not_make_the_training_faster():
     # Alone 1.5 times as fast; after each other both take longer than beside each other.
     found = following(2, {0: 150, 1: 90, 2: 100, 4: 95}, compute=120)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from slowstep.frameworks._known import all_words
+from slowstep.frameworks._known import PLAIN, all_words, plain
+from slowstep.frameworks._remedies import Remedy
 from slowstep.health import DAMAGE, Health
 from slowstep.reason_words import sentence
+from slowstep.record.framework import known_frameworks
 from slowstep.timeline.run_facts import RunFacts
 from slowstep.units import format_count
 
 if TYPE_CHECKING:
+    from slowstep.frameworks._words import Words
     from slowstep.timeline.timeline import Timeline
 
 _AUTO = "If the command does train, put `import slowstep.auto` as the first line of the training script and run it the same way."
@@ -20,46 +22,9 @@ _NOT_YET = "It may not have come to its first update yet (a validation before it
 _AROUND = "Record around the training itself: `with slowstep.record():`, or slowstep.start() before it and slowstep.stop() after it."
 _LONGER = "Let it run until it trains (with --stop, give --for more)."
 _LONGER_INSIDE = "Record on until it trains."
-_BY_HAND = (
-    "Updates without a torch.optim optimizer are recorded from the fourth backward pass on. Or profile a few steps with torch.profiler, "
-    "prof.step() after each, and give the trace to slowstep analyze."
-)
-
 _IN_CLOSURES: Final = "One may compute its loss and gradients many times, as L-BFGS does."
-_STEP: Final = (
-    "A step is one update of a model by PyTorch, JAX, TensorFlow or Keras: a loop without them has none, and no report can be made of it."
-)
-_RECORDS: Final = "slowstep run records PyTorch, JAX, TensorFlow and Keras trainings, on Linux, in Python 3.11 or later."
-
-
-@dataclass(frozen=True, slots=True)
-class _Framework:
-    """A framework that was imported: why nothing of it may have been seen, and how a few steps are profiled in it."""
-
-    no_step: str
-    profile: str
-
-    @property
-    def remedy(self) -> str:
-        """What to do then."""
-        return f"Profile a few steps of it ({self.profile}), and diagnose the trace: slowstep analyze logs"
-
-
-_BY_TENSORFLOW: Final = 'tf.profiler.experimental.start("logs") before them, .stop() after them'
-# Those that import others come first. Of a program that imports torch none of this is said: it may only look whether they are there.
-_OTHERS: Final = {
-    "keras": _Framework(
-        "the command imported Keras, and trained no model by fit or train_on_batch, nor by an optimizer of Keras.",
-        _BY_TENSORFLOW,
-    ),
-    "tensorflow": _Framework(
-        "the command imported TensorFlow, and called no tf.function that computes gradients or updates parameters.", _BY_TENSORFLOW
-    ),
-    "jax": _Framework(
-        "the command imported JAX, and called no jitted function with the parameters that its call before gave.",
-        'inside `with jax.profiler.trace("logs"):`',
-    ),
-}
+_STEP: Final = "A step is one update of a model by {frameworks}: a loop without them has none, and no report can be made of it."
+_RECORDS: Final = "slowstep run records {frameworks} trainings, on Linux, in Python 3.11 or later."
 
 # A command that fails sooner has hardly imported what it needs, let alone trained.
 AT_ONCE_NS: Final = 10_000_000_000
@@ -79,25 +44,26 @@ def describe_untrained(timeline: Timeline) -> str:
     ending = _ending(run)
     batches = timeline.table("waits").height
     backwards = int((timeline.table("spans")["kind"] == "backward").sum())
-    if not backwards and (other := _other(run.told or ())) is not None:
+    if not backwards and (found := _first_imported(run.told or ())) is not None:
         # What was seen is the loader's that feeds it.
-        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {other.no_step}", ending, other.remedy)))
+        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {_no_step_of(found)}", ending, _profile(found))))
     requested = f"{format_count(batches, 'batch', 'batches')} requested"
     if not backwards and all(facts.framework_version is None for facts in timeline.processes if facts.role == "trainer"):
-        asked = f"{requested} through slowstep.steps(), and PyTorch was not imported"
-        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {asked}. {_STEP}", ending)))
+        asked = f"{requested} through slowstep.steps(), and {plain().title} was not imported"
+        step = _STEP.format(frameworks=_recorded(" or "))
+        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {asked}. {step}", ending)))
     who, made = format_count(seen, "process", "processes"), format_count(backwards, "backward pass", "backward passes")
-    used = f"{who} used PyTorch ({requested}, {made})"
+    used = f"{who} used {plain().title} ({requested}, {made})"
     longer = _LONGER_INSIDE if run.session else _LONGER
     if any(facts.notes["optimizers"] for facts in timeline.processes):
         # An optimizer is noted as its first step() begins.
         begun = f"no training step was recorded{_duration(run)}: {used}, and the first step() of its optimizer had not ended."
         return " ".join(filter(None, (begun, _IN_CLOSURES, ending, "" if _failed(run) else longer)))
-    what = f"no training step was recorded{_duration(run)}: {used}, but no step() of a torch.optim optimizer was called."
+    what = f"no training step was recorded{_duration(run)}: {used}, but {plain().unseen}."
     if _failed(run) and backwards < _BACKWARDS_BY_HAND:
         # It did not come to training: that is why.
         return f"{what} {ending}"
-    return " ".join(filter(None, (what, ending, "" if backwards else longer, _BY_HAND)))
+    return " ".join(filter(None, (what, ending, "" if backwards else longer, plain().advise(Remedy.TOLD_BY_HAND))))
 
 
 def describe_unseen(run: RunFacts, health: Iterable[Health]) -> str:
@@ -114,7 +80,7 @@ def describe_unseen(run: RunFacts, health: Iterable[Health]) -> str:
     if elsewhere := _trains_elsewhere(run):
         why, remedy = elsewhere[0], "" if _failed_itself(run) else elsewhere[1]
         return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {why}", ending, not_yet, remedy)))
-    called = "no process that PyTorch was imported in called a loader, backward or an optimizer."
+    called = f"no process that {plain().title} was imported in called a loader, backward or an optimizer."
     auto = "" if _failed_itself(run) else _AUTO
     return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {called}", ending, not_yet, auto)))
 
@@ -131,21 +97,42 @@ def _losses(run: RunFacts, health: Iterable[Health]) -> str | None:
 def _trains_elsewhere(run: RunFacts) -> tuple[str, str] | None:
     """Why nothing can have been recorded, and what to do: nothing that is was ever imported. None where it was, or may have been."""
     told = run.told
-    if told is None or "torch" in told:
+    if told is None or PLAIN in told:
         return None
-    if (other := _other(told)) is not None:
-        return other.no_step, other.remedy
-    if not all_words().keys().isdisjoint(told):
+    if (found := _first_imported(told)) is not None:
+        return _no_step_of(found), _profile(found)
+    if not {framework.name for framework in known_frameworks()}.isdisjoint(told):
         return None
+    records = _RECORDS.format(frameworks=_recorded(" and "))
     if "old_python" in told:
-        return f"the command runs a Python older than 3.11. {_RECORDS}", "Train with Python 3.11 or later."
+        return f"the command runs a Python older than 3.11. {records}", "Train with Python 3.11 or later."
     if "python" in told:
-        return f"PyTorch was never imported by this command. {_RECORDS}", ""
-    return f"the command started no Python process that slowstep could record. {_RECORDS}", _AUTO
+        return f"{plain().title} was never imported by this command. {records}", ""
+    return f"the command started no Python process that slowstep could record. {records}", _AUTO
 
 
-def _other(told: Iterable[str]) -> _Framework | None:
-    return next((_OTHERS[name] for name in _OTHERS if name in told), None)
+def _first_imported(told: Iterable[str]) -> Words | None:
+    """Of the frameworks that were imported the first that is recorded and can say why no step of it was; plain ones apart."""
+    imported = [words for name, words in all_words().items() if name in told and name != PLAIN and words.unseen]
+    # One that trains on others imports these.
+    return min(imported, key=lambda words: not words.has_loop, default=None)
+
+
+def _no_step_of(words: Words) -> str:
+    # Of a program that does not train with it, this may not be said: it may only look whether it is there.
+    return f"the command imported {words.title}, and {words.unseen}."
+
+
+def _profile(imported: Words) -> str:
+    """How a few steps are profiled with it, to diagnose those."""
+    return f"Profile a few steps of it ({imported.advise(Remedy.PROFILE_STEPS)}), and diagnose the trace: slowstep analyze logs"
+
+
+def _recorded(joined: str) -> str:
+    """The frameworks whose import begins a recording, by their titles."""
+    names = sorted((each.name for each in known_frameworks() if each.module is not None), key=lambda name: (name != PLAIN, name))
+    titles = [all_words()[name].title for name in names if name in all_words()]
+    return joined.join(", ".join(titles).rsplit(", ", 1))
 
 
 def with_failure(run: RunFacts, text: str) -> str:

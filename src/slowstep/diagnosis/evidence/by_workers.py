@@ -25,7 +25,7 @@ from slowstep.diagnosis.lever_specs import fix_of_its_loader
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import CLAIM
 from slowstep.findings import Fix, Gain
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_count
 
 

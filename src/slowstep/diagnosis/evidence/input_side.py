@@ -49,7 +49,7 @@ ENOUGH_LEFT = 0.5
 # Of the time in which it could, a thread computes at least so much: a wait for a core is counted when it ends, maybe in a later step.
 LEAST_COMPUTED = 0.05
 
-NO_LOADER = Wording("no-loader", "no DataLoader feeds this training")
+NO_LOADER = Wording("no-loader", "no data loader feeds this training")
 WORKERS_NOT_RECORDED = Wording("workers-not-recorded", "the work of the loader's workers was not recorded")
 BATCHES_NOT_MATCHED = Wording(
     "batches-not-matched",

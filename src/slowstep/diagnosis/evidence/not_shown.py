@@ -8,6 +8,7 @@ from typing import Final
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.user_places import is_function
 from slowstep.diagnosis.evidence.marked_steps import by_step, share_interval
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Reason, Wording
 
 # With fewer of the device's kernels led back to their launch, what the host did before the others is unknown.
@@ -33,13 +34,7 @@ def no_device(m: Measurements) -> Reason | None:
     """Why a rule about the device cannot judge a trace that shows none of its work; None where there is no sign of a device either."""
     if m.device.seen or (m.facts.vendor is None and m.device.name is None and not m.device.launches["launches"].sum()):
         return None
-    remedy = for_framework(
-        m,
-        torch="record it with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
-        tensorflow="record it with tf.profiler.experimental.ProfilerOptions(device_tracer_level=1)",
-        jax="record it with jax.profiler.ProfileOptions().device_tracer_level = 1",
-    )
-    return NO_DEVICE_WORK(remedy=remedy)
+    return NO_DEVICE_WORK(remedy=m.training.words.advise(Remedy.RECORD_DEVICE))
 
 
 def no_launches(m: Measurements, at_least: float) -> Reason | None:
@@ -51,37 +46,20 @@ def no_launches(m: Measurements, at_least: float) -> Reason | None:
     if share_interval(m, by_step(m, gaps["step"], gaps["end_ns"] - gaps["start_ns"]))[0] < at_least:
         return None
     share = m.coverage.kernels_with_launch
-    remedy = for_framework(
-        m,
-        torch="record host and device: activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
-        tensorflow="record with ProfilerOptions(host_tracer_level=2, device_tracer_level=1)",
-        jax="record with host_tracer_level=2 and device_tracer_level=1",
-        system="record with nsys profile --trace=cuda,nvtx",
-    )
+    remedy = m.training.words.advise(Remedy.RECORD_BOTH)
     if "runtime" not in m.facts.recorded or share is None:
         return NO_RUNTIME_CALLS(remedy=remedy)
     return LAUNCHES_MISSING(share=share, remedy=remedy) if share < COVERED else None
 
 
 def is_recordable(m: Measurements) -> bool:
-    """Whether `slowstep run` can record a training of the framework whose profiler it was, as far as that is known."""
-    return m.facts.profiler != "tensorflow"
-
-
-def for_framework(m: Measurements, *, torch: str, tensorflow: str, jax: str, system: str | None = None) -> str:
-    """What to say to users of whoever's profiler it was; what holds for each where that is unknown."""
-    advice = {"torch": torch, "tensorflow": tensorflow, "jax": jax, "system": system}
-    return advice.get(m.facts.profiler or "") or f"PyTorch: {torch}; TensorFlow: {tensorflow}; JAX: {jax}"
+    """Whether `slowstep run` can record a training of the framework that trains, as far as that is known."""
+    return m.training.words.is_recorded
 
 
 def to_mark_steps(m: Measurements) -> str:
     """How the user marks steps, so that a trace shows them."""
-    return for_framework(
-        m,
-        torch="call prof.step() after each update",
-        tensorflow="put tf.profiler.experimental.Trace('train', step_num=step, _r=1) around each step",
-        jax="put jax.profiler.StepTraceAnnotation('train', step_num=step) around each step",
-    )
+    return m.training.words.advise(Remedy.MARK_STEPS)
 
 
 def no_marks(m: Measurements) -> Reason | None:
@@ -112,9 +90,4 @@ def with_stacks(m: Measurements, wheres: Iterable[str | None]) -> str:
         return f" (it is called outside of all functions of {known[0]}: put it into one, and the trace names that)"
     if known or has_stacks(m):
         return ""
-    return for_framework(
-        m,
-        torch=" (record with with_stack=True to get its function)",
-        tensorflow=" (record with ProfilerOptions(python_tracer_level=1) to get its function)",
-        jax=" (record with python_tracer_level=1 to get its function)",
-    )
+    return f" ({m.training.words.advise(Remedy.RECORD_FUNCTIONS)} to get its function)"

@@ -13,7 +13,8 @@ from slowstep.diagnosis.evidence.growing import growing
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.findings import Fix
-from slowstep.frameworks._words import Remedy, Words
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Words
 from slowstep.parts import OPTIMIZER
 from slowstep.units import format_share
 
@@ -94,7 +95,7 @@ def flush_denormals(m: Measurements) -> Fix | None:
     if growth is None or growth.part != OPTIMIZER or m.compute.device != "cpu":
         return None
     return Fix(
-        text="torch.set_flush_denormal(True) before training: averages of gradients that became nearly zero (denormal) may be why the "
+        text=f"{m.training.words.advise(Remedy.FLUSH_DENORMALS)}: averages of gradients that became nearly zero (denormal) may be why the "
         "optimizer takes longer and longer on a processor",
         changes_numerics=True,
     )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import HEALTHY_SHARE_OF_UNKNOWN_GAIN
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Reason, Wording
 from slowstep.record.writing.format import UNTIMED_COMPILED
 
 BESIDE = {True: "compiled code", False: "the script's other threads"}
-REMEDY = {
-    True: "record once with TORCHDYNAMO_DISABLE=1 in the environment, which has them timed",
-    False: "record once without those threads, or with Python 3.11, which has them timed",
-}
+WITHOUT_THREADS = "record once without those threads, or with Python 3.11, which has them timed"
 
 UNTIMED = Wording(
     "untimed",
@@ -37,5 +35,5 @@ def unseen_python(m: Measurements) -> Reason | None:
         of=untimed.of,
         most=UNTIMED_MOST(line=untimed.most) if untimed.most else None,
         at_most=untimed.at_most,
-        remedy=REMEDY[compiled],
+        remedy=m.training.words.advise(Remedy.NOT_COMPILED) if compiled else WITHOUT_THREADS,
     )

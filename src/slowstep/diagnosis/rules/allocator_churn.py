@@ -25,11 +25,12 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_ALLOCATOR_CALLS
 from slowstep.diagnosis.evidence.host_calls import place
 from slowstep.diagnosis.evidence.marked_steps import by_step, claims_of, largest_stage, share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, no_launches, one_step_only, with_stacks
+from slowstep.diagnosis.evidence.not_shown import no_device, no_launches, one_step_only, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_share
 
 NAME = "allocator-churn"
@@ -99,25 +100,9 @@ def _held_gb(memory: pl.DataFrame) -> float | None:
 
 
 def _fixes(m: Measurements, frees: bool, unknown: str) -> tuple[Fix, ...]:
-    grow = for_framework(
-        m,
-        torch=f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, so that segments grow and nothing is freed{unknown}",
-        tensorflow=f"TF_GPU_ALLOCATOR=cuda_malloc_async, or no memory growth: one allocation at the start{unknown}",
-        jax=f"leave XLA_PYTHON_CLIENT_PREALLOCATE on and XLA_PYTHON_CLIENT_ALLOCATOR unset: one allocation at the start{unknown}",
-    )
-    same = for_framework(
-        m,
-        torch="the same shapes in every step (drop_last=True, padded lengths), the largest batch first",
-        tensorflow="the same shapes in every step: drop_remainder=True, padded lengths",
-        jax="donate arguments that are not needed after the step: jax.jit(step, donate_argnums=...)",
-    )
-    empty = for_framework(
-        m,
-        torch="no torch.cuda.empty_cache() and no gc.collect() in the loop; a smaller batch where memory is full",
-        tensorflow="a smaller batch where memory is full",
-        jax="a smaller batch where memory is full",
-    )
-    return (Fix(text=grow), Fix(text=same), *((Fix(text=empty),) if frees else ()))
+    words = m.training.words
+    fixes = (Fix(text=f"{words.advise(Remedy.GROWING_MEMORY)}{unknown}"), Fix(text=words.advise(Remedy.STEADY_MEMORY)))
+    return (*fixes, *((Fix(text=words.advise(Remedy.NO_EMPTYING)),) if frees else ()))
 
 
-RULE = Rule(name=NAME, stages=STAGES, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)
+RULE = Rule(name=NAME, stages=STAGES, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

@@ -30,6 +30,8 @@ from slowstep.diagnosis.evidence.input_side import RECEIVE_LOW_NS, WAIT_SHARE, c
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Words
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason, Wording
 
@@ -78,16 +80,16 @@ def judge(m: Measurements) -> Answer:
         claims=(TRANSPORT,),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=(_fix(forms),),
+        fixes=(_fix(forms, m.training.words),),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _fix(forms: Forms) -> Fix:
+def _fix(forms: Forms, words: Words) -> Fix:
     if forms.array_bytes >= DOMINANT_SHARE * forms.size_bytes > 0:
         through = "they lie in shared memory, NumPy's arrays are pickled through a pipe"
-        return Fix(text=f"return tensors from collate_fn (torch.from_numpy): {through}")
+        return Fix(text=f"{words.advise(Remedy.COLLATED_TENSORS)}: {through}")
     if forms.tensors >= TENSORS:
         return Fix(text="pack the batch into one tensor per type in collate_fn, and split it after receipt")
     return Fix(text="send fewer bytes: 8-bit values, cropped before the queue, and convert them after receipt")
@@ -104,4 +106,4 @@ def _counterfactual(received: Floats, forms: Forms, beside: float) -> Counterfac
     )
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps"), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "training"), judge=judge)

@@ -182,7 +182,7 @@ def _counterfactual(m: Measurements, beside: OutsideModel, body: Floats) -> Coun
 RULE = Rule(
     name=NAME,
     stages=("preprocess", "compute"),
-    topics=("ledger", "steps"),
+    topics=("ledger", "steps", "training"),
     where_known=("compute", "device", "input", "machine", "marks", "trainer"),
     judge=judge,
 )

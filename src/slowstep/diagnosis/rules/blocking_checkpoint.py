@@ -33,7 +33,8 @@ from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._known import plain
-from slowstep.frameworks._words import Remedy, Words
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Words
 from slowstep.parts import PartKind
 from slowstep.units import format_share
 

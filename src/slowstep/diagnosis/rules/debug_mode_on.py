@@ -24,7 +24,7 @@ from slowstep.diagnosis.lever_specs import ANOMALY_OFF
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._known import plain
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 
 NAME = "debug-mode-on"
 # Often on purpose, and free where an operation has one algorithm only.
@@ -70,11 +70,11 @@ def _fix(m: Measurements, mode: str) -> str:
         # Around every fit Lightning sets it to what its argument says, whatever the script has set before.
         return f"turn anomaly detection off once the NaN is found: {m.training.words.write({Remedy.ANOMALY: False})}"
     if mode == HARMLESS:
-        own, torch = (words.write({Remedy.DETERMINISM: False}) for words in (m.training.words, plain()))
-        asked = f"{own}, or {torch} where the script asks for it" if own != torch else own
+        own, by_script = (words.write({Remedy.DETERMINISM: False}) for words in (m.training.words, plain()))
+        asked = f"{own}, or {by_script} where the script asks for it" if own != by_script else own
         return f"{asked}, unless runs must be repeated bit by bit"
     if mode == PROFILER:
-        return "profile a few steps only: torch.profiler.schedule(wait, warmup, active, repeat=1)"
+        return m.training.words.advise(Remedy.PROFILE_FEW)
     return f"run without {mode}"
 
 

@@ -19,7 +19,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_share
 
 NAME = "device-not-used"
@@ -35,7 +35,7 @@ def judge(m: Measurements) -> Answer:
         return None
     names = ", ".join(f"{count} by {make.upper()}" for make, count in found.items())
     built = m.compute.work.accelerator_built
-    install = "install a torch that is built for it (https://pytorch.org/get-started): this one has no support for accelerators"
+    install = m.training.words.advise(Remedy.BUILT_FOR_DEVICE)
     move = f"move the training to it: {m.training.words.write({Remedy.DEVICE: True})}"
     finding = Finding(
         rule=NAME,
@@ -48,7 +48,7 @@ def judge(m: Measurements) -> Answer:
         evidence=(
             Evidence(name="accelerators", value=sum(found.values()), unit="devices", where=names),
             Evidence(name="parameters on", value=m.compute.device, unit=""),
-            Evidence(name="torch built for it", value={True: "yes", False: "no", None: None}[built], unit=""),
+            Evidence(name="framework built for it", value={True: "yes", False: "no", None: None}[built], unit=""),
         ),
         gain=unknown_gain("the training ran on it"),
         fixes=(*((Fix(text=install),) if built is False else ()), Fix(text=move)),

@@ -27,11 +27,12 @@ from slowstep.analyses.replay.scenarios import NO_DEVICE_COPIES
 from slowstep.diagnosis.evidence.copy_sites import traffic
 from slowstep.diagnosis.evidence.host_calls import place
 from slowstep.diagnosis.evidence.marked_steps import per_step, share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, with_stacks
+from slowstep.diagnosis.evidence.not_shown import no_device, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_count, format_share
 
 NAME = "device-to-device-copies"
@@ -83,19 +84,8 @@ def _row(sites: pl.DataFrame, row: dict[str, Any]) -> Evidence:
 
 
 def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
-    first = for_framework(
-        m,
-        torch=f"write where the result belongs: out=, in-place, slices of a buffer made once in place of cat, no needless clone(){unknown}",
-        tensorflow="tf.function(jit_compile=True) drops copies between operations; tf.TensorArray in place of tf.concat in a loop",
-        jax="donate arguments that are not needed after the step: jax.jit(step, donate_argnums=...)",
-    )
-    second = for_framework(
-        m,
-        torch="DistributedDataParallel(gradient_as_bucket_view=True) spares one copy of each gradient",
-        tensorflow="compare with tf.debugging.set_log_device_placement(True) which operations hand over between devices",
-        jax="look for copies of loop state in lax.scan and while_loop, and make their carry smaller",
-    )
-    return Fix(text=first), Fix(text=second)
+    words = m.training.words
+    return Fix(text=f"{words.advise(Remedy.FEWER_COPIES)}{unknown}"), Fix(text=words.advise(Remedy.SPARED_COPIES))
 
 
-RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

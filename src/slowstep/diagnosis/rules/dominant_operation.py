@@ -24,9 +24,10 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.user_places import is_function
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, first_shapes, whose, within
 from slowstep.diagnosis.evidence.marked_steps import steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, has_stacks, no_device, with_stacks
+from slowstep.diagnosis.evidence.not_shown import has_stacks, no_device, with_stacks
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -96,54 +97,24 @@ def _operations(m: Measurements, own: str) -> pl.DataFrame:
 def _nothing_named(m: Measurements) -> Answer:
     if m.device.seen or "operators" in m.facts.recorded:
         return None
-    ask = for_framework(
-        m,
-        torch="record with ProfilerActivity.CPU",
-        tensorflow="record with ProfilerOptions(host_tracer_level=2)",
-        jax="record with host_tracer_level=2",
-        system="record with nsys profile --pytorch=autograd-nvtx",
-    )
-    return NotJudged(rule=NAME, reason=NO_OPERATORS(remedy=ask))
+    return NotJudged(rule=NAME, reason=NO_OPERATORS(remedy=m.training.words.advise(Remedy.RECORD_OPERATORS)))
 
 
 def _kind_only(m: Measurements, name: str) -> NotJudged:
     """Where all operations of a kind stand in one row: which of them dominates is not known."""
-    ask = for_framework(
-        m,
-        torch=f"record with record_shapes=True{'' if has_stacks(m) else ' and with_stack=True'}",
-        tensorflow="record with ProfilerOptions(python_tracer_level=1)",
-        jax="record with python_tracer_level=1",
-        system="record with nsys profile --pytorch=autograd-shapes-nvtx --python-backtrace=cuda",
-    )
+    ask = m.training.words.advise(Remedy.RECORD_SHAPES if has_stacks(m) else Remedy.RECORD_SHAPES_AND_FUNCTIONS)
     return NotJudged(rule=NAME, reason=KIND_ONLY(name=name, remedy=ask))
 
 
 def _fixes(m: Measurements, worst: dict[str, Any], named: str) -> tuple[Fix, ...]:
     look = f"look at {named} first{with_stacks(m, [worst['where']])}: a cheaper operation, or a smaller input to it"
-    return Fix(text=look), Fix(text=_better(m, worst["name"].lower()), changes_numerics=True)
+    return Fix(text=look), Fix(text=m.training.words.advise(_better(worst["name"].lower())), changes_numerics=True)
 
 
-def _better(m: Measurements, name: str) -> str:
+def _better(name: str) -> Remedy:
     if "conv" in name:
-        return for_framework(
-            m,
-            torch="channels_last memory format, and torch.backends.cudnn.benchmark = True where shapes do not change",
-            tensorflow="data_format='channels_last', and mixed precision",
-            jax="the layout NHWC, and XLA's autotuning (--xla_gpu_autotune_level=4)",
-        )
-    if "attention" in name or "softmax" in name:
-        return for_framework(
-            m,
-            torch="torch.nn.functional.scaled_dot_product_attention, which does attention in one kernel",
-            tensorflow="keras.layers.MultiHeadAttention(flash_attention=True), which does attention in one kernel",
-            jax="jax.nn.dot_product_attention(implementation='cudnn'), which does attention in one kernel",
-        )
-    return for_framework(
-        m,
-        torch="another implementation of it: torch.compile, a fused kernel",
-        tensorflow="another implementation of it: tf.function(jit_compile=True)",
-        jax="another implementation of it: a fused kernel, jax.lax in place of Python loops",
-    )
+        return Remedy.FASTER_CONVOLUTION
+    return Remedy.FASTER_ATTENTION if "attention" in name or "softmax" in name else Remedy.FASTER_OPERATION
 
 
-RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "marks", "steps"), judge=judge, advisory=True)
+RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "marks", "steps", "training"), judge=judge, advisory=True)

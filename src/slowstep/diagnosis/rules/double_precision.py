@@ -174,6 +174,6 @@ RULE = Rule(
     name=NAME,
     stages=("compute",),
     topics=("ledger", "steps"),
-    where_known=("compute", "device", "facts", "input", "machine", "marks", "replay"),
+    where_known=("compute", "device", "facts", "input", "machine", "marks", "replay", "training"),
     judge=judge,
 )

@@ -26,12 +26,12 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COMMUNICATION_OVERLAPPED
 from slowstep.diagnosis.evidence.kernel_side import unless_beside
 from slowstep.diagnosis.evidence.marked_steps import per_step, share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, no_device
+from slowstep.diagnosis.evidence.not_shown import no_device
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_share
 
 NAME = "exposed-communication"
@@ -43,9 +43,8 @@ COMPARE_RANKS = Fix(
 )
 # Exchanges that stand between the layers: accumulation and buckets of gradients do nothing for them.
 BETWEEN_LAYERS = {
-    "all_to_all": "exchange the next batch's embeddings or experts' tokens while this batch is computed (a prefetching pipeline, as "
-    "TorchRec's TrainPipelineSparseDist), or cut them into pieces that overlap with the dense layers",
-    "send_recv": "more micro-batches a step, or an interleaved schedule: the pipeline's stages then wait less for each other",
+    "all_to_all": Remedy.EXCHANGE_AHEAD,
+    "send_recv": Remedy.MORE_MICRO_BATCHES,
 }
 
 
@@ -111,28 +110,15 @@ def _rows(m: Measurements, collectives: pl.DataFrame) -> tuple[Evidence, ...]:
 
 
 def _fixes(m: Measurements, operation: str | None) -> tuple[Fix, ...]:
+    words = m.training.words
     if operation in BETWEEN_LAYERS:
-        return Fix(text=BETWEEN_LAYERS[operation]), COMPARE_RANKS
-    overlap = for_framework(
-        m,
-        torch="DistributedDataParallel(gradient_as_bucket_view=True, static_graph=True) overlaps with the backward; "
-        "FSDP(backward_prefetch=BACKWARD_PRE, limit_all_gathers=True); no torch.distributed call of one's own after backward()",
-        tensorflow="tf.distribute with NcclAllReduce(num_packs=...) so that gradients are sent while others are computed",
-        jax="XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true",
+        return Fix(text=words.advise(BETWEEN_LAYERS[operation])), COMPARE_RANKS
+    return (
+        Fix(text=words.advise(Remedy.OVERLAP_COLLECTIVES)),
+        Fix(text=f"exchange every k micro-batches: {words.advise(Remedy.ACCUMULATE, ...)}", changes_numerics=True),
+        Fix(text=words.advise(Remedy.SMALLER_COLLECTIVES), changes_numerics=True),
+        COMPARE_RANKS,
     )
-    fewer = for_framework(
-        m,
-        torch=f"exchange every k micro-batches: {m.training.words.write({Remedy.ACCUMULATE: ...})}",
-        tensorflow="exchange every k micro-batches: accumulate gradients before apply_gradients",
-        jax="exchange every k micro-batches: optax.MultiSteps",
-    )
-    smaller = for_framework(
-        m,
-        torch="send gradients in 16 bit: model.register_comm_hook(None, default_hooks.bf16_compress_hook)",
-        tensorflow="send gradients in 16 bit: cast them before they are reduced",
-        jax="send gradients in bfloat16: cast them before psum",
-    )
-    return Fix(text=overlap), Fix(text=fewer, changes_numerics=True), Fix(text=smaller, changes_numerics=True), COMPARE_RANKS
 
 
 RULE = Rule(

@@ -26,12 +26,12 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_OVERLAPPED
 from slowstep.diagnosis.evidence.copy_sites import CopyTime, brings_parameters, held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, no_device
+from slowstep.diagnosis.evidence.not_shown import no_device
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_share
 
 NAME = "exposed-copy"
@@ -84,34 +84,13 @@ def _times_kernels(m: Measurements, found: CopyTime) -> float | None:
 
 
 def _fixes(m: Measurements, found: CopyTime) -> tuple[Fix, ...]:
+    words = m.training.words
     if brings_parameters(found):
-        return (Fix(text=_parameters_ahead(m)), Fix(text=PARAMETERS_STAY))
-    ahead = for_framework(
-        m,
-        torch="copy the next batch on a stream of its own while this step runs: "
-        + m.training.words.write({Remedy.PIN_MEMORY: True, Remedy.COPY_AHEAD: True}),
-        tensorflow="end the input with tf.data.experimental.prefetch_to_device('/gpu:0')",
-        jax="call jax.device_put for the next batch before this step's result is waited for",
-    )
-    narrow = for_framework(
-        m,
-        torch="copy pictures as uint8 and classes as they are; widen them on the device: x.to(device).float().div_(255)",
-        tensorflow="copy pictures as uint8; tf.cast and tf.one_hot on the device, in the model",
-        jax="copy pictures as uint8 and widen them inside jax.jit",
-    )
+        return (Fix(text=words.advise(Remedy.COPY_NEXT_LAYER)), Fix(text=PARAMETERS_STAY))
     less = "copy less: the copies take longer than the kernels, so overlap hides a part only; keep on the device what steps need again"
     bound = (_times_kernels(m, found) or 0.0) >= 1.0
-    return (Fix(text=ahead), Fix(text=narrow), *((Fix(text=less),) if bound else ()))
-
-
-def _parameters_ahead(m: Measurements) -> str:
-    return for_framework(
-        m,
-        torch="copy the next layer's parameters while this one computes: FSDP's forward_prefetch=True and BackwardPrefetch.BACKWARD_PRE, "
-        "pinned memory (CPUOffloadPolicy(pin_memory=True)); DeepSpeed's stage3_prefetch_bucket_size",
-        tensorflow="copy the next layer's variables while this one computes",
-        jax="call jax.device_put for the next layer's parameters before this one's result is waited for",
-    )
+    fixes = (Fix(text=words.advise(Remedy.COPY_NEXT_BATCH)), Fix(text=words.advise(Remedy.COPY_NARROW)))
+    return (*fixes, *((Fix(text=less),) if bound else ()))
 
 
 RULE = Rule(name=NAME, stages=("h2d",), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

@@ -37,7 +37,8 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interva
 from slowstep.diagnosis.lever_specs import VALIDATION_OFF, seldom
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy, Words
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Words
 from slowstep.parts import VALIDATION
 from slowstep.reasons import Wording
 from slowstep.units import format_count, format_share
@@ -147,7 +148,8 @@ def _seldom(m: Measurements, event: OccasionalEvent, frequency: Frequency) -> st
 def _less_data(words: Words) -> str:
     part = f", {words.write({Remedy.VALIDATION_LENGTH: ...})}" if words.has(Remedy.VALIDATION_LENGTH) else ""
     batch = words.write({Remedy.VALIDATION_BATCH_SIZE: ...}) or "a larger batch"
-    without_gradients = "" if words.has_loop else " and torch.inference_mode()"
+    has_word = words.has(Remedy.NO_GRADIENTS) and not words.has_loop
+    without_gradients = f" and {words.write({Remedy.NO_GRADIENTS: True})}" if has_word else ""
     return f"validate on a fixed part of the data{part}, with workers{' and' if words.has_loop else ','} {batch}{without_gradients}"
 
 

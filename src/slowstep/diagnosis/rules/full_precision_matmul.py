@@ -33,12 +33,12 @@ from slowstep.diagnosis.evidence.kernel_side import (
     whose,
 )
 from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, no_device
+from slowstep.diagnosis.evidence.not_shown import no_device
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -104,12 +104,7 @@ def _unknown(m: Measurements, products: pl.DataFrame, ordinary: pl.DataFrame) ->
     share = share_interval(m, kernels_ns(m, unknown))[0]
     if share < CLAIM:
         return None
-    ask = for_framework(
-        m,
-        torch="record with record_shapes=True",
-        tensorflow="name the precision by tf.keras.mixed_precision.global_policy().name",
-        jax="name the precision by jax.config.jax_default_matmul_precision",
-    )
+    ask = m.training.words.advise(Remedy.NAME_PRECISION)
     return NotJudged(rule=NAME, reason=PRECISION_NOT_NAMED(share=share, remedy=ask))
 
 
@@ -122,24 +117,13 @@ def _title(share: float, in_sixteen_bit: float | None, operator: str | None, whe
 
 def _fixes(m: Measurements, fell_back: str | None) -> tuple[Fix, ...]:
     old = m.facts.vendor != "amd" and m.device.compute_capability is not None and m.device.compute_capability < FIRST_BFLOAT16
-    kind = "float16" if old else "bfloat16"
-    first = for_framework(
-        m,
-        torch=m.training.words.write({Remedy.FLOAT16 if old else Remedy.BFLOAT16: True}),
-        tensorflow=f"tf.keras.mixed_precision.set_global_policy('mixed_{kind}')",
-        jax=f"keep parameters in float32 and compute in jnp.{kind} (flax: dtype=jnp.{kind})",
-    )
+    words = m.training.words
+    first = words.advise(Remedy.FLOAT16 if old else Remedy.BFLOAT16)
     if fell_back is not None:
         first = f"bring {fell_back} under the mixed precision that the rest has: {first}"
     fixes = [Fix(text=first, changes_numerics=True)]
     if not old and m.facts.vendor != "amd":
-        easy = for_framework(
-            m,
-            torch=f"{m.training.words.write({Remedy.TF32: True})}: TF32, float32 stays in memory",
-            tensorflow="tf.config.experimental.enable_tensor_float_32_execution(True): TF32, float32 stays in memory",
-            jax="jax.config.update('jax_default_matmul_precision', 'tensorfloat32')",
-        )
-        fixes.append(Fix(text=easy, changes_numerics=True))
+        fixes.append(Fix(text=f"{words.advise(Remedy.TF32)}: TF32, float32 stays in memory", changes_numerics=True))
     return tuple(fixes)
 
 

@@ -33,11 +33,12 @@ from slowstep.analyses.python.user_places import without_folders
 from slowstep.analyses.replay.scenarios import NO_WORK_BETWEEN_STEPS
 from slowstep.diagnosis.evidence.host_calls import host_work, place
 from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, claim_of, share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, no_launches, one_step_only
+from slowstep.diagnosis.evidence.not_shown import no_device, no_launches, one_step_only
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words, place_in_words
 from slowstep.parts import Part
 from slowstep.units import format_share
@@ -132,13 +133,9 @@ def _row(m: Measurements, cause: dict[str, Any]) -> Evidence:
 
 def _fixes(m: Measurements, what: str | None) -> tuple[Fix, ...]:
     first = f"do {what} once in {EVERY} steps" if what is not None else f"do metrics, callbacks and logs once in {EVERY} steps"
-    second = for_framework(
-        m,
-        torch="launch the next step first, and look at the last step's results while the device works on it",
-        tensorflow=f"compile(steps_per_execution={EVERY}), or run {EVERY} steps inside one tf.function; set TF_GPU_THREAD_MODE=gpu_private",
-        jax=f"run {EVERY} steps inside one jax.jit with jax.lax.scan, or look at a step's results one step later",
-    )
-    return Fix(text=first), Fix(text=second)
+    return Fix(text=first), Fix(text=m.training.words.advise(Remedy.LAUNCH_FIRST, every=EVERY))
 
 
-RULE = Rule(name=NAME, stages=STAGES_BETWEEN, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)
+RULE = Rule(
+    name=NAME, stages=STAGES_BETWEEN, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge
+)

@@ -27,7 +27,7 @@ from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Wording
 from slowstep.units import format_share

@@ -115,4 +115,6 @@ def _fix(m: Measurements, growth: PartGrowth) -> Fix:
     return Fix(text=f"look for what {name} {verbs} again in each step: keep sums instead of all values, append to files")
 
 
-RULE = Rule(name=NAME, stages=STAGES, topics=("compute", "input", "ledger", "machine", "over_time", "steps", "trainer"), judge=judge)
+RULE = Rule(
+    name=NAME, stages=STAGES, topics=("compute", "input", "ledger", "machine", "over_time", "steps", "trainer", "training"), judge=judge
+)

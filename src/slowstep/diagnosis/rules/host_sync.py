@@ -23,12 +23,13 @@ from __future__ import annotations
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_SYNCHRONIZATION
 from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, no_launches, with_stacks
+from slowstep.diagnosis.evidence.not_shown import no_device, no_launches, with_stacks
 from slowstep.diagnosis.evidence.run_dry import RunDry, in_every_step, run_dries, together_ns
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_count, format_share
 
 NAME = "host-sync"
@@ -82,19 +83,8 @@ def _row(m: Measurements, one: RunDry) -> Evidence:
 
 def _fixes(m: Measurements, found: list[RunDry]) -> tuple[Fix, ...]:
     unknown = with_stacks(m, [one.where for one in found])
-    first = for_framework(
-        m,
-        torch="take torch.cuda.synchronize() out of the step; measure with torch.cuda.Event(enable_timing=True) and read it a step later",
-        tensorflow="take .numpy(), tf.print and tf.py_function out of the step; look at results every k steps",
-        jax="take block_until_ready() and np.asarray() out of the step; look at results a step later",
-    )
-    second = for_framework(
-        m,
-        torch="avoid sizes that only the device knows: torch.where in place of x[mask], nonzero() and unique()",
-        tensorflow="avoid shapes that only the device knows: tf.where with three arguments in place of tf.boolean_mask",
-        jax="keep branches on the device: jax.lax.cond in place of if",
-    )
-    return Fix(text=first + unknown), Fix(text=second)
+    words = m.training.words
+    return Fix(text=f"{words.advise(Remedy.NO_SYNC)}{unknown}"), Fix(text=words.advise(Remedy.KNOWN_SIZES))
 
 
-RULE = Rule(name=NAME, stages=("d2h",), topics=("coverage", "device", "facts", "marks", "replay", "steps"), judge=judge)
+RULE = Rule(name=NAME, stages=("d2h",), topics=("coverage", "device", "facts", "marks", "replay", "steps", "training"), judge=judge)

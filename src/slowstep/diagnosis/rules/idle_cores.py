@@ -22,6 +22,7 @@ from slowstep.diagnosis.evidence.trainer_side import blocked_inside
 from slowstep.diagnosis.lever_specs import threads as threads_lever
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, Fix
+from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import PartKind
 from slowstep.units import format_count
 
@@ -62,7 +63,8 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="compute per operation", value=per_operation / 1e6, unit="ms", threshold=OPERATION_NS / 1e6),
     )
     title = f"{idle:.1f} of {cores:g} cores stand idle while the model computes on {format_count(threads, 'thread')}"
-    text = f"try OMP_NUM_THREADS={proposed} (or torch.set_num_threads({proposed})) and compare: small operations do not gain"
+    by_framework = m.training.words.advise(Remedy.THREADS, threads=proposed)
+    text = f"try OMP_NUM_THREADS={proposed} (or {by_framework}) and compare: small operations do not gain"
     fixes = (Fix(text=text, lever=threads_lever(proposed)),)
     return advice(NAME, "compute", title, evidence, "operations used more threads", fixes, share=compute)
 
@@ -79,5 +81,9 @@ def _idle(m: Measurements, cores: float, compute: float) -> float:
 
 
 RULE = Rule(
-    name=NAME, stages=("compute",), topics=("compute", "ledger", "machine", "sharing", "steps", "trainer"), judge=judge, advisory=True
+    name=NAME,
+    stages=("compute",),
+    topics=("compute", "ledger", "machine", "sharing", "steps", "trainer", "training"),
+    judge=judge,
+    advisory=True,
 )

@@ -29,12 +29,12 @@ from slowstep.analyses.events.parts import INPUT_WAIT
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_INPUT_WAIT
 from slowstep.diagnosis.evidence.marked_steps import per_step, share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, is_recordable, no_launches
+from slowstep.diagnosis.evidence.not_shown import is_recordable, no_launches
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -95,14 +95,7 @@ def _unseen(m: Measurements) -> Answer:
     """What little was charged may be little because requests, or what led to a gap, are not in the trace."""
     requests = m.device.requests
     if not requests.height:
-        remedy = for_framework(
-            m,
-            torch='iterate over a DataLoader while the profiler runs, or name the wait: with record_function("get_batch")',
-            tensorflow="profile on the host too: ProfilerOptions(host_tracer_level=2)",
-            jax='name the wait: with jax.profiler.TraceAnnotation("get_batch")',
-            system='name the wait: with torch.cuda.nvtx.range("get_batch")',
-        )
-        return NotJudged(rule=NAME, reason=NO_REQUESTS(remedy=remedy))
+        return NotJudged(rule=NAME, reason=NO_REQUESTS(remedy=m.training.words.advise(Remedy.RECORD_REQUESTS)))
     if not (requests["end_ns"] - requests["start_ns"]).max():
         return NotJudged(rule=NAME, reason=REQUESTS_WITHOUT_LENGTH())
     missing = no_launches(m, SHARE) if m.device.seen else None
@@ -114,14 +107,11 @@ def _longest_ms(requests: pl.DataFrame) -> float | None:
 
 
 def _fixes(m: Measurements, makes_them: bool) -> tuple[Fix, ...]:
-    workers = f"give the loader four workers or more: {m.training.words.write({Remedy.WORKERS: 4, Remedy.PERSISTENT_WORKERS: True})}"
-    deeper = f"raise the loader's {m.training.words.name_of(Remedy.WORKERS)}, then its {m.training.words.name_of(Remedy.PREFETCH)}"
-    text = for_framework(
-        m,
-        torch=workers if makes_them else deeper,
-        tensorflow="end the tf.data pipeline with .prefetch(tf.data.AUTOTUNE) and give its maps num_parallel_calls=tf.data.AUTOTUNE",
-        jax="make batches in other processes or threads (grain, tf.data, DataLoader) and copy the next one to the device ahead of time",
-    )
+    words = m.training.words
+    if makes_them:
+        text = words.advise(Remedy.BATCHES_ASIDE, workers=words.write({Remedy.WORKERS: 4, Remedy.PERSISTENT_WORKERS: True}))
+    else:
+        text = words.advise(Remedy.DEEPER_INPUT, workers=words.name_of(Remedy.WORKERS), ahead=words.name_of(Remedy.PREFETCH))
     return (Fix(text=text), *((RECORD_IT,) if is_recordable(m) else ()))
 
 

@@ -36,7 +36,8 @@ from slowstep.diagnosis.evidence.trainer_side import (
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.frameworks._words import Remedy, Words
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Words
 from slowstep.parts import COLLECTION, Part, PartKind
 from slowstep.units import format_share
 
@@ -82,9 +83,9 @@ def judge(m: Measurements) -> Answer:
         delay_share=share_queued(all_collected - m.ledger.of_parts(COLLECTION), optimistic_ns),
     )
     # Such a trainer makes the iterators of its loaders itself.
-    in_lightning = m.training.words.has(Remedy.KEEP_LOADER)
-    who = m.training.words.title if in_lightning else "the loop"
-    assumes = _assumes(in_lightning=in_lightning, serial=serial, used_up=used_up)
+    by_trainer = m.training.words.has(Remedy.KEEP_LOADER)
+    who = m.training.words.title if by_trainer else "the loop"
+    assumes = _assumes(by_trainer=by_trainer, serial=serial, used_up=used_up)
     counterfactual = Counterfactual(assumes=assumes, expected=case, pessimistic=pessimistic, optimistic=optimistic)
     ends = m.ledger.parts_of("preprocess", PartKind.LOADER_START, PartKind.LOADER_END)
     finding = Finding(
@@ -105,7 +106,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
-        fixes=_fixes(m.training.words, in_lightning=in_lightning, serial=serial, used_up=used_up),
+        fixes=_fixes(m.training.words, by_trainer=by_trainer, serial=serial, used_up=used_up),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
@@ -121,19 +122,19 @@ def _garbage_claimed(m: Measurements) -> tuple[Part, ...]:
     return (COLLECTION,) if collected > whole / 2 else ()
 
 
-def _assumes(*, in_lightning: bool, serial: bool, used_up: bool) -> str:
+def _assumes(*, by_trainer: bool, serial: bool, used_up: bool) -> str:
     if used_up:
         return "one epoch lasted for the whole training"
-    return "the loader's workers were kept between epochs" if in_lightning and not serial else "one iterator was read to its end"
+    return "the loader's workers were kept between epochs" if by_trainer and not serial else "one iterator was read to its end"
 
 
-def _fixes(words: Words, *, in_lightning: bool, serial: bool, used_up: bool) -> tuple[Fix, ...]:
-    if not (in_lightning or used_up):
+def _fixes(words: Words, *, by_trainer: bool, serial: bool, used_up: bool) -> tuple[Fix, ...]:
+    if not (by_trainer or used_up):
         return (Fix(text="call iter(loader) once before the loop, and again only when it is exhausted: for batch in loader"),)
     longer = Fix(text="longer epochs: a sampler that passes over the data set several times")
     if serial:
         return (longer,)
-    made_once = f": {words.write({Remedy.KEEP_LOADER: 0})}" if in_lightning else ""
+    made_once = f": {words.write({Remedy.KEEP_LOADER: 0})}" if by_trainer else ""
     return (Fix(text=f"{words.write({Remedy.PERSISTENT_WORKERS: True})}, made once{made_once}"), longer)
 
 

@@ -25,11 +25,12 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.diagnosis.evidence.copy_sites import CopyTime, held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, with_stacks
+from slowstep.diagnosis.evidence.not_shown import no_device, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -94,19 +95,8 @@ def _pageable(found: CopyTime) -> float | None:
 
 
 def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
-    less = for_framework(
-        m,
-        torch=f"reduce on the device and copy the result (mean, argmax, topk), or copy every k steps{unknown}",
-        tensorflow="reduce inside tf.function and return the result, not whole outputs; look at outputs every k steps",
-        jax="reduce inside jax.jit and return the result; jax.device_get of whole arrays every k steps only",
-    )
-    beside = for_framework(
-        m,
-        torch="copy into a pinned buffer: pinned.copy_(x, non_blocking=True) on a stream of its own, and read it a step later",
-        tensorflow="let the next step start before .numpy() of the last one's outputs is called",
-        jax="call x.copy_to_host_async() and read it a step later",
-    )
-    return Fix(text=less), Fix(text=beside)
+    words = m.training.words
+    return Fix(text=f"{words.advise(Remedy.SMALLER_READBACK)}{unknown}"), Fix(text=words.advise(Remedy.READBACK_ASIDE))
 
 
-RULE = Rule(name=NAME, stages=("d2h",), topics=("device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)
+RULE = Rule(name=NAME, stages=("d2h",), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

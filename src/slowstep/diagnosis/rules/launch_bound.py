@@ -32,12 +32,12 @@ from slowstep.analyses.replay.scenarios import LAUNCHES_FREE
 from slowstep.diagnosis.evidence.host_calls import host_work
 from slowstep.diagnosis.evidence.launch_gaps import launch_gaps, readbacks_a_step
 from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, claim_of, share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, has_stacks, no_device, no_launches, to_mark_steps
+from slowstep.diagnosis.evidence.not_shown import has_stacks, no_device, no_launches, to_mark_steps
 from slowstep.diagnosis.gain import predict, unknown_gain
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -162,22 +162,10 @@ def _fixes(m: Measurements, own_work: bool, worst: str | None) -> tuple[Fix, ...
         return _look(m, worst), Fix(text="a larger batch: what the host does in each step it does less often", changes_numerics=True)
     found = readbacks_a_step(m)
     first = "" if found is None else f"; the step's read-backs ({found[0]:,.0f}) have to go first"
-    graph = for_framework(
-        m,
-        torch=f"capture the step as a CUDA graph: torch.cuda.make_graphed_callables, or torch.compile(backend='cudagraphs'){first}",
-        tensorflow="put the whole step into one tf.function; compile(steps_per_execution=10)",
-        jax="run several steps in one jax.lax.scan",
-    )
-    fuse = for_framework(
-        m,
-        torch=f"{m.training.words.write({Remedy.GRAPHS: True})} fuses kernels and launches the rest as a graph; "
-        f"{m.training.words.write({Remedy.FUSED_ADAMW: True}) or 'an optimizer with fused=True'}",
-        tensorflow="tf.function(jit_compile=True) fuses kernels",
-        jax="put the whole step, optimizer included, into one jax.jit, so that its kernels are fused",
-    )
+    words = m.training.words
     return (
-        Fix(text=graph),
-        Fix(text=fuse, changes_numerics=True),
+        Fix(text=f"{words.advise(Remedy.STEP_AS_GRAPH)}{first}"),
+        Fix(text=words.advise(Remedy.FUSE_STEP), changes_numerics=True),
         Fix(text="a larger batch: each kernel does more work for the same launch", changes_numerics=True),
     )
 
@@ -189,13 +177,10 @@ def _look(m: Measurements, worst: str | None) -> Fix:
         return Fix(text=f"see whether {work} recurs in each step, or is done once at the start: {to_mark_steps(m)}, and trace some steps")
     if worst is not None:
         return Fix(text=f"find out what the host does around {worst} (Python, locks, other threads), and take it out of the step")
-    name = for_framework(
-        m,
-        torch='with record_function("augment")' + ("" if has_stacks(m) else ", or record with with_stack=True"),
-        tensorflow='with tf.profiler.experimental.Trace("augment")',
-        jax='with jax.profiler.TraceAnnotation("augment")',
-    )
-    return Fix(text=f"find out what the host does there, and take it out of the step: name what you suspect, {name}")
+    words = m.training.words
+    name = words.advise(Remedy.NAME_RANGE, name="augment")
+    stacks = "" if has_stacks(m) else f", or {words.advise(Remedy.RECORD_FUNCTIONS)}"
+    return Fix(text=f"find out what the host does there, and take it out of the step: name what you suspect, {name}{stacks}")
 
 
 RULE = Rule(

@@ -30,7 +30,9 @@ from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._events import Event
+from slowstep.frameworks._known import shows
+from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import Part
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
@@ -43,11 +45,11 @@ FIRST_BFLOAT16 = 8.0
 
 SCALING_NOT_TOLD_APART = Wording(
     "scaling-not-told-apart",
-    "TensorFlow's loss scaling cannot be told from other work in a trace: compare with mixed_bfloat16, which needs none",
+    "{framework}'s loss scaling cannot be told from other work in a trace: compare with {bfloat16}, which needs none",
 )
 NO_OPERATORS_OF_SCALER = Wording(
     "no-operators-of-scaler",
-    "the trace has no operators, by which the scaler's check is known: record with ProfilerActivity.CPU as well",
+    "the trace has no operators, by which the scaler's check is known: {remedy} as well",
 )
 
 
@@ -97,10 +99,10 @@ def _not_seen(m: Measurements, reads: pl.DataFrame) -> Reason | None:
     idle = gaps_share(m)
     if reads.height or in_float16 < SIXTEEN_BIT or idle < CLAIM:
         return None
-    if (m.facts.framework or "").lower() in ("tensorflow", "keras"):
-        return SCALING_NOT_TOLD_APART()
+    if shows(m.facts.framework, Event.SCALE_CHECK) is False:
+        return SCALING_NOT_TOLD_APART(framework=m.training.words.title, bfloat16=m.training.words.advise(Remedy.BFLOAT16))
     if "operators" not in m.facts.recorded:
-        return NO_OPERATORS_OF_SCALER()
+        return NO_OPERATORS_OF_SCALER(remedy=m.training.words.advise(Remedy.RECORD_OPERATORS))
     return no_launches(m, CLAIM)
 
 
@@ -113,11 +115,11 @@ def _wait_ms(m: Measurements, reads: pl.DataFrame) -> float:
 
 
 def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
-    optimizer = m.training.words.write({Remedy.FUSED_ADAMW: True}) or "AdamW(fused=True) or SGD(fused=True)"
-    fused = Fix(text=f"{optimizer}: the optimizer skips its update on the device, nothing is read back{unknown}")
+    words = m.training.words
+    fused = Fix(text=f"{words.advise(Remedy.SCALED_UPDATE)}: the optimizer skips its update on the device, nothing is read back{unknown}")
     if m.device.compute_capability is not None and m.device.compute_capability < FIRST_BFLOAT16:
         return (fused,)
-    bfloat16 = m.training.words.write({Remedy.BFLOAT16: True}) + ("" if m.training.words.has_loop else ", and no loss scaling (GradScaler)")
+    bfloat16 = words.advise(Remedy.BFLOAT16 if words.has_loop else Remedy.UNSCALED)
     return Fix(text=f"{bfloat16}: bfloat16 needs none", changes_numerics=True), fused
 
 

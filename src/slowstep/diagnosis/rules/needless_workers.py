@@ -42,7 +42,7 @@ from slowstep.diagnosis.lever_specs import fix_of_its_loader, of_its_loader
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_duration
 
@@ -96,7 +96,7 @@ def judge(m: Measurements) -> Answer:
     if m.machine.load.busy:
         return NotJudged(rule=NAME, reason=RECEIVING_ON_BUSY_MACHINE(share=share))
     counterfactual = Counterfactual(
-        assumes="the training thread made a batch as fast as a worker, and torch's own collating were four times as fast",
+        assumes="the training thread made a batch as fast as a worker, and the loader's own collating were four times as fast",
         expected=_case(m, side, waits, EXPECTED),
         pessimistic=_case(m, side, waits, WORSE),
         optimistic=_case(m, side, waits, BETTER),
@@ -153,9 +153,9 @@ def _case(m: Measurements, side: InputSide, waits: Floats, assumed: _Assumed) ->
 
 def _made_here_ns(m: Measurements, side: InputSide, assumed: _Assumed) -> float:
     """What the training thread would need for a batch, ns per step."""
-    by_torch = m.input.loader is not None and bool(m.input.loader.collate_is_default)
+    by_default = m.input.loader is not None and bool(m.input.loader.collate_is_default)
     making = _working(m, side) if assumed.makes_at_once else 1.0
-    return making * (side.wall_ns - (1 - assumed.collated) * (m.input.demand.collate_ns or 0.0) * by_torch)
+    return making * (side.wall_ns - (1 - assumed.collated) * (m.input.demand.collate_ns or 0.0) * by_default)
 
 
 def _working(m: Measurements, side: InputSide) -> float:

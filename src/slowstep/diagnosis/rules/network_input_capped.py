@@ -33,7 +33,7 @@ from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, fix_of_its_loader, of_its_loader, workers
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import PartKind
 from slowstep.reasons import Reason
 from slowstep.units import format_share

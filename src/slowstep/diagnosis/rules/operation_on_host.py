@@ -28,11 +28,12 @@ from slowstep.analyses.replay.scenarios import HOST_OPERATIONS_ON_DEVICE
 from slowstep.diagnosis.evidence.host_calls import place
 from slowstep.diagnosis.evidence.kernel_side import gaps_share
 from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, claims_of, largest_stage, share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, no_launches, with_stacks
+from slowstep.diagnosis.evidence.not_shown import no_device, no_launches, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
@@ -88,14 +89,7 @@ def _no_operators(m: Measurements) -> Reason | None:
     operators = m.device.operators
     if operators["on_host"].is_not_null().any() or gaps_share(m) < HOST_SHARE:
         return None
-    ask = for_framework(
-        m,
-        torch="record host and device: activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
-        tensorflow="record with ProfilerOptions(host_tracer_level=2), and tf.debugging.set_log_device_placement(True) prints the places",
-        jax="record with host_tracer_level=2",
-        system="record with nsys profile --pytorch=autograd-nvtx",
-    )
-    return PLACES_NOT_SHOWN(remedy=ask)
+    return PLACES_NOT_SHOWN(remedy=m.training.words.advise(Remedy.RECORD_PLACES))
 
 
 def _share_of_operators(m: Measurements) -> float | None:
@@ -109,19 +103,8 @@ def _row(m: Measurements, site: dict[str, Any]) -> Evidence:
 
 
 def _fixes(m: Measurements, worst: str, unknown: str) -> tuple[Fix, ...]:
-    first = for_framework(
-        m,
-        torch=f"bring {worst} to the device: make its inputs with device='cuda', or move them there before it{unknown}",
-        tensorflow=f"bring {worst} into the tf.function, on the device; tf.debugging.set_log_device_placement(True) tells what is where",
-        jax=f"bring {worst} into the jitted step: jnp in place of np",
-    )
-    second = for_framework(
-        m,
-        torch="if it prepares data, let the loader's workers do it, a batch ahead",
-        tensorflow="if it prepares data, do it in tf.data, with prefetch",
-        jax="if it prepares data, do it in the input pipeline, a batch ahead",
-    )
-    return Fix(text=first), Fix(text=second)
+    words = m.training.words
+    return Fix(text=f"{words.advise(Remedy.ON_DEVICE, operator=worst)}{unknown}"), Fix(text=words.advise(Remedy.DATA_ASIDE))
 
 
-RULE = Rule(name=NAME, stages=STAGES, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)
+RULE = Rule(name=NAME, stages=STAGES, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

@@ -23,12 +23,12 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_PINNED
 from slowstep.diagnosis.evidence.copy_sites import held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, with_stacks
+from slowstep.diagnosis.evidence.not_shown import no_device, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -84,19 +84,7 @@ def _unknown(m: Measurements, copies: pl.DataFrame) -> Answer:
 
 def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     words = m.training.words
-    first = for_framework(
-        m,
-        torch=f"{words.write({Remedy.PIN_MEMORY: True, Remedy.COPY_AHEAD: True})}{', both' * words.has(Remedy.COPY_AHEAD)}{unknown}",
-        tensorflow="feed the model by tf.data with prefetch, not by NumPy arrays in feed_dict or train_on_batch: its buffers are pinned",
-        jax="jax.device_put the next batch while this step runs: it stages copies without keeping the step",
-    )
-    second = for_framework(
-        m,
-        torch="for tensors that no loader makes: one buffer made with pin_memory=True, filled with copy_ and used again",
-        tensorflow="make tensors that do not change once, as tf.constant or tf.Variable on the device",
-        jax="keep arrays that do not change on the device, and pass them as arguments",
-    )
-    return Fix(text=first), Fix(text=second)
+    return Fix(text=f"{words.advise(Remedy.PINNED_BATCHES)}{unknown}"), Fix(text=words.advise(Remedy.PINNED_BUFFER))
 
 
 RULE = Rule(name=NAME, stages=("h2d", "d2h"), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

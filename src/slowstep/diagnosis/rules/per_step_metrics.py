@@ -28,6 +28,7 @@ from slowstep.diagnosis.evidence.trainer_side import delay_share
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_name, part_name_and_place, part_noun, part_place
 from slowstep.parts import PartKind
 from slowstep.units import format_share
@@ -58,7 +59,7 @@ def _judge_computed(m: Measurements) -> Judged | None:
         ),
         fixes=(
             Fix(text=f"{entry.call} once in {EVERY} steps, or once an epoch on what was gathered", lever=lever_of(entry)),
-            Fix(text="gather predictions as tensors and let torchmetrics or one vectorised call judge them at the end"),
+            Fix(text=m.training.words.advise(Remedy.METRICS_AT_END)),
         ),
     )
 
@@ -100,6 +101,6 @@ def _judge_logged(m: Measurements) -> Judged | None:
 RULE = Rule(
     name=NAME,
     stages=("output", "store"),
-    topics=("after_update", "compute", "input", "ledger", "machine", "over_time", "steps", "trainer"),
+    topics=("after_update", "compute", "input", "ledger", "machine", "over_time", "steps", "trainer", "training"),
     judge=judge,
 )

@@ -44,6 +44,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interva
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import BACKWARD, BODY
 from slowstep.reasons import Wording
 from slowstep.units import format_share
@@ -134,14 +135,15 @@ def _line(loop: HotLoop, where: str) -> str:
 
 
 def _otherwise(m: Measurements, loop: HotLoop) -> str:
+    compiler = m.training.words.advise(Remedy.COMPILE_FUNCTION)
     if _is_top(loop):
-        return f"put the loop of {_name(loop)} into a function, and let torch.compile or Numba compile that"
+        return f"put the loop of {_name(loop)} into a function, and let {compiler} or Numba compile that"
     if loop.nodes_share:
-        return f"let torch.compile compile {loop.name}"
+        return f"let {compiler} compile {loop.name}"
     if m.trainer.waits.is_empty():
-        return f"let torch.compile or Numba compile {loop.name}"
+        return f"let {compiler} or Numba compile {loop.name}"
     elsewhere = f"do {loop.name} in the loader's workers if it needs nothing that the model gives, every k steps if it only judges that"
-    return f"{elsewhere}; or let torch.compile or Numba compile it"
+    return f"{elsewhere}; or let {compiler} or Numba compile it"
 
 
 def _of_backward(m: Measurements, loop: HotLoop, body: Floats) -> tuple[Floats, Floats]:
@@ -166,4 +168,4 @@ def _counterfactual(m: Measurements, loop: HotLoop, *, low_ns: Floats, removed_n
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("compute", "input", "ledger", "machine", "steps", "trainer", "training"), judge=judge)

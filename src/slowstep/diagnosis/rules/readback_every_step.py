@@ -26,12 +26,13 @@ from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.launch_gaps import launches_exposed_by_readbacks
 from slowstep.diagnosis.evidence.marked_steps import claim_of, share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, no_launches, with_stacks
+from slowstep.diagnosis.evidence.not_shown import no_device, no_launches, with_stacks
 from slowstep.diagnosis.evidence.run_dry import EVERY_STEP, RunDry, in_every_step, run_dries, together_ns
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_share
 
 NAME = "readback-every-step"
@@ -104,25 +105,17 @@ def _row(m: Measurements, one: RunDry) -> Evidence:
 
 
 def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
-    first = for_framework(
-        m,
-        torch=f"add up on the device (total += loss.detach()) and call .item() once in {EVERY} steps{unknown}",
-        tensorflow=f"keep metrics in tf.keras.metrics and read them once in {EVERY} steps; compile(steps_per_execution=...){unknown}",
-        jax=f"keep results as device arrays and call float() or jax.device_get once in {EVERY} steps{unknown}",
+    words = m.training.words
+    return (
+        Fix(text=f"{words.advise(Remedy.READ_SELDOM, every=EVERY)}{unknown}"),
+        Fix(text=words.advise(Remedy.READ_LATER)),
+        Fix(text=words.advise(Remedy.SIZES_AHEAD)),
     )
-    second = for_framework(
-        m,
-        torch="copy into pinned memory without waiting, .to('cpu', non_blocking=True), and read it a step later, after an event",
-        tensorflow="read the last step's value after this one was started",
-        jax="call copy_to_host_async() and read the value a step later",
-    )
-    ahead = for_framework(
-        m,
-        torch="read sizes and lengths that a step needs for the next batch, beside this one (torchrec: TrainPipelineSparseDist)",
-        tensorflow="compute sizes and lengths that a step needs in the input pipeline, on the host",
-        jax="compute sizes and lengths that a step needs on the host, with the batch",
-    )
-    return Fix(text=first), Fix(text=second), Fix(text=ahead)
 
 
-RULE = Rule(name=NAME, stages=("d2h", "compute"), topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)
+RULE = Rule(
+    name=NAME,
+    stages=("d2h", "compute"),
+    topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"),
+    judge=judge,
+)

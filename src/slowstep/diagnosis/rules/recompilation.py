@@ -29,11 +29,12 @@ from slowstep.analyses.replay.scenarios import NO_COMPILATION
 from slowstep.diagnosis.evidence.host_calls import place
 from slowstep.diagnosis.evidence.kernel_side import gaps_share
 from slowstep.diagnosis.evidence.marked_steps import by_step, claims_of, share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, one_step_only, with_stacks
+from slowstep.diagnosis.evidence.not_shown import no_device, one_step_only, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import Part
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
@@ -89,14 +90,7 @@ def judge(m: Measurements) -> Answer:
 def _not_shown(m: Measurements) -> Reason | None:
     if m.facts.recorded & SHOWN_BY or m.device.compilations.height or (m.device.seen and gaps_share(m) < CLAIM):
         return None
-    ask = for_framework(
-        m,
-        torch="record the host too (ProfilerActivity.CPU); TORCH_LOGS=recompiles prints each with its cause",
-        tensorflow="record with ProfilerOptions(host_tracer_level=2)",
-        jax="record with host_tracer_level=2; jax.config.update('jax_log_compiles', True) prints each",
-        system="record with nsys profile --trace=cuda,nvtx --python-sampling=true",
-    )
-    return COMPILING_NOT_SHOWN(remedy=ask)
+    return COMPILING_NOT_SHOWN(remedy=m.training.words.advise(Remedy.RECORD_COMPILING))
 
 
 def _claims(m: Measurements, found: pl.DataFrame) -> tuple[Part, ...]:
@@ -117,25 +111,12 @@ def _row(m: Measurements, site: dict[str, Any]) -> Evidence:
 
 
 def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
-    first = for_framework(
-        m,
-        torch=f"the same shapes in every step (drop_last=True, padded lengths); TORCH_LOGS=recompiles names the cause{unknown}",
-        tensorflow=f"the same shapes in every step (drop_remainder=True, padded lengths); tensors as arguments, no numbers{unknown}",
-        jax=f"the same shapes in every step (padded lengths); few values for static_argnums; jax_log_compiles tells why{unknown}",
+    words = m.training.words
+    return (
+        Fix(text=f"{words.advise(Remedy.SAME_SHAPES)}{unknown}"),
+        Fix(text=words.advise(Remedy.DECLARE_SHAPES)),
+        Fix(text=f"if these are the first steps, take the trace later: {words.advise(Remedy.RECORD_LATER)}"),
     )
-    second = for_framework(
-        m,
-        torch="declare what changes: torch._dynamo.mark_dynamic(batch, 0), or torch.compile(dynamic=True)",
-        tensorflow="declare what changes: tf.function(reduce_retracing=True), input_signature with None for sizes that change",
-        jax="compile before the loop, jax.jit(step).lower(...).compile(), and keep it: jax.config.update('jax_compilation_cache_dir', ...)",
-    )
-    later = for_framework(
-        m,
-        torch="if these are the first steps, take the trace later: torch.profiler.schedule(skip_first=20, wait=1, warmup=3, active=5)",
-        tensorflow="if these are the first steps, take the trace later: TensorBoard(profile_batch=(50, 60))",
-        jax="if these are the first steps, take the trace later",
-    )
-    return Fix(text=first), Fix(text=second), Fix(text=later)
 
 
-RULE = Rule(name=NAME, stages=("compute", "d2h"), topics=("device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)
+RULE = Rule(name=NAME, stages=("compute", "d2h"), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

@@ -24,11 +24,12 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_REPEATED_COPIES
 from slowstep.diagnosis.evidence.copy_sites import held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, one_step_only, with_stacks
+from slowstep.diagnosis.evidence.not_shown import no_device, one_step_only, with_stacks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_share
 
 NAME = "repeated-copy"
@@ -73,19 +74,8 @@ def judge(m: Measurements) -> Answer:
 
 
 def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
-    first = for_framework(
-        m,
-        torch=f"make it once: register_buffer in the module, or a tensor that was moved to the device before the loop{unknown}",
-        tensorflow="make it once: tf.constant or tf.Variable outside of the step",
-        jax="jax.device_put it once before the loop, and pass it to the step as an argument",
-    )
-    second = for_framework(
-        m,
-        torch="make it on the device: torch.arange(n, device=x.device), x.new_tensor(...), torch.full_like",
-        tensorflow="make it from tensors that are on the device already: tf.range, tf.zeros_like inside tf.function",
-        jax="make it inside jax.jit: jnp.arange, jnp.zeros_like",
-    )
-    return Fix(text=first), Fix(text=second)
+    words = m.training.words
+    return Fix(text=f"{words.advise(Remedy.COPY_ONCE)}{unknown}"), Fix(text=words.advise(Remedy.MADE_ON_DEVICE))
 
 
-RULE = Rule(name=NAME, stages=("h2d", "d2h"), topics=("device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)
+RULE = Rule(name=NAME, stages=("h2d", "d2h"), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

@@ -44,7 +44,7 @@ from slowstep.diagnosis.evidence.loop_side import known_by, made_in_loop, spread
 from slowstep.diagnosis.gain import share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import is_plural, part_in_words, part_place, part_without_place
 from slowstep.parts import PartKind
 from slowstep.reasons import Reason

@@ -60,7 +60,8 @@ from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Words
 from slowstep.part_words import is_plural, part_name, part_name_and_place, part_place
 from slowstep.parts import BODY, Part, PartKind
 from slowstep.reasons import Wording
@@ -231,7 +232,7 @@ def _fixes(m: Measurements, part: Part, entry: TimedFunctions | None) -> tuple[F
     if part.kind is PartKind.LINES:
         return _fixes_of_lines(part, entry, often, holds_update=holds_update(m, part))
     if _is_on_weights(m, part, entry):
-        return _fixes_on_weights(part, often, lever)
+        return _fixes_on_weights(m.training.words, part, often, lever)
     if entry is not None and entry.prints and part.kind is PartKind.LIBRARY_CALL:
         return (Fix(text=f"print or log less, or call {name} {often}", lever=lever),)
     seldom = Fix(text=f"call {name} {often}, or {_aside(activity)}, {IF_NOT_NEEDED}", lever=lever)
@@ -284,17 +285,17 @@ def _is_on_weights(m: Measurements, part: Part, entry: TimedFunctions | None) ->
     return gaps is not None and (part.name or "").rpartition(".")[2] in gaps.on_weights
 
 
-def _fixes_on_weights(part: Part, often: str, lever: str | None) -> tuple[Fix, ...]:
+def _fixes_on_weights(words: Words, part: Part, often: str, lever: str | None) -> tuple[Fix, ...]:
     name = part_name(part)
     if part.kind is PartKind.CALLBACK and part.place is None:
         # A framework's own code, which is not the user's to change.
-        at_once = "torch.optim.swa_utils.get_ema_multi_avg_fn, which Lightning's WeightAveraging takes as multi_avg_fn"
+        at_once = words.advise(Remedy.AVERAGED_BY_FRAMEWORK)
         return (
             Fix(text=f"call {name} {often} (its update_every_n_steps, if it takes that)", lever=lever),
             Fix(text=f"let it average all tensors at once ({at_once}) in place of one by one"),
         )
     # Timed calls do not tell one from the other surely: operators on weights may do either.
-    at_once = "torch._foreach_lerp_ where it averages weights, torch._foreach_copy_ into tensors that are kept where it copies them"
+    at_once = words.advise(Remedy.AVERAGE_AT_ONCE)
     all_at_once = f"all tensors at once ({at_once}) in place of one by one"
     return (Fix(text=f"do less in {name}: {all_at_once}", lever=lever), Fix(text=f"call {name} {often}", lever=lever))
 

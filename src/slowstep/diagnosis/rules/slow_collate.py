@@ -48,6 +48,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interva
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub, stub_of_collate
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
@@ -122,7 +123,7 @@ def _fixes(m: Measurements, name: str, inner: Function | None) -> tuple[Fix, ...
         return Fix(text=_faster(inner), bounded_by=bound), Fix(text=once, bounded_by=bound)
     if m.input.loader is not None and m.input.loader.collate_is_default:
         return (Fix(text=FEWER_PARTS, bounded_by=bound),)
-    return (Fix(text=f"let {name} only stack tensors (torch.stack, or the default collate function)", bounded_by=bound),)
+    return (Fix(text=f"let {name} {m.training.words.advise(Remedy.ONLY_STACK)}", bounded_by=bound),)
 
 
 def _faster(inner: Function) -> str:
@@ -156,4 +157,6 @@ def _counterfactual(m: Measurements, side: InputSide) -> Counterfactual:
     )
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)
+RULE = Rule(
+    name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "trainer", "training"), judge=judge
+)

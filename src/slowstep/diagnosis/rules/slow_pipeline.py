@@ -27,7 +27,7 @@ from slowstep.diagnosis.evidence.input_side import ATTAINED, RECEIVE_LOW_NS, WAI
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import PartKind
 
 NAME = "slow-pipeline"

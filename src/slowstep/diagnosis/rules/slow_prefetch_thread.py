@@ -32,7 +32,7 @@ from slowstep.diagnosis.evidence.spread import stack_spread
 from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words, part_name, part_place
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason, Wording

@@ -29,6 +29,7 @@ from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_pr
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import Part, PartKind
 from slowstep.units import format_share
 
@@ -69,8 +70,8 @@ def judge(m: Measurements) -> Answer:
         gain=predict(m, counterfactual),
         fixes=(
             *_taken_once(sampler_time),
-            Fix(text=f"draw a whole epoch's indices in one operation in {name} (numpy.random.choice with size=, torch.multinomial)"),
-            Fix(text="torch.utils.data.WeightedRandomSampler, where it draws by fixed weights"),
+            Fix(text=f"draw a whole epoch's indices in one operation in {name} ({m.training.words.advise(Remedy.INDICES_AT_ONCE)})"),
+            Fix(text=m.training.words.advise(Remedy.WEIGHTED_INDICES)),
         ),
         names_cause=True,
     )
@@ -102,4 +103,6 @@ def _counterfactual(m: Measurements, drawn: Floats, spread: TimeSpread) -> Count
     )
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "trainer"), judge=judge)
+RULE = Rule(
+    name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "trainer", "training"), judge=judge
+)

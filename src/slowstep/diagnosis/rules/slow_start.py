@@ -23,6 +23,7 @@ from slowstep.analyses.over_time.startup_functions import COMPILE
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
+from slowstep.frameworks._remedies import Remedy
 
 NAME = "slow-start"
 # Importing torch with its usual companions takes 2 to 10 s; three times that is more than waiting for imports.
@@ -43,19 +44,21 @@ def judge(m: Measurements) -> Answer:
     longest = max(parts, key=lambda part: part.ns)
     stage = "compute" if longest.name in (FIRST_STEP, COMPILE, COMPILES) else "preprocess"
     title = f"{taken_ns / 1e9:.0f} s pass before the first update, {longest.ns / 1e9:.0f} s of them in: {longest.name}"
-    fix = _IMPORTED_LATE if longest.is_import else _FIXES.get(longest.name, _STORED)
     evidence = _evidence(parts, taken_ns, share)
-    return advice(NAME, stage, title, evidence, "the start were shorter (no step gets faster)", (fix,))
+    return advice(NAME, stage, title, evidence, "the start were shorter (no step gets faster)", (_fix(m, longest),))
 
 
 _STORED = "store what is computed there and load it at the next start"
 _IMPORTED_LATE = "import what few runs need only where it is used; where Python's packages lie on a network disk, copy them to a local one"
-_KEEP_CACHE = (
-    "keep the compiler's cache between runs: TORCHINDUCTOR_CACHE_DIR in a folder that outlives them (its default is below /tmp), "
-    "TORCHINDUCTOR_FX_GRAPH_CACHE=1 where torch is older than 2.6; compile fewer shapes"
-)
-_KEEP_FUNCTIONS = "keep compiled functions between runs (of JAX jax_compilation_cache_dir); compile fewer shapes"
-_FIXES = {FIRST_STEP: "keep the compiler's cache between runs; compile fewer shapes", COMPILE: _KEEP_CACHE, COMPILES: _KEEP_FUNCTIONS}
+_KEEP_CACHE = "keep the compiler's cache between runs; compile fewer shapes"
+
+
+def _fix(m: Measurements, part: StartupPart) -> str:
+    if part.is_import:
+        return _IMPORTED_LATE
+    if part.name in (COMPILE, COMPILES):
+        return m.training.words.advise(Remedy.KEEP_COMPILED)
+    return _KEEP_CACHE if part.name == FIRST_STEP else _STORED
 
 
 def _evidence(parts: tuple[StartupPart, ...], taken_ns: int, share: float) -> tuple[Evidence, ...]:
@@ -66,4 +69,4 @@ def _evidence(parts: tuple[StartupPart, ...], taken_ns: int, share: float) -> tu
     )
 
 
-RULE = Rule(name=NAME, stages=("preprocess", "compute"), topics=("over_time",), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess", "compute"), topics=("over_time", "training"), judge=judge)

@@ -82,6 +82,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interva
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words, part_place, part_without_place
 from slowstep.parts import PartKind
 from slowstep.reasons import Reason, Wording
@@ -90,7 +91,6 @@ from slowstep.units import format_share
 NAME = "slow-transform"
 # What the function still takes after the fix: vectorised code is rarely better than ten times as fast on a first try.
 LEFT = 0.05
-HAND_OVER = Fix(text="torch.multiprocessing.set_sharing_strategy('file_system') before the loop: batches need no help of their worker then")
 # `np.load(path)["x"][index]` reads all of the array for one row of it.
 LOAD_ONCE = Fix(text="where np.load opens the same archive for every sample, load its arrays once (an .npy file with mmap_mode='r')")
 LEFT_AT_WORSE = 0.20
@@ -155,7 +155,7 @@ def judge(m: Measurements) -> Answer:
             *((LOAD_ONCE,) if loads_archives(m) else ()),
             *workers,
             Fix(text=f"do {function.name} once before training and store its result", bounded_by=bound),
-            *((HAND_OVER,) if m.input.held_transfer_share >= CAUSE_SHARE else ()),
+            *((Fix(text=m.training.words.advise(Remedy.HAND_OVER)),) if m.input.held_transfer_share >= CAUSE_SHARE else ()),
         ),
         names=f"{function.name} ({where})",
         # Where it is known why the function takes its time, that is the cause, and this finding a part of it.

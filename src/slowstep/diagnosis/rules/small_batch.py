@@ -43,7 +43,8 @@ from slowstep.diagnosis.lever_specs import batch_size
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy, Words
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Words
 from slowstep.parts import PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
@@ -181,7 +182,7 @@ def _fixes(m: Measurements, cost: FixedCost, factor: int) -> tuple[Fix, ...]:
     """What the gain is of comes first."""
     kind = unfused(m)
     optimizer = "a fused or foreach optimizer" if kind is None else fused(m.training.words, kind)
-    last = Fix(text=f"{optimizer}, or {m.training.words.write({Remedy.COMPILE: True})}: both lower the fixed cost itself")
+    last = Fix(text=f"{optimizer}, or {m.training.words.advise(Remedy.COMPILE)}: both lower the fixed cost itself")
     return tuple(fix for fix in (_larger(m, cost, factor), flush_denormals(m), last) if fix is not None)
 
 
@@ -282,7 +283,7 @@ def _fixes_of_launches(m: Measurements) -> tuple[Fix, ...]:
     lever = None if own is None else batch_size(2 * own)
     return (
         Fix(text=f"{size}{_by(words)} (memory permitting; scale the learning rate)", lever=lever, changes_numerics=True),
-        Fix(text=f"CUDA graphs ({words.write({Remedy.GRAPHS: True})}) or a compiled step: both lower the cost of launching itself"),
+        Fix(text=f"CUDA graphs ({words.advise(Remedy.GRAPHS)}) or a compiled step: both lower the cost of launching itself"),
     )
 
 

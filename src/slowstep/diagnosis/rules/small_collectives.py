@@ -27,12 +27,12 @@ from slowstep.analyses.replay.scenarios import COLLECTIVES_MERGED
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.kernel_side import unless_beside
 from slowstep.diagnosis.evidence.marked_steps import claim_of, per_step, share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, no_marks
+from slowstep.diagnosis.evidence.not_shown import no_device, no_marks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -112,36 +112,17 @@ def _unknown(m: Measurements, joining: pl.DataFrame) -> Answer:
     share = share_interval(m, _exposed_ns(m, maybe))[0]
     if share < CLAIM:
         return None
-    ask = for_framework(
-        m,
-        torch="record with record_shapes=True (torch 2.2 and later write the sizes of collectives)",
-        tensorflow="XProf's collective view has them on TPU only",
-        jax="look for them in the program's HLO (XLA_FLAGS=--xla_dump_to=...)",
-        system="record with nsys profile --trace=cuda,nvtx and NCCL_NVTX at its default",
-    )
+    ask = m.training.words.advise(Remedy.RECORD_COLLECTIVES)
     return NotJudged(rule=NAME, reason=COLLECTIVE_SIZES_NOT_SHOWN(share=share, remedy=ask))
 
 
 def _fixes(m: Measurements) -> tuple[Fix, ...]:
-    first = for_framework(
-        m,
-        torch="leave gradients to DistributedDataParallel(bucket_cap_mb=25 or more, gradient_as_bucket_view=True), not one all_reduce each",
-        tensorflow="tf.distribute.NcclAllReduce(num_packs=1), or HierarchicalCopyAllReduce: gradients are packed",
-        jax="XLA_FLAGS=--xla_gpu_all_reduce_combine_threshold_bytes=134217728",
+    words = m.training.words
+    return (
+        Fix(text=words.advise(Remedy.MERGE_GRADIENTS)),
+        Fix(text=words.advise(Remedy.MERGE_COLLECTIVES)),
+        Fix(text=f"exchange every k micro-batches: {words.advise(Remedy.ACCUMULATE, ...)}", changes_numerics=True),
     )
-    second = for_framework(
-        m,
-        torch="one's own: torch.distributed.all_reduce_coalesced, or flatten into one tensor; metrics once in many steps",
-        tensorflow="metrics reduced once in many steps",
-        jax="psum over a whole pytree in one call; metrics once in many steps",
-    )
-    third = for_framework(
-        m,
-        torch=f"exchange every k micro-batches: {m.training.words.write({Remedy.ACCUMULATE: ...})}",
-        tensorflow="exchange every k micro-batches: accumulate gradients before apply_gradients",
-        jax="exchange every k micro-batches: optax.MultiSteps",
-    )
-    return Fix(text=first), Fix(text=second), Fix(text=third, changes_numerics=True)
 
 
 RULE = Rule(

@@ -32,7 +32,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interva
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_duration
 
 NAME = "straggler-samples"

@@ -34,11 +34,12 @@ from slowstep.diagnosis.evidence.kernel_side import (
     whose,
 )
 from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, no_device
+from slowstep.diagnosis.evidence.not_shown import no_device
 from slowstep.diagnosis.gain import predict, unknown_gain
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
@@ -118,23 +119,13 @@ def _unknown(m: Measurements, able: pl.DataFrame) -> Answer:
     share = share_interval(m, kernels_ns(m, unknown))[0]
     if share < CLAIM or "shapes" in m.facts.recorded:
         return None
-    ask = for_framework(
-        m,
-        torch="record with record_shapes=True",
-        tensorflow="look at the shapes in the model's summary",
-        jax="look at the shapes by jax.make_jaxpr",
-    )
+    ask = m.training.words.advise(Remedy.RECORD_SHAPES)
     return NotJudged(rule=NAME, reason=SHAPES_NOT_SHOWN(share=share, remedy=ask))
 
 
 def _fixes(m: Measurements, kind: str, named: str) -> tuple[Fix, ...]:
     if kind == "convolution":
-        channels = for_framework(
-            m,
-            torch="model and batches .to(memory_format=torch.channels_last), with channels in multiples of 8",
-            tensorflow="channels in multiples of 8, data_format='channels_last'",
-            jax="channels in multiples of 8, in the layout NHWC",
-        )
+        channels = m.training.words.advise(Remedy.ALIGNED_CHANNELS)
         image = Fix(text="pad the image's 3 channels to 4 or 8", changes_numerics=True)
         return Fix(text=f"{channels} ({named})", changes_numerics=True), image
     return (
@@ -143,4 +134,4 @@ def _fixes(m: Measurements, kind: str, named: str) -> tuple[Fix, ...]:
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "ledger", "marks", "replay", "steps"), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

@@ -28,6 +28,7 @@ from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import threads as threads_lever
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import PartKind
 from slowstep.stages import STAGES
 from slowstep.units import format_share
@@ -139,9 +140,9 @@ def _too_many(m: Measurements, queued: float) -> _Cause | None:
             Evidence(name="training processes", value=ranks, unit="processes"),
             Evidence(name="cores allowed", value=cores, unit="cores"),
         ),
-        fix=Fix(text=f"OMP_NUM_THREADS={fewer} or torch.set_num_threads({fewer})", lever=threads_lever(fewer)),
+        fix=Fix(text=f"OMP_NUM_THREADS={fewer} or {m.training.words.advise(Remedy.THREADS, threads=fewer)}", lever=threads_lever(fewer)),
         beside_others=m.machine.load.busy,
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), topics=("ledger", "machine", "steps"), judge=judge)
+RULE = Rule(name=NAME, stages=("compute",), topics=("ledger", "machine", "steps", "training"), judge=judge)

@@ -50,7 +50,7 @@ from slowstep.diagnosis.lever_specs import fix_of_its_loader, of_its_loader, pre
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_count

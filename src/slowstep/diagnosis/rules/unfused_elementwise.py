@@ -24,12 +24,12 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import FUSED_ELEMENTWISE
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside, whose
 from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import for_framework, no_device, no_marks
+from slowstep.diagnosis.evidence.not_shown import no_device, no_marks
 from slowstep.diagnosis.gain import predict
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_share
 
 NAME = "unfused-elementwise"
@@ -81,20 +81,9 @@ def judge(m: Measurements) -> Answer:
 
 
 def _fixes(m: Measurements, named: str) -> tuple[Fix, ...]:
-    first = for_framework(
-        m,
-        torch=f"{m.training.words.write({Remedy.COMPILE: True})}{named}",
-        tensorflow=f"tf.function(jit_compile=True), or compile(jit_compile=True) in Keras{named}",
-        jax=f"put what runs step by step into one jax.jit{named}",
-    )
-    second = for_framework(
-        m,
-        torch=f"fused variants: {m.training.words.write({Remedy.FUSED_ADAMW: True}) or 'AdamW(fused=True)'}, "
-        "torch.nn.functional.scaled_dot_product_attention, gradients clipped with foreach=True",
-        tensorflow="fused variants: tf.keras.layers.BatchNormalization(fused=True), an optimizer with jit_compile=True",
-        jax="optax updates inside the jitted step",
-    )
-    return Fix(text=first, changes_numerics=True), Fix(text=second, changes_numerics=True)
+    words = m.training.words
+    first = f"{words.advise(Remedy.FUSE_ELEMENTWISE)}{named}"
+    return Fix(text=first, changes_numerics=True), Fix(text=words.advise(Remedy.FUSED_VARIANTS), changes_numerics=True)
 
 
 RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

@@ -29,7 +29,7 @@ from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.diagnosis.lever_specs import PERSISTENT_WORKERS, fix_of_its_loader, of_its_loader
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.frameworks._words import Remedy
+from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import PartKind
 from slowstep.reasons import Wording
 from slowstep.units import format_share

@@ -29,6 +29,7 @@ from slowstep.diagnosis.evidence.worker_threads import HELPERS, QUEUEING, find_o
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_count
 
 NAME = "worker-thread-oversubscription"
@@ -61,7 +62,7 @@ def judge(m: Measurements) -> Answer:
         gain=predict(m, found.counterfactual),
         fixes=(
             Fix(
-                text="let each worker use one thread: torch.set_num_threads(1), cv2.setNumThreads(0) in worker_init_fn; "
+                text=f"let each worker use one thread: {m.training.words.advise(Remedy.THREAD_PER_WORKER)}; "
                 "OMP_NUM_THREADS=1 in the environment for the others"
             ),
             Fix(text="fewer workers, where a thread pool inside them is wanted"),
@@ -71,4 +72,4 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=found.counterfactual)
 
 
-RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps"), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps", "training"), judge=judge)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from slowstep.levers._calls.handing import Call
 from slowstep.levers._calls.turns import CallTurns
 from slowstep.levers._calls.values import CHANGED, GRAPH, NOTHING, ONCE, KeptResult
+from slowstep.record.framework import tracers
 
 UPDATES: Final = "the training's own work is done in it: gradients or the update of the model"
 ASKS: Final = "the training asks for its input in it: mock-loader is the lever for that"
@@ -26,6 +27,11 @@ class CallAnswer:
         self.is_on = False
         self.calls = self.replaced = 0
         self.refused: str | None = None
+        self._tracers = tracers()
+
+    def is_traced(self) -> bool:
+        """Whether a call is made into code that is kept: what answers it would be there after the lever is off."""
+        return any(is_tracing() for is_tracing in self._tracers)
 
     def handle(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer a call of the function; `call` is the function itself."""
@@ -58,6 +64,8 @@ class LastResult(CallAnswer):
 
     def handle(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer with the last result, or call the function and keep what it returns."""
+        if self.is_traced():
+            return call(*args, **kwargs)
         self.calls += 1
         if self.is_on and self.refused is None:
             value = self._kept.get(args, kwargs) if self._turns.is_left_out() else NOTHING
@@ -102,6 +110,8 @@ class OtherFunction(CallAnswer):
 
     def handle(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer with the other function's result while on."""
+        if self.is_traced():
+            return call(*args, **kwargs)
         self.calls += 1
         if self.refused is not None or threading.get_ident() in self._inside:
             return call(*args, **kwargs)

@@ -7,14 +7,14 @@ from typing import Any
 
 from slowstep.levers._calls.handing import Function, Handler
 from slowstep.levers._calls.left_out import CallsOff
-from slowstep.record.experiment.lever import LeverSpec, NotApplicable
+from slowstep.record.experiment.lever import Change, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 from slowstep.record.framework import steering_callbacks
 from slowstep.record.patch import replace
 
 
 class CallbacksOff(CallsOff):
-    """Hides methods of the callbacks of `holder.callbacks`. Raises NotApplicable where there are none to hide.
+    """Hides methods of the callbacks of its `holder`. Raises NotApplicable where there are none to hide.
 
     `methods` are what they do in or after steps, and in validations; not where something begins, for other methods rely on it. Those of
     the class `base`, in one of the `packages`, do nothing.
@@ -24,11 +24,20 @@ class CallbacksOff(CallsOff):
     base = ""
     packages: tuple[str, ...] = ()
 
-    def __init__(self, training: Training, spec: LeverSpec, holder: Any) -> None:
+    def __init__(self, training: Training, spec: LeverSpec) -> None:
         super().__init__(training, spec.every)
-        self._holder, self._name = holder, spec.value
+        self._holder, self._name = self.holder(), spec.value
         if not self._chosen():
             raise NotApplicable(self._why_none())
+
+    @classmethod
+    def prepare(cls, training: Training, spec: LeverSpec) -> Change:
+        """Find the callbacks. Raises NotApplicable where none is meant."""
+        return cls(training, spec)
+
+    def holder(self) -> Any:
+        """What has the trainer's callbacks, as `callbacks`."""
+        raise NotImplementedError
 
     def replaced(self) -> Iterable[tuple[Function, Handler]]:
         """No function of a class: other callbacks may inherit it."""

@@ -9,7 +9,7 @@ from typing import Any
 from slowstep.levers._calls.handing import Call, Function, Handler
 from slowstep.levers._calls.intercept import intercept, release_all
 from slowstep.levers._calls.turns import CallTurns
-from slowstep.record.experiment.lever import Change
+from slowstep.record.experiment.lever import Change, LeverSpec
 from slowstep.record.experiment.training import Training
 from slowstep.record.patch import Undo, all_of
 
@@ -29,6 +29,11 @@ class CallsOff(Change):
         self._step, self._decided = 0, -1
         if release_all not in training.recorder.forgetters:
             training.recorder.forgetters.append(release_all)
+
+    @classmethod
+    def prepare(cls, training: Training, spec: LeverSpec) -> Change:
+        """A `Prepare` of this change: where there are no such calls nothing is left out, and the effect is 0. Raises as its constructor."""
+        return cls(training, spec.every)
 
     def replaced(self) -> Iterable[tuple[Function, Handler]]:
         """Functions, each with what handles its calls while the change is on; asked for each time that it is switched on."""

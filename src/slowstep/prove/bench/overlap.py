@@ -25,9 +25,9 @@ class Whole:
     """Samples/s of the whole as its halves predict it, and as it is.
 
     `how`: with workers the loader runs beside the compute, and the slower of them is what the training takes (max); a training thread that
-    makes its batches itself does one after the other (sum). `binds` is the half that decides, "both" where they add up, or where their
-    intervals overlap. `cores_bound` says that both together need more cores than there are, and that this decides. `log_error` is
-    |ln(predicted / real)|.
+    makes its batches itself does one after the other (sum), unless its calls return before their work is done: then it loads beside that.
+    `binds` is the half that decides, "both" where they add up, or where their intervals overlap. `cores_bound` says that both together need
+    more cores than there are, and that this decides. `log_error` is |ln(predicted / real)|.
 
     Ms per sample that are not beside the other half: `starting_ms` of the loader's, at changes of epoch, and `receiving_ms`, in neither
     half, for the receipt of batches that lie ready.
@@ -110,6 +110,7 @@ def put_together(
     real: Figure | None,
     *,
     workers: int,
+    runs_ahead: bool = False,
     receive_ms: float = 0.0,
     starting_ms: float = 0.0,
     core_ms: Figure | None = None,
@@ -118,22 +119,24 @@ def put_together(
 
     `receive_ms`: what the training thread needs, per sample, to receive a batch that lies ready, which no cached batch shows.
     `starting_ms`: what of the loader's time, per sample, goes by at changes of epoch, where the training has nothing to compute. `core_ms`:
-    CPU ms per sample of both halves together, divided by the cores there are: with workers no training goes faster than that.
+    CPU ms per sample of both halves together, divided by the cores there are: with workers no training goes faster than that. `runs_ahead`:
+    calls return before their work is done. What the host does beside loading is then taken for nothing.
     """
+    overlap = bool(workers) or runs_ahead
     per_loader, per_compute = inverse(loader, 1e3), inverse(compute, 1e3)
     receiving_ms = receive_ms if workers else 0.0
     starting_ms = min(starting_ms, per_loader.value) if workers else 0.0
     beside = _shifted(per_loader, -starting_ms), _shifted(per_compute, receiving_ms)
-    per_sample = _shifted(combined(np.maximum if workers else np.add, *beside), starting_ms)
+    per_sample = _shifted(combined(np.maximum if overlap else np.add, *beside), starting_ms)
     cores_bound = bool(workers) and core_ms is not None and core_ms.value > per_sample.value
     if cores_bound and core_ms is not None:
         per_sample = combined(np.maximum, per_sample, core_ms)
     predicted = inverse(per_sample, 1e3)
     return Whole(
-        how="max" if workers else "sum",
+        how="max" if overlap else "sum",
         predicted=predicted,
         real=real,
-        binds=_slower(loader, compute) if workers and not cores_bound else "both",
+        binds=_slower(loader, compute) if overlap and not cores_bound else "both",
         cores_bound=cores_bound,
         log_error=None if real is None else abs(math.log(predicted.value / real.value)),
         starting_ms=starting_ms,

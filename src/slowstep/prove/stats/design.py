@@ -32,6 +32,10 @@ SHORTEST_BLOCK_MS: Final = 50.0
 WHOLE_BUNCHES: Final = 8
 # A block that holds several periods whole may last so long: with longer ones there are too few of them.
 LONGEST_BLOCK_MS: Final = 1000.0
+# Where calls return before their work is done, a change of arms takes the host its lead on the device. What it does now and then for as
+# long as several steps (a plot) costs time until it is ahead again, and none after: so half as many steps as a block counts come before it.
+FEWEST_STEPS_AHEAD: Final = 20
+SETTLING_SHARE_AHEAD: Final = 0.5
 # Steps that are lost at a change of arms: the first always, after an input was mocked some more.
 SETTLING_STEPS: Final = 2
 # What a plan holds at most: an experiment that is not precise after so many rounds will not be.
@@ -64,12 +68,12 @@ def common_period(periods: Iterable[int]) -> int:
     return math.lcm(*periods)
 
 
-def block_steps(step_ms: float, period_steps: int = 1, *, most: int | None = None) -> int:
+def block_steps(step_ms: float, period_steps: int = 1, *, most: int | None = None, fewest: int = FEWEST_STEPS) -> int:
     """Counted steps of a block: a whole number of periods, so that what comes every so many steps is in every block equally often.
 
     `most` is what the budget leaves. A period that is longer is given up: its events then fall on the arms by chance, see `doubts`.
     """
-    steps = max(FEWEST_STEPS, math.ceil(SHORTEST_BLOCK_MS / step_ms))
+    steps = max(fewest, math.ceil(SHORTEST_BLOCK_MS / step_ms))
     if most is None:
         return _whole(steps, period_steps)
     if period_steps > most:
@@ -107,9 +111,18 @@ def whole_bunches(period_steps: int, turn_steps: int, *, most: int) -> int:
     return together if together <= most else period
 
 
-def make_plan(arms: Sequence[Arm], *, seed: int, step_ms: float, period_steps: int = 1, turn_steps: int = 1, budget_s: float) -> Plan:
+def make_plan(
+    arms: Sequence[Arm],
+    *,
+    seed: int,
+    step_ms: float,
+    period_steps: int = 1,
+    turn_steps: int = 1,
+    runs_ahead: bool = False,
+    budget_s: float,
+) -> Plan:
     """The plan for these arms with levers; as-is and the control come before them. It is longer than the budget: whoever runs it stops.
-    In each `turn_steps` every loader that feeds the training is read.
+    In each `turn_steps` every loader that feeds the training is read. `runs_ahead`: calls return before their work is done.
 
     Raises ValueError for an arm without levers, and for a step or a budget of no length.
     """
@@ -119,9 +132,13 @@ def make_plan(arms: Sequence[Arm], *, seed: int, step_ms: float, period_steps: i
         raise ValueError(f"a step of {step_ms} ms and a budget of {budget_s} s: both must be longer than nothing")
     count = len(arms) + 2
     most = _most_steps(count, step_ms, budget_s, settling=SETTLING_STEPS * turn_steps)
+    if runs_ahead:
+        most = max(1, int(most / (1 + SETTLING_SHARE_AHEAD)))
     period_steps = whole_bunches(period_steps, turn_steps, most=most)
-    steps = block_steps(step_ms, whole_turns(arms, period_steps, step_ms, most=most), most=most)
-    wanted = math.ceil(SPARE_ROUNDS * budget_s / round_seconds(FEWEST_ARMS, steps, step_ms))
+    fewest = FEWEST_STEPS_AHEAD if runs_ahead else FEWEST_STEPS
+    steps = block_steps(step_ms, whole_turns(arms, period_steps, step_ms, most=most), most=most, fewest=fewest)
+    settling = math.ceil(SETTLING_SHARE_AHEAD * steps) if runs_ahead else 0
+    wanted = math.ceil(SPARE_ROUNDS * budget_s / round_seconds(FEWEST_ARMS, steps, step_ms, settling))
     rounds = min(max(wanted, MIN_ROUNDS), MOST_ROUNDS)
     controls = (Arm(name="as-is"), Arm(name="control"))
     return Plan(
@@ -129,14 +146,15 @@ def make_plan(arms: Sequence[Arm], *, seed: int, step_ms: float, period_steps: i
         steps=steps,
         arms=(*controls, *arms),
         blocks=schedule(count, rounds, seed),
-        longest_step_s=budget_s / (MIN_ROUNDS * (steps + SETTLING_STEPS)),
+        longest_step_s=budget_s / (MIN_ROUNDS * (steps + max(SETTLING_STEPS, settling))),
         ready_s=max(READY_SHARE * budget_s, READY_STEPS * step_ms / 1000),
+        settling=settling,
     )
 
 
-def round_seconds(arm_count: int, steps: int, step_ms: float) -> float:
-    """Seconds that a round takes at the speed of the training as it is."""
-    return arm_count * (steps + SETTLING_STEPS) * step_ms / 1000
+def round_seconds(arm_count: int, steps: int, step_ms: float, settling: int = 0) -> float:
+    """Seconds that a round takes at the speed of the training as it is; so many steps of a block settle at least."""
+    return arm_count * (steps + max(SETTLING_STEPS, settling)) * step_ms / 1000
 
 
 def doubts(plan: Plan, *, step_ms: float, period_steps: int = 1, budget_s: float) -> tuple[str, ...]:
@@ -144,12 +162,12 @@ def doubts(plan: Plan, *, step_ms: float, period_steps: int = 1, budget_s: float
     count = len(plan.arms)
     found = []
     if plan.steps % period_steps:
-        needed = MIN_ROUNDS * round_seconds(count, period_steps, step_ms)
+        needed = MIN_ROUNDS * round_seconds(count, period_steps, step_ms, plan.settling)
         found.append(
             f"Something recurs every {period_steps} steps, more than a block of {plan.steps} steps holds. Which lever it falls on is "
             f"chance, and a gain from it shows late or not at all: give --budget {math.ceil(needed)}s, or fewer levers"
         )
-    if (needed := MIN_ROUNDS * round_seconds(count, plan.steps, step_ms)) > budget_s:
+    if (needed := MIN_ROUNDS * round_seconds(count, plan.steps, step_ms, plan.settling)) > budget_s:
         found.append(
             f"The budget of {budget_s:g} s is too short to prove anything: {MIN_ROUNDS} rounds of {count} variants take about "
             f"{math.ceil(needed)} s. Give --budget {math.ceil(needed)}s, or fewer levers"

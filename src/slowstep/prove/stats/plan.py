@@ -26,7 +26,8 @@ class Plan:
     """Arms, the first of which is `as-is`; `blocks` are indices of arms in the order of their blocks, each of `steps` counted steps.
 
     `longest_step_s` is the longest step with which an arm alone could be judged within the budget, `ready_s` for how long levers may take
-    to be made ready; None where there is no budget. `process` is the one whose steps are compared; None: whichever takes it up. The other
+    to be made ready; None where there is no budget. Of each block so many steps come before those that count (`settling`), and more where
+    its arm takes longer to settle. `process` is the one whose steps are compared; None: whichever takes it up. The other
     ranks of its job walk the plan in step with it.
 
     A plan with a `task`, as a framework has it in its `inside/tasks`, has neither: the task is run with its `arguments`, and the training
@@ -42,6 +43,7 @@ class Plan:
     task: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     process: int | None = None
+    settling: int = 0
 
     def __post_init__(self) -> None:
         """Raises ValueError for blocks of no arm, or without steps: of a file that is read, by whoever decodes it."""

@@ -105,10 +105,10 @@ class Feeder:
     It is then known by the place where it is built and, where several or none of those held are built there, by its data set.
     """
 
-    def __init__(self, training: Fed, loader: Any, place: int | None) -> None:
+    def __init__(self, training: Fed, loader: Any, place: int | None, dataset: Any) -> None:
         self._training, self._place = training, place
         self._loader: weakref.ref[Any] = weakref.ref(loader)
-        self._dataset = _reference(loader.dataset)
+        self._dataset = _reference(dataset)
 
     @property
     def recorder(self) -> Recorder:
@@ -152,9 +152,9 @@ class Feeder:
         """Whether it reads this very data set."""
         return dataset is not None and self._dataset() is dataset
 
-    def follow(self, loader: Any) -> None:
-        """The script has built it anew."""
-        self._loader, self._dataset = weakref.ref(loader), _reference(loader.dataset)
+    def follow(self, loader: Any, dataset: Any) -> None:
+        """The script has built it anew, over this data set."""
+        self._loader, self._dataset = weakref.ref(loader), _reference(dataset)
 
 
 def _reference(dataset: Any) -> Callable[[], Any]:

@@ -57,12 +57,17 @@ def prepared(lever: Lever, training: Training, spec: LeverSpec) -> Change:
 
 
 def _ways(lever: Lever, training: Training) -> Iterator[Prepare]:
-    """That of a trainer whose loop runs, of the framework that updates, or of no framework; then of those whose loader may feed it."""
+    """That of a trainer whose loop runs, and of the framework that updates. Where these have none: of the framework whose loader feeds the
+    training, and of none. Then of others whose loader may feed it.
+    """
     by_framework = {framework: made[lever.name] for framework, made in implementations().items() if lever.name in made}
     known = {framework: made for framework in known_frameworks() if (made := by_framework.get(framework.name)) is not None}
     own = [framework for framework in known if framework.trainer() is not None]
     own += [framework for framework in known if framework is training.recorder.framework]
     yield from (known[framework].prepare for framework in own)
+    others = {other: made for other, made in known.items() if made.acts_on_loader and other not in own and is_imported(other)}
+    if others and (feeding := others.pop(training.loader_framework, None)) is not None:
+        yield feeding.prepare
     if not own and lever.prepare is not None:
         yield lever.prepare
-    yield from (made.prepare for other, made in known.items() if made.acts_on_loader and other not in own and is_imported(other))
+    yield from (made.prepare for made in others.values())

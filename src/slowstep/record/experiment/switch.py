@@ -9,28 +9,23 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from slowstep.record.experiment.always import Always
-from slowstep.record.experiment.arms import AS_IS, Arms
-from slowstep.record.experiment.block_losses import BadLoss, BlockLosses
+from slowstep.record.experiment.block_losses import BadLoss
+from slowstep.record.experiment.blocks import Blocks
+from slowstep.record.experiment.device_lead import Wait
+from slowstep.record.experiment.drained import DrainedBlocks
 from slowstep.record.experiment.in_step import MOST_RANKS, LocalRank, Ranks, Vote, find_place
 from slowstep.record.experiment.tasks import Task
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
 from slowstep.record.writing import format as contract
-from slowstep.record.writing.format import ARM, SETTLING
 
 if TYPE_CHECKING:
     from slowstep.record.device.last_loss import Answer
     from slowstep.record.recorder import Recorder
 
-# Steps after which an arm is measured although it does not say that it has settled, and so long: whichever is longer.
-MOST_SETTLING: Final = 50
-SETTLING_NS: Final = 3_000_000_000
-# So long levers may take to see what they need, before they are not applicable; less where the plan's budget is short.
-READY_NS: Final = 20_000_000_000
 # Why ranks of a job cannot have a lever.
 ELSEWHERE: Final = (
     f"the job has ranks on other machines, or more than {MOST_RANKS} on this one: they cannot be switched in step with each other"
@@ -79,14 +74,14 @@ class Switch:
             self._at_boundary(is_request=True)
 
     def received(self, iterator: Any, samples: int, waited_ns: int) -> None:
-        """It gave one of so many samples (-1 unknown), after so long."""
-        self.training.received(iterator, waited_ns)
+        """It gave one of so many samples (-1 unknown), after so long; 0: it has ended."""
+        self.training.received(iterator, waited_ns, is_batch=samples != 0)
         if self.training.is_input(iterator) and samples >= 0:
             self._samples = max(self._samples, 0) + samples
 
-    def updated(self, optimizer: Any) -> None:
-        """An optimizer's step has ended."""
-        if self.training.updated(optimizer) and not (self._walker is not None and self._is_request):
+    def updated(self, optimizer: Any, wait: Wait | None = None) -> None:
+        """An optimizer's step has ended; `wait` waits until the device has made it, where the call returned before."""
+        if self.training.updated(optimizer, wait) and not (self._walker is not None and self._is_request):
             self._at_boundary(is_request=False)
 
     def close(self) -> None:
@@ -168,10 +163,13 @@ class Switch:
 
     def _take_up(self, plan: dict[str, Any]) -> Walker:
         if plan.get("task"):
+            # What was handed over before is not to be done beside it.
+            self.training.lead.drain()
             return Task(self._recorder, self.training, plan["task"], plan.get("arguments") or {})
         self._hear()
         if self._place is None:
-            return Blocks(self._recorder, self.training, plan, is_finite=self._is_finite)
+            walks = DrainedBlocks if self._recorder.framework.facts().get("asynchronous") else Blocks
+            return walks(self._recorder, self.training, plan, is_finite=self._is_finite)
         ranks = Ranks(self._recorder.page.bytes, self._place, self._number)
         return InStep(
             self._recorder,
@@ -182,124 +180,6 @@ class Switch:
             is_whole=self._place.is_whole,
             is_mine=self._is_mine,
         )
-
-
-class Blocks:
-    """A plan of blocks: each so many steps of one arm, before them those in which the training settles."""
-
-    def __init__(self, recorder: Recorder, training: Training, plan: dict[str, Any], *, is_finite: bool = True) -> None:
-        self._recorder, self._training = recorder, training
-        longest_s, ready_s = plan.get("longest_step_s"), plan.get("ready_s")
-        training.longest_step_ns = None if longest_s is None else int(longest_s * 1e9)
-        self._ready_ns = READY_NS if ready_s is None else min(READY_NS, int(ready_s * 1e9))
-        self._losses = BlockLosses(recorder.last_loss, is_finite=is_finite)
-        if not is_finite:
-            self._say_own_loss()
-        self._arms = Arms(recorder, training, plan["arms"])
-        self._blocks: list[int] = plan["blocks"]
-        self._steps: int = plan["steps"]
-        self._block, self._arm = -1, AS_IS
-        self._counted = self._dropped = 0
-        self._since_ns = self._step_ns = self._cpu_ns = self._used_ns = 0
-        self._settling = True
-
-    def boundary(self, at_ns: int, samples: int, delay_ns: int) -> bool:
-        """End a step; go on to the next block where this was its last. False after the last block of all."""
-        if self._step_ns:
-            flags = SETTLING if self._settling else 0
-            self._recorder.event(ARM, self._step_ns, at_ns, self._block, samples, delay_ns, flags, self._arm)
-            if not flags:
-                self._used_ns += time.process_time_ns() - self._cpu_ns
-        else:
-            self._since_ns = at_ns
-        more = self._advance(at_ns)
-        # Switching takes time, which is no step's.
-        self._step_ns, self._cpu_ns = now(), time.process_time_ns()
-        return more
-
-    def close(self) -> None:
-        """Switch off and remove every lever."""
-        self._arms.close()
-
-    def _advance(self, at_ns: int) -> bool:
-        if self._block < 0:
-            if self._may_begin(at_ns):
-                self._arms.give_up_unready()
-                self._next(at_ns)
-            return True
-        if self._block >= len(self._blocks):
-            return False
-        if (found := self._losses.step_ended(self._training.updates)) is not None and not self._goes_on_after(found):
-            return False
-        if self._settling:
-            self._dropped += 1
-            self._settling = not self._has_settled(at_ns)
-            if not self._settling:
-                self._arms.begin_counting(self._arm)
-        else:
-            self._counted += 1
-        self._arms.each_step(self._arm)
-        if not self._settling and self._counted == self._steps - 1:
-            self._losses.want(self._block, self._arm)
-        # What is left of the block of an arm that has failed would be the training as it is, under the arm's name.
-        if self._counted >= self._steps or not self._goes_on():
-            return self._next(at_ns)
-        return True
-
-    def _goes_on_after(self, found: BadLoss) -> bool:
-        """A loss was not finite: end the levers in question; where the training stays spoilt, the whole plan."""
-        if found.what == "own":
-            self._say_own_loss()
-        elif found.what == "blamed":
-            self._arms.end_for_loss(found.arms, found.updates)
-        else:
-            self._arms.say_spoilt(found.arms, found.block)
-            self._end()
-        return found.what != "spoilt"
-
-    def _say_own_loss(self) -> None:
-        remedy = "the training's own loss was not finite, so nobody looked at what levers do to it"
-        self._recorder.health("loss-not-finite", "notice", remedy)
-
-    def _may_begin(self, at_ns: int) -> bool:
-        return self._arms.are_ready() or at_ns - self._since_ns > self._ready_ns
-
-    def _has_settled(self, at_ns: int) -> bool:
-        return self._arms.are_settled() or self._is_overdue(at_ns)
-
-    def _goes_on(self) -> bool:
-        return self._arms.is_alive(self._arm)
-
-    def _is_alive(self, arm: int) -> bool:
-        return self._arms.is_alive(arm)
-
-    def _is_overdue(self, at_ns: int) -> bool:
-        overdue = self._dropped >= MOST_SETTLING and at_ns - self._since_ns > SETTLING_NS
-        if overdue:
-            remedy = "the training did not return to how it was before a lever: the gains measured after such blocks are less sure"
-            self._recorder.health("unsettled-block", "notice", remedy)
-        return overdue
-
-    def _next(self, at_ns: int) -> bool:
-        if self._counted:
-            # What this process alone used in the counted steps: its workers are others.
-            self._recorder.note({"kind": "block", "block": self._block, "arm": self._arm, "steps": self._counted, "cpu_ns": self._used_ns})
-        self._counted = self._dropped = self._used_ns = 0
-        self._since_ns, self._settling = at_ns, True
-        self._block += 1
-        # An arm that failed is passed over.
-        while self._block < len(self._blocks) and not self._is_alive(self._blocks[self._block]):
-            self._block += 1
-        if self._block >= len(self._blocks):
-            self._end()
-            return False
-        before, self._arm = self._arm, self._arms.change_to(self._blocks[self._block])
-        self._losses.want(self._block, before, self._arm)
-        return True
-
-    def _end(self) -> None:
-        self._block, self._arm = len(self._blocks), AS_IS
-        self._arms.close()
 
 
 class InStep(Blocks):

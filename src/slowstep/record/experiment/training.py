@@ -7,7 +7,9 @@ import weakref
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.record.experiment.device_lead import DeviceLead, Wait
 from slowstep.record.experiment.feeding import Feeder, Feeding
+from slowstep.record.framework import NO_FRAMEWORK, Framework
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -36,6 +38,8 @@ class Training:
         # Loaders by the key of the object.
         self._feeding = Feeding()
         self._loaders: dict[int, weakref.ref[Any]] = {}
+        # Whose they are.
+        self._frameworks: dict[int, Framework] = {}
         self._starts: Counter[int] = Counter()
         # By the key of the object too: where the script has built it (record/experiment/building.py).
         self._places: dict[int, tuple[weakref.ref[Any], int]] = {}
@@ -52,13 +56,14 @@ class Training:
         self.requests = 0
         self.longest_step_ns: int | None = None
         self._reads = LoaderReads()
+        self.lead = DeviceLead()
 
     def built(self, loader: Any, place: int) -> None:
         """The script has built a loader at a place."""
         self._places[id(loader)] = weakref.ref(loader), place
 
-    def started(self, loader: Any, iterator: Any) -> None:
-        """A loader was asked for an iterator."""
+    def started(self, loader: Any, iterator: Any, framework: Framework = NO_FRAMEWORK) -> None:
+        """A loader of a framework was asked for an iterator."""
         key = id(loader)
         if (known := self._loaders.get(key)) is None or known() is not loader:
             # An id is used again once its object is gone.
@@ -67,11 +72,12 @@ class Training:
             self._iterators.pop(key, None)
             self._starts[key] = 0
             self._reads.forget(key)
+            self._frameworks[key] = framework
             self._follow(loader)
         self._loader_of[iterator] = key
         self._starts[key] += 1
-        # One with persistent workers holds its iterator itself, and both would live for ever.
-        if getattr(loader, "_iterator", None) is not iterator:
+        # Else both would live for ever.
+        if not framework.holds_iterator(loader, iterator):
             self._held[iterator] = loader
         self._reads.started(iterator)
 
@@ -91,16 +97,16 @@ class Training:
             self._asked += 1
         return first
 
-    def received(self, iterator: Any, waited_ns: int) -> None:
-        """It gave one after so long, or has ended."""
+    def received(self, iterator: Any, waited_ns: int, *, is_batch: bool = True) -> None:
+        """It gave one after so long, or (`is_batch` False) has ended."""
         loader, is_own = self._loader_of.get(iterator), self.thread in (0, threading.get_ident())
         # A batch that another loader's data set asks for is waited for as a part of that one's.
         if loader is not None and is_own and self.recorder.local.me.making is None:
             self._feeding.received(loader, waited_ns)
-            self._reads.received(iterator, loader)
+            self._reads.received(iterator, loader, is_batch=is_batch)
 
-    def updated(self, optimizer: Any) -> bool:
-        """An optimizer has updated, on this thread. Returns whether it is the anchor optimizer."""
+    def updated(self, optimizer: Any, wait: Wait | None = None) -> bool:
+        """An optimizer has updated, or has handed that over, on this thread. Returns whether it is the anchor optimizer."""
         key = id(optimizer)
         if key not in self._optimizers or self._optimizers[key]() is not optimizer:
             self._optimizers[key], self._updates[key] = weakref.ref(optimizer), 0
@@ -110,6 +116,7 @@ class Training:
         if key != self._anchor:
             return False
         self.thread = threading.get_ident()
+        self.lead.updated(wait)
         self._after_updates += 1
         self._is_after_update = True
         read = None if self._last_read is None else self._last_read()
@@ -168,7 +175,7 @@ class Training:
         together = [living[key] for key in self._together()]
         if len(together) > 1 and not self._feeders:
             ordered = sorted(together, key=lambda each: each is not loader)
-            self._feeders = tuple(Feeder(self, each, self._place_of(each)) for each in ordered)
+            self._feeders = tuple(Feeder(self, each, self._place_of(each), self._dataset_of(each)) for each in ordered)
 
     @property
     def is_told_apart(self) -> bool:
@@ -186,9 +193,12 @@ class Training:
         here = [feeder for feeder in self._feeders if feeder.is_built_at(place)]
         # The first of all may be built elsewhere than those of later epochs.
         there = here or [feeder for feeder in self._feeders if feeder.is_lost]
-        found = here if len(here) == 1 else [feeder for feeder in there if feeder.reads(loader.dataset)]
+        found = here if len(here) == 1 else [feeder for feeder in there if feeder.reads(self._dataset_of(loader))]
         if len(found) == 1:
-            found[0].follow(loader)
+            found[0].follow(loader, self._dataset_of(loader))
+
+    def _dataset_of(self, loader: Any) -> Any:
+        return self._frameworks[id(loader)].dataset_of(loader)
 
     def _living(self) -> dict[int, Any]:
         return {key: loader for key, known in self._loaders.items() if (loader := known()) is not None}
@@ -205,6 +215,11 @@ class Training:
         """Where the script has built that loader; None where nobody saw it, or one that is read beside it is built there too."""
         place = self._place_of(self.loader)
         return None if any(feeder.is_built_at(place) for feeder in self._feeders[1:]) else place
+
+    @property
+    def loader_framework(self) -> Framework:
+        """Whose that loader is; that of nobody where none feeds the training."""
+        return self._frameworks.get(id(self.loader), NO_FRAMEWORK)
 
     @property
     def starts(self) -> int:
@@ -252,11 +267,13 @@ class LoaderReads:
         self._read_at: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._within: set[int] = set()
         self._across: set[int] = set()
+        self._given: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self.longest = 0
 
     def started(self, iterator: Any) -> None:
         """An iterator begins, perhaps anew."""
         self._read_at.pop(iterator, None)
+        self._given.pop(iterator, None)
 
     def read(self, iterator: Any, loader: int, updates: int) -> None:
         """A batch of it is asked for after so many updates."""
@@ -265,10 +282,11 @@ class LoaderReads:
         if before is not None:
             (self._within if before == updates else self._across).add(loader)
 
-    def received(self, iterator: Any, loader: int) -> None:
+    def received(self, iterator: Any, loader: int, *, is_batch: bool) -> None:
         """It gave a batch, or has ended. A second request may be the one that learns that there is but one batch."""
+        given = self._given[iterator] = self._given.get(iterator, 0) + is_batch
         if loader in self._within and loader not in self._across:
-            self.longest = max(self.longest, iterator._num_yielded)
+            self.longest = max(self.longest, given)
 
     def forget(self, loader: int) -> None:
         """The key is another loader's from now on."""

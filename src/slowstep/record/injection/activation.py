@@ -13,7 +13,7 @@ from typing import Any
 
 from slowstep.record import imports
 from slowstep.record.active import recorders
-from slowstep.record.framework import training_modules
+from slowstep.record.framework import control_flags, training_modules
 from slowstep.record.hook import Hook
 from slowstep.record.injection.ancestry import find_recording
 from slowstep.record.patch import Unfit
@@ -39,7 +39,7 @@ def activated(just_imported: str | None = None, import_began_ns: int | None = No
         return None
     for module in training_modules():
         if module in sys.modules:
-            set_flag(module)
+            set_flag(control_flags()[module])
     try:
         recorder = Recorder(
             folder,

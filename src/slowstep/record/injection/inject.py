@@ -6,7 +6,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Final
 
-from slowstep.record.framework import training_modules
+from slowstep.record.framework import control_flags, training_modules
 from slowstep.record.writing import format as contract
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def write_injection(folder: str) -> str:
         recording=contract.ENV_RECORDING,
         disable=contract.ENV_DISABLE,
         control=contract.CONTROL_FILE,
-        flags=contract.CONTROL_FLAGS,
+        flags=control_flags(),
         seeds=contract.ENV_SEEDS,
         imports=os.path.join(PACKAGE_FOLDER, "record", "imports.py"),
         package=PACKAGE_FOLDER,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from slowstep.errors import CommandNotStarted
+from slowstep.record.framework import control_flags
 from slowstep.record.injection import inject
 from slowstep.record.launching import child
 from slowstep.record.launching.endings import recorders_have_ended
@@ -211,7 +212,7 @@ class _Run:
         self._page.stop(contract.STOPPED_BY_END)
         sent = self._stopper.sent if self._stopper else None
         seen = self._witness.seen if self._witness else ()
-        told = None if any(process.unreachable for process in seen) else self._page.flags
+        told = None if any(process.unreachable for process in seen) else self._page.told(control_flags())
         note_end(self._journal, exit_code=self._exit_code, ended_ns=ended_ns, sent=sent, received=self._received, told=told)
         self._clean_up()
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from slowstep.record.writing import format as contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _WORD: Final = struct.Struct("<Q")
 
@@ -56,10 +59,9 @@ class ControlPage:
         """The process that updates; None before the first update."""
         return self._word(contract.CONTROL_PID) or None
 
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """What processes of the command have said of themselves so far (page.set_flag)."""
-        return tuple(name for name, at in contract.CONTROL_FLAGS.items() if self._page[at])
+    def told(self, flags: Mapping[str, int]) -> tuple[str, ...]:
+        """What processes of the command have said of themselves so far, of the flags at these places (page.set_flag)."""
+        return tuple(name for name, at in flags.items() if self._page[at])
 
     @property
     def plan(self) -> int:

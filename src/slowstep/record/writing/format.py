@@ -125,12 +125,13 @@ CONTROL_RECORDING: Final = 0  # u8: 1 while recording, 0 tells everybody to stop
 CONTROL_REASON: Final = 1  # u8: why it stopped, below
 CONTROL_PLAN: Final = 2  # u8: state of the experiment, below
 # u8 each: 1 once a process of the command has told so, by the name of what it tells of.
-CONTROL_FLAGS: Final = {"python": 3, "old_python": 4, "torch": 5, "tensorflow": 6, "jax": 7, "keras": 48}
+CONTROL_FLAGS: Final = {"python": 3, "old_python": 4}
 CONTROL_UPDATES: Final = 8  # u64: updates of the busiest optimizer so far
 CONTROL_FIRST_UPDATE: Final = 16  # u64: when the first update ended, ns
 CONTROL_PID: Final = 24  # u64: the process that updates
 CONTROL_FIRST_BACKWARD: Final = 32  # u64: when the first backward pass was over, ns
 CONTROL_PLAN_NUMBER: Final = 40  # u64: how many plans were posted so far
+CONTROL_FRAMEWORKS: Final = 48  # u8 each, up to CONTROL_VOTES: 1 once a process has imported that one (record/framework.control_flags)
 CONTROL_VOTES: Final = 1024  # the rest of the page: what the ranks of a job agree on in an experiment (record/experiment/in_step.py)
 
 # An experiment's plan is put into the recording's folder, posted by the launcher, and taken up and ended by the process that it is for;

@@ -75,12 +75,12 @@ class Page:
         self._words = self.bytes.cast("Q")
 
 
-def set_flag(name: str) -> None:
-    """Set a flag (format.CONTROL_FLAGS) for the launcher of this process's recording, before any recorder has opened it. Raises nothing."""
+def set_flag(at: int) -> None:
+    """Set the flag at a place for the launcher of this process's recording, before any recorder has opened it. Raises nothing."""
     try:
         page = os.open(os.path.join(os.environ[contract.ENV_RECORDING], contract.CONTROL_FILE), os.O_WRONLY | os.O_CLOEXEC)
         try:
-            os.pwrite(page, b"\1", contract.CONTROL_FLAGS[name])
+            os.pwrite(page, b"\1", at)
         finally:
             os.close(page)
     except (OSError, KeyError):

@@ -32,7 +32,6 @@ _SAMPLES: Final = "how many samples a step trains on is unknown: this shows wher
 _ELSE: Final[dict[EndedBy, str]] = {
     "never trained": "no training step was seen: this shows what was",
     "stood still": "the training stopped before its loader could be read: this shows where its time goes",
-    "returns early": "the halves of such a training cannot be measured apart: this shows where its time goes",
 }
 # Of a measuring that ended before there was a whole: what makes the next one come further.
 _INTERRUPTED: Final = "the measurement was interrupted"

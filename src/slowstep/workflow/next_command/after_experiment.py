@@ -47,9 +47,6 @@ def after_experiment(report: Report, options: tuple[str, ...], kept: tuple[str, 
 def _command(report: Report, options: tuple[str, ...], kept: tuple[str, ...]) -> str | None:
     facts, rows = report["run"]["experiment"], _lever_rows(report)
     command = to_paste(report["run"]["command"])
-    if report["run"].get("asynchronous"):
-        # No lever can be tried (prove/choose.py): what the finding says is all there is.
-        return explain(report["verdict"]["rule"]) if report["verdict"]["rule"] else None
     if _is_too_short(report):
         return None
     again = prove(command, *options, *kept)

@@ -50,9 +50,6 @@ def _can_run_again(timeline: Timeline, m: Measurements) -> bool:
 
 def _to_prove(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> NextStep | None:
     """The experiment that measures the fix, or tells what is open; None where none does."""
-    if m.trainer.is_asynchronous:
-        # Blocks of its steps cannot be compared (prove/choose.py).
-        return None
     if can_be_proved(timeline, m, diagnosis):
         levers: tuple[str, ...] = ()
     elif diagnosis.telling is not None and _can_run_again(timeline, m):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from slowstep.analyses.steps.steps import ENOUGH_STEPS
 from slowstep.document.next_step import NextStep
-from slowstep.frameworks._words import Remedy, Words
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Words
 from slowstep.workflow.next_command.typed import prove
 from slowstep.workflow.sessions.place import SessionPlace
 
@@ -55,5 +56,5 @@ def _by_hand(levers: str, words: Words) -> str | None:
     name, value = found["name"], int(found["value"])
     if name in _BY_HAND:
         return f"try {words.write({_BY_HAND[name]: value})}"
-    by_hand = {"batch-size": f"try batch size {value}", "threads": f"try torch.set_num_threads({value})"}
+    by_hand = {"batch-size": f"try batch size {value}", "threads": f"try {words.advise(Remedy.THREADS, threads=value)}"}
     return by_hand.get(name)

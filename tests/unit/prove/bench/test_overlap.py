@@ -32,6 +32,13 @@ def test_without_workers_they_add_up():
     assert whole.log_error == pytest.approx(0)
 
 
+def test_without_workers_the_slower_half_decides_where_calls_return_before_their_work_is_done():
+    whole = put_together(exactly(400), exactly(1000), exactly(390), workers=0, runs_ahead=True, receive_ms=0.4)
+
+    assert (whole.how, whole.binds, whole.predicted.value) == ("max", "loader", pytest.approx(400))
+    assert whole.receiving_ms == 0
+
+
 def test_halves_whose_intervals_overlap_have_no_slower_one():
     loader, compute = Figure(value=453, draws=np.linspace(437, 469, 500)), Figure(value=536, draws=np.linspace(320, 642, 500))
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import pytest
@@ -173,3 +174,14 @@ def test_an_arm_without_levers_is_refused():
 def test_a_step_or_a_budget_of_no_length_is_refused(step_ms, budget_s):
     with pytest.raises(ValueError, match="longer than nothing"):
         make_plan(ONE, seed=0, step_ms=step_ms, budget_s=budget_s)
+
+
+def test_where_the_host_runs_ahead_blocks_are_longer_and_settle_for_half_of_it():
+    plan = make_plan(ONE, seed=3, step_ms=20.0, runs_ahead=True, budget_s=60.0)
+    short = make_plan(SIX, seed=3, step_ms=100.0, runs_ahead=True, budget_s=60.0)
+
+    assert (plan.steps, plan.settling) == (20, 10)
+    # As many as there is time for.
+    assert short.steps < 20
+    assert short.settling == math.ceil(short.steps / 2)
+    assert MIN_ROUNDS * round_seconds(8, short.steps, 100.0, short.settling) <= 60.0

@@ -11,7 +11,7 @@ from slowstep.errors import DiscoveryError
 from slowstep.record.experiment import implementations
 from slowstep.record.experiment.implementations import can_build, known_levers, prepared
 from slowstep.record.experiment.lever import Implementation, Lever, LeverSpec, NotApplicable
-from slowstep.record.framework import Framework
+from slowstep.record.framework import NO_FRAMEWORK, Framework
 
 WORKERS = Lever(name="workers", takes="N")
 
@@ -48,8 +48,8 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Any:
     return know
 
 
-def ask(trains: Framework, lever: Lever = WORKERS) -> object:
-    training: Any = SimpleNamespace(recorder=SimpleNamespace(framework=trains))
+def ask(trains: Framework, lever: Lever = WORKERS, loads: Framework = NO_FRAMEWORK) -> object:
+    training: Any = SimpleNamespace(recorder=SimpleNamespace(framework=trains), loader_framework=loads)
     return prepared(lever, training, LeverSpec(name="workers", value="2"))
 
 
@@ -100,6 +100,15 @@ def test_a_lever_for_all_of_them_is_made_where_who_trains_has_no_way_of_its_own(
     known(other=(other, made("of other")))
 
     assert (ask(trains, anywhere), ask(other, anywhere)) == ("of all", "of other")
+
+
+def test_what_is_made_for_all_of_them_reaches_the_workers_of_another_frameworks_loader(known: Any) -> None:
+    trains, loads = Known("trains"), Known("loads")
+    anywhere = Lever(name="workers", prepare=lambda training, spec: "of all")  # type: ignore[arg-type,return-value]
+    known(loads=(loads, made("of loads", acts_on_loader=True)))
+
+    assert ask(trains, anywhere, loads) == "of loads"
+    assert ask(trains, anywhere) == "of all"
 
 
 def test_two_levers_of_one_name_are_an_error(known: Any) -> None:

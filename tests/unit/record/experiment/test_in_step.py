@@ -11,7 +11,7 @@ import pytest
 from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.record.device.last_loss import LastLoss
 from slowstep.record.experiment import arms as arms_module
-from slowstep.record.experiment import switch as switch_module
+from slowstep.record.experiment import blocks as blocks_module
 from slowstep.record.experiment.in_step import LocalRank, Ranks, Vote, find_place
 from slowstep.record.experiment.lever import ORDER, Change, Lever, NotApplicable
 from slowstep.record.experiment.switch import ELSEWHERE, ELSEWHERE_GONE, OUT_OF_STEP, InStep
@@ -154,7 +154,7 @@ def test_what_fails_in_one_rank_ends_in_all_one_update_later(monkeypatch: Any, p
 
 
 def test_ranks_that_do_not_update_in_step_have_no_lever(monkeypatch: Any, page: memoryview) -> None:
-    monkeypatch.setattr(switch_module, "READY_NS", 10)
+    monkeypatch.setattr(blocks_module, "READY_NS", 10)
     first = Rank(monkeypatch, page, 0, Switched())
     second = Rank(monkeypatch, page, 1, Switched())
 

@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader
 from transformers import BatchEncoding
 
 from recorded import make_folder
+from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import Recorder
 from slowstep.record.timing.batches import samples_in
@@ -32,7 +33,7 @@ def training(tmp_path: Path) -> Iterator[Training]:
 
 def begin(training: Training, loader: Any) -> Any:
     iterator = iter(loader)
-    training.started(loader, iterator)
+    training.started(loader, iterator, FRAMEWORK)
     return iterator
 
 

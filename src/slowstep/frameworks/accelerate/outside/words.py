@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from slowstep.frameworks._words import Argument, Code, Remedy, Words
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Argument, Code, Words
 from slowstep.frameworks.torch.outside.words import WORDS as TORCH
 
 

@@ -33,6 +33,15 @@ class Jax(Framework):
         """It runs nothing else, and none of that notices."""
         return False
 
+    def is_tracing(self) -> bool:
+        """In a function that is jitted, differentiated or mapped: at its first call, and again for other shapes. It is told privately."""
+        is_clean = getattr(sys.modules.get("jax._src.core"), "trace_state_clean", None)
+        return is_clean is not None and not is_clean()
+
+    def is_bound_to_shapes(self) -> bool:
+        """Each function is compiled for the shapes that it is called with."""
+        return True
+
     def describe_optimizer(self, optimizer: Any) -> dict[str, Any]:
         """What a jitted function gives: nearly all of it goes to its next call."""
         return {**describe(optimizer.given), "type": optimizer.name, "fused": None}

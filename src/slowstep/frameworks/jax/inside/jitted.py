@@ -13,12 +13,14 @@ import sys
 import time
 import weakref
 from collections.abc import Callable
+from functools import partial
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK
 from slowstep.frameworks.jax.inside._leaves import arrays, is_array, leaves_of, may_be_trained
 from slowstep.frameworks.jax.inside._post_hook import call_after_each
+from slowstep.record.experiment.switch import Switch
 from slowstep.record.framework import known_frameworks
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
@@ -76,6 +78,7 @@ class JittedCalls:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._updates = Updates(recorder, FRAMEWORK)
+        self._switch = recorder.shared(Switch) if recorder.experiment or recorder.levers else None
         self._known: weakref.WeakKeyDictionary[Any, _Jitted] = weakref.WeakKeyDictionary()
         # The same by what JAX has made of a function.
         self._jitted: weakref.WeakKeyDictionary[Any, _Jitted] = weakref.WeakKeyDictionary()
@@ -94,6 +97,12 @@ class JittedCalls:
         self._names.clear()
         self._last = None
 
+    def close(self) -> None:
+        """Know nothing, and switch off what is on."""
+        self.forget()
+        if self._switch is not None:
+            self._switch.close()
+
     def returned(self, jitted: Any, args: Any, kwargs: Any, result: Any) -> None:
         """A call has returned, and the device may be working on it. Raises nothing."""
         if not self._recorder.live[0]:
@@ -107,14 +116,16 @@ class JittedCalls:
             known = self._jitted.get(jitted)
             if known is None:
                 known = self._jitted[jitted] = self._meet(getattr(jitted, "__wrapped__", jitted))
+            trained = None
             if known.is_own:
                 # As each operation is that a script calls by itself, in some microseconds.
                 self._last = weakref.ref(result) if is_array(result) else None
             else:
-                self._called(known, (args, kwargs), result, ended_ns, ended_ns)
+                trained = self._called(known, (args, kwargs), result, ended_ns, ended_ns)
                 self._keep_place(sys._getframe(1))
             if is_timed:
                 self._recorder.spent_ns += _CALLS_PER_TIMED * (time.thread_time_ns() - began_ns + _CALLING_NS)
+            self._tell_switch(trained)
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
@@ -123,7 +134,7 @@ class JittedCalls:
         try:
             known = self._meet(function)
             if self._recorder.live[0] and not known.is_own and all(map(is_array, leaves_of(result))):
-                self._called(known, given, result, began_ns, now())
+                self._tell_switch(self._called(known, given, result, began_ns, now()))
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
@@ -145,13 +156,19 @@ class JittedCalls:
             known = self._known[function] = _Jitted(function)
         return known
 
-    def _called(self, known: _Jitted, given: Any, result: Any, began_ns: int, ended_ns: int) -> None:
+    def _called(self, known: _Jitted, given: Any, result: Any, began_ns: int, ended_ns: int) -> _Trained | None:
+        """Take note of a call. Returns what trained in it."""
         self._remember(result)
         known.calls += 1
         if known.trained is None and not known.is_told_of and _is_looked_at(known.calls):
             self._look(known, given, result)
         if known.trained is not None:
             self._updates.called(known.trained, began_ns, ended_ns)
+        return known.trained
+
+    def _tell_switch(self, trained: _Trained | None) -> None:
+        if self._switch is not None and trained is not None:
+            self._switch.updated(trained, partial(_is_made, self._last))
 
     def _keep_place(self, frame: Any) -> None:
         """Of the call itself: below it may be what looks for NaN."""
@@ -167,7 +184,8 @@ class JittedCalls:
         found = min((each for each in beside if is_array(each)), key=_bytes, default=None)
         if found is None or _bytes(found) > _KEPT_BYTES:
             began_ns = now()
-            if self._affordable_ns > began_ns:
+            # What waits for an update must know what to ask.
+            if self._affordable_ns > began_ns and self._switch is None:
                 # It is not known what to ask until the next call.
                 self._last = None
                 return
@@ -189,6 +207,15 @@ class JittedCalls:
                 self._recorder.health("several-functions-hand-on", "notice", told)
         else:
             known.given = {id(array): weakref.ref(array) for array in gave} if _is_looked_at(known.calls + 1) else {}
+
+
+def _is_made(last: Any) -> bool:
+    """Wait for an array, kept as `_remember` does. False where it is gone, or was given away."""
+    array = last() if isinstance(last, weakref.ref) else last
+    if array is None or array.is_deleted():
+        return False
+    array.block_until_ready()
+    return True
 
 
 def _is_looked_at(call: int) -> bool:
@@ -215,7 +242,7 @@ def _is_told_of(function: Any) -> bool:
 def install(recorder: Recorder) -> Undo:
     """Be told. Raises Unfit where this version of JAX does not tell."""
     calls = JittedCalls(recorder)
-    undos: list[Undo] = [calls.forget, call_after_each(calls.returned)]
+    undos: list[Undo] = [calls.close, call_after_each(calls.returned)]
     recorder.device_probes.append(calls.is_idle)
     undos.append(lambda: recorder.device_probes.remove(calls.is_idle))
     try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from slowstep.frameworks._words import Argument, Code, Remedy, Words
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Argument, Code, Words
 from slowstep.frameworks.torch.outside.words import WORDS as TORCH
 
 
@@ -46,5 +47,6 @@ WORDS = Words(
         Remedy.PROGRESS_BAR: _of_trainer("enable_progress_bar", False),
         Remedy.ANOMALY: _of_trainer("detect_anomaly", False),
         Remedy.DETERMINISM: _of_trainer("deterministic", False),
+        Remedy.PINNED_BATCHES: "{PIN_MEMORY}",
     },
 )

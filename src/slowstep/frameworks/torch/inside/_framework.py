@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from slowstep.frameworks.torch.inside._answers import compiled, facts, seeding
+from slowstep.frameworks.torch.inside._answers import compiled, facts, memory, seeding
 from slowstep.frameworks.torch.inside._answers.parameters import describe, describe_optimizer, parameters_of
-from slowstep.record.framework import Framework
+from slowstep.record.framework import DeviceMemory, Framework
 from slowstep.record.patch import Undo
 
 
@@ -64,6 +64,22 @@ class Torch(Framework):
     def parameters_of(self, optimizer: Any) -> list[Any] | None:
         """Those of all groups; None where `model.to()` may swap one."""
         return parameters_of(optimizer)
+
+    def dataset_of(self, loader: Any) -> Any:
+        """That of a DataLoader."""
+        return loader.dataset
+
+    def holds_iterator(self, loader: Any, iterator: Any) -> bool:
+        """A DataLoader with persistent workers does."""
+        return getattr(loader, "_iterator", None) is iterator
+
+    def is_bound_to_shapes(self) -> bool:
+        """By torch.compile, or by graphs of an accelerator."""
+        return compiled.has_compiled() or compiled.has_graphs()
+
+    def device_memory(self) -> DeviceMemory | None:
+        """That of CUDA's current device."""
+        return memory.device_memory()
 
     def shift_seeds(self, added: int) -> Undo:
         """Those of its default generators."""

@@ -74,7 +74,7 @@ def _noted_start(recorder: Recorder, switch: Switch, original: Any) -> Any:
     def __iter__(self: Any) -> Any:
         iterator = original(self)
         try:
-            switch.training.started(self, iterator)
+            switch.training.started(self, iterator, FRAMEWORK)
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
         return iterator

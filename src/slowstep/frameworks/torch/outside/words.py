@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from slowstep.frameworks._words import Argument, Code, Remedy, Words
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Argument, Code, Words
+from slowstep.frameworks.torch.outside.trace_words import FIXES, RECORDING
 
 
 def _of_loader(name: str, value: object = None) -> Argument:
@@ -19,6 +21,7 @@ WORDS = Words(
     name="torch",
     title="PyTorch",
     loader="DataLoader",
+    unseen="no step() of a torch.optim optimizer was called",
     code={
         Code.TRAINS: _PACKAGE,
         Code.COMPUTES: _PACKAGE,
@@ -64,5 +67,33 @@ WORDS = Words(
         Remedy.DEVICE: 'model.to("cuda"), batch.to("cuda", non_blocking=True) from pinned memory',
         Remedy.ANOMALY: "torch.autograd.set_detect_anomaly(False)",
         Remedy.DETERMINISM: "torch.use_deterministic_algorithms(False)",
+        Remedy.NO_GRADIENTS: "torch.inference_mode()",
+        Remedy.COLLATED_TENSORS: "return tensors from collate_fn (torch.from_numpy)",
+        Remedy.ONLY_STACK: "only stack tensors (torch.stack, or the default collate function)",
+        Remedy.HAND_OVER: "torch.multiprocessing.set_sharing_strategy('file_system') before the loop: "
+        "batches need no help of their worker then",
+        Remedy.THREAD_PER_WORKER: "torch.set_num_threads(1), cv2.setNumThreads(0) in worker_init_fn",
+        Remedy.INDICES_AT_ONCE: "numpy.random.choice with size=, torch.multinomial",
+        Remedy.WEIGHTED_INDICES: "torch.utils.data.WeightedRandomSampler, where it draws by fixed weights",
+        Remedy.THREADS: "torch.set_num_threads({threads})",
+        Remedy.FLUSH_DENORMALS: "torch.set_flush_denormal(True) before training",
+        Remedy.AVERAGE_AT_ONCE: "torch._foreach_lerp_ where it averages weights, torch._foreach_copy_ into tensors that are kept "
+        "where it copies them",
+        # Of trainers' own callbacks, of which Lightning has one.
+        Remedy.AVERAGED_BY_FRAMEWORK: "torch.optim.swa_utils.get_ema_multi_avg_fn, which Lightning's WeightAveraging takes as multi_avg_fn",
+        Remedy.COMPILE_FUNCTION: "torch.compile",
+        Remedy.METRICS_AT_END: "gather predictions as tensors and let torchmetrics or one vectorised call judge them at the end",
+        Remedy.KEEP_COMPILED: "keep the compiler's cache between runs: TORCHINDUCTOR_CACHE_DIR in a folder that outlives them "
+        "(its default is below /tmp), TORCHINDUCTOR_FX_GRAPH_CACHE=1 where torch is older than 2.6; compile fewer shapes",
+        Remedy.NOT_COMPILED: "record once with TORCHDYNAMO_DISABLE=1 in the environment, which has them timed",
+        Remedy.NAMED_UPDATE: "make the update a function, or the step() of a torch.optim.Optimizer",
+        Remedy.BUILT_FOR_DEVICE: "install a torch that is built for it (https://pytorch.org/get-started): "
+        "this one has no support for accelerators",
+        Remedy.TOLD_BY_HAND: "Updates without a torch.optim optimizer are recorded from the fourth backward pass on. "
+        "Or profile a few steps with torch.profiler, prof.step() after each, and give the trace to slowstep analyze.",
+        Remedy.PROFILER: "torch.profiler",
+        Remedy.PROFILE_FEW: "profile a few steps only: torch.profiler.schedule(wait, warmup, active, repeat=1)",
+        **FIXES,
+        **RECORDING,
     },
 )

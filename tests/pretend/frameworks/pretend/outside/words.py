@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from slowstep.frameworks._words import Argument, Remedy, Words
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Argument, Words
 
 WORDS = Words(
     name="pretend",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK
 from slowstep.levers._calls.callbacks import CallbacksOff
 from slowstep.levers.callbacks_off import LEVER
-from slowstep.record.experiment.lever import Change, Implementation, LeverSpec, NotApplicable
-from slowstep.record.experiment.training import Training
+from slowstep.record.experiment.lever import Implementation, NotApplicable
 
 
 class KerasCallbacksOff(CallbacksOff):
@@ -19,13 +20,12 @@ class KerasCallbacksOff(CallbacksOff):
     base = "Callback"
     packages = FRAMEWORK.packages
 
+    def holder(self) -> Any:
+        """That list. Raises NotApplicable where no `fit` runs."""
+        running = None if FRAMEWORK.running is None else FRAMEWORK.running()
+        if running is None:
+            raise NotApplicable("no fit of Keras runs: in a loop of the script's own use stub=MODULE:FUNCTION")
+        return running
 
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """Find the callbacks. Raises NotApplicable where no `fit` runs, or none is meant."""
-    running = None if FRAMEWORK.running is None else FRAMEWORK.running()
-    if running is None:
-        raise NotApplicable("no fit of Keras runs: in a loop of the script's own use stub=MODULE:FUNCTION")
-    return KerasCallbacksOff(training, spec, running)
 
-
-IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare)
+IMPLEMENTATION = Implementation(lever=LEVER, prepare=KerasCallbacksOff.prepare)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from slowstep.frameworks.lightning.inside._framework import FRAMEWORK
 from slowstep.levers._calls.callbacks import CallbacksOff
 from slowstep.levers.callbacks_off import LEVER
-from slowstep.record.experiment.lever import Change, Implementation, LeverSpec
-from slowstep.record.experiment.training import Training
+from slowstep.record.experiment.lever import Implementation
 
 
 class LightningCallbacksOff(CallbacksOff):
@@ -20,10 +21,9 @@ class LightningCallbacksOff(CallbacksOff):
     base = "Callback"
     packages = FRAMEWORK.packages
 
+    def holder(self) -> Any:
+        """The Trainer itself."""
+        return FRAMEWORK.trainer()
 
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """Find the callbacks. Raises NotApplicable where none is meant."""
-    return LightningCallbacksOff(training, spec, FRAMEWORK.trainer())
 
-
-IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare)
+IMPLEMENTATION = Implementation(lever=LEVER, prepare=LightningCallbacksOff.prepare)

@@ -6,8 +6,7 @@ from slowstep.frameworks.lightning.inside._framework import PACKAGES
 from slowstep.frameworks.torch.inside.levers.checkpoint_off import TorchCheckpointOff
 from slowstep.levers._calls.checkpoints import FileFunction
 from slowstep.levers.checkpoint_off import LEVER
-from slowstep.record.experiment.lever import Change, Implementation, LeverSpec
-from slowstep.record.experiment.training import Training
+from slowstep.record.experiment.lever import Implementation
 
 
 class LightningCheckpointOff(TorchCheckpointOff):
@@ -19,12 +18,4 @@ class LightningCheckpointOff(TorchCheckpointOff):
     )
 
 
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """Every script can be asked for it: where nothing is written, nothing is left out, and the effect is 0.
-
-    Raises NotApplicable where the files that it leaves stay.
-    """
-    return LightningCheckpointOff(training, spec.every)
-
-
-IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare)
+IMPLEMENTATION = Implementation(lever=LEVER, prepare=LightningCheckpointOff.prepare)

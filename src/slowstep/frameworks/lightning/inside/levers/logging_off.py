@@ -9,8 +9,7 @@ from slowstep.frameworks.lightning.inside._framework import FRAMEWORK, PACKAGES
 from slowstep.frameworks.torch.inside.levers.logging_off import TorchLoggingOff
 from slowstep.levers._calls.handing import Function, Handler
 from slowstep.levers.logging_off import LEVER
-from slowstep.record.experiment.lever import Change, Implementation, LeverSpec
-from slowstep.record.experiment.training import Training
+from slowstep.record.experiment.lever import Implementation
 
 
 class LightningLoggingOff(TorchLoggingOff):
@@ -34,9 +33,4 @@ def _has_loggers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return bool(metrics and args[0].trainer.loggers)
 
 
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """Every script can be asked for it: where nothing is logged, nothing is left out, and the effect is 0."""
-    return LightningLoggingOff(training, spec.every)
-
-
-IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare)
+IMPLEMENTATION = Implementation(lever=LEVER, prepare=LightningLoggingOff.prepare)

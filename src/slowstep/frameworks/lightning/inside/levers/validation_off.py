@@ -10,8 +10,7 @@ from slowstep.levers._calls.handing import Call, Function, Handler
 from slowstep.levers._calls.left_out import CallsOff
 from slowstep.levers._calls.targets import known_function
 from slowstep.levers.validation_off import LEVER
-from slowstep.record.experiment.lever import Change, Implementation, LeverSpec
-from slowstep.record.experiment.training import Training
+from slowstep.record.experiment.lever import Implementation
 
 
 class LightningValidationOff(CallsOff):
@@ -32,9 +31,4 @@ class LightningValidationOff(CallsOff):
         return False
 
 
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """By the Trainer's own switch."""
-    return LightningValidationOff(training, spec.every)
-
-
-IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare)
+IMPLEMENTATION = Implementation(lever=LEVER, prepare=LightningValidationOff.prepare)

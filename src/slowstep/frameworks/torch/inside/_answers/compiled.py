@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 from typing import Any, Final
@@ -18,6 +19,12 @@ def has_compiled() -> bool:
         return False
     frames = getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COUNTER", None)
     return frames != 0
+
+
+def has_graphs() -> bool:
+    """Whether a graph of an accelerator was captured, which holds its shapes."""
+    torch: Any = sys.modules["torch"]
+    return torch.cuda.is_available() and any(isinstance(thing, torch.cuda.CUDAGraph) for thing in gc.get_objects())
 
 
 def compilations() -> int | None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
+from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.frameworks.torch.inside.levers._input.epochs import has_indices, length_of
-from slowstep.frameworks.torch.inside.levers._input.peak import Peak
 from slowstep.frameworks.torch.inside.levers._input.rebuilt import Rebuilt, at_building, own_loader
 from slowstep.levers._input.baked import find_baked
+from slowstep.levers._input.peak import Peak
 from slowstep.levers._input.room import MIB
 from slowstep.levers.batch_size import LEVER, read_size
 from slowstep.record.experiment.lever import Change, Implementation, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
-from slowstep.record.framework import has_compiled
 from slowstep.record.recorder import now
 from slowstep.record.timing.batches import samples_in
 from slowstep.units import format_duration
@@ -35,7 +34,7 @@ class OtherSize(Rebuilt):
 
     def __init__(self, training: Training, size: int, own_size: int, **changed: Any) -> None:
         self._given = 0
-        self._peak, self._looks = Peak(), 0
+        self._peak, self._looks = Peak(training.recorder.framework.device_memory()), 0
         self._own_peak_bytes: int | None = None
         self._peak_bytes: int | None = None
         self._size, self._own_size, self._own_samples = size, own_size, set[int]()
@@ -173,7 +172,7 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
     size, own = changed["batch_sampler"].batch_size, loader.batch_sampler
     if (together := len(training.feeders)) > 1:
         raise NotApplicable(f"the training reads {together} loaders, and the batches of one alone would change what is in a step")
-    if has_compiled() or _has_graphs():
+    if FRAMEWORK.is_bound_to_shapes() or training.recorder.framework.is_bound_to_shapes():
         raise NotApplicable("code was compiled for the shapes that it gets, and would be compiled anew")
     place = None if loader._dataset_kind == 0 and _has_met_other_sizes(training, own) else find_baked(own.batch_size)
     if place is not None:
@@ -182,12 +181,6 @@ def prepare(training: Training, spec: LeverSpec) -> Change:
             " (`x.shape[0]`); where it is the same by chance, start from another batch size in the script"
         )
     return OtherSize(training, size, own.batch_size, **changed)
-
-
-def _has_graphs() -> bool:
-    """Whether a graph of an accelerator was captured, which holds its shapes."""
-    torch: Any = sys.modules["torch"]
-    return torch.cuda.is_available() and any(isinstance(thing, torch.cuda.CUDAGraph) for thing in gc.get_objects())
 
 
 def _has_met_other_sizes(training: Training, batches: Any) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from slowstep.levers._calls.checkpoints import CheckpointOff, FileFunction
 from slowstep.levers.checkpoint_off import LEVER
-from slowstep.record.experiment.lever import Change, Implementation, LeverSpec
-from slowstep.record.experiment.training import Training
+from slowstep.record.experiment.lever import Implementation
 
 
 class TorchCheckpointOff(CheckpointOff):
@@ -18,12 +17,4 @@ class TorchCheckpointOff(CheckpointOff):
     loads = (FileFunction("torch.serialization", "load", 0, "f"), FileFunction("safetensors.torch", "load_file", 0, "filename"))
 
 
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """Every script can be asked for it: where nothing is written, nothing is left out, and the effect is 0.
-
-    Raises NotApplicable where the files that it leaves stay.
-    """
-    return TorchCheckpointOff(training, spec.every)
-
-
-IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare)
+IMPLEMENTATION = Implementation(lever=LEVER, prepare=TorchCheckpointOff.prepare)

@@ -6,4 +6,4 @@ from slowstep.frameworks.torch.inside.levers._function import prepare
 from slowstep.levers.stub import LEVER
 from slowstep.record.experiment.lever import Implementation
 
-IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare)
+IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare, acts_on_loader=True)

@@ -10,7 +10,7 @@ from slowstep.levers._calls.handing import Call, Function, Handler
 from slowstep.levers._calls.left_out import CallsOff
 from slowstep.levers._calls.targets import known_function
 from slowstep.levers.validation_off import LEVER
-from slowstep.record.experiment.lever import Change, Implementation, LeverSpec, NotApplicable
+from slowstep.record.experiment.lever import Implementation, NotApplicable
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
 
@@ -71,9 +71,4 @@ class LoopValidationOff(CallsOff):
         return call(*args, **kwargs)
 
 
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """Raises NotApplicable where no loader validates."""
-    return LoopValidationOff(training, spec.every)
-
-
-IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare)
+IMPLEMENTATION = Implementation(lever=LEVER, prepare=LoopValidationOff.prepare, acts_on_loader=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from slowstep.frameworks.transformers.inside._framework import FRAMEWORK
 from slowstep.levers._calls.callbacks import CallbacksOff
 from slowstep.levers.callbacks_off import LEVER
-from slowstep.record.experiment.lever import Change, Implementation, LeverSpec
-from slowstep.record.experiment.training import Training
+from slowstep.record.experiment.lever import Implementation
 
 
 class TransformersCallbacksOff(CallbacksOff):
@@ -19,10 +20,9 @@ class TransformersCallbacksOff(CallbacksOff):
     base = "TrainerCallback"
     packages = FRAMEWORK.packages
 
+    def holder(self) -> Any:
+        """The Trainer's handler."""
+        return FRAMEWORK.trainer().callback_handler
 
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """Find the callbacks. Raises NotApplicable where none is meant."""
-    return TransformersCallbacksOff(training, spec, FRAMEWORK.trainer().callback_handler)
 
-
-IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare)
+IMPLEMENTATION = Implementation(lever=LEVER, prepare=TransformersCallbacksOff.prepare)

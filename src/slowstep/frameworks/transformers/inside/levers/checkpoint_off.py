@@ -8,8 +8,7 @@ from slowstep.frameworks.torch.inside.levers.checkpoint_off import TorchCheckpoi
 from slowstep.frameworks.transformers.inside.levers._decision import decision
 from slowstep.levers._calls.handing import Function, Handler
 from slowstep.levers.checkpoint_off import LEVER
-from slowstep.record.experiment.lever import Change, Implementation, LeverSpec
-from slowstep.record.experiment.training import Training
+from slowstep.record.experiment.lever import Implementation
 
 
 class TransformersCheckpointOff(TorchCheckpointOff):
@@ -21,12 +20,4 @@ class TransformersCheckpointOff(TorchCheckpointOff):
         yield from super().replaced()
 
 
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """Every script can be asked for it: where nothing is written, nothing is left out, and the effect is 0.
-
-    Raises NotApplicable where the files that it leaves stay.
-    """
-    return TransformersCheckpointOff(training, spec.every)
-
-
-IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare)
+IMPLEMENTATION = Implementation(lever=LEVER, prepare=TransformersCheckpointOff.prepare)

@@ -9,8 +9,7 @@ from slowstep.frameworks.transformers.inside._framework import TRAINER
 from slowstep.frameworks.transformers.inside.levers._decision import decision
 from slowstep.levers._calls.handing import Function, Handler
 from slowstep.levers.logging_off import LEVER
-from slowstep.record.experiment.lever import Change, Implementation, LeverSpec
-from slowstep.record.experiment.training import Training
+from slowstep.record.experiment.lever import Implementation
 
 
 class TransformersLoggingOff(TorchLoggingOff):
@@ -24,9 +23,4 @@ class TransformersLoggingOff(TorchLoggingOff):
         yield from super().replaced()
 
 
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """Every script can be asked for it: where nothing is logged, nothing is left out, and the effect is 0."""
-    return TransformersLoggingOff(training, spec.every)
-
-
-IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare)
+IMPLEMENTATION = Implementation(lever=LEVER, prepare=TransformersLoggingOff.prepare)

@@ -8,8 +8,7 @@ from slowstep.frameworks.transformers.inside.levers._decision import decision
 from slowstep.levers._calls.handing import Function, Handler
 from slowstep.levers._calls.left_out import CallsOff
 from slowstep.levers.validation_off import LEVER
-from slowstep.record.experiment.lever import Change, Implementation, LeverSpec
-from slowstep.record.experiment.training import Training
+from slowstep.record.experiment.lever import Implementation
 
 
 class TransformersValidationOff(CallsOff):
@@ -20,9 +19,4 @@ class TransformersValidationOff(CallsOff):
         yield from decision(self, "should_evaluate", "Trainer.evaluate")
 
 
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """By the Trainer's own switch."""
-    return TransformersValidationOff(training, spec.every)
-
-
-IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare)
+IMPLEMENTATION = Implementation(lever=LEVER, prepare=TransformersValidationOff.prepare)

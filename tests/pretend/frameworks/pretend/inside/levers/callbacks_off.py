@@ -8,8 +8,7 @@ from slowstep.levers._calls.handing import Function, Handler
 from slowstep.levers._calls.left_out import CallsOff
 from slowstep.levers._calls.targets import known_function
 from slowstep.levers.callbacks_off import LEVER
-from slowstep.record.experiment.lever import Change, Implementation, LeverSpec
-from slowstep.record.experiment.training import Training
+from slowstep.record.experiment.lever import Implementation
 
 
 class PretendCallbacksOff(CallsOff):
@@ -21,9 +20,4 @@ class PretendCallbacksOff(CallsOff):
             yield function, self.nothing("Trainer.tell")
 
 
-def prepare(training: Training, spec: LeverSpec) -> Change:
-    """Every training has them."""
-    return PretendCallbacksOff(training, spec.every)
-
-
-IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare)
+IMPLEMENTATION = Implementation(lever=LEVER, prepare=PretendCallbacksOff.prepare)
