@@ -1,4 +1,4 @@
-"""Callbacks of Lightning's and Hugging Face's trainers are not called: those of one class, or of all.
+"""Callbacks of Lightning's, Hugging Face's and Keras' trainers are not called: those of one class, or of all.
 
 What it changes:
     callbacks-off=NAME leaves out what callbacks of one class do at every batch, at the end of an epoch and in a validation. Without a name

@@ -17,9 +17,6 @@ from slowstep.record.patch import Undo
 from slowstep.record.writing import format as contract
 from slowstep.registry import discover
 
-# Told of, and not recorded yet.
-OTHERS: Final = ("tensorflow",)
-
 
 class DeviceMemory(Protocol):
     """The memory of an accelerator, in bytes; None where that is not known."""
@@ -66,7 +63,8 @@ class Framework:
     def facts(self) -> dict[str, Any]:
         """What it would use of this machine; it must initialise nothing, for a process that forks afterwards could not use it.
 
-        One whose calls return before its work is done says also that it is `asynchronous`.
+        One whose calls return before its work is done says also that it is `asynchronous`; one whose calls wait for their input, and do
+        not tell how long, that it `waits_inside`.
         """
         return {"threads": None, "interop": None, "cuda_available": None, "world_size": None}
 
@@ -152,7 +150,7 @@ def training_modules() -> tuple[str, ...]:
 
 def control_flags() -> dict[str, int]:
     """Where on the control page a process of the command tells that it is one of Python, and which frameworks it has imported."""
-    modules = enumerate(sorted({*training_modules(), *OTHERS}), contract.CONTROL_FRAMEWORKS)
+    modules = enumerate(sorted(training_modules()), contract.CONTROL_FRAMEWORKS)
     return contract.CONTROL_FLAGS | {name: at for at, name in modules}
 
 

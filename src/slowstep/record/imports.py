@@ -118,6 +118,12 @@ def when_imported(name: str, callback: Callable[[], Any]) -> None:
         sys.meta_path.insert(0, _FINDER)
 
 
+def imported(name: str) -> None:
+    """Call back for a module that is complete: its import had begun when somebody began to wait for it."""
+    for callback in _FINDER.waiting.pop(name, []):
+        callback()
+
+
 def forget(names: list[str]) -> None:
     """Wait for these modules no more."""
     for name in names:
@@ -131,20 +137,16 @@ def listen(
     activate: Callable[[str, int | None], Any],
     say: Callable[[str], Any],
     modules: tuple[str, ...],
-    others: tuple[str, ...] = (),
 ) -> None:
     """Once one of these modules is imported, `activate` recording with its name and when its import began.
 
-    slowstep itself is loaded from `package_folder`. `say` is called with the name of a framework
-    that is used, recorded or, as the `others`, not.
+    slowstep itself is loaded from `package_folder`. `say` is called with the name of a framework that is used.
     """
     _FINDER.package_folder = package_folder
     for name in modules:
         _activate_after(name, activate)
         # Not when it has been imported: a command may be ended in the midst of that.
         _FINDER.beginning[name] = _named(say, name)
-    for name in others:
-        when_imported(name, _named(say, name))
 
 
 def _named(say: Callable[[str], Any], name: str) -> Callable[[], Any]:

@@ -20,7 +20,6 @@ NAMES = re.compile(
 )
 # What may, and why.
 MAY = {
-    "record/framework.py": "frameworks that are told of, and not recorded yet",
     "record/system/place.py": "variables by which a launcher of ranks is known",
     "record/system/redact.py": "names of environment variables that are recorded",
     "record/timing/call_times.py": "how Python's profiler writes a function that is none of Python's, as an example",

@@ -25,9 +25,10 @@ class CountedWork:
     waited_ns: Floats
     busy_ns: Floats | None  # None where nobody counts it
     batches: float  # per step, on average
-    num_workers: int | None  # None where no input is counted
+    num_workers: int | None  # beside the training; None where no input is counted, or it is not known who makes it
     dataset: str | None
     is_asynchronous: bool  # what calls the framework goes on meanwhile
+    hides_waits: bool = False  # its calls wait for input too, and nothing tells how long
 
     @property
     def data_set(self) -> str | None:
@@ -36,11 +37,12 @@ class CountedWork:
 
 
 def find_counted(timeline: Timeline, trainer: Trainer, steps: Steps) -> CountedWork | None:
-    """What was counted for the training's thread; None where nothing was, and what calls the framework waits for it."""
+    """What was counted for the training's thread; None where nothing was, and the host's time in the framework's calls is their work."""
     mine = pl.col("process") == trainer.process, pl.col("thread") == trainer.thread
     rows = timeline.table("aggregates").filter(*mine, pl.col("end_ns") > pl.col("start_ns")).sort("start_ns")
     waits, busy = (rows.filter(pl.col("kind") == kind) for kind in ("wait", "update"))
-    if waits.is_empty() and not trainer.is_asynchronous:
+    hides_waits = waits.is_empty() and not trainer.is_asynchronous and bool(trainer.facts.notes["facts"].get("waits_inside"))
+    if waits.is_empty() and not (trainer.is_asynchronous or hides_waits):
         return None
     read = timeline.table("iterators").filter(
         pl.col("process") == trainer.process, pl.col("iterator").is_in(waits["iterator"].unique().to_list())
@@ -51,9 +53,10 @@ def find_counted(timeline: Timeline, trainer: Trainer, steps: Steps) -> CountedW
         waited_ns=_by_stretch(waits, "total_ns", steps),
         busy_ns=None if busy.is_empty() else _by_stretch(busy, "total_ns", steps),
         batches=float(_by_stretch(waits, "count", steps)[~steps.excluded].mean()),
-        num_workers=made["num_workers"],
+        num_workers=made["num_workers"] if made["num_workers"] is not None and made["num_workers"] >= 0 else None,
         dataset=made["dataset"],
         is_asynchronous=trainer.is_asynchronous,
+        hides_waits=hides_waits,
     )
 
 

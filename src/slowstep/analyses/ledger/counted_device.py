@@ -49,6 +49,18 @@ def charge_counted(counted: CountedWork, steps: Steps, rows: Rows) -> CountedRow
     return _seen(counted.busy_ns, counted.waited_ns, whole, calls, host)
 
 
+def hide_waits(rows: Rows) -> CountedRows:
+    """The host's account where calls of the framework wait for input too: what of them is which is not known."""
+    calls = rows.get(UPDATES)
+    if calls is None:
+        return CountedRows(rows)
+    nothing = np.zeros_like(calls)
+    open_parts = (COUNTED_WAIT, UPDATES, UNKNOWN)
+    known = {part: ns for part, ns in rows.items() if part not in open_parts}
+    low = {**known, **dict.fromkeys(open_parts, nothing)}
+    return CountedRows(ns={**low, UNKNOWN: calls}, low=low, high={**known, **dict.fromkeys(open_parts, calls)})
+
+
 def charge_unseen(rows: Rows, work: Part, waited: Floats | None = None) -> CountedRows:
     """The host's `rows` where it is not known when the device works: it may always do, and may have idled in each of the host's parts.
 

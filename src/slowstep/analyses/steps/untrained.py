@@ -104,9 +104,6 @@ def _trains_elsewhere(run: RunFacts) -> tuple[str, str] | None:
     if not {framework.name for framework in known_frameworks()}.isdisjoint(told):
         return None
     records = _RECORDS.format(frameworks=_recorded(" and "))
-    if others := [words for name, words in all_words().items() if name in told]:
-        names = " and ".join(words.title for words in others)
-        return f"the command imported {names} and never {plain().title}. {records}", _profile(*others)
     if "old_python" in told:
         return f"the command runs a Python older than 3.11. {records}", "Train with Python 3.11 or later."
     if "python" in told:
@@ -116,8 +113,9 @@ def _trains_elsewhere(run: RunFacts) -> tuple[str, str] | None:
 
 def _first_imported(told: Iterable[str]) -> Words | None:
     """Of the frameworks that were imported the first that is recorded and can say why no step of it was; plain ones apart."""
-    imported = [all_words().get(each.name) for each in known_frameworks() if each.name in told and each.name != PLAIN]
-    return next((words for words in imported if words is not None and words.unseen), None)
+    imported = [words for name, words in all_words().items() if name in told and name != PLAIN and words.unseen]
+    # One that trains on others imports these.
+    return min(imported, key=lambda words: not words.has_loop, default=None)
 
 
 def _no_step_of(words: Words) -> str:
@@ -125,10 +123,9 @@ def _no_step_of(words: Words) -> str:
     return f"the command imported {words.title}, and {words.unseen}."
 
 
-def _profile(*imported: Words) -> str:
-    """How a few steps are profiled with them, to diagnose those."""
-    how = "; ".join(words.advise(Remedy.PROFILE_STEPS) for words in imported)
-    return f"Profile a few steps of it ({how}), and diagnose the trace: slowstep analyze logs"
+def _profile(imported: Words) -> str:
+    """How a few steps are profiled with it, to diagnose those."""
+    return f"Profile a few steps of it ({imported.advise(Remedy.PROFILE_STEPS)}), and diagnose the trace: slowstep analyze logs"
 
 
 def _recorded(joined: str) -> str:

@@ -22,6 +22,7 @@ NOTES_LOST = Wording(
     "notes-lost", "the recording is damaged ({lost:count line} of its notes make no sense), and with it what names functions: record again"
 )
 DEVICE_NOT_SEEN = Wording("device-not-seen", f"when the device worked was not recorded: {PROFILE_IT}")
+WAITS_NOT_SEEN = Wording("waits-not-seen", f"how long the calls that train wait for their input was not recorded: {PROFILE_IT}")
 NAME_WHAT_IS_BETWEEN = Wording("name-what-is-between", f"it is {BETWEEN}: {WRAP_IT}")
 TOO_FEW_CORES_BETWEEN = Wording(
     "too-few-cores-between", f"it is {BETWEEN}, and the training thread waited for a core for {{queued:share}} of the time: {MORE_CORES}"
@@ -39,7 +40,7 @@ def how_to_name(m: Measurements) -> Reason:
     if are_notes_lost(m):
         return NOTES_LOST(lost=m.trainer.facts.lost_notes)
     if _is_beside_device(m):
-        return DEVICE_NOT_SEEN()
+        return WAITS_NOT_SEEN() if m.input.counted is not None and m.input.counted.hides_waits else DEVICE_NOT_SEEN()
     if not m.trainer.is_fed:
         return NAME_PARTS()
     queued = _queued(m)

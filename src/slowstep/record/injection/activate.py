@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from slowstep.record import active
+from slowstep.record import active, imports
 
 
 def activate(just_imported: str | None = None, import_began_ns: int | None = None) -> None:
-    """Start recording in this process when it was started by `slowstep run`; does nothing otherwise, or when done before.
+    """Start recording in this process when it was started by `slowstep run`; does nothing otherwise. Where that was done in the midst of
+    the import of another one, its hooks are installed now.
 
     `just_imported` names a module that is complete although Python does not say so yet; `import_began_ns` is when its import began.
     """
     if active.recorders:
+        if just_imported is not None:
+            imports.imported(just_imported)
         return
     try:
         from slowstep.record.injection.activation import activated

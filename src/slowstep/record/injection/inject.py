@@ -6,7 +6,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Final
 
-from slowstep.record.framework import OTHERS, control_flags, training_modules
+from slowstep.record.framework import control_flags, training_modules
 from slowstep.record.writing import format as contract
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _activate(name, began_ns):
 class _Door(object):
     def find_spec(self, name, path=None, target=None):
         # What opens the door: a framework, and slowstep itself, which a spawned worker asks for first.
-        if name not in {training!r} + {others!r} + ("slowstep",):
+        if name not in {training!r} + ("slowstep",):
             return None
         try:
             sys.meta_path.remove(self)
@@ -54,7 +54,7 @@ class _Door(object):
             listener.__file__ = {imports!r}
             type(__loader__)("_slowstep_imports", listener.__file__).exec_module(listener)
             flags = {flags!r}
-            listener.listen({package!r}, _activate, lambda known: known in flags and _tell(flags[known]), {training!r}, {others!r})
+            listener.listen({package!r}, _activate, lambda known: known in flags and _tell(flags[known]), {training!r})
             return sys.meta_path[0].find_spec(name, path, target)
         except Exception:
             return None  # a training is never harmed; that nothing was recorded is said at its end
@@ -82,7 +82,6 @@ def write_injection(folder: str) -> str:
     os.mkdir(here, 0o700)
     text = _TEMPLATE.format(
         training=training_modules(),
-        others=OTHERS,
         recording=contract.ENV_RECORDING,
         disable=contract.ENV_DISABLE,
         control=contract.CONTROL_FILE,

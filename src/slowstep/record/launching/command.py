@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slowstep.errors import CommandNotStarted
-from slowstep.record.framework import OTHERS, training_modules
+from slowstep.record.framework import training_modules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ def find_python(environ: Mapping[str, str]) -> str:
         found = shutil.which("python", path=on_path)
         if found:
             return found
-    if any(importlib.util.find_spec(name) for name in (*training_modules(), *OTHERS)):
+    if any(importlib.util.find_spec(name) for name in training_modules()):
         return sys.executable
     return shutil.which("python", path=on_path) or shutil.which("python3", path=on_path) or sys.executable
 

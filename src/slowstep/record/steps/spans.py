@@ -36,7 +36,7 @@ def steps(loader: Iterable[T]) -> Iterator[T]:
     recorder = active()
     if recorder is None or _is_hooked(loader):
         return iter(loader)
-    return _Steps(recorder, loader)
+    return RecordedWaits(recorder, iter(loader), dataset=type(loader).__qualname__)
 
 
 def span(name: str, stage: str = "output") -> AbstractContextManager[None]:
@@ -45,25 +45,43 @@ def span(name: str, stage: str = "output") -> AbstractContextManager[None]:
     return _NOTHING if recorder is None else _Span(recorder, name, stage)
 
 
+def new_number() -> int:
+    """A number for an iterator, or for what several are made of."""
+    _numbers[0] += 1
+    return _numbers[0]
+
+
 def _is_hooked(loader: Any) -> bool:
     iterate = getattr(type(loader), "__iter__", None)
     return bool(getattr(iterate, RECORDS_WAITS, False))
 
 
-class _Steps(Iterator[T]):
-    """An iterator whose waits are recorded."""
+class RecordedWaits(Iterator[T]):
+    """An iterator whose waits are recorded; `loader` is the same number for all iterators over one data set."""
 
-    def __init__(self, recorder: Recorder, loader: Iterable[T]) -> None:
+    # What is raised where there are no more batches.
+    ends: tuple[type[BaseException], ...] = (StopIteration,)
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        batches: Iterator[T],
+        *,
+        dataset: str,
+        loader: int | None = None,
+        framework: str | None = None,
+    ) -> None:
         self._recorder = recorder
-        self._batches = iter(loader)
+        self._batches = batches
         self._mark, _ = build_marks(recorder)
         self._count = 0
         self._lent: tuple[int, int, int, int] | None = None
-        self._number = _numbers[0] = _numbers[0] + 1
+        self._number = new_number()
         recorder.ensure_open()
         recorder.watch()
-        note = {"kind": "iterator", "id": self._number, "loader": self._number, "num_workers": 0, "workers": []}
-        recorder.note({**note, "dataset": type(loader).__qualname__, "batch_size": None})
+        note = {"kind": "iterator", "id": self._number, "loader": loader or self._number, "num_workers": 0, "workers": []}
+        of = {} if framework is None else {"framework": framework}
+        recorder.note({**note, **of, "dataset": dataset, "batch_size": None})
 
     def __next__(self) -> T:
         recorder, me = self._recorder, self._recorder.local.me
@@ -74,7 +92,7 @@ class _Steps(Iterator[T]):
             batch = next(self._batches)
         except BaseException as error:  # passed on: the end of the data, the user's own error, or Ctrl-C
             me.borrower = outer
-            ended = isinstance(error, StopIteration)
+            ended = isinstance(error, self.ends)
             if not ended:
                 hide_own_frames()
             recorder.event(WAIT, t0, now(), self._number, -1, -1, END if ended else FAILED, READY_UNKNOWN)

@@ -186,6 +186,7 @@ _OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
         "framework": str,
         "optimizers": bool,
         "asynchronous": bool,
+        "waits_inside": bool,
         "cuda_available": bool,
         "threads": int,
         "accelerators": dict[str, int],

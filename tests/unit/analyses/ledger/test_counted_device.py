@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slowstep.analyses.batches.counted_work import CountedWork
-from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, CountedRows, charge_counted
+from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, CountedRows, charge_counted, hide_waits
 from slowstep.parts import OPTIMIZER, UNKNOWN, UPDATES, Part, PartKind
 
 DRAW, SAVE = Part("output", PartKind.CALLBACK, "draw"), Part("store", PartKind.CALLBACK, "save")
@@ -86,3 +86,20 @@ def test_rows_sum_to_the_steps_and_lie_within_their_bounds(steps):
     idle = np.maximum(length - busy - waited, 0)
     assert (high[DRAW] <= np.minimum(idle, draw) + 1e-6).all()
     assert UNKNOWN in found.ns
+
+
+def test_of_calls_that_hide_their_waits_no_more_is_known_than_that_they_computed_or_waited():
+    calls, draw = np.array([3.0, 5.0]), np.array([1.0, 2.0])
+
+    found = hide_waits({UPDATES: calls, DRAW: draw})
+
+    assert found.low is not None
+    assert found.high is not None
+    assert {part: ns.tolist() for part, ns in found.ns.items()} == {
+        DRAW: [1.0, 2.0],
+        COUNTED_WAIT: [0.0, 0.0],
+        UPDATES: [0.0, 0.0],
+        UNKNOWN: [3.0, 5.0],
+    }
+    assert {part: float(ns.sum()) for part, ns in found.high.items()} == {DRAW: 3.0, COUNTED_WAIT: 8.0, UPDATES: 8.0, UNKNOWN: 8.0}
+    assert {part: float(ns.sum()) for part, ns in found.low.items()} == {DRAW: 3.0, COUNTED_WAIT: 0.0, UPDATES: 0.0, UNKNOWN: 0.0}

@@ -58,15 +58,13 @@ def test_without_an_environment_slowsteps_own_python_is_taken_where_it_has_a_fra
 
     assert find_python({"PATH": str(python.parent)}) == sys.executable
 
-    monkeypatch.setattr(command, "training_modules", tuple)
-    monkeypatch.setattr(command, "OTHERS", ("no_such_framework",))
+    monkeypatch.setattr(command, "training_modules", lambda: ("no_such_framework",))
     assert find_python({"PATH": str(python.parent)}) == str(python)
 
 
 def test_python3_will_do_where_there_is_no_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python3 = program(folder / "bin" / "python3")
-    monkeypatch.setattr(command, "training_modules", tuple)
-    monkeypatch.setattr(command, "OTHERS", ("no_such_framework",))
+    monkeypatch.setattr(command, "training_modules", lambda: ("no_such_framework",))
 
     assert find_python({"PATH": str(python3.parent)}) == str(python3)
 

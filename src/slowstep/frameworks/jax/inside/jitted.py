@@ -21,6 +21,7 @@ from slowstep.frameworks.jax.inside._framework import FRAMEWORK
 from slowstep.frameworks.jax.inside._leaves import arrays, is_array, leaves_of, may_be_trained
 from slowstep.frameworks.jax.inside._post_hook import call_after_each
 from slowstep.record.experiment.switch import Switch
+from slowstep.record.framework import known_frameworks
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
@@ -43,7 +44,7 @@ _MOST_PLACES: Final = 256
 _CALLS_PER_TIMED: Final = 64
 # What JAX takes to call us at all, beyond what we can time (jax 0.10.2, two cores of an Intel Xeon: an empty function, 0.4 to 0.7 us).
 _CALLING_NS: Final = 600
-_OWN: Final = ("/jax/", "/jaxlib/")
+_OWN: Final = ("jax", "jaxlib")
 _LONGER_WAY: Final = "_run_python_pjit"
 
 
@@ -58,10 +59,10 @@ class _Trained:
 class _Jitted:
     """What is known of a function that is jitted; `given` are what its last call gave, while that is looked at."""
 
-    __slots__ = ("__weakref__", "calls", "given", "is_own", "trained")
+    __slots__ = ("__weakref__", "calls", "given", "is_own", "is_told_of", "trained")
 
-    def __init__(self, *, is_own: bool) -> None:
-        self.calls, self.is_own = 0, is_own
+    def __init__(self, function: Any) -> None:
+        self.calls, self.is_own, self.is_told_of = 0, _is_own(function), _is_told_of(function)
         self.given: dict[int, weakref.ref[Any]] = {}
         self.trained: _Trained | None = None
 
@@ -152,14 +153,14 @@ class JittedCalls:
     def _meet(self, function: Any) -> _Jitted:
         known = self._known.get(function)
         if known is None:
-            known = self._known[function] = _Jitted(is_own=_is_own(function))
+            known = self._known[function] = _Jitted(function)
         return known
 
     def _called(self, known: _Jitted, given: Any, result: Any, began_ns: int, ended_ns: int) -> _Trained | None:
         """Take note of a call. Returns what trained in it."""
         self._remember(result)
         known.calls += 1
-        if known.trained is None and _is_looked_at(known.calls):
+        if known.trained is None and not known.is_told_of and _is_looked_at(known.calls):
             self._look(known, given, result)
         if known.trained is not None:
             self._updates.called(known.trained, began_ns, ended_ns)
@@ -229,7 +230,13 @@ def _bytes(array: Any) -> int:
 def _is_own(function: Any) -> bool:
     """Whether it is one of JAX's own, as each operation is that a script calls by itself."""
     code = getattr(function, "__code__", None)
-    return code is not None and "-packages" in code.co_filename and any(folder in code.co_filename for folder in _OWN)
+    return code is not None and any(f"-packages/{package}/" in code.co_filename for package in _OWN)
+
+
+def _is_told_of(function: Any) -> bool:
+    """Whether it is of a framework that trains on JAX: of its steps that tells itself."""
+    code = getattr(function, "__code__", None)
+    return code is not None and any(each is not FRAMEWORK and each.owns(code.co_filename) for each in known_frameworks())
 
 
 def install(recorder: Recorder) -> Undo:

@@ -92,7 +92,7 @@ WORDS = Words(
     name="tensorflow",
     title="TensorFlow",
     loader="tf.data.Dataset",
-    is_recorded=False,
+    unseen="no tf.function was called that computes gradients",
     code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE},
     arguments={**_FIXES, **_RUNS, **_RECORDING},
 )

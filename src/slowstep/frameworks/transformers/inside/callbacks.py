@@ -1,19 +1,14 @@
-"""Callbacks of the Hugging Face Trainer, each by its name.
-
-`CallbackHandler.call_event` calls them one after the other: it is run as it is, on a stand-in for the handler that notes when the next
-callback is asked for.
-"""
+"""Callbacks of the Hugging Face Trainer, each by its name: `CallbackHandler.call_event` calls them one after the other."""
 
 from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, find, replace
-from slowstep.record.recorder import now
+from slowstep.record.steps.callback_turns import CallbackTurns
 from slowstep.record.steps.named_spans import Label, NamedSpans, place_of
 from slowstep.record.timing.tracebacks import hide_own_frames
 from slowstep.stages import CALLBACK, LOGGING, PROGRESS
@@ -43,7 +38,7 @@ def install(recorder: Recorder) -> Undo:
     def call_event(self: Any, event: Any, *args: Any, **kwargs: Any) -> Any:
         if not recorder.live[0]:
             return original(self, event, *args, **kwargs)
-        watched = _Watched(self, lambda callback, begun_ns: spans.write(label_of(callback, event), begun_ns))
+        watched = CallbackTurns(self, lambda callback, begun_ns: spans.write(label_of(callback, event), begun_ns))
         try:
             return original(watched, event, *args, **kwargs)
         except BaseException:  # passed on, without our frames in the traceback
@@ -62,30 +57,6 @@ def _label(callback: Any, event: str) -> Label:
     elif event == "on_log":
         prefix = LOGGING
     return Label(f"{prefix}{name}.{event}", "output", *place_of(getattr(callback, event, None)))
-
-
-class _Watched:
-    """A handler of which everything but the walk through its callbacks is the handler's own."""
-
-    def __init__(self, handler: Any, ended: Any) -> None:
-        object.__setattr__(self, "_slowstep", (handler, ended))
-
-    @property
-    def callbacks(self) -> Iterator[Any]:
-        """The callbacks; what runs between two of them is the first one's."""
-        handler, ended = self._slowstep
-        for callback in handler.callbacks:
-            begun_ns = now()
-            try:
-                yield callback
-            finally:
-                ended(callback, begun_ns)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._slowstep[0], name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._slowstep[0], name, value)
 
 
 HOOK = Hook(name="huggingface_callbacks", module=_MODULE, install=install)

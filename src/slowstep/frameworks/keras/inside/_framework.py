@@ -1,0 +1,103 @@
+"""What Keras is to the recorder: it trains on another framework, which computes, and whose answers are its own."""
+
+from __future__ import annotations
+
+import math
+import sys
+import weakref
+from collections import Counter
+from typing import Any, Final
+
+from slowstep.record.framework import NO_FRAMEWORK, Framework, caller, known_frameworks
+
+# On this one Keras computes operation by operation, and calls its optimizer each time; on the others all of a step is compiled.
+TORCH: Final = "torch"
+TENSORFLOW: Final = "tensorflow"
+_CLASSES: Final = {TENSORFLOW: "TensorFlow", "jax": "JAX", TORCH: "Torch"}
+
+
+class Keras(Framework):
+    """It has a loop. What computes in it says whether calls return before that is done.
+
+    `waits_inside` tells that calls which train wait for their input as well, and that nothing tells how long; `running` is the list of
+    callbacks of the `fit` that was told of a batch last.
+    """
+
+    name = "keras"
+    module = "keras"
+    has_optimizers = False
+    packages = ("keras", "keras_hub", "keras_nlp", "keras_cv", "keras_tuner")
+    # `History` is what `fit` returns.
+    steering_callbacks = frozenset(
+        {
+            *("EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau", "TerminateOnNaN", "SwapEMAWeights", "History"),
+            *("ModelCheckpoint", "BackupAndRestore"),
+        }
+    )
+
+    def __init__(self) -> None:
+        self.waits_inside = False
+        self.running: weakref.ref[Any] | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """Those of what computes."""
+        return backend().facts() | {"waits_inside": self.waits_inside}
+
+    def trainer(self) -> Any:
+        """The model whose `fit` runs: of the same class whatever computes, but by another module."""
+        name = backend_name()
+        return caller(f"keras.src.backend.{name}.trainer", f"{_CLASSES.get(name, '')}Trainer", "fit")
+
+    def rank(self) -> tuple[int, int] | None:
+        """As that says which computes."""
+        return backend().rank()
+
+    def has_compiled(self) -> bool:
+        """As that says which computes."""
+        return backend().has_compiled()
+
+    def compilations(self) -> int | None:
+        """As that says which computes."""
+        return backend().compilations()
+
+    def is_compiled(self, function: Any) -> bool:
+        """As that says which computes."""
+        return backend().is_compiled(function)
+
+    def describe_optimizer(self, optimizer: Any) -> dict[str, Any]:
+        """Of a model that trains, or of an optimizer that is called by itself."""
+        trains = getattr(optimizer, "optimizer", optimizer)
+        variables = getattr(optimizer, "trainable_variables", None) or getattr(trains, "_trainable_variables", None) or ()
+        return {**self.describe_parameters(variables), "type": type(trains).__name__, "fused": None}
+
+    def describe_parameters(self, parameters: Any) -> dict[str, Any]:
+        """By their shapes: on JAX a variable has no value while `fit` runs."""
+        found = list(parameters)
+        dtypes: Counter[str] = Counter()
+        for variable in found:
+            dtypes[str(variable.dtype)] += math.prod(variable.shape)
+        return {"params": sum(dtypes.values()), "dtypes": dict(dtypes), "device": _device_of(found[0]) if found else None}
+
+
+def backend_name() -> str:
+    """What Keras computes with: "tensorflow", "jax", "torch", "openvino"; empty where it is not imported."""
+    keras = sys.modules.get("keras")
+    return "" if keras is None else str(keras.config.backend())
+
+
+def backend() -> Framework:
+    """The framework that computes; one that says nothing where it is not known."""
+    name = backend_name()
+    return next((framework for framework in known_frameworks() if framework.name == name), NO_FRAMEWORK)
+
+
+def _device_of(variable: Any) -> str | None:
+    if backend_name() == "jax":
+        # By now it has computed: nothing is initialised by asking.
+        return str(sys.modules["jax"].default_backend())
+    device = str(getattr(variable.value, "device", "")).lower()
+    # `/job:localhost/replica:0/task:0/device:cpu:0` or `cuda:0`.
+    return device.rpartition("device:")[2].partition(":")[0] or None
+
+
+FRAMEWORK: Final = Keras()

@@ -1,0 +1,1 @@
+"""What analyses and rules know of it, outside the training."""

@@ -1,0 +1,1 @@
+"""What is recorded of it inside the training: hooks, one thing a file. Standard library only; nothing of the framework is imported."""

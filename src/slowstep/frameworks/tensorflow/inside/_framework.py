@@ -1,0 +1,61 @@
+"""What TensorFlow is to the recorder: whose frames are its own, and what it says of a training."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+from slowstep.record.framework import Framework
+from slowstep.record.system.facts import cores_allowed
+
+
+class TensorFlow(Framework):
+    """Functions that are traced once and then run as graphs. On a processor a call returns when all is done, and so is each operation."""
+
+    name = "tensorflow"
+    module = "tensorflow"
+    packages = ("tensorflow", "tensorflow_datasets", "tensorflow_probability", "tf_keras")
+    has_optimizers = False
+
+    def facts(self) -> dict[str, Any]:
+        """Threads, and whether there is a device that calls do not wait for. Asked when something was computed: nothing is initialised."""
+        config = sys.modules["tensorflow"].config
+        threads = config.threading.get_intra_op_parallelism_threads()
+        return super().facts() | {
+            # 0 lets it choose: a thread for each core.
+            "threads": threads or cores_allowed(),
+            "interop": config.threading.get_inter_op_parallelism_threads() or None,
+            "cores": cores_allowed(),
+            "asynchronous": bool(accelerators()),
+        }
+
+    def describe_optimizer(self, optimizer: Any) -> dict[str, Any]:
+        """What stands for a function that trains was described when it was traced."""
+        return {**optimizer.described, "type": optimizer.name, "fused": None}
+
+    def describe_parameters(self, parameters: Iterable[Any]) -> dict[str, Any]:
+        """By their shapes; of one whose shape is open the elements are not known, and the device of the first stands for all."""
+        found = [each for each in parameters if each is not None]
+        dtypes: Counter[str] = Counter()
+        for each in found:
+            dtypes[str(getattr(each.dtype, "name", each.dtype))] += int(each.shape.num_elements() or 0)
+        return {"params": sum(dtypes.values()), "dtypes": dict(dtypes), "device": device_of(found[0]) if found else None}
+
+    def has_compiled(self) -> bool:
+        """Its graphs do not notice that they are recorded."""
+        return False
+
+
+def accelerators() -> list[Any]:
+    """The devices that are no processors. To be asked only of a process that has computed something."""
+    return [device for device in sys.modules["tensorflow"].config.list_logical_devices() if device.device_type != "CPU"]
+
+
+def device_of(tensor: Any) -> str | None:
+    """The kind of device that a tensor or variable is on: `cpu`, of `/job:localhost/replica:0/task:0/device:CPU:0`."""
+    return str(getattr(tensor, "device", "") or "").lower().rpartition("device:")[2].partition(":")[0] or None
+
+
+FRAMEWORK: Final = TensorFlow()

@@ -1,0 +1,173 @@
+"""Waits for batches of tf.data: called eagerly they are timed here, and a function that is traced is made to count its own.
+
+Of a graph Python sees only the whole call. So around a fetch that is traced two timestamps are put, and what lies between is added to an
+accumulator of TensorFlow's, which needs no variable: that would have to be made before the trace, and saved with the model.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.frameworks.tensorflow.inside._framework import FRAMEWORK
+from slowstep.record.hook import Hook
+from slowstep.record.patch import Undo, all_of, find, replace
+from slowstep.record.steps.known import Known
+from slowstep.record.steps.spans import RecordedWaits, new_number
+from slowstep.record.timing.tracebacks import hide_own_frames
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+_MODULE: Final = "tensorflow.python.data.ops.iterator_ops"
+# An accumulator leaves out what comes of a step before the one that it is at.
+_ANY_STEP: Final = 1 << 60
+# Of anonymous iterators: `Optional` has no end to be raised.
+_FETCHES: Final = ("__next__", "get_next", "get_next_as_optional")
+
+
+class CountedFetches:
+    """How often fetches in graphs were waited for, and how long in all; `wants` tells while one is traced whether it is to be counted."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.wants: Callable[[], bool] = bool
+        self.forget()
+        recorder.forgetters.append(self.forget)
+
+    def forget(self) -> None:
+        """Start anew, as in a forked child."""
+        self.traced = self._batches = 0
+        self._waited_ns = 0.0
+        # Resources live as long as the process; those of a recording before this one have other names.
+        self._name = f"slowstep_fetches_{os.getpid()}_{id(self)}"
+
+    def counted(self, fetch: Callable[[], Any]) -> Any:
+        """What a fetch gives while it is traced, with what counts it put around. Raises what the fetch does."""
+        tf = sys.modules["tensorflow"]
+        # Beside a device of another kind: all of this is the host's.
+        with tf.device("CPU:0"):
+            began = tf.timestamp()
+        with tf.control_dependencies([began]):
+            got = fetch()
+        with tf.device("CPU:0"), tf.control_dependencies(tf.nest.flatten(got, expand_composites=True)):
+            ended = tf.timestamp()
+            # Only where there was a batch: the fetch that finds none fails, and so does all that depends on it.
+            with tf.control_dependencies([ended]):
+                gradient = tf.stack([ended - began, tf.ones_like(ended)])
+                tf.raw_ops.ResourceAccumulatorApplyGradient(handle=self._accumulator(tf), local_step=_ANY_STEP, gradient=gradient)
+        self.traced += 1
+        return got
+
+    def read(self) -> tuple[int, int]:
+        """Batches so far, and nanoseconds in all. To be asked where no function runs; raises what TensorFlow does."""
+        tf = sys.modules["tensorflow"]
+        if self.traced:
+            with tf.device("CPU:0"):
+                accumulator = self._accumulator(tf)
+                if int(tf.raw_ops.ResourceAccumulatorNumAccumulated(handle=accumulator)):
+                    seconds, count = tf.raw_ops.ResourceAccumulatorTakeGradient(
+                        handle=accumulator, num_required=1, dtype=tf.float64
+                    ).numpy()
+                    self._batches += round(float(count))
+                    self._waited_ns += float(seconds) * 1e9
+        return self._batches, int(self._waited_ns)
+
+    def _accumulator(self, tf: Any) -> Any:
+        of = {"dtype": tf.float64, "shape": [2], "reduction_type": "SUM"}
+        return tf.raw_ops.ResourceConditionalAccumulator(**of, container="", shared_name=self._name)
+
+
+class _Fetch(Iterator[Any]):
+    """The fetches of an iterator, which is not kept alive."""
+
+    def __init__(self, iterator: Any) -> None:
+        self._iterator = weakref.ref(iterator)
+        self.original: Callable[[Any], Any] = next
+
+    def __next__(self) -> Any:
+        return self.original(self._iterator())
+
+
+class DatasetWaits(RecordedWaits[Any]):
+    """The waits of one iterator."""
+
+    def __init__(self, recorder: Recorder, fetch: _Fetch, dataset: Any, loader: int) -> None:
+        super().__init__(recorder, fetch, dataset=type(dataset).__name__.strip("_"), loader=loader, framework=FRAMEWORK.name)
+        self._fetch = fetch
+        self.ends = (StopIteration, sys.modules["tensorflow"].errors.OutOfRangeError)
+
+    def fetch(self, original: Callable[[Any], Any]) -> Any:
+        """One batch."""
+        self._fetch.original = original
+        return next(self)
+
+
+class EagerIterators:
+    """What is known of iterators that are read eagerly."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._counted = recorder.shared(CountedFetches)
+        self._waits: weakref.WeakKeyDictionary[Any, DatasetWaits] = weakref.WeakKeyDictionary()
+        self._datasets = Known()
+        # By the numbers of data sets.
+        self._loaders: dict[int, int] = {}
+        recorder.forgetters.append(self.forget)
+
+    def forget(self) -> None:
+        """Start anew, as in a forked child."""
+        self._waits.clear()
+        self._datasets.forget()
+        self._loaders.clear()
+
+    def fetched(self, original: Callable[[Any], Any]) -> Any:
+        """What a fetch is replaced by."""
+        executes_eagerly = sys.modules["tensorflow"].executing_eagerly
+
+        @functools.wraps(original)
+        def fetch(iterator: Any) -> Any:
+            if not self._recorder.live[0]:
+                return original(iterator)
+            try:
+                if executes_eagerly():
+                    waits = self._waits_of(iterator)
+                    return original(iterator) if waits is None else waits.fetch(original)
+                return self._counted.counted(lambda: original(iterator)) if self._counted.wants() else original(iterator)
+            except BaseException:  # passed on, without our frames in the traceback
+                hide_own_frames()
+                raise
+
+        return fetch
+
+    def _waits_of(self, iterator: Any) -> DatasetWaits | None:
+        try:
+            waits = self._waits.get(iterator)
+            if waits is None:
+                dataset = getattr(iterator, "_dataset", None)
+                waits = self._waits[iterator] = DatasetWaits(self._recorder, _Fetch(iterator), dataset, self._loader_of(dataset))
+            return waits
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+            return None
+
+    def _loader_of(self, dataset: Any) -> int:
+        if dataset is None:
+            return new_number()
+        known = self._datasets.get(dataset) or self._datasets.add(dataset)
+        return self._loaders.setdefault(known, new_number())
+
+
+def install(recorder: Recorder) -> Undo:
+    """Replace what fetches. Raises Unfit where this version has none of it."""
+    owner = find(sys.modules.get(_MODULE), "OwnedIterator")
+    iterators = EagerIterators(recorder)
+    undos = [replace(owner, name, iterators.fetched(find(owner, name))) for name in _FETCHES if name in vars(owner)]
+    return all_of(undos)
+
+
+HOOK = Hook(name="tensorflow_fetches", module="tensorflow", install=install)

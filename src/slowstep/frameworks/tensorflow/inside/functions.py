@@ -1,0 +1,121 @@
+"""Calls of tf.functions: of a loop that is the script's own a step is a call of one that trains.
+
+One trains in whose trace gradients are computed: of what it calls Python sees nothing later. Gradients that are computed eagerly are seen
+each time, and whose they are the optimizer tells that is called with them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.frameworks.tensorflow.inside._framework import FRAMEWORK
+from slowstep.record.framework import known_frameworks
+from slowstep.record.hook import Hook
+from slowstep.record.patch import Undo, all_of, find, replace
+from slowstep.record.recorder import now
+from slowstep.record.steps.updates import Updates
+from slowstep.record.timing.tracebacks import hide_own_frames
+from slowstep.record.writing.format import BACKWARD
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+_FUNCTIONS: Final = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
+_TAPES: Final = "tensorflow.python.eager.backprop"
+
+
+class OpenCalls(threading.local):
+    """The outermost tf.function that is called on this thread; None where none is."""
+
+    outermost: Any = None
+
+
+class TracedFunctions:
+    """Which functions train, and their calls."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder, self._updates = recorder, Updates(recorder, FRAMEWORK)
+        self._calls = OpenCalls()
+        self._trained: weakref.WeakKeyDictionary[Any, TrainedFunction] = weakref.WeakKeyDictionary()
+        recorder.forgetters.append(self._trained.clear)
+
+    def trains(self, variables: Any) -> None:
+        """What is traced just now computes gradients of these. Raises nothing."""
+        function = self._calls.outermost
+        if function is None or function in self._trained:
+            return
+        try:
+            if not _is_told_of(function.python_function):
+                self._trained[function] = TrainedFunction(function.python_function, sys.modules["tensorflow"].nest.flatten(variables))
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+
+    def called(self, original: Any) -> Any:
+        """What the call of a tf.function is replaced by."""
+        calls, live, trained = self._calls, self._recorder.live, self._trained
+
+        @functools.wraps(original)
+        def __call__(function: Any, *args: Any, **kwargs: Any) -> Any:
+            if calls.outermost is not None or not live[0]:
+                return original(function, *args, **kwargs)
+            calls.outermost = function
+            began_ns = now()
+            try:
+                result = original(function, *args, **kwargs)
+            except BaseException:  # passed on, without our frames in the traceback
+                hide_own_frames()
+                raise
+            finally:
+                calls.outermost = None
+            known = trained.get(function)
+            if known is not None:
+                self._updates.called(known, began_ns, now())
+            return result
+
+        return __call__
+
+
+class TrainedFunction:
+    """What stands for a function that trains, as an optimizer does elsewhere: it holds nothing of the script's."""
+
+    def __init__(self, function: Any, variables: list[Any]) -> None:
+        self.name = getattr(function, "__name__", type(function).__name__)
+        self.described = FRAMEWORK.describe_parameters(variables)
+
+
+def _is_told_of(function: Any) -> bool:
+    """Whether it is of a framework that trains on this one: of its steps that tells itself."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code is not None and any(each is not FRAMEWORK and each.owns(code.co_filename) for each in known_frameworks())
+
+
+def install(recorder: Recorder) -> Undo:
+    """Replace calls of tf.functions, and what computes gradients. Raises Unfit where this version has other ones."""
+    function, tape = find(sys.modules.get(_FUNCTIONS), "Function"), find(sys.modules.get(_TAPES), "GradientTape")
+    functions = recorder.shared(TracedFunctions)
+    gradient, executes_eagerly = find(tape, "gradient"), sys.modules["tensorflow"].executing_eagerly
+
+    @functools.wraps(gradient)
+    def seen_gradient(self: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        if not executes_eagerly():
+            functions.trains(sources)
+        began_ns = now()
+        try:
+            result = gradient(self, target, sources, *args, **kwargs)
+        except BaseException:  # passed on, without our frames in the traceback
+            hide_own_frames()
+            raise
+        # A process in which nothing trains gets no files for a gradient.
+        if executes_eagerly() and recorder.watched:
+            recorder.event(BACKWARD, began_ns, now())
+        return result
+
+    return all_of([replace(function, "__call__", functions.called(find(function, "__call__"))), replace(tape, "gradient", seen_gradient)])
+
+
+HOOK = Hook(name="tensorflow_functions", module="tensorflow", install=install)

@@ -1,0 +1,52 @@
+"""What tracing takes while the training runs: at the first call of a tf.function, and again for other shapes and for other values."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.record.hook import Hook
+from slowstep.record.patch import Undo, find, replace
+from slowstep.record.recorder import now
+from slowstep.record.steps.named_spans import Label, NamedSpans
+from slowstep.record.timing.tracebacks import hide_own_frames
+from slowstep.stages import COMPILATION
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+_MODULE: Final = "tensorflow.python.eager.polymorphic_function.tracing_compilation"
+_TRACE: Final = "_create_concrete_function"
+
+
+def install(recorder: Recorder) -> Undo:
+    """Replace what traces. Raises Unfit where this version has another."""
+    module = sys.modules.get(_MODULE)
+    original = find(module, _TRACE)
+    spans = NamedSpans(recorder)
+
+    @functools.wraps(original)
+    def trace(*args: Any, **kwargs: Any) -> Any:
+        began_ns, failed = now(), True
+        try:
+            result = original(*args, **kwargs)
+            failed = False
+            return result
+        except BaseException:  # passed on, without our frames in the traceback
+            hide_own_frames()
+            raise
+        finally:
+            # A process in which nothing trains gets no files because it traces, as to read its data.
+            if recorder.watched:
+                spans.write(Label(COMPILATION + _name((*args, *kwargs.values())), stage="compute"), began_ns, failed=failed)
+
+    return replace(module, _TRACE, trace)
+
+
+def _name(given: tuple[Any, ...]) -> str:
+    """That of the function, which the options of a trace have."""
+    return next((str(name) for each in given if (name := getattr(each, "name", None)) and hasattr(each, "python_function")), "a function")
+
+
+HOOK = Hook(name="tensorflow_tracing", module="tensorflow", install=install)

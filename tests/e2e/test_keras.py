@@ -1,0 +1,164 @@
+"""Unmodified Keras trainings, on each framework that it computes with, and loops of TensorFlow: what a step is, and who is blamed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from launching import Workplace
+
+pytest.importorskip("keras", reason="needs keras and tensorflow-cpu")
+pytest.importorskip("tensorflow", reason="needs keras and tensorflow-cpu")
+pytestmark = pytest.mark.slow
+
+# `INPUT` s are spent on each batch and `CALLBACK` s after each. The sums printed are those of all weights.
+HEAD = """
+import os, time
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["KERAS_BACKEND"] = BACKEND
+import keras, numpy as np
+keras.utils.set_random_seed(0)
+
+def batches():
+    rng = np.random.default_rng(0)
+    while True:
+        time.sleep(INPUT)
+        yield rng.normal(size=(16, 32)).astype("f"), rng.normal(size=(16, 1)).astype("f")
+
+class Draw(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        time.sleep(CALLBACK)
+
+model = keras.Sequential([keras.layers.Dense(64, activation="relu"), keras.layers.Dropout(0.2), keras.layers.Dense(1)])
+"""
+FIT = """
+model.compile("adam", "mse", steps_per_execution=UPDATES)
+# Of a generator it depends on the time how much is read ahead at the end of an epoch.
+held_out = np.ones((80, 32), "f"), np.ones((80, 1), "f")
+saved = keras.callbacks.ModelCheckpoint("best.weights.h5", save_weights_only=True)
+history = model.fit(
+    batches(), steps_per_epoch=100, epochs=3, verbose=0, callbacks=[Draw(), saved], validation_data=held_out
+)
+print(history.history, [float(np.abs(np.asarray(w)).sum()) for w in model.get_weights()])
+"""
+ON_BATCH = """
+model.compile("adam", "mse")
+for number, (x, y) in zip(range(200), batches()):
+    loss = model.train_on_batch(x, y)
+    time.sleep(CALLBACK)
+print(float(loss))
+"""
+TENSORFLOW_LOOP = """
+import tensorflow as tf
+
+def train_step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x, training=True) - y) ** 2)
+    optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+    return loss
+
+def draw(loss):
+    time.sleep(CALLBACK)
+
+optimizer = keras.optimizers.SGD(0.01)
+model.build((16, 32))
+train_step = tf.function(train_step) if GRAPH else train_step
+form = tf.TensorSpec((16, 32)), tf.TensorSpec((16, 1))
+for number, (x, y) in enumerate(tf.data.Dataset.from_generator(batches, output_signature=form).prefetch(2)):
+    loss = train_step(x, y)
+    draw(loss)
+    if number == 200:
+        break
+print(float(loss))
+"""
+
+
+def recorded(place: Workplace, script: str, backend: str = "tensorflow", **values: float) -> dict[str, Any]:
+    """The report of a run that prints what it prints without slowstep."""
+    given = {"INPUT": 0.0, "CALLBACK": 0.0, "UPDATES": 1, "GRAPH": 1} | values
+    head = f"BACKEND = {backend!r}\n" + "".join(f"{name} = {value}\n" for name, value in given.items())
+    place.write("train.py", head + HEAD + script)
+    plain = place.run("train.py", slowstep=False)
+    ran = place.run("train.py", options=("--json", str(place.runs.parent / "report.json")))
+    assert (ran.code, ran.out) == (plain.code, plain.out), ran.err
+    assert ran.out
+    found: dict[str, Any] = json.loads((place.runs.parent / "report.json").read_text())
+    assert found["run"]["framework"].startswith(("keras", "tensorflow"))
+    return found
+
+
+def shares(report: dict[str, Any]) -> dict[str, float]:
+    return {row["stage"]: row["share"] or 0.0 for row in report["ledger"]}
+
+
+def callback_ms(report: dict[str, Any]) -> float:
+    """What the callback takes of each step: a sleep is never shorter, however busy the machine is."""
+    parts = [part for row in report["ledger"] for part in row["parts"] if "Draw.on_train_batch_end" in part["name"]]
+    return sum(part["ms_per_step"] for part in parts)
+
+
+def rules(report: dict[str, Any]) -> set[str]:
+    return {finding["rule"] for finding in report["findings"]}
+
+
+def test_input_that_a_compiled_call_waits_for_is_counted_in_it(work: Workplace) -> None:
+    report = recorded(work, FIT, INPUT=0.05)
+
+    assert report["run"]["step_boundary"] == "end of the call that updates"
+    assert report["run"]["recorded_steps"] == 300
+    assert "slow-pipeline" in rules(report)
+    assert shares(report)["preprocess"] > 0.5
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "jax", "torch"])
+def test_a_callback_is_named_and_blamed_for_its_time(work: Workplace, backend: str) -> None:
+    if backend == "jax":
+        pytest.importorskip("jax")
+    report = recorded(work, FIT, backend, CALLBACK=0.05)
+
+    (finding,) = [finding for finding in report["findings"] if finding["rule"] == "slow-callback"]
+    assert "Draw.on_train_batch_end" in finding["title"]
+    assert callback_ms(report) > 45
+
+
+def test_of_several_updates_in_a_call_it_is_not_known_how_long_they_wait(work: Workplace) -> None:
+    report = recorded(work, FIT, INPUT=0.03, UPDATES=4)
+
+    assert report["run"]["updates_per_step"] == 4
+    assert (report["verdict"]["state"], report["verdict"]["rule"]) == ("undetermined", None)
+    assert shares(report)["unattributed"] > 0.5
+
+
+def test_input_that_the_calling_thread_makes_is_a_serial_loader_with_jax(work: Workplace) -> None:
+    pytest.importorskip("jax")
+    report = recorded(work, FIT, "jax", INPUT=0.05)
+
+    assert "serial-loader" in rules(report)
+    assert shares(report)["preprocess"] + shares(report)["read"] > 0.5
+
+
+def test_calls_of_train_on_batch_are_steps(work: Workplace) -> None:
+    report = recorded(work, ON_BATCH, CALLBACK=0.03)
+
+    assert report["run"]["recorded_steps"] == 200
+    assert "slow-callback" in rules(report)
+
+
+@pytest.mark.parametrize("graph", [1, 0], ids=["traced", "eager"])
+def test_loops_of_tensorflow_are_seen_by_what_computes_gradients(work: Workplace, graph: int) -> None:
+    report = recorded(work, TENSORFLOW_LOOP, CALLBACK=0.05, GRAPH=graph)
+
+    assert report["run"]["recorded_steps"] == pytest.approx(201, abs=2)
+    (finding,) = [finding for finding in report["findings"] if finding["rule"] == "slow-callback"]
+    assert "draw" in finding["title"]
+
+
+def test_a_script_that_only_predicts_trains_nothing(work: Workplace) -> None:
+    work.write("train.py", "BACKEND, INPUT, CALLBACK = 'tensorflow', 0, 0\n" + HEAD + "model.predict(np.ones((64, 32)), verbose=0)\n")
+    ran = work.run("train.py")
+
+    assert ran.code == 0
+    assert "no training step was recorded" in ran.err
+    assert "Keras" in ran.err

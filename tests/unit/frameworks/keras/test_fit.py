@@ -1,0 +1,156 @@
+"""Hooks on Keras and TensorFlow as installed: what they count and tell, that results are the same, and that nothing stays behind."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tensorflow", reason="needs keras and tensorflow-cpu")
+keras: Any = pytest.importorskip("keras", reason="needs keras and tensorflow-cpu")
+if keras.config.backend() != "tensorflow":
+    pytest.skip("Keras computes with another framework here", allow_module_level=True)
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+from slowstep.frameworks.keras.inside import callbacks, evaluating, fit, jax_input  # noqa: E402
+from slowstep.frameworks.tensorflow.inside import fetches, functions, tracing  # noqa: E402
+from slowstep.record.recorder import Recorder  # noqa: E402
+from slowstep.record.writing.format import CONTROL_BYTES, CONTROL_FILE  # noqa: E402
+
+# Of Keras with the newest NumPy.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")]
+
+X, Y = np.ones((64, 8), "f"), np.ones((64, 1), "f")
+HOOKS = (callbacks, fit, jax_input, evaluating, fetches, functions, tracing)
+Told = list[tuple[str, int]]
+
+
+def patched() -> dict[str, Any]:
+    """All that the hooks replace."""
+    iterators = sys.modules["tensorflow.python.data.ops.iterator_ops"].OwnedIterator
+    polymorphic = sys.modules["tensorflow.python.eager.polymorphic_function.polymorphic_function"].Function
+    compilation = sys.modules["tensorflow.python.eager.polymorphic_function.tracing_compilation"]
+    names = {
+        iterators: ("__next__", "get_next", "get_next_as_optional"),
+        polymorphic: ("__call__",),
+        compilation: ("_create_concrete_function",),
+        tf.GradientTape: ("gradient",),
+        sys.modules[callbacks.MODULE].CallbackList: ("on_train_batch_begin", "on_train_batch_end", "on_epoch_end", "on_train_begin"),
+        keras.Model: ("fit", "evaluate", "predict", "train_on_batch", "save", "save_weights"),
+        keras.optimizers.Optimizer: ("apply",),
+    }
+    return {f"{owner.__name__}.{name}": getattr(owner, name) for owner, own in names.items() for name in own}
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Iterator[Recorder]:
+    (tmp_path / CONTROL_FILE).write_bytes(b"\1" + bytes(CONTROL_BYTES - 1))
+    recorder = Recorder(str(tmp_path), level=0)
+    recorder.fault = lambda error: pytest.fail(repr(error))  # type: ignore[method-assign]
+    before = patched()
+    undos = [each.HOOK.install(recorder) for each in HOOKS]
+    assert {name for name, found in patched().items() if found is before[name]} == {"Model.fit"}
+    yield recorder
+    for undo in reversed(undos):
+        undo()
+    assert patched() == before
+    recorder.stop("exit")
+
+
+@pytest.fixture
+def told(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> Told:
+    """What was told of as trained, with the number of its updates."""
+    found: Told = []
+    monkeypatch.setattr(fit.Updates, "called", lambda _, trained, *times: found.append((type(trained).__name__, *times[2:])))
+    return found
+
+
+def model(**compiled: Any) -> Any:
+    keras.utils.set_random_seed(0)
+    made = keras.Sequential([keras.layers.Dense(4), keras.layers.Dropout(0.5), keras.layers.Dense(1)])
+    made.compile("sgd", "mse", **compiled)
+    return made
+
+
+def counted(recorder: Recorder) -> int:
+    return recorder.shared(fetches.CountedFetches).read()[0]
+
+
+def test_each_batch_is_a_step_and_its_fetch_is_counted(recorder, told):
+    model().fit(X, Y, batch_size=16, epochs=2, verbose=0)
+
+    assert told == [("Sequential", 1)] * 8
+    assert counted(recorder) == 8
+    assert not fit.FRAMEWORK.waits_inside
+
+
+@pytest.mark.parametrize("compiled", [{"jit_compile": True}, {"jit_compile": False}])
+def test_batches_of_a_data_set_are_counted_whatever_compiles(recorder, told, compiled):
+    model(**compiled).fit(tf.data.Dataset.from_tensor_slices((X, Y)).batch(16), verbose=0, shuffle=False)
+
+    assert (len(told), counted(recorder)) == (4, 4)
+
+
+def test_validation_is_neither_a_step_nor_counted(recorder, told):
+    made = model()
+    made.evaluate(X, Y, batch_size=16, verbose=0)
+    made.fit(X, Y, batch_size=16, verbose=0, validation_data=(X, Y))
+    made.predict(X, verbose=0)
+
+    assert (len(told), counted(recorder)) == (4, 4)
+
+
+def test_of_several_batches_in_a_call_it_is_said_that_nothing_tells_how_long_it_waits(recorder, told):
+    model(steps_per_execution=2).fit(X, Y, batch_size=16, verbose=0)
+
+    assert told == [("Sequential", 2)] * 2
+    assert counted(recorder) == 0
+    assert fit.FRAMEWORK.waits_inside
+
+
+def test_an_eager_fit_and_calls_with_a_batch_hide_nothing(recorder, told):
+    model(run_eagerly=True).fit(X, Y, batch_size=16, verbose=0)
+    model().train_on_batch(X, Y)
+
+    assert [name for name, *_ in told] == ["Sequential"] * 5
+    assert not fit.FRAMEWORK.waits_inside
+
+
+def test_a_function_trains_in_whose_trace_gradients_are_computed(recorder, told):
+    weight = tf.Variable(tf.ones((8, 1)))
+
+    @tf.function
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((x @ weight) ** 2)
+        weight.assign_sub(0.1 * tape.gradient(loss, weight))
+        return loss
+
+    predict = tf.function(lambda x: x @ weight)
+    for _ in range(3):
+        step(X)
+        predict(X)
+
+    assert told == [("TrainedFunction",)] * 3
+
+
+def test_a_model_that_was_recorded_is_saved_and_loaded_as_any_other(recorder, told, tmp_path):
+    made = model()
+    made.fit(X, Y, verbose=0)
+    made.save(tmp_path / "model.keras")
+    made.export(tmp_path / "exported", verbose=False)
+
+    expected = made.predict(X, verbose=0)
+    assert (keras.models.load_model(tmp_path / "model.keras").predict(X, verbose=0) == expected).all()
+    assert (tf.saved_model.load(tmp_path / "exported").serve(X).numpy() == expected).all()
+
+
+def test_an_error_of_the_script_reaches_it(recorder, told):
+    with pytest.raises(ValueError, match="cardinality"):
+        model().fit(X, Y[:-1], verbose=0)
+    assert not told
