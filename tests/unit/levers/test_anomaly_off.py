@@ -17,7 +17,7 @@ SEES = (
     + """
 class Looks(Model):
     def forward(self, inputs):
-        print(int(torch.is_anomaly_enabled()), int(torch.is_anomaly_check_nan_enabled()))
+        print(int(torch._C.is_anomaly_enabled()), int(torch._C.is_anomaly_check_nan_enabled()))
         return super().forward(inputs)
 
 """
@@ -31,13 +31,25 @@ class Within(Looks):
 
 train(lambda *_: None, model=Within())
 """
+# One block within another, the outer one around the whole training.
+AROUND = """
+class Without(Looks):
+    def forward(self, inputs):
+        with torch.autograd.set_detect_anomaly(False):
+            hidden = inputs * 1.0
+        return super().forward(hidden)
+
+with torch.autograd.set_detect_anomaly(True):
+    train(lambda *_: None, model=Without())
+    print("within", int(torch.is_anomaly_enabled()))
+"""
 AFTER = "print('after', int(torch.is_anomaly_enabled()), torch.set_anomaly_enabled.__module__)\n"
 
 
 @pytest.mark.parametrize(
     ("script", "wanted", "after"),
-    [(ONCE, "1 0", "1"), pytest.param(EACH, "1 1", "0", marks=pytest.mark.slow)],
-    ids=["turned on once", "in each step"],
+    [(ONCE, "1 0", "1"), pytest.param(EACH, "1 1", "0", marks=pytest.mark.slow), (AROUND, "1 1", "0")],
+    ids=["turned on once", "in each step", "around it, and off for a part of each step"],
 )
 def test_detection_is_off_in_its_blocks_and_as_the_script_wants_it_in_all_others(
     server: Server, tmp_path: Path, script: str, wanted: str, after: str
@@ -45,7 +57,8 @@ def test_detection_is_off_in_its_blocks_and_as_the_script_wants_it_in_all_others
     ran = run_planned(server, tmp_path, SEES + script + AFTER, "anomaly-off", blocks=(0, 2, 1, 2, 0), steps=2)
 
     assert ran.code == 0
-    *seen, last = ran.out.splitlines()
+    *seen, last = (line for line in ran.out.splitlines() if line != "within 1")
+    assert (script is AROUND) is ("within 1" in ran.out)
     arms = [record.extra for record in ran.trainer.of("ARM")]
     off = [number for number, line in enumerate(seen) if line.startswith("0 ")]
     assert off == [number + 1 for number, arm in enumerate(arms) if arm == 2]

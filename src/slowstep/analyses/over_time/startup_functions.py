@@ -14,6 +14,8 @@ from slowstep.frameworks._words import Code
 
 # Where a compiled model is called before anything of the training is recorded, nothing else tells that it is compiled.
 COMPILER = code(Code.COMPILER)
+# Functions in its files that do not compile: what is imported for other uses too, and what runs a graph that was compiled before.
+NOT_COMPILING = re.compile(r"^<module>$|(^|\.)(run|__call__)$")
 # Said of torch.compile, the only one whose files are known.
 COMPILE: Final = "torch.compile"
 # The interpreter's own code that finds and runs modules.
@@ -67,8 +69,7 @@ def _way(path: Path, script: str | None) -> _Way:
 
     A compiler runs modules that it has written: they are no code of the user's, wherever they lie.
     """
-    # Torch imports its compiler for other uses, too.
-    if any(frame.function != "<module>" and COMPILER.search(frame.file) for frame in path):
+    if any(COMPILER.search(frame.file) and not NOT_COMPILING.search(frame.function) for frame in path):
         return (Held(COMPILE),)
     way: list[Held] = []
     last = -1

@@ -90,6 +90,17 @@ def test_compiled_code_that_runs_is_the_scripts():
     assert divided((10, (MAIN, runs, own("forward", 50)))) == pytest.approx({"forward (train.py:50)": 1.0})
 
 
+@pytest.mark.parametrize(
+    ("file", "function"),
+    [("codecache.py", "CompiledFxGraph.__call__"), ("compile_fx.py", "align_inputs_from_check_idxs.<locals>.run")],
+    ids=["of torch up to 2.5", "on a device"],
+)
+def test_a_graph_that_runs_from_the_compiler_s_files_is_not_compiled(file, function):
+    runs = Frame(file=f"/opt/lib/python3.11/site-packages/torch/_inductor/{file}", function=function, first_line=3, line=4)
+
+    assert divided((10, (MAIN, own("warm_up", 50), runs))) == pytest.approx({"warm_up (train.py:50)": 1.0})
+
+
 def test_what_is_many_small_things_has_no_name_of_its_own():
     other = Frame(file="/opt/lib/python3.11/runpy.py", function="_run", first_line=1, line=2)
 

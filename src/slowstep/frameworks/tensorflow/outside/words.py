@@ -7,7 +7,8 @@ from typing import Final
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Code, Words
 
-_PACKAGE = r"[/\\](site|dist)-packages[/\\]tensorflow[/\\]"
+# All but tf.data, which feeds trainings of other frameworks too: waiting for its next element is no computing.
+_PACKAGE = r"[/\\](site|dist)-packages[/\\]tensorflow[/\\](?!python[/\\]data[/\\])"
 
 _FIXES: Final[dict[Remedy, str]] = {
     Remedy.BATCH_SIZE: "larger batches",

@@ -57,8 +57,9 @@ TRACE_EVENTS = TraceEvents(
         Event.COMPILATION_FUNCTION: r"torch/_dynamo/convert_frame\.py\S* _compile$|torch/_inductor/compile_fx\.py\S* compile_fx$",
         Event.BUILD_FUNCTION: r"torch/utils/cpp_extension\.py\S* load(_inline)?$",
         Event.COLLECTIVE: r"^c10d::|^record_param_comms$|^_c10d_functional::|^c10d_functional::",
-        # Operators that call the libraries of one make of devices, and the collectives of these.
-        Event.ON_DEVICE: r"^aten::_?(cudnn|miopen)_|^(nccl|rccl):",
+        # Operators that call the libraries of one make of devices, and the collectives of these. Recurrent layers ask on every device
+        # whether cuDNN could be used.
+        Event.ON_DEVICE: r"^aten::_?(cudnn|miopen)_(?!is_acceptable)|^(nccl|rccl):",
         Event.COMPUTES_NOTHING: _COMPUTES_NOTHING,
         # Nodes of autograd, collectives and hooks.
         Event.NO_OPERATOR: r"^(autograd|c10d|torch|profiler)::|Backward",

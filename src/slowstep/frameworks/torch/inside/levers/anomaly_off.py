@@ -15,34 +15,38 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from slowstep.record.experiment.lever import Change, Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 
-_SET: Final = "set_anomaly_enabled"
-_NEEDED: Final = (_SET, "is_anomaly_enabled", "is_anomaly_check_nan_enabled")
+_SET, _IS_ON, _LOOKS_FOR_NAN = _NEEDED = ("set_anomaly_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled")
 
 
 class AnomalyOff(Change):
     """Keeps detection off; `effect` counts the steps in which the script wanted it on."""
 
     def __init__(self, torch: Any) -> None:
-        self._torch, self._set = torch, getattr(torch, _SET)
+        self._torch = torch
+        self._set, self._is_on, self._looks_for_nan = (getattr(torch, name) for name in _NEEDED)
+        self._in_place = {_SET: self._note, _IS_ON: self._wants, _LOOKS_FOR_NAN: self._wants_nan}
+        self._own = {_SET: self._set, _IS_ON: self._is_on, _LOOKS_FOR_NAN: self._looks_for_nan}
         self._wanted = (False, True)
         self._asked = False
 
     def on(self) -> None:
         """Turn it off, and note from now on what the script asks for."""
-        self._wanted = (bool(self._torch.is_anomaly_enabled()), bool(self._torch.is_anomaly_check_nan_enabled()))
+        self._wanted = (bool(self._is_on()), bool(self._looks_for_nan()))
         self._asked = self._wanted[0]
-        setattr(self._torch, _SET, self._note)
+        for name, ours in self._in_place.items():
+            setattr(self._torch, name, ours)
         self._set(False)
 
     def off(self) -> None:
         """Have it as the script wants it."""
-        if getattr(self._torch, _SET) == self._note:
-            setattr(self._torch, _SET, self._set)
+        for name, ours in self._in_place.items():
+            if getattr(self._torch, name) == ours:
+                setattr(self._torch, name, self._own[name])
         self._set(*self._wanted)
 
     def each_step(self) -> None:
@@ -58,6 +62,13 @@ class AnomalyOff(Change):
         """In the place of torch's: the same arguments."""
         self._wanted = (bool(enabled), bool(check_nan))
         self._asked |= self._wanted[0]
+
+    def _wants(self) -> bool:
+        """In the place of torch's: its context managers put back what it says."""
+        return self._wanted[0]
+
+    def _wants_nan(self) -> bool:
+        return self._wanted[1]
 
 
 def prepare(training: Training, spec: LeverSpec) -> Change:
