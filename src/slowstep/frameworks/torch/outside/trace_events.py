@@ -58,8 +58,8 @@ TRACE_EVENTS = TraceEvents(
         Event.BUILD_FUNCTION: r"torch/utils/cpp_extension\.py\S* load(_inline)?$",
         Event.COLLECTIVE: r"^c10d::|^record_param_comms$|^_c10d_functional::|^c10d_functional::",
         # Operators that call the libraries of one make of devices, and the collectives of these. Recurrent layers ask on every device
-        # whether cuDNN could be used.
-        Event.ON_DEVICE: r"^aten::_?(cudnn|miopen)_(?!is_acceptable)|^(nccl|rccl):",
+        # whether cuDNN could be used (`cudnn_is_acceptable`).
+        Event.ON_DEVICE: r"^aten::_?(cudnn|miopen)_([^i]|i[^s])|^(nccl|rccl):",
         Event.COMPUTES_NOTHING: _COMPUTES_NOTHING,
         # Nodes of autograd, collectives and hooks.
         Event.NO_OPERATOR: r"^(autograd|c10d|torch|profiler)::|Backward",
