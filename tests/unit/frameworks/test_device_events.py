@@ -34,7 +34,7 @@ class FakeCuda:
     capturing: bool = False
     recorded: int = 0
     # The capture mode of each thread that made one its own, and what a question of another thread spoils.
-    modes: dict[int, int] = field(default_factory=dict)
+    modes: threading.local = field(default_factory=threading.local)
     spoiled: bool = False
     answer: int | None = None
 
@@ -57,13 +57,13 @@ class FakeCuda:
         assert name == "libcuda.so.1"
 
         def exchange(mode: Any) -> int:
-            self.modes[threading.get_ident()] = ctypes.cast(mode, ctypes.POINTER(ctypes.c_int))[0]
+            self.modes.own = ctypes.cast(mode, ctypes.POINTER(ctypes.c_int))[0]
             return SUCCESS
 
         def query(handle: ctypes.c_void_p) -> int:
             assert handle.value == 7
             # As a thread in the usual mode: the question fails, and so does the capture.
-            self.spoiled |= self.capturing and self.modes.get(threading.get_ident()) != 1
+            self.spoiled |= self.capturing and getattr(self.modes, "own", None) != 1
             if self.answer is not None:
                 return self.answer
             return CAPTURING if self.spoiled else SUCCESS if self.done >= self.event.behind else NOT_READY
@@ -171,7 +171,9 @@ def test_a_graph_that_another_thread_captures_is_not_spoiled_by_the_question(eve
     update(events, cuda)
     cuda.capturing = True
 
-    assert asked(events) is False
+    # By one thread after the other: the system gives them the same number.
+    for _ in range(20):
+        assert asked(events) is False
     assert not cuda.spoiled
 
 
