@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Final
 
-from slowstep.frameworks.jax.inside._leaves import describe
+from slowstep.frameworks.jax.inside._leaves import arrays, describe
 from slowstep.record.framework import Framework
 from slowstep.record.system.facts import cores_allowed
 
@@ -37,6 +37,10 @@ class Jax(Framework):
         """In a function that is jitted, differentiated or mapped: at its first call, and again for other shapes. It is told privately."""
         is_clean = getattr(sys.modules.get("jax._src.core"), "trace_state_clean", None)
         return is_clean is not None and not is_clean()
+
+    def is_used_up(self, value: Any) -> bool:
+        """Where a jitted function was given an array for good (`donate_argnums`)."""
+        return any(array.is_deleted() for array in arrays(value))
 
     def is_bound_to_shapes(self) -> bool:
         """Each function is compiled for the shapes that it is called with."""
