@@ -29,6 +29,15 @@ class Jax(Framework):
             "rank": jax.process_index() if world > 1 else None,
         }
 
+    def rank(self) -> tuple[int, int] | None:
+        """That of its processes, where the script has initialised them. Raises what JAX does."""
+        jax = sys.modules["jax"]
+        # Older versions do not say. To count processes initialises devices, which an update has done before.
+        is_initialized = getattr(jax.distributed, "is_initialized", None)
+        if is_initialized is not None and not is_initialized():
+            return None
+        return jax.process_index(), jax.process_count()
+
     def has_compiled(self) -> bool:
         """It runs nothing else, and none of that notices."""
         return False
