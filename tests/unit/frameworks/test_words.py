@@ -142,6 +142,15 @@ def test_what_a_framework_has_no_word_for_is_said_in_plain_ones():
     assert rests.advise(Remedy.MADE_ON_DEVICE) == plain().advise(Remedy.MADE_ON_DEVICE)
 
 
+def test_a_framework_that_trains_and_has_no_words_gets_those_of_no_other_one():
+    words = words_of_loop(["/home/user/train.py"], "made")
+
+    assert (words.name, words.title, dict(words.arguments)) == ("made", "made", {})
+    assert words.write(WORKERS) == ""
+    assert words.advise(Remedy.WORKERS, 2) == "give the loader more worker processes"
+    assert words.name_of(Remedy.WORKERS, "workers") == "workers"
+
+
 def test_a_phrase_has_places_for_other_changes_in_the_words_of_who_trains():
     assert plain().advise(Remedy.PINNED_BATCHES) == "DataLoader(..., pin_memory=True) and .to(device, non_blocking=True), both"
     assert all_words()["transformers"].advise(Remedy.FUSE_STEP) == (
