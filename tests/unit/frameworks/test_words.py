@@ -134,6 +134,13 @@ def test_how_to_record_more_is_said_of_the_profiler_whoever_trains():
         assert "torch.compile" in words.advise(Remedy.FUSE_ELEMENTWISE)
 
 
+@pytest.mark.parametrize("profiler", OF_PROFILERS)
+def test_a_profiler_that_is_no_frameworks_has_a_phrase_for_all_that_a_next_trace_should_show(profiler):
+    asked = {change for change in Remedy if change.name.startswith(("RECORD_", "NAME_", "MARK_"))}
+
+    assert asked - OF_PROFILERS[profiler].keys() == set()
+
+
 def test_what_a_framework_has_no_word_for_is_said_in_plain_ones():
     own, rests = Words(name="a", title="A", arguments={}), Words(name="b", title="B", arguments={}, rests_on=plain())
 
