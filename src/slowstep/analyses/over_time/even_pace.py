@@ -15,6 +15,8 @@ from slowstep.analyses.steps.trends import BLOCKS, STEPS_PER_BLOCK, block_levels
 # 0.8 to 1.8 of a list written as JSON (six runs on two shared cores, each in two paces 1.4 apart). Before anything is seen the power is 1,
 # give or take this.
 POWER_DEVIATION = 0.5
+# Four deviations from what is thought before: what seems to change by a higher power of the pace changes by something else.
+LARGEST_POWER = 1 + 4 * POWER_DEVIATION
 # What is fitted: a line, and the power.
 FITTED = 3
 
@@ -40,7 +42,7 @@ class WorkPace:
         beyond = _around_a_line(np.log(block_levels(part_ns)) - np.log(block_levels(self.work_ns)))
         unsure = float(np.var(beyond, ddof=FITTED)) / POWER_DEVIATION**2
         weight = max(float(seen @ other), 0.0) + unsure
-        return max(1.0 + float(beyond @ (seen + other)) / 2 / weight, 0.0) if weight else 1.0
+        return min(max(1.0 + float(beyond @ (seen + other)) / 2 / weight, 0.0), LARGEST_POWER) if weight else 1.0
 
 
 def pace_of(work_ns: Floats | None) -> WorkPace | None:

@@ -10,7 +10,7 @@ import pytest
 
 from made_parts import function_part
 from slowstep.analyses.ledger.ledger import Ledger
-from slowstep.analyses.over_time.even_pace import WorkPace
+from slowstep.analyses.over_time.even_pace import LARGEST_POWER, WorkPace
 from slowstep.analyses.over_time.growth import PartGrowth, _trend, find_growth
 from slowstep.analyses.python.functions import Stacks
 from slowstep.analyses.steps.steps import Floats
@@ -121,3 +121,17 @@ def test_forward_and_backward_may_grow_together():
     assert found is not None
     assert found.part == BACKWARD
     assert found.trend.growth_low > 10e6
+
+
+def test_a_part_that_takes_as_long_as_work_whose_pace_is_noise_changes_by_no_high_power_of_it():
+    # What is left of the part beside the work is next to nothing, and so is what explains it: their quotient was a power of millions.
+    steps = np.arange(STEPS)
+    wave = np.sin(steps / STEPS * 12)
+    work = WorkPace(1e6 * np.exp(np.where(steps % 2, -0.5, 0.5) * wave), slows=False)
+    part = work.work_ns * np.exp(1e-9 * wave * np.where(steps < STEPS / 2, 1, 0.2))
+
+    with np.errstate(all="raise"):
+        evened = work.evened(part)
+
+    assert np.isfinite(evened).all()
+    assert work.power_of(part) <= LARGEST_POWER
