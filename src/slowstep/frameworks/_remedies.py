@@ -43,6 +43,8 @@ class Remedy(Enum):
     DETERMINISM = "deterministic algorithms"
     NO_GRADIENTS = "no gradients in a validation"
     # Of these and the following what stands here is said to users of a framework that has no phrase for it.
+    MAKE_ASIDE = "make the batches in a background thread or process"
+    MOVE_ASIDE = "move what {made} into a background thread or process"
     COLLATED_TENSORS = "hand over batches in shared memory"
     ONLY_STACK = "only stack arrays"
     HAND_OVER = "hand over batches so that they need no help of their worker"
