@@ -220,6 +220,7 @@ def test_a_recording_is_kept_where_the_training_did_anything(
     [
         ([{**LOADER, "reason": "no torch DataLoader feeds the training"}, END], "no torch DataLoader feeds the training"),
         ([{**END, "state": "failed", "reason": "ValueError: no"}], "ValueError: no"),
+        ([{**END, "state": "unknown"}], "this training reads none that slowstep bench can read alone"),
     ],
 )
 def test_a_loader_that_cannot_be_measured_ends_it(notes, reason):
