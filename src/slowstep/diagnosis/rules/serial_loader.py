@@ -20,6 +20,7 @@ When it is wrong:
     loader, input that is fetched after the update for the next step counts as output: its function is named by slow-callback.
 What to try:
     DataLoader(..., num_workers=N), with persistent_workers=True where epochs are short; the loop's own input goes into a Dataset first.
+    Input of the script's own, which slowstep.steps() names, is made in a background thread or process.
 """
 
 from __future__ import annotations
