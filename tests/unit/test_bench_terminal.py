@@ -143,6 +143,7 @@ def test_a_training_that_was_not_measured_has_a_reason_once():
     report["bench"]["compute"] |= {"samples_per_s": None, "as_is_samples_per_s": None, "reason": "too few steps"}
 
     assert "The training not measured (too few steps)" in text_of(report)
+    assert "its compute on cached batches not measured, after" in text_of(report)
     report["bench"]["compute"]["reason"] = None
     assert "The training not measured Because" in text_of(report)
 
@@ -155,6 +156,7 @@ def test_what_was_measured_until_it_ended_is_a_part(measured, said):
         report["bench"]["loader"] = report["bench"]["compute"] = report["bench"]["whole"] = None
 
     assert said in text_of(report)
+    assert ("its loader measured alone, in" in text_of(report)) is measured
 
 
 def test_a_reason_for_everything_is_said_once():

@@ -8,7 +8,7 @@ from slowstep.analyses.after_update.gaps import FORWARD
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
-from slowstep.diagnosis.evidence.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand
+from slowstep.diagnosis.evidence.unnamed import NAME_IT, NAME_WITHIN, RECORD_ALONE, how_to_name, name_by_hand
 from slowstep.diagnosis.law import (
     FIRST_GAIN_MAY_BE_NONE,
     GAIN_NOT_KNOWN,
@@ -22,7 +22,7 @@ from slowstep.diagnosis.law import (
     of_unknown_gain,
     rules,
 )
-from slowstep.diagnosis.lever_specs import MOCK_LOADER, threads
+from slowstep.diagnosis.lever_specs import MOCK_LOADER, is_marked, mock_loader, threads
 from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.diagnosis.viewpoint import Doubt
 from slowstep.findings import Finding, NotJudged
@@ -248,15 +248,15 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
         first = next((skipped for skipped in doubted if skipped.lever is not None), doubted[0])
         lever = first.lever
         if lever is None and unclaimed is not None and m.input.loader is not None and unclaimed.kind is not PartKind.ROLL_OUT:
-            lever = MOCK_LOADER
+            lever = mock_loader(m)
         change = first.change if lever is None else None
         reason = RULE_NOT_JUDGED(rule=first.rule, reason=first.reason)
         return Doubt(reason, lever, change, by_fault=first.by_fault)
     queued = _unclaimed_queue(m, judged)
     if unclaimed is not None and m.ledger.share_of(unclaimed) >= queued:
         share, words, is_rolled_out = m.ledger.share_of(unclaimed), part_in_words(unclaimed), unclaimed.kind is PartKind.ROLL_OUT
-        if m.input.loader is None or is_rolled_out:
-            remedy = PLAY_LESS if is_rolled_out else NAME_IT
+        if m.input.loader is None or is_rolled_out or is_marked(m):
+            remedy = PLAY_LESS if is_rolled_out else NAME_WITHIN if is_marked(m) else NAME_IT
             return by_hand(NO_FIX_KNOWN, remedy, share=share, part=words, stage=unclaimed.stage)
         reason = NO_FIX_KNOWN(share=share, part=words, stage=unclaimed.stage, remedy=_faster_input(m, unclaimed))
         return Doubt(reason, MOCK_LOADER)

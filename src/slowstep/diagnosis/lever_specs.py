@@ -33,15 +33,27 @@ def prefetch(count: int) -> str:
     return f"prefetch={count}"
 
 
+def mock_loader(m: Measurements) -> str | None:
+    """A loader of cached batches; None where the input is the script's own, which no lever changes."""
+    return None if is_marked(m) else MOCK_LOADER
+
+
+def is_marked(m: Measurements) -> bool:
+    """Whether the training's input is the script's own, named by `slowstep.steps`."""
+    return m.input.loader is not None and m.input.loader.is_marked
+
+
 def of_its_loader(m: Measurements, lever: str) -> str | None:
-    """A lever that changes the one loader that is waited for most; None where another than the finding's may turn out to be that one."""
-    return None if m.input.loader is not None and not m.input.loader.is_surely_most_waited_for else lever
+    """A lever that changes the one loader that is waited for most; None where another than the finding's may turn out to be that one, and
+    where that one is the script's own.
+    """
+    return None if is_marked(m) or (m.input.loader is not None and not m.input.loader.is_surely_most_waited_for) else lever
 
 
 def fix_of_its_loader(m: Measurements, text: str, lever: str, *, bounded_by: str | None = None) -> Fix:
     """A change of the finding's loader, with the lever that tries it; in doubt where that may change another loader."""
     sure = of_its_loader(m, lever)
-    return Fix(text=text, lever=sure, bounded_by=bounded_by, lever_in_doubt=lever if sure is None else None)
+    return Fix(text=text, lever=sure, bounded_by=bounded_by, lever_in_doubt=lever if sure is None and not is_marked(m) else None)
 
 
 def batch_size(samples: int) -> str:

@@ -40,6 +40,8 @@ class Remedy(Enum):
     CHECKPOINT_STEPS = "write a checkpoint after more steps"
     CHECKPOINT_WEIGHTS = "write checkpoints of the weights alone"
     CHECKPOINT_ASIDE = "write checkpoints from a background thread"
+    MAKE_ASIDE = "make the batches in a background thread or process"
+    MOVE_ASIDE = "move what {made} into a background thread or process"
     LOGGING_STEPS = "log after more steps"
     PROGRESS_BAR = "leave out the progress bar"
     ANOMALY = "turn off the detection of anomalies"

@@ -54,10 +54,9 @@ def draw_bench(canvas: Canvas, report: Report) -> None:
 def _draw_header(canvas: Canvas, report: Report) -> None:
     run, bench = report["run"], report["bench"]
     loader = bench["loader"]
-    what = "its loader measured alone" if bench["half"] == "data" else "its compute measured on cached batches"
     startup_s = run["startup_s"]
     began = "" if startup_s is None else f", the first {format_duration(startup_s * 1e9)} before training began"
-    canvas.prose(f"{what}, in {format_duration((run['duration_s'] or 0.0) * 1e9)}{began}", label=f"{run['name']}:", hang=2)
+    canvas.prose(f"{_done(bench)} {format_duration((run['duration_s'] or 0.0) * 1e9)}{began}", label=f"{run['name']}:", hang=2)
     if loader is not None:
         canvas.prose(canvas.glyphs.separator.join(_loader_facts(loader)), hang=2)
     if bench["reason"] is not None:
@@ -65,6 +64,15 @@ def _draw_header(canvas: Canvas, report: Report) -> None:
         canvas.prose(bench["reason"], label=label, label_style="yellow", hang=2)
     for note in run.get("notes", []):
         canvas.prose(note, label="Note:", label_style="yellow", hang=2)
+
+
+def _done(bench: BenchRow) -> str:
+    """What was measured, or was not, before the time that it took."""
+    loader, compute = bench["loader"], bench["compute"]
+    if bench["half"] == "data":
+        return "its loader alone not measured, after" if loader is None else "its loader measured alone, in"
+    is_known = compute is not None and compute["samples_per_s"] is not None
+    return "its compute measured on cached batches, in" if is_known else "its compute on cached batches not measured, after"
 
 
 def _loader_facts(loader: LoaderRow) -> list[str]:

@@ -21,6 +21,10 @@ class RunFacts:
     exit_code: int | None
     stop_signals: tuple[str, ...]  # that --stop sent, or an experiment; empty where neither ended it
     warmup: int | None
+    stops: bool = False  # whether --stop was given, with one of the following
+    asked_steps: int | None = None  # of --steps
+    asked_seconds: float | None = None  # of --for
+    asked_capture: tuple[int, ...] | None = None  # the first and the last step of --capture
     received: tuple[str, ...] = ()  # signals by which others asked slowstep to end, as Ctrl-C does
     told: tuple[str, ...] | None = None  # of framework.control_flags, what the command's processes told; None where not all of them could
     host: str | None = None

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from slowstep.errors import BadUsage
+from slowstep.errors import BadUsage, NothingRecorded
+from slowstep.record.launching.folder import as_typed
 from slowstep.record.launching.leftovers import remove_leftovers
 from slowstep.sources._source import PLAIN, Reading
 from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.next_command.typed import analyze as analyze_again
 from slowstep.workflow.next_command.typed import or_compared
+from slowstep.workflow.runs import is_going_on
 from slowstep.workflow.traces.find import RECORDING, find
 from slowstep.workflow.traces.left_out_traces import not_read
 from slowstep.workflow.traces.traces import TraceRequest, diagnose_traces
@@ -38,6 +41,13 @@ def analyze(
         raise BadUsage("--memory is for traces: recordings are small, and are read whole.")
     try:
         return diagnose_recording(found[0].path, warmup=warmup, rank=rank, beside=not_read(skipped))
+    except NothingRecorded as error:
+        if not is_going_on(found[0].path):
+            raise
+        again = analyze_again(as_typed(str(found[0].path)))
+        raise NothingRecorded(
+            f"{found[0].path.name} is being recorded now, and has no steps to look at yet. Look later: {again}"
+        ) from error
     finally:
         # Of a launcher that was killed: whatever became of its recording, nobody needs them.
         remove_leftovers(str(found[0].path))

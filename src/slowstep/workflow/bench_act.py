@@ -18,6 +18,7 @@ from slowstep.prove.stats.design import draw_seed, make_plan
 from slowstep.prove.stats.plan import Arm, Plan
 from slowstep.prove.stats.readings import ExperimentSteps, no_steps
 from slowstep.record.experiment.lever import LeverSpec
+from slowstep.record.experiment.tasks import UNKNOWN
 from slowstep.record.launching.command import Command
 from slowstep.record.writing import format as contract
 from slowstep.units import format_count
@@ -33,6 +34,7 @@ CACHED: Final = Arm(name="mock-loader", levers=(LeverSpec(name="mock-loader", va
 # Of the time for all, what the loader gets; the rest is for blocks of steps.
 LOADER_SHARE: Final = {"data": 0.6, "compute": 0.15}
 _TICK_S: Final = 0.1
+NOTHING_READ: Final = "this training reads none that slowstep bench can read alone"
 # By what loaders are told from each other.
 _DESCRIBED: Final = ("dataset", "dataset_length", "batch_size", "num_workers", "collate")
 
@@ -196,7 +198,8 @@ class Bench:
         while not (ends := [note for note in self._tell_task(began_s) if note["part"] == "end"]):
             self._check(self._executor.poll(), began_s, self._limits.overtime * self._loader_s + self._limits.still_s)
             self._sleep(_TICK_S)
-        reasons = [ends[0].get("reason"), *(note["reason"] for note in self._executor.notes("task") if note["part"] == "loader")]
+        told = NOTHING_READ if ends[0]["state"] == UNKNOWN else ends[0].get("reason")
+        reasons = [told, *(note["reason"] for note in self._executor.notes("task") if note["part"] == "loader")]
         if reason := next(filter(None, reasons), None):
             raise Stopped("done", f"the loader cannot be measured: {reason}")
 

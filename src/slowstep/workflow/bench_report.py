@@ -36,6 +36,7 @@ _ONE_HALF: Final = Wording("one-half-measured", "one half of the training was me
 _OPEN: Final = Verdict(state="undetermined", stage=None, healthy=None, rule=None, reason=_ONE_HALF())
 # The steps' samples are counted in batches by their first dimension; where they and the loader's own count differ by more, by the loader's.
 _SAME: Final = 0.01
+_TOO_FEW_STEPS: Final = "too few steps in the time; give it a larger --budget"
 
 
 def make_report(measured: BenchMeasurements, asked: BenchRequest) -> Report:
@@ -95,6 +96,7 @@ def _next(found: _Found, measured: BenchMeasurements, asked: BenchRequest) -> Ne
         nothing_trained=measured.came_untrained_to_its_end,
         lacks_others=found.lacks_others,
         lacks_samples=found.lacks_samples,
+        lacks_steps=found.lacks_steps,
     )
 
 
@@ -208,6 +210,11 @@ class _Found:
         """Whether the loader is known, and blocks on cached batches do not tell how many samples they trained on."""
         return self.point is not None and self.cached is None and self._why_no_samples() is not None
 
+    @property
+    def lacks_steps(self) -> bool:
+        """Whether the time was too short for the steps that tell how fast the compute is."""
+        return self.compute is not None and self.compute["reason"] == _TOO_FEW_STEPS
+
     def notes(self) -> list[str]:
         """What the reader must know beside the numbers."""
         found = []
@@ -300,7 +307,7 @@ class _Found:
 
     def _why_no_compute(self) -> str:
         said = next((n["reason"] for n in self._measured.lever_notes if n["state"] in ("failed", "not applicable")), None)
-        return str(said or self._why_no_samples() or self._measured.reason or "too few steps in the time; give it a larger --budget")
+        return str(said or self._why_no_samples() or self._measured.reason or _TOO_FEW_STEPS)
 
     def _why_no_samples(self) -> str | None:
         steps = self._measured.steps

@@ -90,7 +90,7 @@ def row_of(folder: Path) -> RunRow:
         folder=folder,
         command=tuple(map(str, words)) if isinstance(words, list) else (),
         started=_text(notes.get("run", {}).get("started")),
-        state="reported" if report else "recording" if _goes_on(folder, notes.get("process", {})) else "unreported",
+        state="reported" if report else "recording" if is_going_on(folder) else "unreported",
         steps=_number(run.get("recorded_steps") or run.get("steps")),
         samples_per_s=_number(throughput.get("samples_per_s")),
         steps_per_s=_number(throughput.get("steps_per_s")),
@@ -153,8 +153,9 @@ def _began(folder: Path) -> tuple[float, int, str]:
     return seconds, len(folder.name), folder.name
 
 
-def _goes_on(folder: Path, launcher: dict[str, Any]) -> bool:
-    """Whether it is being made: by a process of this machine that lives, and is not another one of the same number."""
+def is_going_on(folder: Path) -> bool:
+    """Whether a recording is being made: by a process of this machine that lives, and is not another one of the same number."""
+    launcher = _first_notes(folder).get("process", {})
     pid, noted_ns = _number(launcher.get("pid")), _number(launcher.get("realtime_ns"))
     if pid is None or noted_ns is None or not (folder / contract.CONTROL_FILE).exists() or launcher.get("boot_id") != boot_id():
         return False

@@ -14,6 +14,7 @@ from slowstep.analyses.input.input_facts import Forms, InputFunction, Pass
 from slowstep.analyses.python.calls import Function
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.evidence.input_side import InputSide, workers_needed
+from slowstep.frameworks._known import all_words
 from slowstep.parts import Part, PartKind
 
 Measured = dict[str, Any]
@@ -283,6 +284,28 @@ def test_what_a_worker_gains_is_not_known_where_the_trainings_threads_leave_it_n
     assert (finding("serial-loader", m).gain.predicted is not None) is known
     verdict = diagnose(m).verdict
     assert (verdict.state, verdict.rule) == (("bottleneck", "serial-loader") if known else ("undetermined", None))
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax"])
+def test_input_that_only_the_script_reads_is_made_beside_the_training_and_no_lever_tries_it(framework):
+    own: dict[str, Any] = {"input": {"loader": {"is_marked": True, "dataset": "generator"}}, "words": all_words()[framework]}
+    m = measurements(**merged(fed(0, cpu_ms=13.0), own))
+
+    serial = finding("serial-loader", m)
+
+    aside = "make the batches in a background thread or process"
+    by_torch = f"{aside}, or by a Dataset that is read by DataLoader(..., num_workers=1)"
+    assert [fix.text for fix in serial.fixes] == [by_torch if framework == "torch" else aside]
+    assert "num_workers" not in serial.title + "".join(row.name for row in serial.evidence)
+    assert not any(fix.lever or fix.bounded_by or fix.lever_in_doubt for fix in serial.fixes)
+    assert diagnose(m).telling is None
+
+
+def test_a_loop_in_jax_is_not_told_of_torchs_loader():
+    m = measurements(**merged(loop_fed(13.0), {"words": all_words()["jax"]}))
+
+    assert "background thread or process" in finding("serial-loader", m).fixes[0].text
+    assert "DataLoader" not in finding("serial-loader", m).fixes[0].text
 
 
 @pytest.mark.parametrize(

@@ -220,6 +220,7 @@ def test_a_recording_is_kept_where_the_training_did_anything(
     [
         ([{**LOADER, "reason": "no torch DataLoader feeds the training"}, END], "no torch DataLoader feeds the training"),
         ([{**END, "state": "failed", "reason": "ValueError: no"}], "ValueError: no"),
+        ([{**END, "state": "unknown"}], "this training reads none that slowstep bench can read alone"),
     ],
 )
 def test_a_loader_that_cannot_be_measured_ends_it(notes, reason):
@@ -397,6 +398,16 @@ def test_the_document_of_a_partial_run_is_valid(real_bench: Callable[[str], dict
     assert (report["bench"]["loader"] is None) == (kept < 3)
     assert report["run"]["next_command"] == "slowstep bench data train.py --variant too-few-workers --steps 500"
     assert report["bench"]["next_because"] == "the measurement was interrupted"
+
+
+@pytest.mark.parametrize("what", ["data", "compute"])
+def test_of_too_few_steps_for_the_compute_the_next_command_has_more_time(real_bench: Callable[[str], dict[str, Any]], what: Any):
+    measured = measured_of(real_bench("case_study_data"), steps=no_steps(), block_notes=[], lever_notes=[])
+
+    report = make_report(measured, BenchRequest(what=what, words=("train.py",), budget_s=25.0))
+
+    assert report["bench"]["compute"]["reason"] == "too few steps in the time; give it a larger --budget"
+    assert report["run"]["next_command"].startswith(f"slowstep bench {what} --budget 75s train.py")
 
 
 def test_a_training_without_a_loader_is_sent_to_the_command_that_needs_none():

@@ -216,6 +216,16 @@ def test_the_next_command_asks_for_the_same_place_and_time():
     assert interrupted.command == f"slowstep bench data --budget 40s {place} train.py"
 
 
+@pytest.mark.parametrize(("what", "budget_s", "words"), [("data", 15.0, ""), ("compute", 15.0, ""), ("data", 60.0, " --budget 180s")])
+def test_where_the_time_was_too_short_for_the_compute_the_next_command_has_more_of_it(what, budget_s, words):
+    asked = BenchRequest(what=what, words=("train.py",), budget_s=budget_s)
+
+    found = after_bench(asked, ["train.py"], point=a_point(0, 100.0), whole=None, wholes={}, lacks_steps=True)
+
+    assert found.command == f"slowstep bench {what}{words} train.py"
+    assert found.why == "too few steps were made in the time to tell how fast the compute is"
+
+
 def test_a_script_that_ended_well_without_training_is_not_run_again():
     asked = BenchRequest(what="data", words=("t.py",))
 

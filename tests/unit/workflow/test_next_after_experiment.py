@@ -40,6 +40,18 @@ def proved(lever: str, rule: str | None, gain: float, role: str = "fix") -> dict
     return {"lever": lever, "rule": rule, "role": role, "gain": {"value": gain, "low": gain - 0.02, "high": gain + 0.02}}
 
 
+@pytest.mark.parametrize("claims", [("part",), ()], ids=["a finding", "advice"])
+def test_a_finding_that_no_lever_tries_is_mended_in_the_script(claims: tuple[str, ...]) -> None:
+    report = report_of()
+    report["findings"] = [{"rule": "serial-loader", "claims": claims, "fixes": [{"text": "make them in a thread", "lever": None}]}]
+    report["run"]["experiment"]["ended_by"] = "nothing to try"
+
+    step = after_experiment(report, ())
+
+    by_hand = NextStep(first="change the script: make them in a thread", command="slowstep run train.py")
+    assert step == (by_hand if claims else NextStep(command="slowstep prove --all train.py"))
+
+
 @pytest.mark.parametrize(
     ("rows", "first", "following"),
     [

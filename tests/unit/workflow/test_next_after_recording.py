@@ -26,9 +26,14 @@ def report_of(folder: Path, *, warmup: int | None = None, **training: Any) -> di
 
 
 def with_command(folder: Path, command: list[str]) -> Path:
+    return noted(folder, command=command)
+
+
+def noted(folder: Path, **asked: Any) -> Path:
+    """With what the launcher was asked for."""
     notes = folder / "launcher.jsonl"
     lines = [json.loads(line) for line in notes.read_text().splitlines()]
-    notes.write_text("".join(json.dumps(line | {"command": command} if line["kind"] == "run" else line) + "\n" for line in lines))
+    notes.write_text("".join(json.dumps(line | asked if line["kind"] == "run" else line) + "\n" for line in lines))
     return folder
 
 
@@ -48,6 +53,34 @@ def test_a_script_that_is_changed_first_is_run_again(tmp_path: Path) -> None:
     assert run["next_command"] == "slowstep run train.py"
     told = "try another batch size, and change the script so that it trains for 10 s or more: it ended by itself"
     assert run["before_next"].startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"stop": True, "seconds": 60.0}, "--for 60s --stop "),
+        ({"stop": True, "steps": 500, "capture": [31, 35]}, "--steps 500 --stop --capture=31-35 "),
+        ({"stop": True}, ""),
+        ({"stop": False, "seconds": 2.5}, "--for 2.5s "),
+        ({"capture": []}, ""),
+    ],
+)
+def test_what_was_asked_for_is_asked_for_again(tmp_path: Path, asked: dict[str, Any], words: str) -> None:
+    folder = noted(make_recording(tmp_path, Training(steps=1500, **OPEN)), **asked)
+
+    run = diagnose_recording(folder)["run"]
+
+    assert run["before_next"] == "try another batch size"
+    assert run["next_command"] == f"slowstep run {words}train.py"
+
+
+@pytest.mark.parametrize(("steps", "limit"), [(50, 200), (1500, 3000)])
+def test_a_training_that_its_limit_stopped_is_given_a_larger_one(tmp_path: Path, steps: int, limit: int) -> None:
+    folder = noted(make_recording(tmp_path, Training(steps=steps, **OPEN)), stop=True, steps=steps)
+    for notes in folder.glob("*.jsonl"):
+        notes.write_text(re.sub(r'"reason": ?"exit"', '"reason":"steps"', notes.read_text()))
+
+    assert diagnose_recording(folder)["run"]["next_command"] == f"slowstep run --steps {limit} --stop train.py"
 
 
 @pytest.mark.parametrize("warmup", [190, 100_000])

@@ -11,6 +11,7 @@ from made_measured_traces import made_measured
 from slowstep.analyses.events.parts import LAUNCH
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.law import Diagnosis
+from slowstep.diagnosis.trace_doubts import ABOUT_WHAT_RAN, CUT_OFF_NO_STEP, CUT_OFF_TRAINS
 from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
 from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict
 from slowstep.reasons import Reason, Wording
@@ -69,6 +70,18 @@ def test_one_rank_whose_verdict_needs_the_others_is_followed_by_all_of_them() ->
     found = diagnosis(reason=LATE_ONE_NOT_SEEN(share=0.3, stage="gradient_sharing"))
 
     assert following(found) == "slowstep analyze FOLDER_OF_ALL_RANKS"
+
+
+@pytest.mark.parametrize("reason", [CUT_OFF_TRAINS(), CUT_OFF_NO_STEP(), ABOUT_WHAT_RAN(reason=CUT_OFF_TRAINS())])
+def test_a_file_that_is_cut_off_is_to_be_whole_before_it_is_looked_at_again(reason: Reason, tmp_path: Path) -> None:
+    facts = TraceFacts(format="Kineto trace", files=(), bytes=1, events=1, recorded=frozenset(), framework="pytorch")
+
+    found = after_trace(diagnosis(reason=reason), facts, Path("cut.json"))
+
+    assert found.command == "slowstep analyze cut.json"
+    assert str(found.first).startswith("copy the file again")
+    (tmp_path / "launcher.jsonl").write_text("")
+    assert following(diagnosis(reason=reason), tmp_path / "capture-417.json") == f"slowstep analyze {tmp_path}"
 
 
 def test_an_inference_is_not_recorded_as_a_training() -> None:

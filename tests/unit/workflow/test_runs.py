@@ -11,10 +11,11 @@ import pytest
 
 from made_recordings import Training, make_recording
 from slowstep.cli.commands import obey
-from slowstep.errors import NoRecording
+from slowstep.errors import NoRecording, NothingRecorded
 from slowstep.record.system import processes
 from slowstep.record.system.facts import boot_id
 from slowstep.report.runs_table import show_runs
+from slowstep.workflow.analyze import analyze
 from slowstep.workflow.runs import last_run, row_of, runs_document, runs_here
 
 
@@ -115,6 +116,22 @@ def test_a_run_is_going_on_as_long_as_its_launcher_lives(tmp_path):
         (folder / "control").touch()
 
     assert [row_of(folder).state for folder in (living, elsewhere, number_reused)] == ["recording", "unreported", "unreported"]
+
+
+def test_of_a_run_that_is_going_on_it_is_not_said_that_nothing_was_recorded(tmp_path):
+    stat = processes.read_stat(os.getpid())
+    now_ns = int(processes.started_s(stat) * 1e9) + 5_000_000_000
+    mine = {"pid": os.getpid(), "boot_id": boot_id(), "realtime_ns": now_ns}
+    folder = recorded(tmp_path / "a", "2026-11-27T12:00:00+00:00", **mine)
+    for file in [each for each in folder.iterdir() if each.name != "launcher.jsonl"]:
+        file.unlink()
+    (folder / "control").touch()
+
+    with pytest.raises(NothingRecorded, match=r"a is being recorded now, and has no steps .*: slowstep analyze .*a$"):
+        analyze([folder])
+    (folder / "control").unlink()
+    with pytest.raises(NothingRecorded, match="no training step"):
+        analyze([folder])
 
 
 def test_the_table_fits_every_width_and_keeps_name_and_verdict(tmp_path, monkeypatch):

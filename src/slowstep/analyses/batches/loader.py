@@ -11,6 +11,7 @@ import polars as pl
 from slowstep.analyses.batches.loader_identity import find_read, identities
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.record.writing.format import FIRST_OF_STEPS
 from slowstep.timeline.timeline import Timeline
 
 # A loader that is waited for twice as long as all that are read beside it together is the one waited for most in other steps, too.
@@ -44,6 +45,7 @@ class Loader:
     iterators: tuple[int, ...]  # all of its own in the recording
     beside: tuple[ConcurrentLoader, ...]  # the others that are read together with it
     is_named: bool  # its data set's name tells it from those
+    is_marked: bool = False  # input of the script's own, by `slowstep.steps`: no framework makes its batches, and no lever changes it
 
     @property
     def is_surely_most_waited_for(self) -> bool:
@@ -76,6 +78,7 @@ def find_loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
         iterators=_iterators(read, most),
         beside=tuple(beside),
         is_named=row["dataset"] is not None and row["dataset"] not in datasets,
+        is_marked=row["iterator"] >= FIRST_OF_STEPS and row["framework"] is None,
     )
 
 

@@ -21,7 +21,7 @@ from slowstep.diagnosis.evidence.input_side import (
 from slowstep.diagnosis.evidence.spread import EXACT, TimeSpread
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_queued, unknown_gain
-from slowstep.diagnosis.lever_specs import fix_of_its_loader
+from slowstep.diagnosis.lever_specs import fix_of_its_loader, is_marked
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import CLAIM
 from slowstep.findings import Fix, Gain
@@ -82,8 +82,10 @@ def leave_most(m: Measurements, side: InputSide) -> bool:
 
 
 def fix_by_workers(m: Measurements, handed: HandedOver, workers: int) -> Fix:
-    """Workers for a loader that has none, with the lever that tries them."""
+    """Workers for a loader that has none, with the lever that tries them; input of the script's own is made beside the training."""
     words = m.training.words
+    if is_marked(m):
+        return Fix(text=words.advise(Remedy.MAKE_ASIDE, workers=words.write({Remedy.WORKERS: workers}) or "worker processes"))
     text = words.write({Remedy.WORKERS: workers, Remedy.PERSISTENT_WORKERS: True}) or words.advise(Remedy.WORKERS)
     return fix_of_its_loader(m, text + _for(m, handed), workers_lever(workers))
 

@@ -9,7 +9,8 @@ from slowstep.parts import UNKNOWN, PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 
-NAME_IT = "wrap the loop's input in slowstep.steps(), or name parts of it by slowstep.span()"
+NAME_WITHIN = "name parts of it by slowstep.span()"
+NAME_IT = f"wrap the loop's input in slowstep.steps(), or {NAME_WITHIN}"
 WRAP_IT = 'wrap what runs there: with slowstep.span("name")'
 BETWEEN = "between optimizer.step() and the next batch"
 MORE_CORES = "record with more cores, or with fewer other processes"

@@ -30,7 +30,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.input_causes import CAUSE_SHARE, Spared, place, receive_share, sparing
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, find_side, removable_waits, workers_needed, workers_save
 from slowstep.diagnosis.gain import predict, share_interval
-from slowstep.diagnosis.lever_specs import MOCK_LOADER, fix_of_its_loader, of_its_loader, workers
+from slowstep.diagnosis.lever_specs import fix_of_its_loader, mock_loader, of_its_loader, workers
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
@@ -92,9 +92,11 @@ def judge(m: Measurements) -> Answer:
         evidence=evidence,
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text="copy the data to this machine before training, or keep what was received in a local cache", bounded_by=MOCK_LOADER),
+            Fix(
+                text="copy the data to this machine before training, or keep what was received in a local cache", bounded_by=mock_loader(m)
+            ),
             *(() if together else (_more_workers(m, number, known=together is False),)),
-            Fix(text="send less: compress the files, or store them at the size that the model takes", bounded_by=MOCK_LOADER),
+            Fix(text="send less: compress the files, or store them at the size that the model takes", bounded_by=mock_loader(m)),
         ),
         names_cause=True,
     )

@@ -27,7 +27,7 @@ from slowstep.diagnosis.evidence.core_demand import BINDS, CoreDemand, core_boun
 from slowstep.diagnosis.evidence.input_causes import Spared, more_workers_help, most_of_making, place, sparing
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, InputSide, claims, find_side
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.lever_specs import MOCK_LOADER
+from slowstep.diagnosis.lever_specs import mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.reasons import Reason
@@ -79,9 +79,9 @@ def judge(m: Measurements) -> Answer:
         fixes=(
             Fix(
                 text="halve the work per sample: store what is the same every epoch, at the size that is used; use faster libraries",
-                bounded_by=MOCK_LOADER,
+                bounded_by=mock_loader(m),
             ),
-            Fix(text="do per-sample work on whole batches, in the training process or on the accelerator", bounded_by=MOCK_LOADER),
+            Fix(text="do per-sample work on whole batches, in the training process or on the accelerator", bounded_by=mock_loader(m)),
         ),
     )
     return Judged(finding=finding, counterfactual=counterfactual)

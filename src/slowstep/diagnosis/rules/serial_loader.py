@@ -20,11 +20,13 @@ When it is wrong:
     loader, input that is fetched after the update for the next step counts as output: its function is named by slow-callback.
 What to try:
     DataLoader(..., num_workers=N), with persistent_workers=True where epochs are short; the loop's own input goes into a Dataset first.
+    Input of the script's own, which slowstep.steps() names, is made in a background thread or process.
 """
 
 from __future__ import annotations
 
 from slowstep.analyses.batches.counted_work import CountedWork
+from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
@@ -74,7 +76,7 @@ def judge(m: Measurements) -> Answer:
     if gain is None:
         return None
     evidence = (
-        Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=m.input.loader.data_set),
+        _who_makes(m.input.loader),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         *most_of_making(m),
         Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
@@ -83,7 +85,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=wait_stage(m),
-        title="the training thread makes its batches itself (num_workers=0), so making them and training never overlap",
+        title=f"the training thread makes its batches itself{_set_so(m.input.loader)}, so making them and training never overlap",
         share=share,
         share_low=low,
         share_high=high,
@@ -93,6 +95,16 @@ def judge(m: Measurements) -> Answer:
         fixes=(fix_by_workers(m, handed, workers),),
     )
     return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
+
+
+def _who_makes(loader: Loader) -> Evidence:
+    if loader.is_marked:
+        return Evidence(name="input of the script's own", value=str(loader.dataset), unit="", where="in slowstep.steps()")
+    return Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=loader.data_set)
+
+
+def _set_so(loader: Loader) -> str:
+    return "" if loader.is_marked else " (num_workers=0)"
 
 
 def _judge_counted(m: Measurements, counted: CountedWork) -> Answer:
@@ -165,8 +177,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         gain=gain,
         fixes=(
             Fix(
-                text=f"put what {name} {'do' if is_plural(made.largest) else 'does'} into a Dataset's __getitem__ and read it by "
-                f"{m.training.words.write({Remedy.WORKERS: workers}) or 'worker processes'}, "
+                text=f"{_moved_aside(m, name, workers, is_plural=is_plural(made.largest))}, "
                 "if it needs nothing that the training changes meanwhile (as a replay memory)"
             ),
             *(() if _is_python(made) else (BACKGROUND_THREAD,)),
@@ -174,6 +185,12 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
+
+
+def _moved_aside(m: Measurements, name: str, workers: int, *, is_plural: bool) -> str:
+    words = m.training.words
+    made = f"{name} {'do' if is_plural else 'does'}"
+    return words.advise(Remedy.MOVE_ASIDE, made=made, workers=words.write({Remedy.WORKERS: workers}) or "worker processes")
 
 
 def _is_python(made: LoopInput) -> bool:

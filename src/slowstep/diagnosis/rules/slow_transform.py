@@ -79,7 +79,7 @@ from slowstep.diagnosis.evidence.input_side import (
 from slowstep.diagnosis.evidence.loop_side import known_by, made_in_loop, spread_of_loop_input
 from slowstep.diagnosis.evidence.worker_threads import take_most
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
-from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub
+from slowstep.diagnosis.lever_specs import mock_loader, stub
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
@@ -139,7 +139,7 @@ def judge(m: Measurements) -> Answer:
         return _not_python(function, where)
     counterfactual, workers = _counterfactual(m, side, function), () if received else _workers(m, side)
     why = BY_RECEIPT if received else BY_PART if workers else _by_cores(m, side)
-    bound = stub(m, function.name, function.file) or MOCK_LOADER
+    bound = stub(m, function.name, function.file) or mock_loader(m)
     finding = Finding(
         rule=NAME,
         stage="preprocess",

@@ -21,7 +21,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.input_causes import most_of_making
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, removable_waits
 from slowstep.diagnosis.gain import share_interval, unknown_gain
-from slowstep.diagnosis.lever_specs import MOCK_LOADER
+from slowstep.diagnosis.lever_specs import mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.parts import PartKind
@@ -58,7 +58,7 @@ def judge(m: Measurements) -> Answer:
         claims=claims(m, PartKind.STORAGE),
         evidence=evidence,
         gain=unknown_gain("the same bytes were read in few large pieces"),
-        fixes=(Fix(text="store samples one after the other in large files, and read those in order", bounded_by=MOCK_LOADER),),
+        fixes=(Fix(text="store samples one after the other in large files, and read those in order", bounded_by=mock_loader(m)),),
     )
     return Judged(finding=finding, counterfactual=None)
 

@@ -24,7 +24,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.input_causes import Spared, more_workers_help, most_of_making, sparing
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, find_side, removable_waits
 from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
-from slowstep.diagnosis.lever_specs import MOCK_LOADER, WARM_CACHE, fix_of_its_loader
+from slowstep.diagnosis.lever_specs import WARM_CACHE, fix_of_its_loader, mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.parts import PartKind
@@ -72,9 +72,9 @@ def judge(m: Measurements) -> Answer:
         gain=unknown_gain(ASSUMES) if hidden else predict(m, counterfactual),
         fixes=(
             fix_of_its_loader(
-                m, "keep the data in memory, or copy them to local flash before training", WARM_CACHE, bounded_by=MOCK_LOADER
+                m, "keep the data in memory, or copy them to local flash before training", WARM_CACHE, bounded_by=mock_loader(m)
             ),
-            Fix(text="pack the files into larger ones that are read in order", bounded_by=MOCK_LOADER),
+            Fix(text="pack the files into larger ones that are read in order", bounded_by=mock_loader(m)),
         ),
     )
     return Judged(finding=finding, counterfactual=None if hidden else counterfactual)

@@ -29,7 +29,7 @@ from slowstep.analyses.python.calls import DOMINANT_SHARE
 from slowstep.diagnosis.evidence.input_causes import FEWEST_SLOW_STEPS, MOST_SLOW_SAMPLES, few_slow_samples
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, removable_waits, wait_stage
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.lever_specs import MOCK_LOADER
+from slowstep.diagnosis.lever_specs import mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
@@ -67,7 +67,7 @@ def judge(m: Measurements) -> Answer:
         evidence=_evidence(found, share),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text="look at the samples named: shrink, re-encode or cache them, or leave them out", bounded_by=MOCK_LOADER),
+            Fix(text="look at the samples named: shrink, re-encode or cache them, or leave them out", bounded_by=mock_loader(m)),
             *((_made_ahead(m),) if has_workers and not found.keep_the_lock else ()),
         ),
         names=_which(found) if found.named else None,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # Whoever posted the task ends this process once it is done, or posts the next plan. Without either the training goes on after so long.
 HELD_NS: Final = 60_000_000_000
 _LOOK_S: Final = 0.02
+# How a task ends that no framework here can do.
+UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +40,11 @@ class Task:
     def boundary(self, at_ns: int, samples: int, delay_ns: int) -> bool:
         """Do the task, say how it ended, and hold the training thread until another plan comes. Always the last."""
         try:
-            self._find().run(self._training, self._arguments)
-            self._note("done")
+            if (task := self._find()) is None:
+                self._note(UNKNOWN)
+            else:
+                task.run(self._training, self._arguments)
+                self._note("done")
         except Exception as error:  # whatever a task raises is noted; the training is a sandboxed one, and held
             self._note("failed", reason=f"{type(error).__name__}: {error}")
         self._hold()
@@ -48,13 +53,13 @@ class Task:
     def close(self) -> None:
         """Nothing is left to undo: a task undoes what it did before it ends."""
 
-    def _find(self) -> TaskImplementation:
-        """That of the framework that trains, else of another one that is there: its loader may feed the training."""
+    def _find(self) -> TaskImplementation | None:
+        """That of the framework that trains, else of another one that is there: its loader may feed the training. None of none."""
         known = discover_by_folder("slowstep.frameworks", "inside.tasks", "TASK", TaskImplementation)
         for framework in sorted(known_frameworks(), key=lambda each: each is not self._recorder.framework):
             if self._name in known.get(framework.name, {}) and is_imported(framework):
                 return known[framework.name][self._name]
-        raise LookupError(f"no framework that is imported here has a task {self._name!r}")
+        return None
 
     def _note(self, state: str, **more: Any) -> None:
         self._recorder.note({"kind": "task", "task": self._name, "part": "end", "state": state, **more})

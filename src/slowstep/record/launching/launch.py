@@ -148,6 +148,9 @@ class _Run:
             stop=options.stop,
             place=options.place,
             levers=[str(spec) for spec in options.levers],
+            steps=options.steps,
+            seconds=options.seconds,
+            capture=options.capture,
         )
         self._started_ns = time.monotonic_ns()
         self._pid = child.start_command(self._command, environment, mask=inbox.mask_before)

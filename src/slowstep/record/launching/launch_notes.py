@@ -28,8 +28,11 @@ def note_start(
     stop: bool,
     place: LauncherRank | None = None,
     levers: Sequence[str] = (),
+    steps: int | None = None,
+    seconds: float | None = None,
+    capture: Sequence[int] | None = None,
 ) -> None:
-    """Write the lines `process` and `run`, before the command is started."""
+    """Write the lines `process` and `run`, before the command is started: what was asked for too, to be asked for again."""
     now_ns = time.monotonic_ns()
     journal.note(**process_line({"role": "launcher"}, level=level, started_ns=now_ns))
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
@@ -37,6 +40,8 @@ def note_start(
     more: dict[str, Any] = {} if place is None else {"launcher_rank": place.rank, "launchers": place.size}
     if levers:
         more["levers"] = list(levers)
+    asked = {"steps": steps, "seconds": seconds, "capture": None if capture is None else list(capture)}
+    more |= {name: value for name, value in asked.items() if value is not None}
     host = host_name(os.environ) if place is None else place.host
     journal.note("run", name=command.stem, command=words, started=started, started_ns=now_ns, warmup=warmup, stop=stop, host=host, **more)
 

@@ -205,7 +205,8 @@ _OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
     "health": {"name": str, "severity": str, "count": int, "remedy": str},
     "run": {"name": str, "command": list[str], "started": str, "started_ns": int, "warmup": int}
     | {"started_in": str, "recorded_from_ns": int, "thread": int}
-    | {"host": str, "launcher_rank": int, "launchers": int, "levers": list[str]},
+    | {"host": str, "launcher_rank": int, "launchers": int, "levers": list[str]}
+    | {"stop": bool, "steps": int, "seconds": float, "capture": list[int]},
     "interrupted": {"by": str},
     "absent": {"monitor": str, "reason": str},
     "lever": {"name": str, "state": str, "reason": str, "updates": int} | {"arm": int, "effect": int, "block": int},

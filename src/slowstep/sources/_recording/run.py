@@ -28,6 +28,11 @@ def run_facts(folder: str, launchers: list[NoteLines], cut_ns: int | None = None
         received=tuple(str(name) for name in ending.get("received") or ()),
         told=None if ending.get("told") is None else tuple(str(name) for name in ending["told"]),
         warmup=run.get("warmup"),
+        # An experiment ends its script whatever was asked for.
+        stops=bool(run.get("stop")) and not (run.get("steps") is None and run.get("seconds") is None),
+        asked_steps=run.get("steps"),
+        asked_seconds=run.get("seconds"),
+        asked_capture=tuple(run.get("capture") or ()) or None,
         session=_session(notes),
         host=run.get("host"),
         launcher_rank=run.get("launcher_rank"),

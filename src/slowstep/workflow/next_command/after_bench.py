@@ -29,6 +29,8 @@ _NO_LOADER: Final = (
 _FAILED: Final = "fix the script's own error first: it ended before the measurement was done"
 _OTHERS: Final = "the training reads several loaders: this measures what waiting for them costs"
 _SAMPLES: Final = "how many samples a step trains on is unknown: this shows where a step's time goes"
+_FEW_STEPS: Final = "too few steps were made in the time to tell how fast the compute is"
+_TIMES_AS_LONG: Final = 3
 _ELSE: Final[dict[EndedBy, str]] = {
     "never trained": "no training step was seen: this shows what was",
     "stood still": "the training stopped before its loader could be read: this shows where its time goes",
@@ -55,6 +57,7 @@ def after_bench(
     nothing_trained: bool = False,
     lacks_others: bool = False,
     lacks_samples: bool = False,
+    lacks_steps: bool = False,
 ) -> NextStep:
     """The command that helps most now. `wholes`: the whole with each number of workers that is known, the loader's own among them.
 
@@ -62,7 +65,8 @@ def after_bench(
     `is_busy`: whether others used the machine: how much workers gain is not said then.
     `failed`: whether the script ended with an error of its own. `nothing_trained`: whether it came to its own end without one and had not
     trained: the report says why, and no command follows, for any would only end the same way. `lacks_others`, `lacks_samples`: whether the
-    halves do not make the whole, because other loaders are in neither, or because the samples of a step are not known.
+    halves do not make the whole, because other loaders are in neither, or because the samples of a step are not known. `lacks_steps`:
+    whether the time was too short for the compute, which the other half's command would measure no longer.
     """
     command = to_paste(words)
     if nothing_trained:
@@ -83,6 +87,8 @@ def after_bench(
         return _step(run(command), _ELSE[ended_by])
     if point is None:
         return _step(run(command), _NO_LOADER)
+    if whole is None and lacks_steps:
+        return _step(_bench(_longer(asked), asked.what, command), _FEW_STEPS)
     if whole is None:
         other = "compute" if asked.what == "data" else "data"
         return _step(_bench(asked, other, command), "one half alone does not tell what limits the training")
@@ -107,6 +113,11 @@ def after_bench(
     if asked.what == "compute":
         return _step(_bench(asked, "data", command), f"{decides}: this measures the loader part by part")
     return _step(_prove(asked, command), f"{decides}: this tests what helps")
+
+
+def _longer(asked: BenchRequest) -> BenchRequest:
+    """The same with more time."""
+    return replace(asked, budget_s=max(_TIMES_AS_LONG * asked.budget_s, USUAL_BUDGET_S))
 
 
 def _step(command: str, why: str) -> NextStep:

@@ -14,6 +14,7 @@ from slowstep.prove.experiment import (
     LEVER_ENDED,
     NARROW_ENOUGH,
     NOT_TAKEN_UP,
+    NOTHING_TO_TRY,
     RUNNING,
     SCRIPT_ENDED,
     STOOD_STILL,
@@ -68,6 +69,8 @@ def _command(report: Report, options: tuple[str, ...], kept: tuple[str, ...]) ->
         return explain(proved["rule"] or parse_spec(str(proved["lever"])).name)
     if (function := _to_make_faster(report)) is not None:
         return prove(command, "--levers", f"swap={function}={_faster(function)}", *kept)
+    if _fix_by_hand(report) is not None:
+        return run(command)
     return run(command) if options == ("--all",) else prove(command, "--all", *kept)
 
 
@@ -84,6 +87,13 @@ def _change_to_make(report: Report) -> str | None:
         return None
     fix = _proved_fix(report, proved)
     return None if fix is None else f"change the script: {fix}"
+
+
+def _fix_by_hand(report: Report) -> str | None:
+    """The fix of the first finding, where no lever tries that of any: only the changed script tells what it gains."""
+    if report["run"]["experiment"]["ended_by"] != NOTHING_TO_TRY:
+        return None
+    return next((str(each["fixes"][0]["text"]) for each in report["findings"] if each["claims"] and each["fixes"]), None)
 
 
 def _proved_fix(report: Report, proved: ExperimentRow) -> str | None:
@@ -165,6 +175,8 @@ def _before(report: Report) -> str | None:
         name = function.partition(":")[2]
         return f"write a faster version as {_faster(name)}, beside {name}; its gain is then measured, in place of the bound"
     facts = report["run"]["experiment"]
+    if (by_hand := _fix_by_hand(report)) is not None:
+        return f"change the script: {by_hand}"
     untried = ended_untried(report)
     if facts["ended_by"] == SCRIPT_ENDED and not facts["exit_code"] and (untried or _needs_more(report)):
         # The longest lead-in may take as long again as the experiment.

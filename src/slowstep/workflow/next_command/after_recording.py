@@ -6,6 +6,7 @@ A script that ends by itself ends the same way again: then what is to be changed
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import ENOUGH_STEPS, WARMUP_AT_MOST_SHARE
@@ -19,6 +20,9 @@ from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_count, format_duration, type_duration
 from slowstep.workflow.next_command.after_session import after_session
 from slowstep.workflow.next_command.typed import analyze, filled_in, prove, run, to_paste
+
+# Of a training that --stop ended with enough steps for a verdict, and without one.
+_TIMES_AS_MANY: Final = 2
 
 
 def after_recording(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> NextStep:
@@ -69,31 +73,48 @@ def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosi
         return NextStep(command=analyze(as_typed(str(folder)), "--warmup", str(warmup)))
     if not _ended_by_itself(timeline, m):
         # A limit would record no more than this run did.
-        return NextStep(first=diagnosis.change, command=_again(timeline, *_limit(m)))
+        return NextStep(first=diagnosis.change, command=_again(timeline, *_limit(timeline, m)))
     if (longer := _longer(timeline, m)) is not None:
         # Of a script that is changed anyway the command is worth typing again.
         return NextStep(first=_both(diagnosis.change, longer), command=None if diagnosis.change is None else _again(timeline))
     if diagnosis.change is not None:
-        return NextStep(first=diagnosis.change, command=_again(timeline))
+        return NextStep(first=diagnosis.change, command=_again(timeline, *_given_limit(timeline)))
     if m.machine.load.busy:
-        return NextStep(first="repeat it on a quieter machine", command=_again(timeline))
+        return NextStep(first="repeat it on a quieter machine", command=_again(timeline, *_given_limit(timeline)))
     if m.compute.device != "cpu" and not m.has("captured") and timeline.run.command:
-        return NextStep(command=_again(timeline, "--capture"))
+        return NextStep(command=_again(timeline, *_given_limit(timeline), capture=("--capture",)))
     return NextStep(
         first=f"let {_what(m)} train longer than these {format_count(m.steps.total, 'step')}: more epochs, checkpoints, validations"
     )
 
 
-def _again(timeline: Timeline, *options: str) -> str | None:
-    """Another recording of the same command, with options; None where the command is not known."""
-    return run(to_paste(timeline.run.command), *options) if timeline.run.command else None
+def _again(timeline: Timeline, *limit: str, capture: tuple[str, ...] | None = None) -> str | None:
+    """Another recording of the same command, captured as this was; None where the command is not known."""
+    captured = _given_capture(timeline) if capture is None else capture
+    return run(to_paste(timeline.run.command), *limit, *captured) if timeline.run.command else None
 
 
-def _limit(m: Measurements) -> tuple[str, ...]:
-    """How much to record, as options of `run`: of long steps as long as a verdict takes."""
+def _given_capture(timeline: Timeline) -> tuple[str, ...]:
+    """--capture, as it was given."""
+    return () if timeline.run.asked_capture is None else (f"--capture={'-'.join(map(str, timeline.run.asked_capture))}",)
+
+
+def _given_limit(timeline: Timeline) -> tuple[str, ...]:
+    """--steps, --for and --stop, as they were given."""
+    asked = timeline.run
+    steps = () if asked.asked_steps is None else ("--steps", str(asked.asked_steps))
+    seconds = () if asked.asked_seconds is None else ("--for", f"{asked.asked_seconds:g}s")
+    return (*steps, *seconds, *(("--stop",) if asked.stops and (steps or seconds) else ()))
+
+
+def _limit(timeline: Timeline, m: Measurements) -> tuple[str, ...]:
+    """How much to record, as options of `run`: of long steps as long as a verdict takes; no end where this was enough, but with --stop."""
     if enough_steps(m) < ENOUGH_STEPS:
-        return ("--for", type_duration(enough_ns(m)))
-    return ("--steps", str(ENOUGH_STEPS)) if m.steps.total < ENOUGH_STEPS else ()
+        limit: tuple[str, ...] = ("--for", type_duration(enough_ns(m)))
+    else:
+        steps = ENOUGH_STEPS if m.steps.total < ENOUGH_STEPS else _TIMES_AS_MANY * m.steps.total if timeline.run.stops else None
+        limit = () if steps is None else ("--steps", str(max(steps, *(timeline.run.asked_capture or (0,)))))
+    return (*limit, *(("--stop",) if timeline.run.stops else ()))
 
 
 def _both(change: str | None, longer: str | None) -> str | None:

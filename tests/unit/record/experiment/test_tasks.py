@@ -112,7 +112,7 @@ def test_a_task_that_does_not_exist_is_told(recorder: Recorder, name: str):
     finally:
         tasks.HELD_NS = tasks_held
 
-    assert [end["state"] for end in ends(recorder)] == ["failed"]
+    assert [end["state"] for end in ends(recorder)] == ["unknown"]
 
 
 def test_batches_that_a_task_asks_for_are_no_boundaries(recorder: Recorder, task: Any):

@@ -20,6 +20,7 @@ WORDS = Words(
         Remedy.WORKERS: Argument(**_LOADER, name="workers"),
         Remedy.PREFETCH: Argument(**_LOADER, name="max_queue_size"),
         Remedy.BATCH_SIZE: "larger batches",
+        Remedy.MOVE_ASIDE: "put what {made} into a Dataset's __getitem__ and read it by {workers}",
     },
     loader="PyDataset",
     unseen="no model was trained by fit or train_on_batch, nor by an optimizer of Keras",

@@ -68,6 +68,8 @@ WORDS = Words(
         Remedy.ANOMALY: "torch.autograd.set_detect_anomaly(False)",
         Remedy.DETERMINISM: "torch.use_deterministic_algorithms(False)",
         Remedy.NO_GRADIENTS: "torch.inference_mode()",
+        Remedy.MAKE_ASIDE: "make the batches in a background thread or process, or by a Dataset that is read by {workers}",
+        Remedy.MOVE_ASIDE: "put what {made} into a Dataset's __getitem__ and read it by {workers}",
         Remedy.COLLATED_TENSORS: "return tensors from collate_fn (torch.from_numpy)",
         Remedy.ONLY_STACK: "only stack tensors (torch.stack, or the default collate function)",
         Remedy.HAND_OVER: "torch.multiprocessing.set_sharing_strategy('file_system') before the loop: "
