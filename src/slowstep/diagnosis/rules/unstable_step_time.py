@@ -64,7 +64,10 @@ def judge(m: Measurements) -> Answer:
 def _fix(m: Measurements) -> str:
     # Of an unknown size NaN is told, which equals nothing.
     if (m.steps.samples == m.steps.samples[0]).all():
-        return "look at what differs there from step to step, such as how long the samples are; where nothing does, pin the process to cores of its own"
+        return (
+            "look at what differs there from step to step, such as how long the samples are; "
+            "where nothing does, pin the process to cores of its own"
+        )
     return "group samples by length, or pad to few sizes"
 
 
