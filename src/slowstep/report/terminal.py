@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from slowstep.document.next_step import next_command
-from slowstep.report.bench_terminal import draw_bench
 from slowstep.health import DAMAGE
+from slowstep.report.bench_terminal import draw_bench
 from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, fitting, printable
 from slowstep.report.drawn_parts import draw_part
 from slowstep.report.experiment_table import draw_experiments, draw_proofs
