@@ -140,6 +140,16 @@ def test_findings_do_not_claim_the_same_part(case):
     assert len(diagnosis.findings) > ("checkpoint" not in case)
 
 
+def test_an_unfused_optimizer_is_told_with_its_waits_for_a_core_in_all_its_numbers():
+    m = measurements(**merged(optimizer(12.0), {"ledger": {Part("compute", PartKind.CORE_WAIT): every(10, 100.0)}}))
+
+    found = finding("unfused-optimizer", m)
+
+    assert "with its waits for a core" in found.title
+    assert values(found)["it takes"] == pytest.approx(found.share * float(m.step_ns.mean()) / MS)
+    assert values(found)["it takes"] > values(found)["fix saves per step"] > 12.0
+
+
 @pytest.mark.parametrize(
     ("case", "name", "value"),
     [
