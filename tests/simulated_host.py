@@ -18,7 +18,8 @@ from slowstep.parts import BACKWARD, BODY, DEVICE_WORK, NOT_ATTRIBUTED, OPTIMIZE
 from slowstep.record.writing import format as fmt
 from slowstep.stages import STAGES
 
-WAIT = Part("preprocess", PartKind.TRANSPORT)
+# Nobody's work on the batches is recorded.
+WAIT = Part("preprocess", PartKind.INPUT_WAIT)
 DRAW = Part("output", PartKind.SPAN, "draw")
 SAVE = Part("store", PartKind.SAVE, "torch.save")
 TEXTS = {1: "torch.save", 2: "draw"}

@@ -25,7 +25,7 @@ from slowstep.timeline.timeline import Timeline
 
 LATENCY, LAUNCHING, CALL, RETURN = 6, 5, 4, 3
 TRAINING, ENGINE = 0, 1
-SYNCHRONIZES = "cudaStreamSynchronize"
+SYNCHRONIZES, AWAITS_STREAM = "cudaDeviceSynchronize", "cudaStreamSynchronize"
 LOADER = "enumerate(DataLoader)#_Iter.__next__"
 CALLBACK = "[Callback]Draw.on_train_batch_end"
 SAVE = "save_checkpoint"
@@ -54,6 +54,12 @@ class Named(NamedTuple):
     name: str
 
 
+class Wait(NamedTuple):
+    start: int
+    end: int
+    call: str
+
+
 class Work(NamedTuple):
     """A piece of device work: its call, its thread, and when it ran."""
 
@@ -73,7 +79,7 @@ class Program:
     now: int = 1000
     named: list[Named] = field(default_factory=list)
     work: list[Work] = field(default_factory=list)
-    waits: list[tuple[int, int]] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
     operators: list[tuple[int, int]] = field(default_factory=list)  # of the other thread
     marks: list[int] = field(default_factory=list)
     probes: list[tuple[int, int, bool]] = field(default_factory=list)
@@ -111,12 +117,18 @@ class Program:
     def synchronize(self) -> None:
         begin, done = self.now, max(self.free.values(), default=0)
         self.now = max(begin + CALL, done + RETURN)
-        self.waits.append((begin, self.now))
+        self.waits.append(Wait(begin, self.now, SYNCHRONIZES))
         if self.now > begin + CALL:
             # It waited, and returns soon after what it awaits.
             self.probes.append((self.now - RETURN - 1, len(self.work) - 1, False))
         if self.work:
             self.probes.append((self.now - 1, len(self.work) - 1, True))
+
+    def await_stream(self, stream: int) -> None:
+        """Wait for what one stream has, whatever the others do."""
+        begin = self.now
+        self.now = max(begin + CALL, self.free.get(stream, 0) + RETURN)
+        self.waits.append(Wait(begin, self.now, AWAITS_STREAM))
 
     def ask(self) -> None:
         """Whether the last work has ended."""
@@ -150,8 +162,9 @@ class Program:
         name = None if any(begin <= at < end for begin, end in busy) else name
         if name is not None and at < launched:
             return NAMED[name]
-        if not any(begin <= dry < end for begin, end in busy) and any(begin <= dry < end <= launched for begin, end in self.waits):
-            return RAN_DRY
+        ended = next((wait for wait in self.waits if wait.start <= dry < wait.end <= launched), None)
+        if ended is not None and not any(begin <= dry < end for begin, end in busy):
+            return replace(RAN_DRY, name=ended.call)
         return LAUNCH if following else NOTHING_RECORDED
 
     def device(self) -> DeviceIntervals:
@@ -166,7 +179,7 @@ class Program:
     def trace(self, *, shows_device: bool = True) -> Timeline:
         """As a profiler of host and device records it, or of the host alone."""
         hosts = [_event(n.name, n.start, n.end, "annotation") for n in self.named]
-        hosts += [_event(SYNCHRONIZES, *wait, "runtime") for wait in self.waits]
+        hosts += [_event(wait.call, wait.start, wait.end, "runtime") for wait in self.waits]
         hosts += [_event("aten::mm", *operator, "operator", thread=ENGINE) for operator in self.operators]
         hosts += [
             _event("cudaLaunchKernel", w.called, w.returned, "runtime", correlation=n, thread=w.thread) for n, w in enumerate(self.work)
@@ -217,9 +230,9 @@ def _event(name: str, start: int, end: int, kind: str, **more: Any) -> Mapping[s
     return {"name": name, "start_ns": start, "end_ns": end, "kind": kind, **more}
 
 
-def program(seed: int, *, streams: int = 1, updates: int = 1, steps: int = 4, asks: float | None = None) -> Program:
+def program(seed: int, *, streams: int = 1, updates: int = 1, steps: int = 4, asks: float | None = None, awaits: float = 0.0) -> Program:
     """A training of the device, drawn by `seed`, of so many updates a step. With one stream all work is in one
-    queue. `asks`: how often the host asks about it where it could.
+    queue. `asks`: how often the host asks about it where it could; `awaits`: how often it waits for a stream, where it waits.
     """
     draw = random.Random(seed)
     made = Program()
@@ -233,6 +246,12 @@ def program(seed: int, *, streams: int = 1, updates: int = 1, steps: int = 4, as
     def work(kind: str, thread: int = TRAINING) -> None:
         other = kind in ("collective", "h2d", "d2h") and streams > 1
         made.launch(kind, draw.randint(1, longest), 20 if other else 7, thread)
+
+    def wait(stream: int) -> None:
+        if awaits and draw.random() < awaits:
+            made.await_stream(stream)
+        else:
+            made.synchronize()
 
     def asking(name: str, most: int) -> None:
         if often("ask"):
@@ -251,7 +270,7 @@ def program(seed: int, *, streams: int = 1, updates: int = 1, steps: int = 4, as
             made.python(draw.randint(0, 12))
             work(draw.choice(("kernel", "kernel", "memset", "d2d")))
         if often("sync"):
-            made.synchronize()
+            wait(7)
             made.python(draw.randint(0, 30))
         thread = ENGINE if often("engine") else TRAINING
         for _launch in range(draw.randint(1, 4)):
@@ -263,7 +282,7 @@ def program(seed: int, *, streams: int = 1, updates: int = 1, steps: int = 4, as
             work("collective")
         if often("read back"):
             work("d2h")
-            made.synchronize()
+            wait(20 if streams > 1 else 7)
         if often("callback"):
             asking(CALLBACK, 150)
         if often("save"):

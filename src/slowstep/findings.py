@@ -55,6 +55,7 @@ class Fix:
     `lever` is the change that can try it from outside, as `slowstep prove --levers` takes it (`workers=4`). `bounded_by` is one that does
     more than the fix would: what it gains, the fix does at most. `lever_in_doubt` would be its lever, were it known that it changes the
     loader which the fix is for: of several that are read, levers change the one that is waited for most.
+    Raises ValueError without a text.
     """
 
     text: str
@@ -62,6 +63,10 @@ class Fix:
     bounded_by: str | None = None
     lever_in_doubt: str | None = None
     changes_numerics: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.text.strip():
+            raise ValueError("a fix has no text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

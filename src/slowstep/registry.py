@@ -18,22 +18,25 @@ Plugin = TypeVar("Plugin")
 
 
 @overload
-def discover(package_name: str, attribute: str, *, inside: str = "") -> dict[str, object]: ...
+def discover(package_name: str, attribute: str, *, inside: str = "", by_file: bool = False) -> dict[str, object]: ...
 
 
 @overload
-def discover(package_name: str, attribute: str, kind: type[Plugin], *, inside: str = "") -> dict[str, Plugin]: ...
+def discover(package_name: str, attribute: str, kind: type[Plugin], *, inside: str = "", by_file: bool = False) -> dict[str, Plugin]: ...
 
 
-def discover(package_name: str, attribute: str, kind: type[Any] = object, *, inside: str = "") -> dict[str, Any]:
+def discover(package_name: str, attribute: str, kind: type[Any] = object, *, inside: str = "", by_file: bool = False) -> dict[str, Any]:
     """The plug-ins of a package, sorted by name: each module's attribute (`RULE`, `HOOK`, ...) by its own `name`, else by the module's.
 
     A module with several has a tuple of them under the attribute's plural (`HOOKS`). Modules whose name begins with an underscore are no
     plug-ins. Where plug-ins are folders, `inside` is the module of theirs that has the attribute (`outside.words`); a folder without it has
-    none. Raises DiscoveryError, naming the file, for a module that cannot be imported, one without the attribute or with one that is not
-    of its `kind`, and two of the same name: a plug-in left out silently would look like one that found nothing.
+    none. With `by_file` a plug-in has to be called as its file is, with hyphens.
+
+    Raises DiscoveryError, naming the file, for a module that cannot be imported, one without the attribute or with one that is not of its
+    `kind` or that is called otherwise, and two of the same name: a plug-in left out silently would look like one that found nothing.
     """
-    return dict(_discovered(package_name, attribute, kind, inside, _folders(package_name)))  # type: ignore[arg-type]  # a class is hashable
+    folders = _folders(package_name)
+    return dict(_discovered(package_name, attribute, kind, inside, folders, by_file))  # type: ignore[arg-type]  # a class is hashable
 
 
 def discover_in_each(package_name: str, folder: str, attribute: str, kind: type[Plugin]) -> dict[str, Plugin]:
@@ -42,18 +45,20 @@ def discover_in_each(package_name: str, folder: str, attribute: str, kind: type[
     return _named((_imported(holder, name) for holder in holders for name in _files(holder)), attribute, kind)
 
 
-def discover_by_folder(package_name: str, folder: str, attribute: str, kind: type[Plugin]) -> dict[str, dict[str, Plugin]]:
-    """The same by sub-package: two of these may have plug-ins of one name."""
+def discover_by_folder(
+    package_name: str, folder: str, attribute: str, kind: type[Plugin], *, by_file: bool = False
+) -> dict[str, dict[str, Plugin]]:
+    """The same by sub-package: two of these may have plug-ins of one name. `by_file` as of `discover`."""
     holders = _holders(package_name, folder).items()
-    return {owner: _named((_imported(holder, name) for name in _files(holder)), attribute, kind) for owner, holder in holders}
+    return {owner: _named((_imported(holder, name) for name in _files(holder)), attribute, kind, by_file) for owner, holder in holders}
 
 
 @cache
-def _discovered(package_name: str, attribute: str, kind: type[Any], inside: str, folders: tuple[str, ...]) -> dict[str, Any]:
+def _discovered(package_name: str, attribute: str, kind: type[Any], inside: str, folders: tuple[str, ...], by_file: bool) -> dict[str, Any]:
     """Those of the package in these `folders`. Kept: of a folder of traces each file asks for all sources."""
     package = importlib.import_module(package_name)
     names = [f"{name}.{inside}" for name in _names(package) if _is_there(f"{package_name}.{name}", inside)] if inside else _names(package)
-    return _named((_imported(package, name) for name in names), attribute, kind)
+    return _named((_imported(package, name) for name in names), attribute, kind, by_file)
 
 
 def _folders(package_name: str) -> tuple[str, ...]:
@@ -82,7 +87,7 @@ def _files(package: ModuleType) -> list[str]:
     return sorted(info.name for info in pkgutil.iter_modules(package.__path__) if not (info.ispkg or info.name.startswith("_")))
 
 
-def _named(modules: Iterable[ModuleType], attribute: str, kind: type[Plugin]) -> dict[str, Plugin]:
+def _named(modules: Iterable[ModuleType], attribute: str, kind: type[Plugin], by_file: bool = False) -> dict[str, Plugin]:
     found: dict[str, Plugin] = {}
     origin: dict[str, str] = {}
     for module in modules:
@@ -90,7 +95,10 @@ def _named(modules: Iterable[ModuleType], attribute: str, kind: type[Plugin]) ->
         for plugin in _plugins(module, attribute):
             if not isinstance(plugin, kind):
                 raise DiscoveryError(f"{path}: {attribute} is a {type(plugin).__name__}, not a {kind.__name__}. Repair or remove the file.")
-            name = str(getattr(plugin, "name", module.__name__.rpartition(".")[2]))
+            of_file = module.__name__.rpartition(".")[2]
+            name = str(getattr(plugin, "name", of_file))
+            if by_file and name != of_file.replace("_", "-"):
+                raise DiscoveryError(f"{path}: {attribute} is called {name!r}, and its file is not. Rename one of them.")
             if name in found:
                 raise DiscoveryError(f"{path} and {origin[name]} both define {attribute} {name!r}. Rename one of them.")
             found[name], origin[name] = plugin, path

@@ -31,6 +31,12 @@ def test_a_finding_without_a_fix_cannot_be_built():
         finding(fixes=())
 
 
+@pytest.mark.parametrize("text", ["", " "])
+def test_a_fix_without_a_text_cannot_be_built(text):
+    with pytest.raises(ValueError, match="a fix has no text"):
+        Fix(text=text)
+
+
 def test_findings_are_values():
     assert finding() == finding()
     assert dataclasses.replace(finding(), also=("slow-collate",)).also == ("slow-collate",)

@@ -53,6 +53,16 @@ def test_a_broken_file_is_a_loud_error_that_names_it(package, text):
         discover(package(broken=text, one="RULE = 1"), "RULE")
 
 
+def test_a_plug_in_that_has_to_be_called_as_its_file_may_have_hyphens(package):
+    name = package(slow_thing=NAMED.format("slow-thing"))
+    assert list(discover(name, "RULE", by_file=True)) == ["slow-thing"]
+
+
+def test_a_plug_in_that_is_not_called_as_its_file_is_refused_where_it_has_to_be(package):
+    with pytest.raises(DiscoveryError, match=r"plugged/slow_thing\.py: RULE is called 'fast'"):
+        discover(package(slow_thing=NAMED.format("fast")), "RULE", by_file=True)
+
+
 def test_a_file_without_the_attribute_is_a_loud_error_that_names_it(package):
     with pytest.raises(DiscoveryError, match=r"plugged/other\.py has no RULE"):
         discover(package(other="HOOK = 1"), "RULE")

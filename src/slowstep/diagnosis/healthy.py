@@ -167,7 +167,8 @@ def _unseen(m: Measurements) -> Doubt | None:
     if shared >= HEALTHY_SHARING and m.sharing.apart:
         return Doubt(SHARING_WITH_OTHERS(share=shared, own_ns=float(m.sharing.own_ns.mean())))
     if shared >= HEALTHY_SHARING:
-        advice = f"try fewer, larger exchanges: accumulate gradients, {m.training.words.write({Remedy.ACCUMULATE: ...})}"
+        how = m.training.words.write({Remedy.ACCUMULATE: ...})
+        advice = f"try fewer, larger exchanges: accumulate gradients{how and f', {how}'}"
         return by_hand(OVERLAP_NOT_KNOWN, advice, share=shared)
     before = m.compute.before_update
     if before is not None and before.share >= HEALTHY_UNATTRIBUTED:
@@ -272,7 +273,7 @@ def _faster_input(m: Measurements, part: Part) -> str:
     one_by_one = m.input.loader is not None and m.input.loader.dataset == "TensorDataset" and m.input.loader.batch_size is not None
     if not one_by_one or part.kind not in (PartKind.SAMPLES, PartKind.COLLATE):
         return _most_of_input(m)
-    whole = m.training.words.write({Remedy.WHOLE_BATCHES: ...})
+    whole = m.training.words.advise(Remedy.WHOLE_BATCHES, ...)
     return f"{_most_of_input(m)}, and whole batches of a TensorDataset ({whole}) may gain some of it"
 
 

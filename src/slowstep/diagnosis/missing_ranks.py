@@ -3,7 +3,8 @@
 A rank is missing where its job tells that there is one (the size of the process group) and it left neither recording nor trace. The others
 are reported as they are, but none of them can tell whether it waits for that one, so:
 
-- the report says which are missing, in its health (`find_absences`), in `run.missing_ranks`, and in the table of ranks (`not recorded`);
+- the report says which are missing, in its health (`find_absences`), in `run.missing_ranks`, and in the table of ranks (`not recorded`,
+  `no trace here`);
 - a rank that spends a tenth of its time in collectives, for which nothing else is to blame, has an open verdict (`beside_missing` of a
   recorded rank, `late_one_may_be_missing` of a traced one);
 - who sets the pace is said of the ranks that are here (`among_those_here`), and what overlapping collectives would gain assumes that the
@@ -91,7 +92,7 @@ def among_those_here(compared: RankComparison) -> Reason | None:
 
 def assumed_of_others(compared: RankComparison) -> str:
     """What the gain of faster collectives assumes of the other ranks."""
-    return OTHERS_IN_TIME if compared.is_whole else f"{OTHERS_IN_TIME} ({compared.missing} of them were not recorded)"
+    return OTHERS_IN_TIME if compared.is_whole else f"{OTHERS_IN_TIME} ({compared.missing} of them have no trace here)"
 
 
 def compare_with_missing(compared: RankComparison) -> tuple[Fix, ...]:

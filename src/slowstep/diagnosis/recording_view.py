@@ -18,7 +18,8 @@ NO_PROBLEM = Wording(
 )
 DEVICE_NOT_RECORDED = Wording(
     "device-not-recorded",
-    "the model trains on {device}, whose work is not recorded: what of the host's time delays it is known within bounds only; "
+    "the model trains on {device}, and a recording tells at most when that had work, not which: "
+    "what of the host's time delays it is known within bounds only; "
     "trace it with {profiler}",
 )
 WARMUP_TOO_LONG = Wording(

@@ -14,7 +14,7 @@ from slowstep.document.ending import ending_note
 from slowstep.document.lever_notes import lever_notes
 from slowstep.document.report import InTurn, Periodic, Run, StartupPartRow, bare_run
 from slowstep.faults import Attempts
-from slowstep.frameworks._known import PLAIN
+from slowstep.frameworks._known import DEFAULT
 from slowstep.frameworks._words import Words
 from slowstep.part_words import part_in_words
 from slowstep.record.writing.format import EXPERIMENT_FILE
@@ -71,7 +71,7 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
     row: dict[str, Any] = {
         "name": _name(run, facts.script),
         "command": list(run.command),
-        "framework": _framework(facts.framework or PLAIN, facts.framework_version, m.training.words),
+        "framework": _framework(facts.framework or DEFAULT, facts.framework_version, m.training.words),
         "ranks": attempt.otherwise(1, lambda: m.sharing.ranks),
         "steps": steps.count,
         "step_boundary": steps.boundary,
@@ -131,7 +131,7 @@ def _in_turn(training: TrainingInTurn) -> InTurn:
 def _framework(name: str, version: str | None, words: Words) -> str:
     """Which framework, its version, and whose loop trains where it is not the script's."""
     version = f"{name} {version}" if version else name
-    return version if words.name in (PLAIN, name) else f"{version} with {words.title}"
+    return version if words.name in (DEFAULT, name) else f"{version} with {words.title}"
 
 
 def _captured(m: Measurements) -> CapturedWindow | None:

@@ -1,4 +1,4 @@
-"""Which framework trains, by files or names that only its own training loop has; plain torch where nothing tells."""
+"""Which framework trains, by files or names that only its own training loop has; torch where nothing tells."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from slowstep.frameworks._profilers import OF_PROFILERS
 from slowstep.frameworks._words import Code, Words
 from slowstep.registry import discover
 
-PLAIN = "torch"
+# Where nothing tells which framework trains.
+DEFAULT = "torch"
 # Where no framework has any: there is no text without an end.
 _NOTHING = r"$."
 
@@ -24,7 +25,7 @@ def all_words() -> dict[str, Words]:
 
 def plain() -> Words:
     """The words of a loop of the script's own."""
-    return all_words()[PLAIN]
+    return all_words()[DEFAULT]
 
 
 @cache
@@ -62,10 +63,11 @@ def batch_inputs() -> BatchInputs:
     )
 
 
-def words_of_loop(files: Iterable[str], trains: str = PLAIN) -> Words:
-    """The words of the framework that has one of the files in its training loop; else of that which `trains`."""
+def words_of_loop(files: Iterable[str], trains: str = DEFAULT) -> Words:
+    """The words of the framework that has one of the files in its training loop; else of that which `trains`, be it none."""
     there = list(files)
-    return _first(lambda words: words.loop is not None and any(map(words.loop.search, there)), all_words().get(trains, plain()))
+    otherwise = all_words().get(trains) or Words(name=trains, title=trains, arguments={})
+    return _first(lambda words: words.loop is not None and any(map(words.loop.search, there)), otherwise)
 
 
 def words_of_marks(is_there: Callable[[str], bool], otherwise: Words) -> Words:
@@ -82,7 +84,7 @@ def words_of_profiler(framework: str | None, profiler: str | None = None) -> Wor
     own = [words for words in all_words().values() if words.loop is None]
     found = next((words for words in own if called in (words.name, words.title.lower())), None)
     if found is None:
-        found = replace(plain(), others=tuple(words for words in own if words.name != PLAIN))
+        found = replace(plain(), others=tuple(words for words in own if words.name != DEFAULT))
     return replace(found, profiler=OF_PROFILERS[profiler]) if profiler in OF_PROFILERS else found
 
 

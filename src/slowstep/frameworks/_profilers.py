@@ -20,7 +20,9 @@ OF_PROFILERS: Final[dict[str | None, dict[Remedy, str]]] = {
         Remedy.RECORD_COLLECTIVES: "record with nsys profile --trace=cuda,nvtx and NCCL_NVTX at its default",
         Remedy.RECORD_REQUESTS: 'name the wait: with torch.cuda.nvtx.range("get_batch")',
         Remedy.RECORD_LATER: "nsys profile --delay=60",
+        Remedy.RECORD_STEPS: "nsys profile --duration with the seconds of five of them",
         Remedy.NAME_RANGE: 'with torch.cuda.nvtx.range("{name}")',
+        Remedy.NAME_PRECISION: "look at the types of the model's parameters, and at autocast around it",
         Remedy.MARK_STEPS: 'put torch.cuda.nvtx.range(f"step {{n}}") around each step',
     },
 }

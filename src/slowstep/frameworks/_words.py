@@ -116,6 +116,7 @@ class Words:
     def write(self, changes: Mapping[Remedy, object], *, kind: str = "") -> str:
         """The changes as a script makes them, those without a word left out: "DataLoader(..., num_workers=2, persistent_workers=True)".
 
+        Empty where none has a word: who says nothing else asks `advise`.
         The values are the arguments'; an ellipsis stands for one that is not known, or the user's to choose.
         """
         calls: dict[str, list[str]] = {}
@@ -153,10 +154,10 @@ class Words:
         known = {call: f" in {names[0]}()" for call, names in found.items() if len(names) == 1}
         return replace(self, places={**self.places, **known}) if known else self
 
-    def name_of(self, change: Remedy) -> str | None:
-        """What the argument itself is called; None where there is none."""
+    def name_of(self, change: Remedy, otherwise: str) -> str:
+        """What the argument itself is called; `otherwise` where there is none."""
         found = self.find(change)
-        return found.name if isinstance(found, Argument) else None
+        return found.name if isinstance(found, Argument) else otherwise
 
     def _call(self, call: str, arguments: list[str], kind: str) -> str:
         place = next((place for begin, place in self.places.items() if call.startswith(begin)), "")

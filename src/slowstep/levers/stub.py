@@ -10,8 +10,9 @@ What it answers:
 When it has no meaning:
     For what the training cannot go on without: a function inside which gradients are made, the model is updated, or input is asked for,
     and one whose result carries gradients. For generators, coroutines, classes, results that can be used only once, and results that the
-    script changes afterwards. A change that is made inside an object of the script's own cannot be seen. Functions of processes that the
-    script starts itself, and code that is compiled already, are not reached: the effect is 0 then, as it is where a cache has it all.
+    script changes afterwards or gives away (`donate_argnums`). A change that is made inside an object of the script's own cannot be seen.
+    Functions of processes that the script starts itself, and code that is compiled already, are not reached: the effect is 0 then, as it is
+    where a cache has it all.
 How it is undone:
     The function is the same object all the time, and gets its own code back. Batches that workers made meanwhile are thrown away. What
     the script or a cache kept of the answers stays.

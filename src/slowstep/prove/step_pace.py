@@ -6,15 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
+from slowstep.analyses.compute.fixed_cost import PER_BATCH
 from slowstep.analyses.over_time.over_time import EPOCH_CHANGE
-from slowstep.parts import PartKind
 from slowstep.prove.stats.design import LONGEST_BLOCK_MS, common_period
 
 # What holds less of the time does little to a block that has one of it more or less: whole blocks of a long period would cost more rounds.
 _PERIODIC_SHARE: Final = 0.05
 # Periods are means of what was seen: one that is no whole number was not regular.
 _REGULAR: Final = 0.05
-_RECEIPT: Final = (PartKind.TRANSPORT, PartKind.LOADER_OVERHEAD)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,5 +56,5 @@ def _is_regular(every: float) -> bool:
 def receipt_ns(report: dict[str, Any]) -> float:
     """What receiving batches that lie ready costs a step, ns: the ledger's transport, and what loaders without workers take besides."""
     preprocess = next(row for row in report["ledger"] if row["stage"] == "preprocess")
-    found = math.fsum(part["ms_per_step"] or 0.0 for part in preprocess["parts"] if part["kind"] in _RECEIPT)
+    found = math.fsum(part["ms_per_step"] or 0.0 for part in preprocess["parts"] if part["kind"] in PER_BATCH)
     return found * 1e6

@@ -88,6 +88,10 @@ class Framework:
         """Whether what the calling thread calls is made into code that is kept, and is not done now."""
         return False
 
+    def is_used_up(self, value: Any) -> bool:
+        """Whether a value, or an array in it, was given away for good and is of no use. May raise what the value's class does."""
+        return False
+
     def trainer(self) -> Any:
         """The trainer whose loop calls, on the calling thread; None where it has none, and where the loop is the script's own."""
         return None
@@ -173,6 +177,12 @@ def tracers() -> tuple[Callable[[], bool], ...]:
     """What tells of each framework of this process that may be tracing whether it is."""
     may_be = (each for each in known_frameworks() if type(each).is_tracing is not Framework.is_tracing)
     return tuple(framework.is_tracing for framework in may_be if is_imported(framework))
+
+
+def used_up_checks() -> tuple[Callable[[Any], bool], ...]:
+    """What tells of each framework of this process that may use values up whether it has."""
+    may_be = (each for each in known_frameworks() if type(each).is_used_up is not Framework.is_used_up)
+    return tuple(framework.is_used_up for framework in may_be if is_imported(framework))
 
 
 def needed_modules() -> tuple[str, ...]:

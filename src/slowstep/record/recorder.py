@@ -74,9 +74,12 @@ class Recorder:
         self.spent_ns = 0
         # Asked with every stack whether the device of a framework has nothing to do (timing/stacks.py).
         self.device_probes: list[DeviceProbe] = []
-        # Called around each of a loader's requests that takes time, on the thread that waits.
+        # Called on the thread that waits: before each request for input that takes time, and after each request, failed ones too.
         self.before_waits: list[Callable[[], None]] = []
         self.after_waits: list[Callable[[], None]] = []
+        # Called on the thread that calls a model, where such calls are recorded, or has gradients computed.
+        self.before_forwards: list[Callable[[], None]] = []
+        self.before_backwards: list[Callable[[], None]] = []
         self._introductions: list[dict[str, Any]] = []
         self.forgetters: list[Callable[[], None]] = []
         # What ends the timing of calls that is on, see stop_timing_calls.

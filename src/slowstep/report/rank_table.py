@@ -51,7 +51,7 @@ def draw_ranks(canvas: Canvas, run: Run) -> None:
     numbered += [(number, None) for number in absent[: _ROWS_SHOWN - len(chosen)]]
     for number, row in sorted(numbered, key=lambda each: each[0]):
         if row is None:
-            _draw_missing(canvas, number, len(head))
+            _draw_missing(canvas, number, len(head), "no trace here" if "trace" in run else "not recorded")
         else:
             _draw_row(canvas, row, figures, is_shown=number == run.get("training"))
     if (more := len(rows) + len(absent) - _ROWS_SHOWN) > 0:
@@ -67,8 +67,8 @@ def _chosen(rows: list[RankRow], run: Run, most: int) -> list[RankRow]:
     return sorted(rows, key=importance)[:most]
 
 
-def _draw_missing(canvas: Canvas, number: int, cells: int) -> None:
-    canvas.line((f"  {number}".ljust(cells), ""), "  ", canvas.cut("not recorded", max(canvas.width - cells - 2, 0)))
+def _draw_missing(canvas: Canvas, number: int, cells: int, why: str) -> None:
+    canvas.line((f"  {number}".ljust(cells), ""), "  ", canvas.cut(why, max(canvas.width - cells - 2, 0)))
 
 
 def _draw_row(canvas: Canvas, row: RankRow, figures: tuple[str, ...], *, is_shown: bool) -> None:

@@ -195,7 +195,7 @@ def test_two_of_many_ranks_prove_nothing_about_the_others() -> None:
 
     found = judged(before, few, 1).findings[0]
 
-    assert found.gain.assumes.endswith("no other rank became late (126 of them were not recorded)")
+    assert found.gain.assumes.endswith("no other rank became late (126 of them have no trace here)")
     assert [fix.text for fix in found.fixes][1:] == [
         "compare with the 126 ranks without a trace here; where one is late, its own cause comes first"
     ]

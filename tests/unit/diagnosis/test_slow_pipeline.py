@@ -12,6 +12,7 @@ from judged import answer_of, finding, values
 from made_measurements import measurements, per_step
 from slowstep.analyses.batches.counted_work import CountedWork
 from slowstep.diagnosis.engine import diagnose
+from slowstep.frameworks._words import Words
 from slowstep.parts import UNKNOWN, UPDATES, Part, PartKind
 
 NAME = "slow-pipeline"
@@ -74,3 +75,11 @@ def test_of_calls_that_hide_their_waits_the_verdict_stays_open():
 
     assert verdict.state == "undetermined"
     assert verdict.reason is not None
+
+
+def test_a_framework_without_words_is_advised_workers_in_a_clause():
+    counted = {"num_workers": 0, "busy_ns": np.asarray(per_step(30.0)), "dataset": "made"}
+
+    found = finding("serial-loader", trained(30.0, counted=counted, words=Words(name="made", title="Made", arguments={})))
+
+    assert found.fixes[0].text == "give the loader more worker processes"

@@ -11,6 +11,7 @@ from slowstep.analyses.events.parts import INPUT_WAIT, LAUNCH, NO_LAUNCH, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE, NO_INPUT_WAIT, NO_WORK_BETWEEN_STEPS
 from slowstep.diagnosis.rule import Judged
+from slowstep.diagnosis.rules import input_wait
 from slowstep.parts import Part
 from slowstep.stages import UNATTRIBUTED
 
@@ -97,8 +98,10 @@ def test_without_any_request_input_is_not_judged():
     assert "record_function" in found.values["remedy"]
 
 
-@pytest.mark.parametrize(("framework", "is_told"), [("pytorch", True), ("jax", True), ("tensorflow", False), (None, True)])
-def test_a_recording_is_advised_where_there_can_be_one(framework, is_told):
+@pytest.mark.parametrize(("framework", "is_told"), [("pytorch", True), ("jax", True), ("tensorflow", True), (None, True), ("old", False)])
+def test_a_recording_is_advised_where_there_can_be_one(framework, is_told, monkeypatch):
+    if framework == "old":
+        monkeypatch.setattr(input_wait, "is_recordable", lambda m: False)
     found = finding("input-wait", waiting(30.0, facts={"framework": framework}))
 
     assert any("slowstep run" in fix.text for fix in found.fixes) is is_told

@@ -204,7 +204,7 @@ def test_where_launches_are_late_without_read_backs_as_well_launching_is_the_cau
     found = finding("launch-bound", late(gone_ms))
 
     assert evidence(found, "read-backs that the host waits for").value == pytest.approx(1.0)
-    assert "the step's read-backs (1) have to go first" in found.fixes[0].text
+    assert "take the step's read-backs (1) out first" in found.fixes[0].text
 
 
 def test_without_a_replay_a_read_back_is_blamed_for_what_follows_it_at_once_only():

@@ -15,7 +15,7 @@ def said(*wheres, recorded=WITHOUT):
 
 
 def test_stacks_are_asked_for_where_there_are_none_and_a_function_is_unknown():
-    assert said(None) == said() == " (record with with_stack=True to get its function)"
+    assert said(None) == said() == " (to get its function, record with with_stack=True)"
     assert said("main (train.py:3)", None) == ""
 
 

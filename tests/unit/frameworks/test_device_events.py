@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,12 +14,14 @@ from typing import Any
 
 import pytest
 
-from slowstep.frameworks.torch.inside import dataloader
+from slowstep.frameworks.torch.inside import backward, dataloader, module
 from slowstep.frameworks.torch.inside._answers.device_events import DeviceEvents
+from slowstep.frameworks.torch.inside._waits import KNOWN
 from slowstep.frameworks.torch.inside.optimizer import install_events
 from slowstep.record.device.cuda import CudaEvents, CudaMissing
 from slowstep.record.patch import Unfit
 from slowstep.record.recorder import Recorder
+from slowstep.record.steps.spans import RecordedWaits
 from slowstep.record.writing.format import CONTROL_BYTES, CONTROL_FILE
 
 SUCCESS, NOT_READY, CAPTURING = 0, 600, 900
@@ -34,7 +38,7 @@ class FakeCuda:
     capturing: bool = False
     recorded: int = 0
     # The capture mode of each thread that made one its own, and what a question of another thread spoils.
-    modes: dict[int, int] = field(default_factory=dict)
+    modes: threading.local = field(default_factory=threading.local)
     spoiled: bool = False
     answer: int | None = None
 
@@ -57,13 +61,13 @@ class FakeCuda:
         assert name == "libcuda.so.1"
 
         def exchange(mode: Any) -> int:
-            self.modes[threading.get_ident()] = ctypes.cast(mode, ctypes.POINTER(ctypes.c_int))[0]
+            self.modes.own = ctypes.cast(mode, ctypes.POINTER(ctypes.c_int))[0]
             return SUCCESS
 
         def query(handle: ctypes.c_void_p) -> int:
             assert handle.value == 7
             # As a thread in the usual mode: the question fails, and so does the capture.
-            self.spoiled |= self.capturing and self.modes.get(threading.get_ident()) != 1
+            self.spoiled |= self.capturing and getattr(self.modes, "own", None) != 1
             if self.answer is not None:
                 return self.answer
             return CAPTURING if self.spoiled else SUCCESS if self.done >= self.event.behind else NOT_READY
@@ -91,6 +95,8 @@ class FakeRecorder:
         self.level, self.live, self.spent_ns = 1, [True], 0
         self.before_waits: list[Any] = []
         self.after_waits: list[Any] = []
+        self.before_forwards: list[Any] = []
+        self.before_backwards: list[Any] = []
         self.device_probes: list[Any] = []
         self.forgetters: list[Any] = []
         self.optimizer_undos: list[Any] = []
@@ -124,6 +130,9 @@ def asked(events: DeviceEvents) -> bool | None:
 
 
 def update(events: DeviceEvents, cuda: FakeCuda, optimizer: Any = None) -> None:
+    """The second one of two, behind the first of which a loader told of its request."""
+    events.updated(optimizer or MODEL, (), {})
+    events.received()
     cuda.issued += 1
     events.updated(optimizer or MODEL, (), {})
 
@@ -156,9 +165,54 @@ def test_nobody_asks_while_the_device_is_given_work(events: DeviceEvents, cuda: 
     assert asked(events) is None
 
 
+def test_behind_an_update_nothing_is_known_until_it_was_told_once_when_the_device_is_given_work_again(
+    events: DeviceEvents, cuda: FakeCuda
+) -> None:
+    events.updated(MODEL, (), {})
+    assert asked(events) is None
+
+    events.received()
+    events.updated(MODEL, (), {})
+    assert asked(events) is True
+
+
+def test_where_neither_requests_nor_forwards_are_told_the_device_is_never_called_idle(events: DeviceEvents, cuda: FakeCuda) -> None:
+    for backwards in (0, 1, 2, 0, 0):
+        events.updated(MODEL, (), {})
+        cuda.done, cuda.issued = cuda.issued, cuda.issued + 50
+        assert asked(events) is not True
+        for _ in range(backwards):
+            events.is_passed_back()
+            assert asked(events) is not True
+
+
+def test_when_no_more_requests_are_told_that_is_found_at_the_next_backward_pass(events: DeviceEvents, cuda: FakeCuda) -> None:
+    update(events, cuda)
+    cuda.done = cuda.issued
+
+    events.is_passed_back()
+    assert asked(events) is None
+    events.updated(MODEL, (), {})
+    assert asked(events) is None
+
+
+def test_of_two_optimizers_the_one_that_is_followed_by_a_request_is_asked_behind(events: DeviceEvents, cuda: FakeCuda) -> None:
+    first, second = Optimizer(FIRST), Optimizer(FIRST)
+    for _ in range(2):
+        events.updated(first, (), {})
+        behind_first = asked(events)
+        events.is_passed_back()
+        events.updated(second, (), {})
+        behind_second = asked(events)
+        events.requested()
+        events.received()
+
+    assert (behind_first, behind_second) == (None, True)
+
+
 def test_a_request_of_another_thread_says_nothing(events: DeviceEvents, cuda: FakeCuda) -> None:
     update(events, cuda)
-    for called in (events.requested, events.received):
+    for called in (events.requested, events.received, events.is_passed_back):
         thread = threading.Thread(target=called)
         thread.start()
         thread.join()
@@ -171,7 +225,9 @@ def test_a_graph_that_another_thread_captures_is_not_spoiled_by_the_question(eve
     update(events, cuda)
     cuda.capturing = True
 
-    assert asked(events) is False
+    # By one thread after the other: the system gives them the same number.
+    for _ in range(20):
+        assert asked(events) is False
     assert not cuda.spoiled
 
 
@@ -243,11 +299,13 @@ def test_undone_nothing_stays_behind(recorder: FakeRecorder, cuda: FakeCuda, mon
     monkeypatch.setitem(sys.modules, "torch.optim.optimizer", registered)  # type: ignore[arg-type]
 
     undo = install_events(recorder)  # type: ignore[arg-type]
-    assert len(hooks) == len(recorder.device_probes) == len(recorder.before_waits) == len(recorder.after_waits) == 1
+    told = [recorder.device_probes, recorder.before_waits, recorder.after_waits, recorder.before_forwards, recorder.before_backwards]
+    assert len(hooks) == 1
+    assert [len(callers) for callers in told] == [1] * len(told)
     undo()
     recorder.optimizer_undos[0]()
 
-    assert not hooks + recorder.device_probes + recorder.before_waits + recorder.after_waits
+    assert not sum(told, hooks)
 
 
 def test_a_torch_without_cuda_or_without_a_compiler_to_ask_records_no_events(
@@ -266,17 +324,69 @@ def test_a_torch_without_cuda_or_without_a_compiler_to_ask_records_no_events(
         install_events(recorder)  # type: ignore[arg-type]
 
 
-def test_a_loader_tells_when_it_is_asked_for_input_and_when_that_was_received(tmp_path: Path) -> None:
-    data = pytest.importorskip("torch.utils.data")
+@pytest.fixture
+def real(tmp_path: Path) -> Iterator[tuple[Recorder, list[str]]]:
+    """A recorder, and what it was told of since it was made."""
     (tmp_path / CONTROL_FILE).write_bytes(b"\1" + bytes(CONTROL_BYTES - 1))
-    recorder, told = Recorder(str(tmp_path), level=0), list[str]()
-    recorder.before_waits.append(lambda: told.append("requested"))
-    recorder.after_waits.append(lambda: told.append("received"))
+    recorder, told = Recorder(str(tmp_path), level=2), list[str]()
+    for name in ("before_waits", "after_waits", "before_forwards", "before_backwards"):
+        getattr(recorder, name).append(functools.partial(told.append, name))
+    yield recorder, told
+    recorder.stop("exit")
+
+
+def test_a_loader_tells_when_it_is_asked_for_input_and_when_that_was_received_or_there_is_none(real: tuple[Recorder, list[str]]) -> None:
+    data = pytest.importorskip("torch.utils.data")
+    recorder, told = real
+    undo = dataloader.install(recorder)
+    try:
+        assert len(list(data.DataLoader([1]))) == 1
+        assert told == ["before_waits", "after_waits"] * 2
+    finally:
+        undo()
+
+
+def test_a_loader_whose_batches_take_next_to_no_time_tells_when_each_was_received(real: tuple[Recorder, list[str]]) -> None:
+    data = pytest.importorskip("torch.utils.data")
+    recorder, told = real
     undo = dataloader.install(recorder)
     try:
         batches = iter(data.DataLoader([1, 2]))
         next(batches)
-        assert told == ["requested", "received"]
+        me = recorder.local.me
+        me.quick = batches.__dict__[KNOWN]
+        told.clear()
+        next(batches)
+        assert told == ["after_waits"]
+        with pytest.raises(StopIteration):
+            next(batches)
+        assert told == ["after_waits"] * 2
     finally:
         undo()
-        recorder.stop("exit")
+
+
+def test_input_that_the_script_names_tells_the_same(real: tuple[Recorder, list[str]]) -> None:
+    recorder, told = real
+
+    assert len(list(RecordedWaits(recorder, iter([1]), dataset="list"))) == 1
+
+    assert told == ["before_waits", "after_waits"] * 2
+
+
+def test_a_call_of_a_model_and_a_backward_pass_tell_before_they_give_work(real: tuple[Recorder, list[str]]) -> None:
+    torch = pytest.importorskip("torch")
+    recorder, told = real
+    model = torch.nn.Sequential(torch.nn.Linear(1, 1))
+    model[0].register_forward_hook(lambda *_: told.append("forward"))
+    undos = [module.install(recorder), backward.install(recorder)]
+    try:
+        loss = model(torch.ones(1)).sum()
+        loss.register_hook(lambda _: told.append("backward"))
+        loss.backward()
+        with torch.no_grad():
+            model(torch.ones(1))
+    finally:
+        for undo in undos:
+            undo()
+
+    assert told == ["before_forwards", "forward", "before_backwards", "backward", "before_forwards", "forward"]

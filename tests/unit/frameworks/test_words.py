@@ -134,12 +134,28 @@ def test_how_to_record_more_is_said_of_the_profiler_whoever_trains():
         assert "torch.compile" in words.advise(Remedy.FUSE_ELEMENTWISE)
 
 
+@pytest.mark.parametrize("profiler", OF_PROFILERS)
+def test_a_profiler_that_is_no_frameworks_has_a_phrase_for_all_that_a_next_trace_should_show(profiler):
+    asked = {change for change in Remedy if change.name.startswith(("RECORD_", "NAME_", "MARK_"))}
+
+    assert asked - OF_PROFILERS[profiler].keys() == set()
+
+
 def test_what_a_framework_has_no_word_for_is_said_in_plain_ones():
     own, rests = Words(name="a", title="A", arguments={}), Words(name="b", title="B", arguments={}, rests_on=plain())
 
     assert own.advise(Remedy.MADE_ON_DEVICE) == Remedy.MADE_ON_DEVICE.value
     assert own.advise(Remedy.ON_DEVICE, operator="cumsum") == "bring cumsum to the device"
     assert rests.advise(Remedy.MADE_ON_DEVICE) == plain().advise(Remedy.MADE_ON_DEVICE)
+
+
+def test_a_framework_that_trains_and_has_no_words_gets_those_of_no_other_one():
+    words = words_of_loop(["/home/user/train.py"], "made")
+
+    assert (words.name, words.title, dict(words.arguments)) == ("made", "made", {})
+    assert words.write(WORKERS) == ""
+    assert words.advise(Remedy.WORKERS, 2) == "give the loader more worker processes"
+    assert words.name_of(Remedy.WORKERS, "workers") == "workers"
 
 
 def test_a_phrase_has_places_for_other_changes_in_the_words_of_who_trains():

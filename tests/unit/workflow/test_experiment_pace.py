@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from slowstep.prove.step_pace import find_pace
+from slowstep.prove.step_pace import find_pace, receipt_ns
 
 
 def report_of(*periodic: tuple[str, float | None, float], steps_per_s: float = 10.0, gain: float | None = None) -> dict[str, Any]:
@@ -53,3 +53,11 @@ def test_loaders_in_turns_are_seen_whole(steps_per_batch: float, turn: int, peri
     pace = find_pace(report)
 
     assert (pace.turn_steps, pace.period_steps) == (turn, period)
+
+
+def test_what_a_batch_takes_besides_its_making_is_its_receipt() -> None:
+    """As the fixed cost of a step counts it."""
+    kinds = {"transport": 1.5, "loader_overhead": 0.5, "making_batches": 7.0}
+    ledger = [{"stage": "preprocess", "parts": [{"kind": kind, "ms_per_step": ms} for kind, ms in kinds.items()]}]
+
+    assert receipt_ns({"ledger": ledger}) == 2e6

@@ -199,11 +199,11 @@ def test_of_a_large_job_of_which_two_ranks_were_traced_the_table_is_of_those(tmp
     report = analyze([traces(tmp_path, 40.0, 40.0, size=128)])
 
     assert report["run"]["missing_ranks"] == list(range(2, 66))
-    assert "not recorded" not in render(report, width=80, color=False)
+    assert "no trace here" not in render(report, width=80, color=False)
     validate(report)
 
 
 def test_a_rank_without_a_trace_stands_in_the_table_of_ranks(tmp_path: Path) -> None:
     report = analyze([traces(tmp_path, 40.0, 40.0, size=3)])
 
-    assert any(line.startswith("  2") and line.endswith("not recorded") for line in render(report, width=80, color=False).splitlines())
+    assert any(line.startswith("  2") and line.endswith("no trace here") for line in render(report, width=80, color=False).splitlines())

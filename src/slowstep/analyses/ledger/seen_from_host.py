@@ -1,7 +1,8 @@
 """The device of a trace that shows nothing of its work, as far as the host's calls tell when it worked.
 
-A call that gives it work bounds when that begins, and one that waits for the device when it ended: from its return to the next call that
-gives work the device surely idles. All else is not known. A trace without such calls tells nothing of the device.
+A call that gives it work bounds when that begins, and one that waits for the whole device when it ended: from its return to the next call
+that gives work the device surely idles. One that waits for a stream tells only that the device worked meanwhile: the trace does not say for
+which stream, and others may go on. All else is not known. A trace without such calls tells nothing of the device.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from slowstep.timeline.timeline import Timeline
 # and its return: ten times and more what is usual of both.
 LATENCY_NS: Final = 100_000
 RETURN_NS: Final = 100_000
-# These wait for all that was issued; the wait for an event does for what lies before that, and an allocation need not wait.
-WAITS_FOR_ALL: Final = rf"^(cuda|hip)(Device|Stream|Thread)Synchronize|^(cu|hip)(Ctx|Stream)Synchronize|{COPIES_AND_WAITS}"
+# These wait for all that was issued.
+WAITS_FOR_ALL: Final = r"^(cuda|hip)(Device|Thread)Synchronize|^(cu|hip)CtxSynchronize"
+# These wait for a stream. The wait for an event does for what lies before that, and an allocation need not wait.
+WAITS_FOR_STREAM: Final = rf"^(cuda|cu|hip)StreamSynchronize|{COPIES_AND_WAITS}"
 
 
 def works_unseen(timeline: Timeline) -> bool:
@@ -40,7 +43,7 @@ def works_unseen(timeline: Timeline) -> bool:
 def seen_from_host(timeline: Timeline) -> DeviceIntervals:
     """When the device of such a trace worked, within bounds. What is issued is taken to be done in its order."""
     waits = synchronizing_calls(timeline)
-    waits = waits.filter(pl.col("name").str.contains(WAITS_FOR_ALL))
+    waits = waits.filter(pl.col("name").str.contains(f"{WAITS_FOR_ALL}|{WAITS_FOR_STREAM}"))
     issued = _issued(timeline, waits)
     device = seen_by_probes(issued, _told_by_waits(waits, issued.returned_ns), LATENCY_NS)
     # Work that is issued by no call of the trace may be anywhere.
@@ -65,13 +68,15 @@ def _issued(timeline: Timeline, waits: pl.DataFrame) -> Issued:
 
 
 def _told_by_waits(waits: pl.DataFrame, returned_ns: Ints) -> Probes:
-    """What calls that wait for all tell of the work, which was issued by calls that returned at these times."""
+    """What calls that wait tell of the work, which was issued by calls that returned at these times."""
     start, end = waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy()
     # What another thread is just issuing need not be waited for; a copy that waits is work too, and waits for itself.
     until = np.where(waits["name"].str.contains(COPIES_AND_WAITS).to_numpy(), end, start)
     work = np.searchsorted(np.maximum.accumulate(returned_ns), until, side="right") - 1
-    known = work >= 0
-    waited = known & (end - start > 2 * RETURN_NS)
+    issued = work >= 0
     # It had ended while the host still stood in the call.
-    at = np.concatenate((end[known] - 1, end[waited] - RETURN_NS))
-    return Probes(at_ns=at, work=np.concatenate((work[known], work[waited])), ended=np.arange(len(at)) < np.count_nonzero(known))
+    done = issued & waits["name"].str.contains(WAITS_FOR_ALL).to_numpy()
+    # Whichever stream had work left: the device was not idle.
+    waited = issued & (end - start > 2 * RETURN_NS)
+    at = np.concatenate((end[done] - 1, end[waited] - RETURN_NS))
+    return Probes(at_ns=at, work=np.concatenate((work[done], work[waited])), ended=np.arange(len(at)) < np.count_nonzero(done))

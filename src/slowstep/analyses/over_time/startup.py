@@ -11,7 +11,7 @@ import polars as pl
 from slowstep.analyses.over_time.startup_functions import COMPILE, NOWHERE, divide_startup
 from slowstep.analyses.python.functions import read_stacks
 from slowstep.analyses.steps.trainer import Trainer
-from slowstep.frameworks._known import PLAIN
+from slowstep.frameworks._known import DEFAULT
 from slowstep.stages import COMPILATION, COMPILING
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
@@ -68,7 +68,7 @@ def find_startup(timeline: Timeline, trainer: Trainer, usual_step_ns: float) -> 
     importing = _between(note.get("import_began_ns"), began, activated or first_update)
     first_event = min(max(_first_event(trainer), activated or began), first_update)
     marks = [(began, importing, BEFORE), (importing or began, activated, IMPORT)]
-    framework = trainer.facts.framework or PLAIN
+    framework = trainer.facts.framework or DEFAULT
     parts = [
         StartupPart(name=name.format(framework), ns=end - start, is_import=name == IMPORT)
         for start, end, name in marks

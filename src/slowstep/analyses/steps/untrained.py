@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from slowstep.frameworks._known import PLAIN, all_words, plain
+from slowstep.frameworks._known import DEFAULT, all_words, plain
 from slowstep.frameworks._remedies import Remedy
 from slowstep.health import DAMAGE, Health
 from slowstep.reason_words import sentence
@@ -97,7 +97,7 @@ def _losses(run: RunFacts, health: Iterable[Health]) -> str | None:
 def _trains_elsewhere(run: RunFacts) -> tuple[str, str] | None:
     """Why nothing can have been recorded, and what to do: nothing that is was ever imported. None where it was, or may have been."""
     told = run.told
-    if told is None or PLAIN in told:
+    if told is None or DEFAULT in told:
         return None
     if (found := _first_imported(told)) is not None:
         return _no_step_of(found), _profile(found)
@@ -113,7 +113,7 @@ def _trains_elsewhere(run: RunFacts) -> tuple[str, str] | None:
 
 def _first_imported(told: Iterable[str]) -> Words | None:
     """Of the frameworks that were imported the first that is recorded and can say why no step of it was; plain ones apart."""
-    imported = [words for name, words in all_words().items() if name in told and name != PLAIN and words.unseen]
+    imported = [words for name, words in all_words().items() if name in told and name != DEFAULT and words.unseen]
     # One that trains on others imports these.
     return min(imported, key=lambda words: not words.has_loop, default=None)
 
@@ -130,7 +130,7 @@ def _profile(imported: Words) -> str:
 
 def _recorded(joined: str) -> str:
     """The frameworks whose import begins a recording, by their titles."""
-    names = sorted((each.name for each in known_frameworks() if each.module is not None), key=lambda name: (name != PLAIN, name))
+    names = sorted((each.name for each in known_frameworks() if each.module is not None), key=lambda name: (name != DEFAULT, name))
     titles = [all_words()[name].title for name in names if name in all_words()]
     return joined.join(", ".join(titles).rsplit(", ", 1))
 

@@ -83,7 +83,8 @@ def leave_most(m: Measurements, side: InputSide) -> bool:
 
 def fix_by_workers(m: Measurements, handed: HandedOver, workers: int) -> Fix:
     """Workers for a loader that has none, with the lever that tries them."""
-    text = m.training.words.write({Remedy.WORKERS: workers, Remedy.PERSISTENT_WORKERS: True})
+    words = m.training.words
+    text = words.write({Remedy.WORKERS: workers, Remedy.PERSISTENT_WORKERS: True}) or words.advise(Remedy.WORKERS)
     return fix_of_its_loader(m, text + _for(m, handed), workers_lever(workers))
 
 

@@ -98,6 +98,7 @@ class InputSide:
     cores: float
     others_ns: float = 0.0  # how long the workers of other loaders take for what a step reads
     delay_ns: float = 0.0  # of `wall_ns`, in which producers waited for a core
+    in_loop: bool = False  # whether the training thread is the producer
 
 
 def find_side(m: Measurements) -> InputSide | Reason:
@@ -128,6 +129,7 @@ def find_side(m: Measurements) -> InputSide | Reason:
         cores=m.machine.cores,
         others_ns=m.input.demand.others_ns,
         delay_ns=m.input.demand.queued_ns,
+        in_loop=m.input.loader.num_workers == 0,
     )
 
 
@@ -259,13 +261,15 @@ def cores_beside_others(side: InputSide, workers: int) -> float:
     where that is more, as Linux gives it ("sched-design-CFS": each of n runnable threads runs at 1/n of the speed).
 
     How many threads of others run is known by what they use, and by how long the training thread waited for a core: of one that computed
-    half of the time in which it could have, there were as many others on its core.
+    half of the time in which it could have, there were as many others on its core. What workers waited for one, each for itself, says
+    nothing of that.
     """
     step_ns = side.rest_ns + float(side.removable_ns.mean())
     if step_ns <= 0:
         return side.cores
     foreign = side.others_cpu_ns / step_ns
-    computed = 1 - (float((side.queued_ns + side.own_queued_ns).mean()) + side.delay_ns) / step_ns
+    waited_ns = float((side.queued_ns + side.own_queued_ns).mean()) + (side.delay_ns if side.in_loop else 0.0)
+    computed = 1 - waited_ns / step_ns
     others = max(foreign, side.cores / max(computed, LEAST_COMPUTED) - 1)
     own = 1 + workers
     return max(side.cores - foreign, side.cores * own / (own + others))

@@ -90,4 +90,4 @@ def with_stacks(m: Measurements, wheres: Iterable[str | None]) -> str:
         return f" (it is called outside of all functions of {known[0]}: put it into one, and the trace names that)"
     if known or has_stacks(m):
         return ""
-    return f" ({m.training.words.advise(Remedy.RECORD_FUNCTIONS)} to get its function)"
+    return f" (to get its function, {m.training.words.advise(Remedy.RECORD_FUNCTIONS)})"

@@ -63,7 +63,7 @@ def fuse(words: Words, kind: str, share: float) -> Fix:
 
 def fused(words: Words, kind: str) -> str:
     """How a script asks for a fused optimizer: of a trainer, where that makes it by itself."""
-    own = words.write({Remedy.FUSED: True}, kind=kind)
+    own = words.write({Remedy.FUSED: True}, kind=kind) or words.advise(Remedy.FUSED)
     by_trainer = words.write({Remedy.FUSED_ADAMW: True}) if kind == "AdamW" else ""
     return f"{by_trainer}, or {own} where the script makes it" if by_trainer else own
 

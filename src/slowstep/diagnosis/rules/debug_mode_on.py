@@ -80,9 +80,11 @@ def _fix(m: Measurements, mode: str) -> str:
     """What turns a mode off: who trains may have set it."""
     if mode == ANOMALY:
         # Around every fit Lightning sets it to what its argument says, whatever the script has set before.
-        return f"turn anomaly detection off once the NaN is found: {m.training.words.write({Remedy.ANOMALY: False})}"
+        off = m.training.words.write({Remedy.ANOMALY: False})
+        return f"turn anomaly detection off once the NaN is found{off and f': {off}'}"
     if mode == HARMLESS:
-        own, by_script = (words.write({Remedy.DETERMINISM: False}) for words in (m.training.words, plain()))
+        by_script = plain().write({Remedy.DETERMINISM: False})
+        own = m.training.words.write({Remedy.DETERMINISM: False}) or by_script
         asked = f"{own}, or {by_script} where the script asks for it" if own != by_script else own
         return f"{asked}, unless runs must be repeated bit by bit"
     if mode == PROFILER:

@@ -36,7 +36,7 @@ def judge(m: Measurements) -> Answer:
     names = ", ".join(f"{count} by {make.upper()}" for make, count in found.items())
     built = m.compute.work.accelerator_built
     install = m.training.words.advise(Remedy.BUILT_FOR_DEVICE)
-    move = f"move the training to it: {m.training.words.write({Remedy.DEVICE: True})}"
+    move = f"move the training to it: {m.training.words.advise(Remedy.DEVICE)}"
     finding = Finding(
         rule=NAME,
         stage="compute",

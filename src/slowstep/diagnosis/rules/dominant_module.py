@@ -43,9 +43,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="stack samples in the forward", value=line.stacks, unit="samples"),
     )
     title = f"{what} in {line.function} holds {format_share(line.share)} of the forward"
-    fix = (
-        f"look at {what} first: a cheaper layer, a smaller input to it, channels_last, or {m.training.words.write({Remedy.COMPILE: True})}"
-    )
+    fix = f"look at {what} first: a cheaper layer, a smaller input to it, channels_last, or {m.training.words.advise(Remedy.COMPILE)}"
     return advice(NAME, "compute", title, evidence, "that line took less time", (fix,), share=share)
 
 

@@ -123,7 +123,7 @@ def _fixes(m: Measurements, fell_back: str | None) -> tuple[Fix, ...]:
         first = f"bring {fell_back} under the mixed precision that the rest has: {first}"
     fixes = [Fix(text=first, changes_numerics=True)]
     if not old and m.facts.vendor != "amd":
-        fixes.append(Fix(text=f"{words.advise(Remedy.TF32)}: TF32, float32 stays in memory", changes_numerics=True))
+        fixes.append(Fix(text=f"TF32, float32 stays in memory: {words.advise(Remedy.TF32)}", changes_numerics=True))
     return tuple(fixes)
 
 

@@ -56,6 +56,7 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, held)
     if share < CLAIM:
         return None
+    by_workers = m.training.words.write({Remedy.WORKERS: ...}) or "workers of its loader"
     busiest, step_ns = beside.threads[0], float(m.step_ns.mean())
     finding = Finding(
         rule=NAME,
@@ -75,7 +76,7 @@ def judge(m: Measurements) -> Answer:
         ),
         gain=unknown_gain(UNKNOWN),
         fixes=(
-            Fix(text=f"if {_name(busiest)} makes input: {m.training.words.write({Remedy.WORKERS: ...})}, which are processes"),
+            Fix(text=f"if {_name(busiest)} makes input: {by_workers}, which are processes"),
             Fix(text="else run it in a process of its own (multiprocessing), or less often", lever=_lever(m, busiest)),
         ),
     )

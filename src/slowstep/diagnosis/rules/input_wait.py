@@ -111,7 +111,9 @@ def _fixes(m: Measurements, makes_them: bool) -> tuple[Fix, ...]:
     if makes_them:
         text = words.advise(Remedy.BATCHES_ASIDE, workers=words.write({Remedy.WORKERS: 4, Remedy.PERSISTENT_WORKERS: True}))
     else:
-        text = words.advise(Remedy.DEEPER_INPUT, workers=words.name_of(Remedy.WORKERS), ahead=words.name_of(Remedy.PREFETCH))
+        text = words.advise(
+            Remedy.DEEPER_INPUT, workers=words.name_of(Remedy.WORKERS, "workers"), ahead=words.name_of(Remedy.PREFETCH, "batches ahead")
+        )
     return (Fix(text=text), *((RECORD_IT,) if is_recordable(m) else ()))
 
 

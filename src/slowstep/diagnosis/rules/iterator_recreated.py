@@ -135,7 +135,7 @@ def _fixes(words: Words, *, by_trainer: bool, serial: bool, used_up: bool) -> tu
     if serial:
         return (longer,)
     made_once = f": {words.write({Remedy.KEEP_LOADER: 0})}" if by_trainer else ""
-    return (Fix(text=f"{words.write({Remedy.PERSISTENT_WORKERS: True})}, made once{made_once}"), longer)
+    return (Fix(text=f"{words.advise(Remedy.PERSISTENT_WORKERS)}, made once{made_once}"), longer)
 
 
 RULE = Rule(

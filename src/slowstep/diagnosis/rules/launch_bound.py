@@ -161,10 +161,10 @@ def _fixes(m: Measurements, own_work: bool, worst: str | None) -> tuple[Fix, ...
             return (_look(m, worst),)
         return _look(m, worst), Fix(text="a larger batch: what the host does in each step it does less often", changes_numerics=True)
     found = readbacks_a_step(m)
-    first = "" if found is None else f"; the step's read-backs ({found[0]:,.0f}) have to go first"
+    first = "" if found is None else f"take the step's read-backs ({found[0]:,.0f}) out first, then: "
     words = m.training.words
     return (
-        Fix(text=f"{words.advise(Remedy.STEP_AS_GRAPH)}{first}"),
+        Fix(text=f"{first}{words.advise(Remedy.STEP_AS_GRAPH)}"),
         Fix(text=words.advise(Remedy.FUSE_STEP), changes_numerics=True),
         Fix(text="a larger batch: each kernel does more work for the same launch", changes_numerics=True),
     )

@@ -116,11 +116,13 @@ def _wait_ms(m: Measurements, reads: pl.DataFrame) -> float:
 
 def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     words = m.training.words
-    fused = Fix(text=f"{words.advise(Remedy.SCALED_UPDATE)}: the optimizer skips its update on the device, nothing is read back{unknown}")
+    fused = Fix(
+        text=f"let the optimizer skip its update on the device, so that nothing is read back{unknown}: {words.advise(Remedy.SCALED_UPDATE)}"
+    )
     if m.device.compute_capability is not None and m.device.compute_capability < FIRST_BFLOAT16:
         return (fused,)
     bfloat16 = words.advise(Remedy.BFLOAT16 if words.has_loop else Remedy.UNSCALED)
-    return Fix(text=f"{bfloat16}: bfloat16 needs none", changes_numerics=True), fused
+    return Fix(text=f"bfloat16 needs no loss scaling: {bfloat16}", changes_numerics=True), fused
 
 
 RULE = Rule(

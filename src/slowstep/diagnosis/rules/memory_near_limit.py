@@ -61,7 +61,7 @@ def judge(m: Measurements) -> Answer:
         if swaps
         else f"memory is nearly used up: {limit.left_bytes / GIB:.1f} of {limit.limit_bytes / GIB:.1f} GiB of {limit.of} were left"
     )
-    fewer_batches = f"fewer loader workers or a smaller {m.training.words.name_of(Remedy.PREFETCH)}"
+    fewer_batches = f"fewer loader workers or a smaller {m.training.words.name_of(Remedy.PREFETCH, 'number of batches made ahead')}"
     fixes = (
         f"{fewer_batches}; keep the dataset in arrays or mapped files, not in Python lists",
         "a smaller batch, or a larger limit",

@@ -122,7 +122,7 @@ def judge(m: Measurements) -> Answer:
         evidence=evidence,
         gain=predict(m, counterfactual),
         fixes=(
-            fix_of_its_loader(m, m.training.words.write({Remedy.WORKERS: 0}), workers_lever(0)),
+            fix_of_its_loader(m, m.training.words.write({Remedy.WORKERS: 0}) or "read the loader without workers", workers_lever(0)),
             Fix(text=f"of data that is in memory, index the tensors by whole batches, without a {m.training.words.loader_class}"),
         ),
         names_cause=True,
@@ -137,7 +137,9 @@ def _may_gain(m: Measurements, side: InputSide, waits: Floats) -> NotJudged | No
     )
     if optimistic < MAY_MATTER or m.machine.load.busy:
         return None
-    reason = WITHOUT_WORKERS_MAY_GAIN(workers=m.training.words.name_of(Remedy.WORKERS), shorter=optimistic, longer=max(-pessimistic, 0.0))
+    reason = WITHOUT_WORKERS_MAY_GAIN(
+        workers=m.training.words.name_of(Remedy.WORKERS, "workers"), shorter=optimistic, longer=max(-pessimistic, 0.0)
+    )
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, workers_lever(0)))
 
 

@@ -117,7 +117,7 @@ def _together(m: Measurements) -> tuple[Evidence, ...]:
 def _more_workers(m: Measurements, number: int, *, known: bool) -> Fix:
     """What gains where each connection is slow by itself, and tells whether it is where that is not `known`."""
     lever = workers(number)
-    tried = m.training.words.write({Remedy.WORKERS: number}) + ("" if known else ", if each connection is slow by itself")
+    tried = m.training.words.advise(Remedy.WORKERS, number) + ("" if known else ", if each connection is slow by itself")
     told = "" if of_its_loader(m, lever) is None else f": slowstep prove --levers {lever} tells"
     return fix_of_its_loader(m, tried + told, lever)
 

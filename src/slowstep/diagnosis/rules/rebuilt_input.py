@@ -119,7 +119,7 @@ def _fixes(words: Words, name: str, activity: Activity | None) -> tuple[Fix, ...
     keep = f", and keep the loader: {words.write({Remedy.KEEP_LOADER: 0})}" if words.has(Remedy.KEEP_LOADER) else ""
     return (
         Fix(text=f"do what {name} does once, before the first epoch, where it gives the same every time{keep}"),
-        Fix(text=f"write the loop in {inner} as operations on whole arrays (NumPy, pandas, torch)"),
+        Fix(text=f"write the loop in {inner} as operations on whole arrays (NumPy, pandas)"),
     )
 
 

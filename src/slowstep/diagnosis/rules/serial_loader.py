@@ -123,7 +123,7 @@ def _judge_counted(m: Measurements, counted: CountedWork) -> Answer:
         claims=claims(m, PartKind.INPUT_WAIT),
         evidence=evidence,
         gain=gain,
-        fixes=(Fix(text=m.training.words.write({Remedy.WORKERS: workers})),),
+        fixes=(Fix(text=m.training.words.advise(Remedy.WORKERS, workers)),),
     )
     return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
 
@@ -166,7 +166,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         fixes=(
             Fix(
                 text=f"put what {name} {'do' if is_plural(made.largest) else 'does'} into a Dataset's __getitem__ and read it by "
-                f"{m.training.words.write({Remedy.WORKERS: workers})}, "
+                f"{m.training.words.write({Remedy.WORKERS: workers}) or 'worker processes'}, "
                 "if it needs nothing that the training changes meanwhile (as a replay memory)"
             ),
             *(() if _is_python(made) else (BACKGROUND_THREAD,)),

@@ -80,7 +80,7 @@ def _judged(
     counterfactual = made_by_workers(side, workers, spread)
     who = "a background thread makes" if threads.threads == 1 else f"{threads.threads} background threads make"
     function = part_name(threads.function)
-    by_processes = m.training.words.write({Remedy.WORKERS: workers})
+    by_processes = m.training.words.write({Remedy.WORKERS: workers}) or "worker processes"
     finding = Finding(
         rule=NAME,
         stage="preprocess",

@@ -197,8 +197,8 @@ def _larger(m: Measurements, cost: FixedCost, factor: int) -> Fix:
 
 def _by(words: Words) -> str:
     """The argument for it, where that is called otherwise."""
-    name = words.name_of(Remedy.BATCH_SIZE)
-    return "" if name in (None, "batch_size") else f", by {words.write({Remedy.BATCH_SIZE: ...})}"
+    name = words.name_of(Remedy.BATCH_SIZE, "batch_size")
+    return "" if name == "batch_size" else f", by {words.write({Remedy.BATCH_SIZE: ...})}"
 
 
 def _factor(fixed: float, step: float) -> int:

@@ -78,7 +78,7 @@ def judge(m: Measurements) -> Answer:
 
 
 def _made_ahead(m: Measurements) -> Fix:
-    hiding = m.training.words.write({Remedy.PREFETCH: AHEAD, Remedy.ANY_ORDER: False})
+    hiding = m.training.words.write({Remedy.PREFETCH: AHEAD, Remedy.ANY_ORDER: False}) or "making more batches ahead"
     return Fix(text=f"{hiding} hides some of it", changes_numerics=m.training.words.has(Remedy.ANY_ORDER))
 
 

@@ -130,7 +130,7 @@ def _whose(loader: Loader, workers: int) -> str:
 
 
 def _fix(m: Measurements, loader: Loader, workers: int) -> Fix:
-    return fix_of_its_loader(m, m.training.words.write({Remedy.WORKERS: workers}) + _for(loader), workers_lever(workers))
+    return fix_of_its_loader(m, m.training.words.advise(Remedy.WORKERS, workers) + _for(loader), workers_lever(workers))
 
 
 def _for(loader: Loader) -> str:
@@ -166,7 +166,7 @@ def _uneven(m: Measurements, side: InputSide) -> NotJudged | None:
         workers=workers,
         made_ms=side.wall_ns / workers / each,
         needed_ms=needed_every_ns(side) / each,
-        prefetch=m.training.words.name_of(Remedy.PREFETCH),
+        prefetch=m.training.words.name_of(Remedy.PREFETCH, "prefetch"),
         ahead=ahead,
     )
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, prefetch(ahead)))

@@ -75,14 +75,14 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
         ),
         gain=predict(m, counterfactual),
-        fixes=_fixes(m, f" (most time: {named})" if named else ""),
+        fixes=_fixes(m, f"for {named}, which takes most time: " if named else ""),
     )
     return unless_beside(finding, counterfactual)
 
 
 def _fixes(m: Measurements, named: str) -> tuple[Fix, ...]:
     words = m.training.words
-    first = f"{words.advise(Remedy.FUSE_ELEMENTWISE)}{named}"
+    first = f"{named}{words.advise(Remedy.FUSE_ELEMENTWISE)}"
     return Fix(text=first, changes_numerics=True), Fix(text=words.advise(Remedy.FUSED_VARIANTS), changes_numerics=True)
 
 

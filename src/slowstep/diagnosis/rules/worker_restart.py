@@ -90,7 +90,7 @@ def judge(m: Measurements) -> Answer:
         ),
         gain=predict(m, counterfactual),
         fixes=(
-            fix_of_its_loader(m, m.training.words.write({Remedy.PERSISTENT_WORKERS: True}), PERSISTENT_WORKERS),
+            fix_of_its_loader(m, m.training.words.advise(Remedy.PERSISTENT_WORKERS), PERSISTENT_WORKERS),
             Fix(text="longer epochs: a sampler that passes over the data set several times"),
         ),
         names_cause=True,
@@ -104,7 +104,7 @@ def _too_few(m: Measurements, starts: int) -> NotJudged | None:
     share = taken_ns / float(m.step_ns.sum())
     if share < UNJUDGED or m.input.loader is None:
         return None
-    persistent = m.training.words.name_of(Remedy.PERSISTENT_WORKERS)
+    persistent = m.training.words.name_of(Remedy.PERSISTENT_WORKERS, "persistent workers")
     reason = FEW_STARTS(workers=m.input.loader.num_workers, taken_ns=taken_ns, share=share, starts=starts, persistent=persistent)
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, PERSISTENT_WORKERS))
 

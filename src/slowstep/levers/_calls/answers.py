@@ -9,15 +9,17 @@ from typing import Any, Final
 
 from slowstep.levers._calls.handing import Call
 from slowstep.levers._calls.turns import CallTurns
-from slowstep.levers._calls.values import CHANGED, GRAPH, NOTHING, ONCE, KeptResult
-from slowstep.record.framework import tracers
+from slowstep.levers._calls.values import CHANGED, GRAPH, NOTHING, ONCE, USED_UP, KeptResult, is_used_up
+from slowstep.record.framework import tracers, used_up_checks
 
 UPDATES: Final = "the training's own work is done in it: gradients or the update of the model"
 ASKS: Final = "the training asks for its input in it: mock-loader is the lever for that"
 PARAMETERS: Final = "the second function does not take what the first one is called with"
 RAISED: Final = "the second function raised an error where the first one did not"
 # A worker tells by number why it refuses.
-REASONS: Final = (GRAPH, ONCE, CHANGED, UPDATES, ASKS, PARAMETERS, RAISED)
+REASONS: Final = (GRAPH, ONCE, CHANGED, UPDATES, ASKS, PARAMETERS, RAISED, USED_UP)
+# A result that waits in a queue of the script's is used up some steps after it was returned: so many are waited for where it may be.
+QUEUED: Final = 8
 
 
 class CallAnswer:
@@ -61,6 +63,9 @@ class LastResult(CallAnswer):
         self._turns, self._kept = turns, KeptResult()
         # Counts of what the training does, by the reason for which a function that does it is left alone.
         self._needed = needed
+        self._used_up = used_up_checks()
+        # Looks since the first call, and what that returned.
+        self._looks, self._first = 0, NOTHING
 
     def handle(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer with the last result, or call the function and keep what it returns."""
@@ -69,7 +74,9 @@ class LastResult(CallAnswer):
         self.calls += 1
         if self.is_on and self.refused is None:
             value = self._kept.get(args, kwargs) if self._turns.is_left_out() else NOTHING
-            if value is not NOTHING:
+            if value is not NOTHING and is_used_up(value, self._used_up):
+                self.refused = USED_UP
+            elif value is not NOTHING:
                 self.replaced += 1
                 return value
         return self._watched(call, args, kwargs)
@@ -90,12 +97,30 @@ class LastResult(CallAnswer):
         before = self._needed()
         value = call(*args, **kwargs)
         self.refused = _first_moved(before, self._needed()) or self._kept.keep(args, kwargs, value)
+        if self._used_up and self.refused is None and not self._looks and self._first is NOTHING:
+            self._first = value
         return value
 
     def look(self) -> None:
-        """Refuse where the last result has been changed by whoever got it."""
-        if self.refused is None and self.calls > 1 and self._kept.is_changed:
+        """Refuse where a result has been changed, or used up, by whoever got it."""
+        if self.refused is not None or not self.calls:
+            return
+        self._looks += 1
+        if any(is_used_up(value, self._used_up) for value in (self._first, *self._kept.values())):
+            self.refused = USED_UP
+        elif self.calls > 1 and self._kept.is_changed:
             self.refused = CHANGED
+        if self._is_outlived or self.refused is not None:
+            self._first = NOTHING
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a call has been seen, and what it returned stayed of use long enough."""
+        return super().is_ready and (self._is_outlived or self.refused is not None)
+
+    @property
+    def _is_outlived(self) -> bool:
+        return not self._used_up or self._looks >= QUEUED
 
 
 class OtherFunction(CallAnswer):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
 # Reasons, which complete "not applicable, because ...".
 GRAPH: Final = "what it returns carries gradients, which one backward pass uses up: it belongs to the model"
 ONCE: Final = "what it returns can be used only once (an iterator, a context, something to be awaited)"
+USED_UP: Final = "what it returned is used up: its memory was given to a function for good, so it cannot be returned again"
 CHANGED: Final = "what it returned is changed afterwards, so it cannot be returned again"
 
 _ATOMS: Final = (type(None), bool, int, float, complex, str, bytes)
@@ -51,6 +52,10 @@ class KeptResult:
         # The likely case is quick: a function that is called for every pixel is no faster than what answers it.
         return self._by_form.get(self._key(args, kwargs) if self.has_size else None, NOTHING)
 
+    def values(self) -> list[Any]:
+        """All that may be returned."""
+        return list(self._by_form.values())
+
     @property
     def is_changed(self) -> bool:
         """Whether the last result was changed by whoever got it. Sure after two calls: the first may have given an object of its own."""
@@ -72,6 +77,17 @@ def unusable(value: Any) -> str | None:
         if getattr(part, "grad_fn", None) is not None:
             return GRAPH
     return None
+
+
+def is_used_up(value: Any, checks: Sequence[Callable[[Any], bool]]) -> bool:
+    """Whether anything that a value consists of is, as the `checks` of frameworks say."""
+    if not checks:
+        return False
+    parts = [part for part in islice(_parts(value, _DEEPEST), _PARTS) if not isinstance(part, _ATOMS)]
+    try:
+        return any(check(part) for check in checks for part in parts)
+    except Exception:  # classes of the script's own raise whatever they like: what cannot be looked at is not returned again
+        return True
 
 
 def mark_of(value: Any) -> Any:

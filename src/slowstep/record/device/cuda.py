@@ -25,7 +25,7 @@ class CudaMissing(Exception):
 
 
 class CudaEvents:
-    """Asks after events, by their handles, for one thread after the other."""
+    """Asks after events, by their handles, on any thread."""
 
     def __init__(self, load: Callable[[str], Any] = ctypes.CDLL) -> None:
         """Raises CudaMissing."""
@@ -35,14 +35,15 @@ class CudaEvents:
             self._exchange_mode, self._query = library.cuThreadExchangeStreamCaptureMode, library.cuEventQuery
         except (OSError, AttributeError) as error:
             raise CudaMissing(f"{LIBRARY}: {error}") from None
-        self._thread: int | None = None
+        # Not by a thread's number, which the system gives to another one later.
+        self._own = threading.local()
 
     def has_ended(self, handle: int) -> bool | None:
         """Whether all is done that was issued before the event; None where the driver does not say."""
-        if self._thread != threading.get_ident():
+        if not hasattr(self._own, "mode"):
             mode = ctypes.c_int(_CAPTURES_OF_THIS_THREAD)
             if int(self._exchange_mode(ctypes.byref(mode))) != _SUCCESS:
                 return None
-            self._thread = threading.get_ident()
+            self._own.mode = _CAPTURES_OF_THIS_THREAD
         code = int(self._query(ctypes.c_void_p(handle)))
         return code == _SUCCESS if code in (_SUCCESS, _NOT_READY) else None

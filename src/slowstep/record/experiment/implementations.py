@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @cache
 def implementations() -> dict[str, dict[str, Implementation]]:
     """Those of each framework by the names of their levers. Raises DiscoveryError for a broken one."""
-    return discover_by_folder("slowstep.frameworks", "inside.levers", "IMPLEMENTATION", Implementation)
+    return discover_by_folder("slowstep.frameworks", "inside.levers", "IMPLEMENTATION", Implementation, by_file=True)
 
 
 @cache
@@ -27,7 +27,7 @@ def known_levers() -> dict[str, Lever]:
 
     Raises DiscoveryError for a broken one, and for two levers of one name.
     """
-    known = discover("slowstep.levers", "LEVER", Lever)
+    known = discover("slowstep.levers", "LEVER", Lever, by_file=True)
     for framework, made in implementations().items():
         for name, implementation in made.items():
             if known.setdefault(name, implementation.lever) is not implementation.lever:

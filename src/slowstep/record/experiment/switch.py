@@ -31,6 +31,7 @@ ELSEWHERE: Final = (
     f"the job has ranks on other machines, or more than {MOST_RANKS} on this one: they cannot be switched in step with each other"
 )
 ELSEWHERE_GONE: Final = "another rank of the job cannot have it, and all must have it or none"
+RUN_AHEAD: Final = "in several ranks calls return before their work is done: blocks of such steps cannot be compared there"
 OUT_OF_STEP: Final = "the ranks of the job do not make their updates in step with each other, so none can be switched with the others"
 
 
@@ -167,8 +168,9 @@ class Switch:
             self.training.lead.drain()
             return Task(self._recorder, self.training, plan["task"], plan.get("arguments") or {})
         self._hear()
+        runs_ahead = bool(self._recorder.framework.facts().get("asynchronous"))
         if self._place is None:
-            walks = DrainedBlocks if self._recorder.framework.facts().get("asynchronous") else Blocks
+            walks = DrainedBlocks if runs_ahead else Blocks
             return walks(self._recorder, self.training, plan, is_finite=self._is_finite)
         ranks = Ranks(self._recorder.page.bytes, self._place, self._number)
         return InStep(
@@ -177,7 +179,7 @@ class Switch:
             plan,
             ranks,
             is_finite=self._is_finite,
-            is_whole=self._place.is_whole,
+            refused=ELSEWHERE if not self._place.is_whole else RUN_AHEAD if runs_ahead else None,
             is_mine=self._is_mine,
         )
 
@@ -185,7 +187,7 @@ class Switch:
 class InStep(Blocks):
     """The same in one of several ranks: what a rank would do by itself is what all do one boundary after all of them would.
 
-    `is_whole`: whether all ranks of the job are on this machine; `is_mine`: whether the steps of this one are compared.
+    `refused`: why ranks of this job can have no lever, None where they can; `is_mine`: whether the steps of this one are compared.
     """
 
     def __init__(
@@ -196,7 +198,7 @@ class InStep(Blocks):
         ranks: Ranks,
         *,
         is_finite: bool,
-        is_whole: bool,
+        refused: str | None = None,
         is_mine: bool,
     ) -> None:
         super().__init__(recorder, training, plan, is_finite=is_finite)
@@ -205,8 +207,8 @@ class InStep(Blocks):
         self._out = 0
         # What is to be done about a loss that was not finite, once the others know.
         self._found: list[BadLoss] = []
-        if not is_whole:
-            self._give_up(self._all_arms, ELSEWHERE)
+        if refused is not None:
+            self._give_up(self._all_arms, refused)
 
     def _advance(self, at_ns: int) -> bool:
         update = self._training.updates
@@ -221,7 +223,7 @@ class InStep(Blocks):
         return super()._advance(at_ns)
 
     def _may_begin(self, at_ns: int) -> bool:
-        if self._agreed():
+        if self._agreed() or not self._has_levers_left:
             return True
         if at_ns - self._since_ns <= 2 * self._ready_ns:
             return False
@@ -230,7 +232,7 @@ class InStep(Blocks):
 
     def _has_settled(self, at_ns: int) -> bool:
         # With no lever left nothing is switched, and nobody needs to agree.
-        return self._agreed() or not self._all_arms & ~self._out
+        return self._agreed() or not self._has_levers_left
 
     def _goes_on_after(self, found: BadLoss) -> bool:
         # In this rank alone no lever is switched: the others hear of it first.
@@ -266,6 +268,10 @@ class InStep(Blocks):
 
     def _agreed(self) -> bool:
         return self._votes is not None and all(vote.yes for vote in self._votes)
+
+    @property
+    def _has_levers_left(self) -> bool:
+        return bool(self._all_arms & ~self._out)
 
     @property
     def _all_arms(self) -> int:

@@ -87,6 +87,8 @@ class RecordedWaits(Iterator[T]):
         recorder, me = self._recorder, self._recorder.local.me
         outer, me.borrower, self._lent, me.quick = me.borrower, self, None, None
         before = _read(me) if me.marking else None
+        for told in recorder.before_waits:
+            told()
         t0 = now()
         try:
             batch = next(self._batches)
@@ -97,6 +99,9 @@ class RecordedWaits(Iterator[T]):
                 hide_own_frames()
             recorder.event(WAIT, t0, now(), self._number, -1, -1, END if ended else FAILED, READY_UNKNOWN)
             raise
+        finally:
+            for told in recorder.after_waits:
+                told()
         me.borrower = outer
         try:
             t1 = now()

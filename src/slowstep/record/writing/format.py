@@ -60,8 +60,6 @@ FORWARD: Final = 14
 TOTALS: Final = 15  # thinned steps between t0 and t1. a steps, b samples (-1 unknown)
 CLOCK: Final = 16  # mark: a CLOCK_REALTIME ns
 SHUTDOWN: Final = 17  # the end of an iterator's workers, or of what it holds, wherever it is dropped. a iterator (NO_ITERATOR unknown)
-NO_ITERATOR: Final = 0  # they are numbered from 1 on
-FIRST_OF_STEPS: Final = 1 << 32  # of `slowstep.steps`; far from those of hooks. Its FETCH may be the wait for another thread's batch
 BACKWARD_CPU: Final = 20  # same thread as the BACKWARD it encloses, with several ranks: a CPU ns, b run-queue delay ns (-1 unknown)
 SLOW_SAMPLE: Final = 23  # inside a FETCH: one sample that took many times the usual. a its index (-1 unknown), b usual ns, c batch index
 ARM: Final = 24  # a step of an experiment. a block (-1 none), b samples (-1 unknown), c run-queue delay ns (-1 unknown), extra arm
@@ -104,6 +102,9 @@ READING_GPU_LINK: Final = 51  # a generation of the PCIe link, b its lanes
 READING_GPU_COPIED: Final = 52  # a bytes/s received over PCIe, b bytes/s sent; at times that differ: -1 is not read now
 READING_GPU_TENANTS: Final = 53  # a processes of the tree on it, b other processes, c bytes that the others hold
 PRESSURES: Final = ("cpu", "io", "memory")
+NO_ITERATOR: Final = 0  # iterators are numbered from 1 on
+# Iterators of `slowstep.steps`; far from those of hooks. Its FETCH may be the wait for another thread's batch.
+FIRST_OF_STEPS: Final = 1 << 32
 
 END: Final = 1  # WAIT: the iterator was exhausted (StopIteration)
 FAILED: Final = 2  # the call raised

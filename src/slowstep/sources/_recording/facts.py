@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slowstep.frameworks._known import PLAIN
+from slowstep.frameworks._known import DEFAULT
 from slowstep.sources._recording.by_hand import place_of, stand_ins, users_of_gradients
 from slowstep.sources._recording.damage import RecordCounts
 from slowstep.sources._recording.fit import Note
@@ -15,7 +15,7 @@ def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept:
     """What the notes of one process say of it, and how many events it has written. Of a part that is `kept`, what that part cost."""
     process, facts, cost = notes.process, notes.last("facts"), notes.last("cost")
     share = 1.0 if kept is None else kept.share
-    framework = str(facts.get("framework") or PLAIN)
+    framework = str(facts.get("framework") or DEFAULT)
     return ProcessFacts(
         pid=notes.pid,
         role=notes.role,

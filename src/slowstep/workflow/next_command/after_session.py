@@ -55,6 +55,6 @@ def _by_hand(levers: str, words: Words) -> str | None:
         return None
     name, value = found["name"], int(found["value"])
     if name in _BY_HAND:
-        return f"try {words.write({_BY_HAND[name]: value})}"
+        return f"try {words.write({_BY_HAND[name]: value}) or levers}"
     by_hand = {"batch-size": f"try batch size {value}", "threads": f"try {words.advise(Remedy.THREADS, threads=value)}"}
     return by_hand.get(name)

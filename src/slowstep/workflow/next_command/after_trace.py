@@ -10,7 +10,7 @@ from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.missing_ranks import LATE_ONE_MAY_BE_MISSING
 from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
 from slowstep.document.next_step import NextStep, explain
-from slowstep.frameworks._known import PLAIN, words_of_profiler
+from slowstep.frameworks._known import DEFAULT, words_of_profiler
 from slowstep.timeline.trace import TraceFacts
 from slowstep.workflow.next_command.typed import analyze
 from slowstep.workflow.traces.find import is_recording
@@ -44,7 +44,7 @@ def _command(diagnosis: Diagnosis, facts: TraceFacts, path: Path, *, is_inferenc
         return ALL_RANKS
     if CAPTURED.fullmatch(path.name):
         return analyze(path.parent) if is_recording(path.parent) else RECORD
-    if words_of_profiler(facts.framework).name != PLAIN:
+    if words_of_profiler(facts.framework).name != DEFAULT:
         # Of others' trainings nothing is captured: a better trace tells more.
         return explained or ANOTHER
     return CAPTURE

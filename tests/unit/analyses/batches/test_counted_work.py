@@ -30,7 +30,8 @@ def counted(windows: list[tuple[int, int, int]], edges_ms: list[int], *, asynchr
         "aggregates": pl.DataFrame(rows, schema=TABLE["aggregates"].schema),
         "iterators": pl.DataFrame(made, schema=schema) if made else TABLE["iterators"].empty(),
     }
-    trainer: Any = SimpleNamespace(process=0, thread=7, is_asynchronous=asynchronous)
+    facts = SimpleNamespace(notes={"facts": {}})
+    trainer: Any = SimpleNamespace(process=0, thread=7, is_asynchronous=asynchronous, facts=facts)
     edges = np.array(edges_ms) * MS
     steps: Any = SimpleNamespace(edges_ns=edges, stretches=len(edges) - 1, excluded=np.zeros(len(edges) - 1, dtype=bool))
     timeline: Any = SimpleNamespace(table=tables.__getitem__)

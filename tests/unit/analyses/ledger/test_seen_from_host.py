@@ -37,7 +37,7 @@ def bounds_us(ledger: Ledger, kind: PartKind) -> tuple[float, float]:
 
 
 def test_from_a_call_that_waits_to_the_next_launch_the_device_idles_and_the_time_is_the_hosts() -> None:
-    wait = host("cudaStreamSynchronize", 10, 8 * MS, "runtime")
+    wait = host("cudaDeviceSynchronize", 10, 8 * MS, "runtime")
     _, ledger = ledger_of(launch(0), wait, host(LOADER, 9 * MS, 19 * MS, "annotation"), launch(20 * MS), until=21 * MS)
 
     assert bounds_us(ledger, PartKind.INPUT_WAIT) == (10 * MS, 10 * MS)
@@ -57,6 +57,15 @@ def test_after_a_launch_it_is_not_known_whether_the_device_works() -> None:
     stretches = find_stretches(trace, find_steps(trace)[0], build_ledger(trace, find_steps(trace)[0])[1])
     assert PartKind.UNKNOWN in stretches["kind"].to_list()
     assert (stretches["end_ns"] - stretches["start_ns"]).sum() == 11 * MS * 1000
+
+
+def test_the_wait_for_a_stream_tells_nothing_of_when_others_end() -> None:
+    copied = host("cudaMemcpyAsync", 50, 60, "runtime"), host("cudaStreamSynchronize", 70, 1 * MS, "runtime")
+    _, ledger = ledger_of(launch(0), *copied, host(LOADER, 2 * MS, 18 * MS, "annotation"), launch(20 * MS), until=21 * MS)
+
+    assert bounds_us(ledger, PartKind.INPUT_WAIT) == (0, 16 * MS)
+    # One of them had work while it lasted.
+    assert bounds_us(ledger, PartKind.DEVICE_WORK)[0] == pytest.approx(1 * MS - 250, abs=100)
 
 
 def test_the_wait_for_an_event_tells_nothing_of_what_was_issued_behind_it() -> None:

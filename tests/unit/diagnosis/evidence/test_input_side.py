@@ -93,6 +93,15 @@ def test_training_and_workers_share_the_cores_evenly_with_threads_of_others(fore
     assert cores_beside_others(beside, workers) == pytest.approx(cores)
 
 
+@pytest.mark.parametrize(
+    ("in_loop", "cores"), [(True, 2 * 2 / (2 + 3)), (False, 2 * 2 / (2 + 1.5))], ids=["the training thread", "workers"]
+)
+def test_what_producers_waited_for_a_core_tells_of_others_beside_the_training_thread_where_that_is_the_producer(in_loop, cores):
+    made = replace(side(others_cpu_ns=75.0), queued_ns=np.zeros(2), delay_ns=25.0, in_loop=in_loop)
+
+    assert cores_beside_others(made, 1) == pytest.approx(cores)
+
+
 @pytest.mark.parametrize(("delay_ns", "workers"), [(0.0, 6), (30.0, 3), (40.0, 2)], ids=["blocked", "partly a core's", "a core's"])
 def test_a_wait_for_a_core_is_no_reason_for_more_workers_than_cores(delay_ns, workers):
     made = replace(side(cpu_ns=20.0), wall_ns=60.0, rest_ns=5.0, delay_ns=delay_ns)

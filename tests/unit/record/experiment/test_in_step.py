@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -12,9 +13,10 @@ from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.record.device.last_loss import LastLoss
 from slowstep.record.experiment import arms as arms_module
 from slowstep.record.experiment import blocks as blocks_module
+from slowstep.record.experiment import switch as switch_module
 from slowstep.record.experiment.in_step import LocalRank, Ranks, Vote, find_place
 from slowstep.record.experiment.lever import ORDER, Change, Lever, NotApplicable
-from slowstep.record.experiment.switch import ELSEWHERE, ELSEWHERE_GONE, OUT_OF_STEP, InStep
+from slowstep.record.experiment.switch import ELSEWHERE, ELSEWHERE_GONE, OUT_OF_STEP, RUN_AHEAD, InStep, Switch
 from slowstep.record.writing import format as contract
 
 ALONE = {"arms": [{"name": "as-is", "levers": []}, {"name": "lever", "levers": [{"name": "lever"}]}], "blocks": [1, 0, 1, 0], "steps": 2}
@@ -63,7 +65,7 @@ class Rank:
         recorder.last_loss = LastLoss()
         monkeypatch.setattr(arms_module, "known_levers", lambda: {"lever": Lever(name="lever", prepare=prepare, changes=changes)})
         place = LocalRank(number, 2, is_whole=True)
-        facts = {"is_finite": True, "is_whole": True, "is_mine": number == 0} | more
+        facts = {"is_finite": True, "is_mine": number == 0} | more
         self._blocks = InStep(recorder, self.training, ALONE, Ranks(page, place, 1), **facts)
         self._change, self._is_over = change, False
 
@@ -168,14 +170,58 @@ def test_ranks_that_do_not_update_in_step_have_no_lever(monkeypatch: Any, page: 
     assert first.counted == [0, 0, 0, 0]
 
 
-def test_a_job_with_ranks_on_other_machines_has_none(monkeypatch: Any, page: memoryview) -> None:
-    first = Rank(monkeypatch, page, 0, Switched(), is_whole=False)
-    second = Rank(monkeypatch, page, 1, Switched(), is_whole=False)
+def test_a_job_whose_ranks_can_have_no_lever_has_none(monkeypatch: Any, page: memoryview) -> None:
+    first = Rank(monkeypatch, page, 0, Switched(), refused=ELSEWHERE)
+    second = Rank(monkeypatch, page, 1, Switched(), refused=ELSEWHERE)
 
     walk(first, second)
 
     assert (first.on_at, first.reasons()) == ([], [ELSEWHERE])
     assert first.counted == [0, 0, 0, 0]
+
+
+def test_where_none_can_have_a_lever_no_rank_waits_for_another(monkeypatch: Any, page: memoryview) -> None:
+    first = Rank(monkeypatch, page, 0, Switched(), refused=ELSEWHERE)
+
+    walk(first)
+
+    assert first.counted == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("is_whole", "asynchronous", "reasons"),
+    [(True, False, []), (True, True, [RUN_AHEAD]), (False, False, [ELSEWHERE]), (False, True, [ELSEWHERE])],
+)
+def test_ranks_are_refused_where_they_are_elsewhere_or_run_ahead(
+    monkeypatch: Any, page: memoryview, tmp_path: Any, is_whole: bool, asynchronous: bool, reasons: list[str]
+) -> None:
+    monkeypatch.setattr(arms_module, "known_levers", lambda: {"lever": Lever(name="lever", prepare=lambda training, spec: Switched())})
+    monkeypatch.setattr(switch_module, "find_place", lambda framework: LocalRank(0, 2, is_whole=is_whole))
+    (tmp_path / contract.PLAN_FILE).write_text(json.dumps({**ALONE, "process": None}))
+    page[contract.CONTROL_PLAN] = contract.PLAN_POSTED
+    notes = list[Any]()
+    recorder: Any = SimpleNamespace(
+        note=notes.append,
+        event=lambda *_: None,
+        health=lambda *_: None,
+        levers=[],
+        loader_place=None,
+        last_loss=LastLoss(),
+        folder=str(tmp_path),
+        page=SimpleNamespace(bytes=page, plan_number=1),
+        framework=SimpleNamespace(facts=lambda: {"asynchronous": asynchronous}),
+        ensure_open=lambda: True,
+        stop_timing_calls=lambda: None,
+        local=SimpleNamespace(me=SimpleNamespace(delay_ns=lambda: None)),
+        experiment=True,
+    )
+    switch = Switch(recorder)
+
+    # A step ends with each update from the second on: no loader is read.
+    for _ in range(3):
+        switch.updated(switch.training)
+
+    assert [note["reason"] for note in notes if note.get("state") == "not applicable"] == reasons
 
 
 def test_votes_of_another_update_block_or_plan_are_none(page: memoryview) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Final
 
-from slowstep.frameworks.jax.inside._leaves import describe
+from slowstep.frameworks.jax.inside._leaves import arrays, describe
 from slowstep.record.framework import Framework
 from slowstep.record.system.facts import cores_allowed
 
@@ -29,6 +29,15 @@ class Jax(Framework):
             "rank": jax.process_index() if world > 1 else None,
         }
 
+    def rank(self) -> tuple[int, int] | None:
+        """That of its processes, where the script has initialised them. Raises what JAX does."""
+        jax = sys.modules["jax"]
+        # Older versions do not say. To count processes initialises devices, which an update has done before.
+        is_initialized = getattr(jax.distributed, "is_initialized", None)
+        if is_initialized is not None and not is_initialized():
+            return None
+        return jax.process_index(), jax.process_count()
+
     def has_compiled(self) -> bool:
         """It runs nothing else, and none of that notices."""
         return False
@@ -37,6 +46,10 @@ class Jax(Framework):
         """In a function that is jitted, differentiated or mapped: at its first call, and again for other shapes. It is told privately."""
         is_clean = getattr(sys.modules.get("jax._src.core"), "trace_state_clean", None)
         return is_clean is not None and not is_clean()
+
+    def is_used_up(self, value: Any) -> bool:
+        """Where a jitted function was given an array for good (`donate_argnums`)."""
+        return any(array.is_deleted() for array in arrays(value))
 
     def is_bound_to_shapes(self) -> bool:
         """Each function is compiled for the shapes that it is called with."""

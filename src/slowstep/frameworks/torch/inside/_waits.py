@@ -83,7 +83,7 @@ class IteratorWaits:
     def build_hook(self) -> Any:
         """What `original` is to be replaced by. Its own lines are for batches that take next to no time; `_request` does all others."""
         original, request, failed, count = self._original, self._request, self._failed, self._count
-        release, local, clock = self._recorder.release, self._recorder.local, now
+        release, local, clock, after_waits = self._recorder.release, self._recorder.local, now, self._recorder.after_waits
 
         @functools.wraps(original)
         def __next__(self: Any) -> Any:
@@ -102,6 +102,8 @@ class IteratorWaits:
                 raise
             finally:
                 me.making = None
+                for told in after_waits:
+                    told()
             t1 = clock()
             samples = known.samples
             me.held = (t0, t1, known, samples if samples >= 0 else count(batch))
@@ -120,10 +122,12 @@ class IteratorWaits:
         me.waits += 1
         for told in self._recorder.before_waits:
             told()
-        batch = self._request_workers(me, iterator, known) if known.has_workers else self._request_here(me, iterator, known)
-        for told in self._recorder.after_waits:
-            told()
-        return batch
+        try:
+            return self._request_workers(me, iterator, known) if known.has_workers else self._request_here(me, iterator, known)
+        finally:
+            # Behind the last batch too: whoever looks one ahead gives the device work then.
+            for told in self._recorder.after_waits:
+                told()
 
     def _meet(self, iterator: Any) -> Iterator | None:
         """The first request to an iterator that was not seen to start."""

@@ -35,7 +35,7 @@ def install(recorder: Recorder) -> Undo:
 
 def _timed_known(recorder: Recorder, watch: Backwards, original: Any) -> Any:
     """The same as `_timed` for the parameters that torch has had since 1.8: passing them by name spares a microsecond of a cold call."""
-    event, local, clock = recorder.event, recorder.local, now
+    event, local, clock, before_backwards = recorder.event, recorder.local, now, recorder.before_backwards
     forwards = recorder.shared(UsedForwards)
     open_forwards = forwards.open
 
@@ -53,6 +53,8 @@ def _timed_known(recorder: Recorder, watch: Backwards, original: Any) -> Any:
             watch.begin(tensors)
         if open_forwards:
             forwards.passes(tensors)
+        for told in before_backwards:
+            told()
         t0 = clock()
         try:
             result = original(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
@@ -76,7 +78,7 @@ def _timed_known(recorder: Recorder, watch: Backwards, original: Any) -> Any:
 
 
 def _timed(recorder: Recorder, watch: Backwards, original: Any) -> Any:
-    event, clock = recorder.event, now
+    event, clock, before_backwards = recorder.event, now, recorder.before_backwards
     forwards = recorder.shared(UsedForwards)
     open_forwards = forwards.open
 
@@ -87,6 +89,8 @@ def _timed(recorder: Recorder, watch: Backwards, original: Any) -> Any:
             watch.begin(tensors)
         if open_forwards:
             forwards.passes(tensors)
+        for told in before_backwards:
+            told()
         t0 = clock()
         try:
             result = original(*args, **kwargs)

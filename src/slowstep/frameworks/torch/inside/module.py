@@ -130,6 +130,7 @@ def _timed(recorder: Recorder, original: Any) -> Any:
     is_used = forwards.is_used
     meet, (mark, _) = _build_meet(recorder, sys.modules["torch"]), build_marks(recorder)
     recorder.forgetters.append(lambda: introduced.__setitem__(0, False))
+    before_forwards = recorder.before_forwards
 
     @functools.wraps(original)
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -146,6 +147,8 @@ def _timed(recorder: Recorder, original: Any) -> Any:
             return original(self, *args, **kwargs)
         flags, samples, key, first = met
         me.forward = True
+        for told in before_forwards:
+            told()
         t0 = now()
         if not (flags or me.fed):
             # Where input ends in a loop that is not fed.

@@ -71,17 +71,17 @@ def install_events(recorder: Recorder) -> Undo:
     events = DeviceEvents(recorder, torch)
     recorder.optimizer_undos.append(register_after(events.updated).remove)
     recorder.forgetters.append(events.forget)
-    recorder.before_waits.append(events.requested)
-    recorder.after_waits.append(events.received)
     recorder.device_probes.append(events.is_idle)
-    return all_of(
-        [
-            lambda: recorder.before_waits.remove(events.requested),
-            lambda: recorder.after_waits.remove(events.received),
-            lambda: recorder.device_probes.remove(events.is_idle),
-            events.forget,
-        ]
+    told = (
+        (recorder.before_waits, events.requested),
+        (recorder.after_waits, events.received),
+        (recorder.before_forwards, events.received),
+        (recorder.before_backwards, events.is_passed_back),
     )
+    for callers, called in told:
+        callers.append(called)
+    undos: list[Undo] = [functools.partial(callers.remove, called) for callers, called in told]
+    return all_of([*undos, lambda: recorder.device_probes.remove(events.is_idle), events.forget])
 
 
 HOOKS = (

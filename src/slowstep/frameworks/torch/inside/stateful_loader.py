@@ -6,8 +6,10 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.torch.inside.dataloader import noted_constructor, timed_end, timed_start
+from slowstep.frameworks.torch.inside.switch import noted_build, noted_start
 from slowstep.frameworks.torch.inside.worker import recorded_loop
 from slowstep.frameworks.torch.inside.worker_levers import following_loop
+from slowstep.record.experiment.switch import Switch
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 
@@ -24,7 +26,12 @@ def install(recorder: Recorder) -> Undo:
     if worker is None:
         raise Unfit(f"{_WORKER} is not imported with it")
     loader_class, iterator_class = find(loader, "StatefulDataLoader"), find(loader, "_StatefulMultiProcessingDataLoaderIter")
-    start, make, end = find(loader_class, "__iter__"), find(loader_class, "__init__"), find(iterator_class, "_shutdown_workers")
+    end = find(iterator_class, "_shutdown_workers")
+    start = timed_start(recorder, find(loader_class, "__iter__"))
+    make = noted_constructor(recorder, find(loader_class, "__init__"))
+    if recorder.experiment or recorder.levers:
+        switch = recorder.shared(Switch)
+        start, make = noted_start(recorder, switch, start), noted_build(recorder, switch, make)
     loop = _loop(recorder, find(worker, "_worker_loop"))
     find(loader, "_worker_loop")
     return all_of(
@@ -32,8 +39,8 @@ def install(recorder: Recorder) -> Undo:
             # Started by the name in one, and found by a spawned worker under that in the other.
             replace(worker, "_worker_loop", loop),
             replace(loader, "_worker_loop", loop),
-            replace(loader_class, "__iter__", timed_start(recorder, start)),
-            replace(loader_class, "__init__", noted_constructor(recorder, make)),
+            replace(loader_class, "__iter__", start),
+            replace(loader_class, "__init__", make),
             replace(iterator_class, "_shutdown_workers", timed_end(recorder, end)),
         ]
     )

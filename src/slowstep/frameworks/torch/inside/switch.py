@@ -36,8 +36,8 @@ def install(recorder: Recorder) -> Undo:
     return all_of(
         [
             replace(iterator_class, "__next__", _switched_next(recorder, switch, next_batch)),
-            replace(loader_class, "__iter__", _noted_start(recorder, switch, start)),
-            replace(loader_class, "__init__", _noted_build(recorder, switch, build)),
+            replace(loader_class, "__iter__", noted_start(recorder, switch, start)),
+            replace(loader_class, "__init__", noted_build(recorder, switch, build)),
             switch.close,
         ]
     )
@@ -69,7 +69,9 @@ def _switched_next(recorder: Recorder, switch: Switch, original: Any) -> Any:
     return __next__
 
 
-def _noted_start(recorder: Recorder, switch: Switch, original: Any) -> Any:
+def noted_start(recorder: Recorder, switch: Switch, original: Any) -> Any:
+    """The start of a loader's iterator, `original`: the switch hears of it."""
+
     @functools.wraps(original)
     def __iter__(self: Any) -> Any:
         iterator = original(self)
@@ -82,7 +84,9 @@ def _noted_start(recorder: Recorder, switch: Switch, original: Any) -> Any:
     return __iter__
 
 
-def _noted_build(recorder: Recorder, switch: Switch, original: Any) -> Any:
+def noted_build(recorder: Recorder, switch: Switch, original: Any) -> Any:
+    """The constructor of a loader, `original`: the switch hears where the script has called it."""
+
     @functools.wraps(original)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from slowstep.frameworks.torch.inside.levers._input.stream import Stream, Usual, torch_class
-from slowstep.frameworks.torch.inside.levers._input.supplying import NO_LOADER, InputChange, said
+from slowstep.frameworks.torch.inside.levers._input.supplying import NO_LOADER, OWN_ITERATORS, InputChange, said
 from slowstep.levers._input.room import MIB, memory_free_bytes, own_bytes, shared_free_bytes
 from slowstep.record.experiment.lever import LeverSpec, NotApplicable, NotHere
 from slowstep.record.experiment.training import Training
@@ -38,7 +38,7 @@ def loader_of(training: Training) -> Any:
     """The training's loader, if it can be built again. Raises NotApplicable with the reason."""
     loader = own_loader(training)
     if type(loader)._get_iterator is not torch_class("DataLoader")._get_iterator:
-        raise NotHere(f"{type(loader).__name__} makes iterators of its own")
+        raise NotHere(OWN_ITERATORS.format(type(loader).__name__))
     module = type(loader.dataset).__mro__
     if any(kind.__name__ in ("IterDataPipe", "MapDataPipe") for kind in module):
         raise NotHere("its data set is a data pipe, which reading changes")

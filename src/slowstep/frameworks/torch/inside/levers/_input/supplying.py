@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any
 
 from slowstep.frameworks.torch.inside.levers._input.feed import feed_of
 from slowstep.frameworks.torch.inside.levers._input.giver import Giver
+from slowstep.frameworks.torch.inside.levers._input.stream import MULTI, SINGLE, torch_class
 from slowstep.record.experiment.feeding import Feeder
 from slowstep.record.experiment.lever import NotApplicable
 from slowstep.record.experiment.training import Training
 
 NO_LOADER = "no torch DataLoader feeds the training"
+OWN_ITERATORS = "{} makes iterators of its own"
 LOST = "a loader that is read beside another was built anew, and cannot be told from that one"
 
 
 class InputChange(Giver):
-    """A change of where batches come from. Raises NotApplicable where no torch DataLoader feeds the training."""
+    """A change of where batches come from. Raises NotApplicable where no torch DataLoader feeds the training, by torch's own iterators."""
 
     def __init__(self, training: Training | Feeder) -> None:
         if training.loader is None:
             raise NotApplicable(NO_LOADER)
+        if not isinstance(training.iterator, (torch_class(SINGLE), torch_class(MULTI), NoneType)):
+            # It is asked for batches where nothing is replaced.
+            raise NotApplicable(OWN_ITERATORS.format(type(training.loader).__name__))
         self.feed = feed_of(training)
         self.stream = None
         self.error = None
