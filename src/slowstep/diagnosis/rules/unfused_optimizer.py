@@ -1,8 +1,8 @@
 """The optimizer goes over the parameters of a model on a processor again and again, where one pass would do.
 
 What it sees:
-    Adam, AdamW or Adagrad that is not fused (recorded at its first call), on a processor, takes at least 10 % of the time, with its share of
-    what the step waits for a core. It calls no closure: inside of one the script's own code may run.
+    Adam, AdamW or Adagrad that is not fused (recorded at its first call), on a processor, takes at least 10 % of the time, with its share
+    of what the step waits for a core. It calls no closure: inside of one the script's own code may run.
 Why it costs:
     Each operation of the update (averages, their square roots, the step itself) goes over a parameter once more, and is dispatched once
     more: for models of many small parameters that takes longer than their backward.
