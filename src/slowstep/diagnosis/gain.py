@@ -130,6 +130,11 @@ class Counterfactual:
         stage = _stage_of_producers(m) if beside_ns > own_ns else None
         return StepAfter(own_ns=own_ns, beside_ns=beside_ns, beside_stage=stage, samples_ratio=self.samples_ratio)
 
+    def removed_ms(self, m: Measurements) -> float:
+        """By how much the mean step gets shorter: no further than what then runs beside it takes."""
+        after = self.after(m)
+        return (float(m.step_ns.mean()) - max(after.own_ns, after.beside_ns)) / 1e6
+
 
 def _stage_of_producers(m: Measurements) -> str:
     blocked = m.input.demand.blocked_share
