@@ -4,6 +4,7 @@ import inspect
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -14,11 +15,13 @@ from slowstep.analyses.measure_recording import MAKERS as RECORDED
 from slowstep.cli import explain, plugin_texts
 from slowstep.cli.explain import HEADINGS, LEVER_HEADINGS
 from slowstep.cli.plugin_texts import RULES, lever_text, measured_topics, names_of_levers, names_of_rules, rule_terms, rule_text
+from slowstep.cli.report_words import VERDICT_MEANING
 from slowstep.errors import BadUsage, DiscoveryError
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.registry import discover
-from slowstep.stages import STAGES
+from slowstep.stages import STAGE_MEANING, STAGES
 
+ROOT = Path(__file__).parents[2]
 WIDTH = 80
 TEXTS = {"serial-loader": "The training makes its own batches.\n\n*What it sees* Waits.", "slow-collate": "Collating is slow."}
 DOCUMENTED = """The training makes its own batches.
@@ -205,3 +208,30 @@ def test_items_of_a_list_are_filled_each_by_itself():
     page = explain.page("x", "What.\n\nWhat to try:\n    - one thing that\n      is long\n    * another", 16)
 
     assert page.endswith("WHAT TO TRY\n- one thing that\n  is long\n* another\n")
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("preprocess", ("preprocess: waiting for input", "serial-loader")),
+        ("gradient-sharing", ("gradient_sharing: collectives",)),
+        ("unattributed", ("unattributed: time that nothing recorded can name",)),
+        ("BOTTLENECK", ("BOTTLENECK: a finding predicts",)),
+        ("healthy", ("HEALTHY: no finding",)),
+    ],
+)
+def test_stages_and_verdicts_of_a_report_are_explained(word, says):
+    app = typer.Typer()
+    app.command()(explain.explain)
+
+    said = CliRunner().invoke(app, [word])
+
+    assert said.exit_code == 0
+    assert all(each in said.output for each in says)
+
+
+def test_words_of_a_report_hide_no_rule_or_lever_and_are_all_defined():
+    defined = (ROOT / "docs/definitions.md").read_text()
+
+    assert not {*STAGE_MEANING, *VERDICT_MEANING} & {*names_of_rules(), *names_of_levers()}
+    assert all(f"| {word} |" in defined for word in VERDICT_MEANING)

@@ -604,3 +604,25 @@ def test_of_all_that_rules_count_there_is_a_singular(bottleneck, unit):
     bottleneck["findings"][0]["evidence"] = [{"name": "of it", "value": 1, "unit": unit, "threshold": None, "where": None}]
 
     assert f"1 {unit}" not in render(bottleneck, width=80, color=False)
+
+
+def test_what_is_missing_of_a_recording_is_said_once_and_above_all_that_was_made_of_the_rest(sample_report):
+    report = sample_report("healthy")
+    report["health"] = [{"name": "missing-records", "severity": "data_loss", "count": 7, "remedy": "record again"}]
+
+    said = render(report, width=80, color=False)
+
+    assert said.count("missing-records") == 1
+    assert said.index("Data loss: missing-records x7: record again") < said.index("where a step's time goes")
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_no_empty_line_follows_a_value_that_was_cut_to_fit(bottleneck, width):
+    row = {"name": "most of it before", "value": f"run ({'deep/' * 40}model.py:37)", "unit": "", "threshold": None, "where": None}
+    bottleneck["findings"][0]["evidence"] = [row, row | {"name": "kernels", "value": 154, "unit": "per step"}]
+
+    lines = render(bottleneck, width=width, color=False).splitlines()
+
+    at = next(number for number, line in enumerate(lines) if "most of it before" in line)
+    assert "…" in lines[at]
+    assert "kernels" in lines[at + 1]

@@ -7,12 +7,13 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Final
 
 import typer
 
 from slowstep.cli.plugin_texts import lever_text, measured_topics, names_of_levers, names_of_rules, rule_terms, rule_text
+from slowstep.cli.report_words import meaning, rules_on, word_page
 from slowstep.errors import BadUsage, DiscoveryError
 from slowstep.report.canvas import Canvas, fitting
 from slowstep.report.streams import width_of
@@ -44,6 +45,7 @@ Examples:
   slowstep explain                   all of them, by stage
   slowstep explain serial-loader     a rule
   slowstep explain workers           a lever of slowstep prove
+  slowstep explain preprocess        a stage of a step
 """
 
 Texts = Mapping[str, str]
@@ -57,11 +59,15 @@ def explain(
 ) -> None:
     """Explain a rule (what it sees, how its gain is predicted, when it is wrong) or a lever of `slowstep prove`.
 
-    NAME is a rule or a lever. Without it, all are listed.
+    NAME is a rule or a lever, or a stage or a verdict of a report. Without it, rules and levers are listed.
     """
     width = fitting(width_of(sys.stdout))
     if name is None:
         sys.stdout.write(listing(by_stage(), width))
+        return
+    if (found := meaning(name)) is not None:
+        word, text, is_stage = found
+        sys.stdout.write(word_page(word, text, rules_on(word, names_of_rules(), _stages_of) if is_stage else (), width))
         return
     rules, levers = names_of_rules(), names_of_levers()
     known = chosen(name, [*rules, *levers])
@@ -69,6 +75,15 @@ def explain(
     texts = [rule_text(known)] if known in rules else []
     texts += [lever_text(known)] if known in levers else []
     sys.stdout.write("\n".join(page(known, text, width) for text in texts))
+
+
+def _stages_of(rule: str) -> Sequence[str] | None:
+    """The few stages that a rule blames; None of one of any stage, and of a broken one."""
+    try:
+        stages = rule_terms(rule).stages
+    except DiscoveryError:
+        return None
+    return stages if stages is not None and len(stages) <= _FEW else None
 
 
 def by_stage() -> dict[str, Texts]:

@@ -35,6 +35,8 @@ RUN_TO_RUN = 0.04
 # case study's own work had a standard deviation of 0.04 to 0.14 (ln) between runs and of 0.05 to 0.12 within them (benchmarks/pace.py, 30
 # runs of three variants on two shared cores). Half of a 90 % interval of the difference of two runs is so many of these.
 PACE_DEVIATIONS = 1.645 * math.sqrt(2)
+# Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
+UNEVEN = 0.20
 
 NOTHING_LEFT_OF_STEP = Wording("nothing-left-of-step", "nothing would be left of a step")
 
@@ -112,7 +114,7 @@ class Counterfactual:
         left = [_shares_left(drawn.means(step), case, drawn.means(case.removed_ns), self.samples_ratio) for step, case in clocks]
         low = min(_factor(float(np.percentile(shares, 95))) for shares in left)
         high = max(_factor(float(np.percentile(shares, 5))) for shares in left)
-        differ = math.exp(max(RUN_TO_RUN, PACE_DEVIATIONS * m.machine.pace_spread))
+        differ = max(math.exp(RUN_TO_RUN), runs_differ(m))
         least, steady = min(low / differ, expected), min(low * (1 - RUN_TO_RUN), expected)
         return Gain(
             predicted=expected,
@@ -127,6 +129,11 @@ class Counterfactual:
         own_ns, beside_ns = float(m.step_ns.mean() - self.expected.removed_ns.mean()), self.expected.concurrent_ns
         stage = _stage_of_producers(m) if beside_ns > own_ns else None
         return StepAfter(own_ns=own_ns, beside_ns=beside_ns, beside_stage=stage, samples_ratio=self.samples_ratio)
+
+    def removed_ms(self, m: Measurements) -> float:
+        """By how much the mean step gets shorter: no further than what then runs beside it takes."""
+        after = self.after(m)
+        return (float(m.step_ns.mean()) - max(after.own_ns, after.beside_ns)) / 1e6
 
 
 def _stage_of_producers(m: Measurements) -> str:
@@ -186,6 +193,16 @@ def _drawn(m: Measurements) -> _Drawn:
     length = max(BLOCK_AT_LEAST, m.steps.period if m.steps.whole_periods else 1, n // BLOCKS_AT_MOST)
     length = max(1, min(length, n // BLOCKS_AT_LEAST)) if n >= BLOCKS_AT_LEAST else 1
     return _Drawn(np.random.default_rng(SEED).integers(0, n, size=(RESAMPLES, -(-n // length))), length)
+
+
+def runs_differ(m: Measurements) -> float:
+    """The factor by which two runs may differ on a machine whose pace varied as in this one."""
+    return math.exp(PACE_DEVIATIONS * m.machine.pace_spread)
+
+
+def is_pace_uneven(m: Measurements) -> bool:
+    """Whether they may differ by so much that a fix is not seen for certain in the next run."""
+    return runs_differ(m) - 1 >= UNEVEN
 
 
 def speed_interval(m: Measurements) -> tuple[float, float]:

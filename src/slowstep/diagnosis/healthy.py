@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from slowstep.analyses.after_update.gaps import FORWARD
@@ -16,6 +17,7 @@ from slowstep.diagnosis.law import (
     RULE_NOT_JUDGED,
     UNATTRIBUTED_TIME,
     UNJUDGED_STAGE,
+    WHOLE_STAGE,
     Answers,
     large_together,
     may_be_bottleneck,
@@ -229,7 +231,10 @@ def _of_findings(m: Measurements, answers: Answers) -> Doubt | None:
         return Doubt(large, _levers(leading[:1] if large.of(FIRST_GAIN_MAY_BE_NONE) else leading))
     unknown = of_unknown_gain(answers)
     if unknown is not None:
-        reason = GAIN_NOT_KNOWN(rule=unknown.rule, share=unknown.share, remedy="try its fix")
+        # Of what is on all the time its own share is not known.
+        is_whole = len(unknown.claims) > 1 and math.isclose(unknown.share, m.ledger.share(unknown.stage))
+        whole = WHOLE_STAGE(stage=unknown.stage) if is_whole else None
+        reason = GAIN_NOT_KNOWN(rule=unknown.rule, whole=whole, share=unknown.share, remedy="try its fix")
         levers = _levers([unknown])
         return Doubt(reason, levers, unknown.fixes[0].text if levers is None else None, unknown.rule)
     for doubtful in (judged.finding for judged in answers.uncertain):

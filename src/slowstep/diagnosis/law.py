@@ -31,7 +31,8 @@ UNKNOWN_IS_LARGER = Wording(
     "{unattributed:share} of the time could not be attributed to any stage, no less than {stage} takes ({share:share}); {remedy}",
 )
 UNATTRIBUTED_TIME = Wording("unattributed-time", "{share:share} of the time could not be attributed to any stage; {remedy}")
-GAIN_NOT_KNOWN = Wording("gain-not-known", "what fixing {rule} would gain is not known ({share:share} of the time); {remedy}")
+GAIN_NOT_KNOWN = Wording("gain-not-known", "what fixing {rule} would gain is not known ({whole}{share:share} of the time); {remedy}")
+WHOLE_STAGE = Wording("whole-stage", "it is on for all of {stage}, ")
 FIRST_GAIN_MAY_BE_NONE = Wording("first-gain-may-be-none", "the first finding's gain ({gain:.2f}x) may be none; {remedy}")
 STAGE_LEFT = Wording("stage-left", "{stage}, {demand}")
 STAGE_DEMAND = Wording("stage-demand", "{left_ns:ms}{of} ms per step{samples}")

@@ -132,7 +132,7 @@ def _gain_not_known(answers: Answers) -> Doubt | None:
     unknown = of_unknown_gain(answers)
     if unknown is None:
         return None
-    return Doubt(GAIN_NOT_KNOWN(rule=unknown.rule, share=unknown.share, remedy="try its first fix"))
+    return Doubt(GAIN_NOT_KNOWN(rule=unknown.rule, whole=None, share=unknown.share, remedy="try its first fix"))
 
 
 def _together(m: Measurements, answers: Answers) -> Doubt | None:

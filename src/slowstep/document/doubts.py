@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.loader_changes import LoaderChange
@@ -11,13 +9,11 @@ from slowstep.analyses.steps.phases import Elsewhere
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.diagnosis.evidence.unnamed import RECORD_ALONE, are_notes_lost
-from slowstep.diagnosis.gain import PACE_DEVIATIONS
+from slowstep.diagnosis.gain import is_pace_uneven, runs_differ
 from slowstep.document.captured import find_lost_capture
 from slowstep.health import Health, HealthKind
 from slowstep.units import format_count
 
-# Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
-UNEVEN = 0.20
 # Changes of the batch size, or of the loader, that are told one by one.
 CHANGES_TOLD = 4
 NO_STACKS = HealthKind(
@@ -51,8 +47,8 @@ def find_recording_doubts(m: Measurements) -> list[Health]:
     rows = [] if m.python.has_stacks or are_notes_lost(m) else [NO_STACKS(1)]
     if m.has("captured"):
         rows += find_lost_capture(m.captured)
-    if (differ := math.exp(PACE_DEVIATIONS * m.machine.pace_spread) - 1) >= UNEVEN and not m.machine.load.busy:
-        rows.append(UNEVEN_PACE(1, factor=1 + differ))
+    if is_pace_uneven(m) and not m.machine.load.busy:
+        rows.append(UNEVEN_PACE(1, factor=runs_differ(m)))
     if m.steps.size_changes:
         rows.append(BATCH_SIZE_CHANGED(len(m.steps.size_changes), told=_of_sizes(m.steps)))
     if m.input.loader_changes:

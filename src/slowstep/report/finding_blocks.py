@@ -170,8 +170,9 @@ def _draw_evidence_row(canvas: Canvas, row: EvidenceRow, start: str, value: str,
     beside = _beside(canvas, row, thresholds=thresholds)
     if cell_len(start + value) + _GAP + cell_len(beside) <= canvas.width:
         canvas.line(start, (value, "bold"), " " * _GAP, (beside, "dim"))
-    else:
-        canvas.line(start, (value, "bold"))
+        return
+    canvas.line(start, (value, "bold"))
+    if beside:
         canvas.prose(beside, indent=_INDENT + _GAP, style="dim")
 
 

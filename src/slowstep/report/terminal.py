@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from slowstep.document.next_step import next_command
+from slowstep.health import DAMAGE
 from slowstep.report.bench_terminal import draw_bench
 from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, fitting, printable
 from slowstep.report.drawn_parts import draw_part
@@ -124,6 +125,8 @@ def _draw_header(canvas: Canvas, report: Report, *, verbose: bool) -> None:
         canvas.prose(text, label=label, hang=2)
     if (in_turn := in_turn_line(run.get("in_turn", []))) is not None:
         canvas.prose(in_turn, label="Trainings:", label_style="yellow", hang=2)
+    for row in filter(_is_damage, report["health"]):
+        canvas.prose(_doubt(row), label="Data loss:", label_style=_SEVERITY_STYLE[row["severity"]], hang=2)
     for note in run.get("notes", []):
         canvas.prose(note, label="Note:", label_style="yellow", hang=2)
     if report["overhead"].get("may_exceed"):
@@ -235,9 +238,19 @@ def _not_judged(rows: list[NotJudgedRow], left_out: LeftOut) -> str:
 
 
 def _not_said(report: Report) -> list[HealthRow]:
-    """The doubts without that of other trainings, where each of these is told at the top."""
+    """The doubts without those that are told at the top: what is missing, and other trainings where each of these is named."""
     told = in_turn_line(report["run"].get("in_turn", [])) is not None
-    return [row for row in report["health"] if not (told and row["name"] == _OTHER_TRAININGS)]
+    return [row for row in report["health"] if not (_is_damage(row) or (told and row["name"] == _OTHER_TRAININGS))]
+
+
+def _is_damage(row: HealthRow) -> bool:
+    """Whether it says what is missing of the recording: nothing below is to be read without it."""
+    return row["name"] in DAMAGE and row["severity"] == "data_loss"
+
+
+def _doubt(row: HealthRow) -> str:
+    times = f" x{row['count']:,}" if row["count"] > 1 else ""
+    return f"{row['name']}{times}: {row['remedy']}"
 
 
 def _draw_health(canvas: Canvas, rows: list[HealthRow], left_out: LeftOut) -> None:
@@ -246,8 +259,7 @@ def _draw_health(canvas: Canvas, rows: list[HealthRow], left_out: LeftOut) -> No
     shown = len(doubts) if left_out.verbose else _HEALTH_SHOWN
     for row in doubts[:shown]:
         label = row["severity"].replace("_", " ").capitalize()
-        times = f" x{row['count']:,}" if row["count"] > 1 else ""
-        _labelled(canvas, label, f"{row['name']}{times}: {row['remedy']}", _SEVERITY_STYLE[row["severity"]])
+        _labelled(canvas, label, _doubt(row), _SEVERITY_STYLE[row["severity"]])
     left_out.count(len(doubts[shown:]), "doubt")
 
 

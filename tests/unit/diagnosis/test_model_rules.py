@@ -11,6 +11,7 @@ from made_measurements import measurements
 from made_parts import function_part
 from slowstep.analyses.compute.work import ForwardLine
 from slowstep.diagnosis.engine import diagnose
+from slowstep.reason_words import sentence
 from slowstep.timeline.timeline import Frame
 
 ANOMALY, DETERMINISTIC, PROFILER = "anomaly detection", "deterministic algorithms", "torch's profiler"
@@ -51,6 +52,9 @@ def test_anomaly_detection_leaves_no_training_healthy():
     assert (verdict.state, verdict.rule) == ("undetermined", None)
     found = finding("debug-mode-on", m)
     assert found.gain.predicted is None
+    assert "for all of compute" in found.title
+    assert verdict.reason is not None
+    assert "it is on for all of compute, " in sentence(verdict.reason)
     assert [fix.lever for fix in found.fixes] == ["anomaly-off"]
 
 

@@ -39,6 +39,11 @@ def over_time(**changes: Any) -> Measured:
     return {"over_time": changes}
 
 
+def unsteady(*, variation: float = 0.6, part: Part = BODY, body_ms: float = 60.0) -> Measured:
+    """Steps that differ, by the part, over 15 s or as many as steps of another length take."""
+    return {"ledger": {BODY: body_ms}, **over_time(unsteady=Unsteady(variation=variation, part=part, part_share=0.6))}
+
+
 def event(part: Part, k: int, ms: float, *, name: str | None = None, maybe_larger: bool = False) -> OccasionalEvent:
     """What takes so much longer in every k-th step; known where it has a name."""
     ns = per_step(every(k, ms, STEPS), STEPS)
@@ -174,7 +179,7 @@ FIRING: dict[str, tuple[Measured, str]] = {
 
 ADVICE: dict[str, Measured] = {
     "slow-start": started(60.0),
-    "unstable-step-time": over_time(unsteady=Unsteady(variation=0.6, part=BODY, part_share=0.6)),
+    "unstable-step-time": unsteady(),
 }
 
 # The same trainings with one fact changed: just under the threshold, or with the cause elsewhere.
@@ -193,6 +198,7 @@ CLOSE: dict[str, Measured] = {
     "straggler-samples that are many": slow_samples(1, 60.0, of_samples=STEPS * 16.0),
     "growing-step-time by little": grows(BACKWARD, 12.0, 1.2),
     "growing-step-time that is not certain": grows(FUNCTION, sure=0.05),
+    "growing-step-time by less than the machine's pace varied": grows(FUNCTION) | {"pace_spread": 1.5},
     "growing-step-time of a file": BY_FILE,
     "growing-file that does not grow": {"ledger": {FUNCTION: 8.0}},
     "growing-file of too few bytes for its time": merged(grows(FUNCTION), writes(0, 2e4)),
@@ -204,8 +210,11 @@ CLOSE: dict[str, Measured] = {
     ),
     "periodic-stall of what is known": stalls(name="checkpoint"),
     "periodic-stall of what waits for input": stalls(Part("preprocess", PartKind.SAMPLES)),
-    "unstable-step-time of waits": over_time(unsteady=Unsteady(variation=0.6, part=Part("preprocess", PartKind.SAMPLES), part_share=0.6)),
-    "unstable-step-time that is usual": over_time(unsteady=Unsteady(variation=0.4, part=BODY, part_share=0.6)),
+    "unstable-step-time of waits": unsteady(part=Part("preprocess", PartKind.SAMPLES)),
+    "unstable-step-time that is usual": unsteady(variation=0.4),
+    "unstable-step-time of waits for a core": unsteady(part=Part("compute", PartKind.CORE_WAIT)),
+    "unstable-step-time on a machine of uneven pace": unsteady() | {"pace_spread": 0.1},
+    "unstable-step-time of a few seconds": unsteady(body_ms=6.0),
     "unstable-step-time with the number of samples": {
         **ADVICE["unstable-step-time"],
         "samples": np.random.default_rng(1).choice([4.0, 8.0, 16.0, 32.0], STEPS),

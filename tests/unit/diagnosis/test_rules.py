@@ -140,6 +140,29 @@ def test_findings_do_not_claim_the_same_part(case):
     assert len(diagnosis.findings) > ("checkpoint" not in case)
 
 
+def test_workers_that_bind_save_no_more_than_they_leave():
+    m = measurements(**fed(0, cpu_ms=100.0, cores=2.0))
+
+    found = finding("serial-loader", m)
+
+    step_ms = float(m.step_ns.mean()) / MS
+    assert found.gain.predicted is not None
+    saved_ms = values(found)["fix saves per step"]
+    assert saved_ms == pytest.approx(step_ms * (1 - 1 / found.gain.predicted))
+    # They make batches in longer than the rest of a step takes.
+    assert saved_ms < 90.0
+
+
+def test_an_unfused_optimizer_is_told_with_its_waits_for_a_core_in_all_its_numbers():
+    m = measurements(**merged(optimizer(12.0), {"ledger": {Part("compute", PartKind.CORE_WAIT): every(10, 100.0)}}))
+
+    found = finding("unfused-optimizer", m)
+
+    assert "with its waits for a core" in found.title
+    assert values(found)["it takes"] == pytest.approx(found.share * float(m.step_ns.mean()) / MS)
+    assert values(found)["it takes"] > values(found)["fix saves per step"] > 12.0
+
+
 @pytest.mark.parametrize(
     ("case", "name", "value"),
     [

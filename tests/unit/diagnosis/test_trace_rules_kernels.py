@@ -301,6 +301,21 @@ def operator(name: str, ms: float, **more: Any) -> dict[str, Any]:
     return row | {"device_total_ms": ms, "device_self_ms": ms} | more
 
 
+@pytest.mark.parametrize(
+    ("name", "beside", "is_attention"),
+    [
+        ("aten::_log_softmax", "aten::bmm", False),
+        ("aten::_softmax", "aten::mm", False),
+        ("aten::_softmax", "aten::bmm", True),
+        ("aten::_flash_attention_forward", "aten::mm", True),
+    ],
+)
+def test_a_faster_attention_is_advised_for_attention_only(name, beside, is_attention):
+    found = finding("dominant_operation", made_measured(tables={"operators": [operator(name, 300.0), operator(beside, 50.0)]}))
+
+    assert ("attention" in found.fixes[1].text) is is_attention
+
+
 def test_a_dominant_operation_is_advice_with_its_line():
     found = finding("dominant_operation", made_measured(tables={"operators": [operator("aten::addmm", 50.0), operator("aten::mm", 251.0)]}))
 

@@ -83,6 +83,18 @@ def test_a_training_that_its_limit_stopped_is_given_a_larger_one(tmp_path: Path,
     assert diagnose_recording(folder)["run"]["next_command"] == f"slowstep run --steps {limit} --stop train.py"
 
 
+def test_a_script_whose_records_were_lost_is_recorded_again_and_is_not_said_to_have_ended_early(tmp_path: Path) -> None:
+    folder = make_recording(tmp_path, Training(steps=150, **OPEN))
+    records = folder / "100-1.rec"
+    with records.open("r+b") as file:
+        file.truncate(records.stat().st_size * 2 // 3)
+
+    run = diagnose_recording(folder)["run"]
+
+    assert run["before_next"] == "record again: records of this run are missing"
+    assert run["next_command"] == "slowstep run train.py"
+
+
 @pytest.mark.parametrize("warmup", [190, 100_000])
 def test_where_too_many_steps_were_asked_to_be_left_out_fewer_are_next_and_no_verdict_is_given(tmp_path: Path, warmup: int) -> None:
     report = report_of(tmp_path, warmup=warmup, steps=200, workers=2, after_ms=15)

@@ -81,13 +81,17 @@ def test_what_cannot_be_judged_is_undetermined_and_says_why(tmp_path, changes, c
 
 
 def test_what_an_experiment_would_tell_is_the_next_command(tmp_path):
-    report = report_of(tmp_path / "one size", {"steps": 200, "nodes": 500})
+    report = report_of(tmp_path / "one size", {"steps": 700, "nodes": 500})
+    short = report_of(tmp_path / "short", {"steps": 200, "nodes": 500})
     without = report_of(tmp_path / "no loader", {"steps": 200, "nodes": 500, "loader": False})
 
     (row,) = [row for row in report["not_judged"] if row["rule"] == "small-batch"]
     lever = row["lever"]
     assert lever == f"batch-size={2 * round(report['run']['batch_size'] or 0)}"
     assert report["run"]["next_command"].startswith(f"slowstep prove --levers {lever} ")
+    # One of a script that ends as early again would not.
+    assert "10 s or more" in short["run"]["before_next"]
+    assert "next_command" not in short["run"]
     assert not [row for row in without["not_judged"] if "lever" in row]
 
 

@@ -282,5 +282,6 @@ def _unsteady(ledger: Ledger, quiet_ns: Floats, events: tuple[OccasionalEvent, .
     rows = ledger.ns[:, plain] - ledger.ns[:, plain].mean(axis=1, keepdims=True)
     shared = rows @ rows.sum(axis=0)
     largest = int(shared.argmax())
-    share = float(shared[largest] / max(shared.sum(), 1.0))
+    # What others vary against it would make it more than all.
+    share = min(float(shared[largest] / max(shared.sum(), 1.0)), 1.0)
     return Unsteady(variation=variation(quiet_ns[plain]), part=ledger.parts[largest], part_share=share)

@@ -12,7 +12,7 @@ from slowstep.analyses.over_time.growth import WRITING, PartGrowth, is_writer
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.evidence.unnamed import where_unnamed
-from slowstep.diagnosis.gain import Case, Counterfactual
+from slowstep.diagnosis.gain import Case, Counterfactual, runs_differ
 from slowstep.diagnosis.rule import CLAIM
 from slowstep.findings import Evidence
 from slowstep.part_words import part_in_words, part_without_place
@@ -28,7 +28,9 @@ SLOWEST_BYTES_PER_S = 10e6
 def growing(m: Measurements) -> PartGrowth | None:
     """The part that makes steps grow; None where they surely do not."""
     trend, growth = m.over_time.trend, m.over_time.growth
-    if trend is None or growth is None or trend.first <= 0 or growth.trend.growth_low < GROWN_BY * trend.first:
+    # A machine whose pace varied drifts by more.
+    drift = max(GROWN_BY, runs_differ(m) - 1)
+    if trend is None or growth is None or trend.first <= 0 or growth.trend.growth_low < drift * trend.first:
         return None
     # Where the step grows by less than half of it, other parts shrink meanwhile: the work has only moved, or been named otherwise.
     return growth if trend.growth >= growth.trend.growth / 2 else None

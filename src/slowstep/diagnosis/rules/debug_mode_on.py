@@ -25,6 +25,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._known import plain
 from slowstep.frameworks._remedies import Remedy
+from slowstep.units import format_share
 
 NAME = "debug-mode-on"
 # Often on purpose, and free where an operation has one algorithm only.
@@ -48,20 +49,31 @@ def judge(m: Measurements) -> Answer:
 
 def _judged(m: Measurements, modes: dict[str, float], *, share: float, low: float, high: float, advisory: bool) -> Judged:
     names = " and ".join(sorted(modes, key=lambda name: -modes[name]))
+    are = "are" if " and " in names or names == HARMLESS else "is"
+    # That is what computes while it is on: how much of it is its cost is not known.
+    of_compute = "" if advisory else f", for {_how_much(max(modes.values()))} of compute, {format_share(share)} of the time"
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{names} {'are' if ' and ' in names or names == HARMLESS else 'is'} on while the model trains",
+        title=f"{names} {are} on while the model trains{of_compute}",
         share=share,
         share_low=low,
         share_high=high,
         claims=() if advisory else m.ledger.parts_of("compute"),
-        evidence=tuple(Evidence(name=name, value=on, unit=f"share of {m.compute.work.looks} looks") for name, on in modes.items()),
+        evidence=tuple(Evidence(name=name, value=on, unit=_unit(on, m.compute.work.looks)) for name, on in modes.items()),
         gain=unknown_gain("it were off"),
         fixes=tuple(Fix(text=_fix(m, name), lever=LEVERS.get(name)) for name in sorted(modes, key=lambda name: -modes[name])),
         advisory=advisory,
     )
     return Judged(finding=finding, counterfactual=None)
+
+
+def _unit(on: float, looks: int) -> str:
+    return f"share of the time, in each of {looks} looks" if on >= 1 else f"share of {looks} looks"
+
+
+def _how_much(on: float) -> str:
+    return "all" if on >= 1 else format_share(on)
 
 
 def _fix(m: Measurements, mode: str) -> str:

@@ -36,6 +36,8 @@ NAME = "dominant-operation"
 WORTH = 0.25
 # What only sends has rules of its own.
 COMMUNICATES = r"^(c10d|_c10d_functional|c10d_functional|record_param_comms|nccl|rccl|gloo|mpi|ucc)(:|$)|(^|::)(multimem_)?all_reduce"
+# What attention makes its scores with, and its result.
+BATCHED_PRODUCT = "bmm|einsum"
 
 NO_OPERATORS = Wording("no-operators", "the trace has no operators: {remedy}")
 KIND_ONLY = Wording("kind-only", "{name} holds a quarter of the time, but the trace tells neither shapes nor functions apart: {remedy}")
@@ -108,13 +110,21 @@ def _kind_only(m: Measurements, name: str) -> NotJudged:
 
 def _fixes(m: Measurements, worst: dict[str, Any], named: str) -> tuple[Fix, ...]:
     look = f"look at {named} first{with_stacks(m, [worst['where']])}: a cheaper operation, or a smaller input to it"
-    return Fix(text=look), Fix(text=m.training.words.advise(_better(worst["name"].lower())), changes_numerics=True)
+    return Fix(text=look), Fix(text=m.training.words.advise(_better(m, worst)), changes_numerics=True)
 
 
-def _better(name: str) -> Remedy:
+def _better(m: Measurements, worst: dict[str, Any]) -> Remedy:
+    name = worst["name"].lower()
     if "conv" in name:
         return Remedy.FASTER_CONVOLUTION
-    return Remedy.FASTER_ATTENTION if "attention" in name or "softmax" in name else Remedy.FASTER_OPERATION
+    return Remedy.FASTER_ATTENTION if _is_attention(m, name) else Remedy.FASTER_OPERATION
+
+
+def _is_attention(m: Measurements, name: str) -> bool:
+    """Whether it is attention by name, or a softmax in a model that multiplies batches of matrices: many losses have one, too."""
+    if "softmax" not in name or "log_softmax" in name:
+        return "attention" in name
+    return bool(m.device.operators["name"].str.contains(BATCHED_PRODUCT).any())
 
 
 RULE = Rule(name=NAME, stages=("compute",), topics=("device", "facts", "marks", "steps", "training"), judge=judge, advisory=True)

@@ -11,7 +11,8 @@ How the gain is predicted:
     r is what the growing part takes more than at the first update, to which its line is drawn back. B is what the loader's workers need
     per step. The gain is that over the steps recorded; over a longer run it is larger.
 When it is wrong:
-    A machine that slows down (heat, a neighbour that grows) looks the same. What a step's number of forwards explains (episodes that get
+    A machine that slows down (heat, a neighbour that grows) looks the same: where its pace varied, growth by less than two runs on it may
+    differ is not blamed. What a step's number of forwards explains (episodes that get
     longer as an agent learns) is taken out before, and with it whatever grows just as that does. Forward and backward also grow with the
     inputs (a curriculum, data that are sorted by length): up to the square of these nothing is blamed, and where the inputs' size is not
     known and both grow, this is not judged. Nor are forward, backward and optimizer of a model of which ever more parameters get a gradient

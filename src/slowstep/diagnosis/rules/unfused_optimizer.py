@@ -1,8 +1,8 @@
 """The optimizer goes over the parameters of a model on a processor again and again, where one pass would do.
 
 What it sees:
-    Adam, AdamW or Adagrad that is not fused (recorded at its first call), on a processor, takes at least 10 % of the usual step. It calls
-    no closure: inside of one the script's own code may run.
+    Adam, AdamW or Adagrad that is not fused (recorded at its first call), on a processor, takes at least 10 % of the time, with its share
+    of what the step waits for a core. It calls no closure: inside of one the script's own code may run.
 Why it costs:
     Each operation of the update (averages, their square roots, the step itself) goes over a parameter once more, and is dispatched once
     more: for models of many small parameters that takes longer than their backward.
@@ -20,11 +20,11 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.evidence.after_update import waits_in_it
 from slowstep.diagnosis.evidence.optimizer_side import (
     flush_denormals,
     fuse,
     fused_counterfactual,
-    optimizer_ns,
     takes_most_of_fixed,
     unfused,
 )
@@ -36,7 +36,7 @@ from slowstep.parts import OPTIMIZER
 from slowstep.units import format_share
 
 NAME = "unfused-optimizer"
-# Of the usual step: from here on fusing gains some 8 %, and less where it is the least that was measured.
+# Of the time: from here on fusing gains some 8 %, and less where it is the least that was measured.
 WORTH = 0.10
 
 
@@ -45,7 +45,8 @@ def judge(m: Measurements) -> Answer:
     kind = unfused(m)
     if kind is None:
         return None
-    share, low, high = share_interval(m, with_core_delay(m, OPTIMIZER))
+    taken_ns = with_core_delay(m, OPTIMIZER)
+    share, low, high = share_interval(m, taken_ns)
     if share < WORTH:
         return None
     counterfactual = fused_counterfactual(m, kind)
@@ -53,14 +54,15 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{kind} takes {format_share(share)} of the time, in several passes over its parameters: it is not fused",
+        title=f"{kind} takes {format_share(share)} of the time{waits_in_it(m, share, OPTIMIZER)}, in several passes over its parameters: "
+        "it is not fused",
         share=share,
         share_low=low,
         share_high=high,
         claims=(OPTIMIZER,),
         evidence=(
             Evidence(name="optimizer", value=share, unit="share of window", threshold=WORTH, where=kind),
-            Evidence(name="it takes", value=optimizer_ns(m) / 1e6, unit="ms per step"),
+            Evidence(name="it takes", value=float(taken_ns.mean()) / 1e6, unit="ms per step"),
             Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),

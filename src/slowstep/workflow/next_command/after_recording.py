@@ -23,6 +23,9 @@ from slowstep.workflow.next_command.typed import analyze, filled_in, prove, run,
 
 # Of a training that --stop ended with enough steps for a verdict, and without one.
 _TIMES_AS_MANY: Final = 2
+# Of sources/_recording/damage.py.
+LOST_RECORDS = "missing-records"
+RECORD_AGAIN = "record again: records of this run are missing"
 
 
 def after_recording(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> NextStep:
@@ -60,13 +63,16 @@ def _to_prove(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Next
         levers = ("--levers", diagnosis.telling)
     else:
         return None
-    command = prove(to_paste(timeline.run.command), *levers)
-    longer = _longer(timeline, m) if diagnosis.verdict.state == "undetermined" else None
-    return NextStep(first=_both(diagnosis.change, longer), command=command)
+    if diagnosis.verdict.state == "undetermined" and _longer(timeline, m) is not None:
+        # An experiment takes longer than a recording: it would only end as early.
+        return None
+    return NextStep(first=diagnosis.change, command=prove(to_paste(timeline.run.command), *levers))
 
 
 def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> NextStep:
     """What may leave less open."""
+    if _is_damaged(timeline):
+        return NextStep(first=RECORD_AGAIN, command=_again(timeline))
     if m.steps.asked_too_many:
         # What was recorded is enough: less of it is to be left out.
         warmup = int(WARMUP_AT_MOST_SHARE * m.steps.total)
@@ -123,7 +129,7 @@ def _both(change: str | None, longer: str | None) -> str | None:
 
 def _longer(timeline: Timeline, m: Measurements) -> str | None:
     """What a script is to be given that ended by itself before there was enough of it; None where there was."""
-    if not _ended_by_itself(timeline, m):
+    if not _ended_by_itself(timeline, m) or _is_damaged(timeline):
         return None
     trained_ns = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0])
     if m.steps.total >= enough_steps(m) and trained_ns >= ENOUGH_NS:
@@ -132,6 +138,11 @@ def _longer(timeline: Timeline, m: Measurements) -> str | None:
     made = f"{format_count(m.steps.total, 'step')} in {format_duration(max(trained_ns, float(m.step_ns.sum())))}"
     lacking = ENOUGH_TIME() if m.steps.total >= enough_steps(m) else enough(m)
     return f"change {_what(m)} so that it trains for {sentence(lacking)}: it ended by itself after {made}"
+
+
+def _is_damaged(timeline: Timeline) -> bool:
+    """Whether records are missing at its end: how long the script trained is then not known."""
+    return any(row.name == LOST_RECORDS for row in timeline.health)
 
 
 def _what(m: Measurements) -> str:
