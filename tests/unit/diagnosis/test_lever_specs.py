@@ -54,14 +54,16 @@ def test_a_lever_has_the_number_of_workers_that_the_fix_proposes(rule, measured)
 
 @pytest.mark.parametrize(("sure", "named"), [(None, True), (True, True), (False, False)])
 def test_a_lever_of_one_loader_is_named_where_the_training_surely_waits_for_that_one(sure, named):
-    m: Any = SimpleNamespace(input=SimpleNamespace(loader=None if sure is None else SimpleNamespace(is_surely_most_waited_for=sure)))
+    m: Any = SimpleNamespace(
+        input=SimpleNamespace(loader=None if sure is None else SimpleNamespace(is_surely_most_waited_for=sure, is_marked=False))
+    )
 
     assert lever_specs.of_its_loader(m, "workers=2") == ("workers=2" if named else None)
 
 
 @pytest.mark.parametrize(("sure", "lever", "in_doubt"), [(True, "workers=2", None), (False, None, "workers=2")])
 def test_a_lever_that_may_change_another_loader_than_the_findings_is_in_doubt(sure, lever, in_doubt):
-    m: Any = SimpleNamespace(input=SimpleNamespace(loader=SimpleNamespace(is_surely_most_waited_for=sure)))
+    m: Any = SimpleNamespace(input=SimpleNamespace(loader=SimpleNamespace(is_surely_most_waited_for=sure, is_marked=False)))
 
     fix = lever_specs.fix_of_its_loader(m, "two workers", "workers=2", bounded_by="mock-loader")
 

@@ -24,10 +24,7 @@ _LONGER = "Let it run until it trains (with --stop, give --for more)."
 _LONGER_INSIDE = "Record on until it trains."
 _IN_CLOSURES: Final = "One may compute its loss and gradients many times, as L-BFGS does."
 _STEP: Final = "A step is one update of a model by {frameworks}: a loop without them has none, and no report can be made of it."
-_PROFILE_OTHER: Final = (
-    "If something else trains here, profile a few steps of it, and diagnose the trace: slowstep analyze TRACE "
-    "(of torch.profiler, XProf, Nsight Systems, or any in Chrome's format)."
-)
+_PROFILE_OTHER: Final = "If something else trains here, profile a few steps of it, and diagnose the trace: slowstep analyze TRACE."
 _RECORDS: Final = "slowstep run records {frameworks} trainings, on Linux, in Python 3.11 or later."
 
 # A command that fails sooner has hardly imported what it needs, let alone trained.

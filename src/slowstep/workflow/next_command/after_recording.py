@@ -63,10 +63,9 @@ def _to_prove(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Next
         levers = ("--levers", diagnosis.telling)
     else:
         return None
-    if diagnosis.verdict.state == "undetermined" and _longer(timeline, m) is not None:
-        # An experiment takes longer than a recording: it would only end as early.
-        return None
-    return NextStep(first=diagnosis.change, command=prove(to_paste(timeline.run.command), *levers))
+    command = prove(to_paste(timeline.run.command), *levers)
+    longer = _longer(timeline, m) if diagnosis.verdict.state == "undetermined" else None
+    return NextStep(first=_both(diagnosis.change, longer), command=command)
 
 
 def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> NextStep:
