@@ -47,4 +47,5 @@ def test_a_training_that_sleeps_in_its_steps_is_not_healthy_and_the_line_is_name
     assert ended.code == 0, ended.err
     verdict = json.loads(target.read_text())["verdict"]
     assert verdict["state"] != "healthy"
-    assert f"blocked inside its steps, most of it in train.py:{line}" in verdict["summary"]
+    # Beside others its operations' threads may wait for cores as well; the line is the same.
+    assert f"inside its steps, most of it in train.py:{line}" in verdict["summary"]
