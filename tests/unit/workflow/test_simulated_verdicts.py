@@ -33,7 +33,7 @@ def test_a_healthy_training_is_called_healthy(tmp_path, changes):
     ids=["workers", "no loader"],
 )
 def test_a_training_that_waits_for_a_core_beside_nobody_elses_work_is_not_called_healthy(tmp_path, changes, beside, lever):
-    report = report_of(tmp_path, {**changes, "delay_ms": 10})
+    report = report_of(tmp_path, {**changes, "delay_ms": 10, "steps": 700})
 
     assert (report["verdict"]["state"], report["verdict"]["code"]) == ("undetermined", "waits-for-core")
     assert beside in report["verdict"]["summary"]

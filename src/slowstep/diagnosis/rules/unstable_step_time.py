@@ -23,7 +23,6 @@ from __future__ import annotations
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.over_time import variation
 from slowstep.diagnosis.advice import advice
-from slowstep.diagnosis.few_steps import ENOUGH_NS
 from slowstep.diagnosis.gain import is_pace_uneven
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
@@ -39,12 +38,13 @@ MOST_OF_IT = 0.5
 BY_SAMPLES = 0.5
 # As for a verdict (docs/definitions.md): of fewer steps, or less time, a spread says nothing.
 FEWEST_STEPS = 30
+FEWEST_NS = 10e9
 
 
 def judge(m: Measurements) -> Answer:
     """Whether the training's own work varies much from step to step."""
     found = m.over_time.unsteady
-    if m.machine.load.busy or is_pace_uneven(m) or m.steps.count < FEWEST_STEPS or m.steps.length_ns < ENOUGH_NS:
+    if m.machine.load.busy or is_pace_uneven(m) or m.steps.count < FEWEST_STEPS or m.steps.length_ns < FEWEST_NS:
         return None
     if found.variation < VARIATION or found.part_share < MOST_OF_IT:
         return None
