@@ -15,6 +15,7 @@ import torch
 from torch.utils.data import Dataset
 
 from made_trainings import Script, Walked, loader, plan_of, walk
+from slowstep.levers._calls import answers
 from slowstep.levers._calls.answers import ASKS, UPDATES
 from slowstep.levers._calls.intercept import _calls
 from slowstep.levers._calls.values import CHANGED, GRAPH, ONCE
@@ -81,7 +82,9 @@ class Transformed(Dataset[torch.Tensor]):
 
 
 @pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    # Where another test has imported a framework whose arrays are used up, functions are watched for longer.
+    monkeypatch.setattr(answers, "used_up_checks", lambda: ())
     CALLED.clear()
     yield
     assert not _calls, "a function is intercepted still"
