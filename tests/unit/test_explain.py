@@ -218,6 +218,8 @@ def test_items_of_a_list_are_filled_each_by_itself():
         ("unattributed", ("unattributed: time that nothing recorded can name",)),
         ("BOTTLENECK", ("BOTTLENECK: a finding predicts",)),
         ("healthy", ("HEALTHY: no finding",)),
+        ("transport", ("transport: a batch that a worker has made",)),
+        ("waiting for a core (loader)", ("waiting for a core (loader): what makes the batch",)),
     ],
 )
 def test_stages_and_verdicts_of_a_report_are_explained(word, says):

@@ -59,7 +59,7 @@ def explain(
 ) -> None:
     """Explain a rule (what it sees, how its gain is predicted, when it is wrong) or a lever of `slowstep prove`.
 
-    NAME is a rule or a lever, or a stage or a verdict of a report. Without it, rules and levers are listed.
+    NAME is a rule or a lever, or a stage, a part of one or a verdict of a report. Without it, rules and levers are listed.
     """
     width = fitting(width_of(sys.stdout))
     if name is None:

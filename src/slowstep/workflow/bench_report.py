@@ -282,7 +282,7 @@ class _Found:
             return ""
         length = "" if told["dataset_length"] is None else f" of {format_count(told['dataset_length'], 'sample')}"
         batches = "" if told["batch_size"] is None else f", in batches of {told['batch_size']:,}"
-        return f", a {told['dataset']}{length}{batches}"
+        return f", that of data set {told['dataset']}{length}{batches}"
 
     def _transported(self) -> Point | None:
         """The loader with workers: what it has none of is no part of its samples' time."""
