@@ -454,7 +454,8 @@ def test_of_two_loaders_the_one_that_was_measured_is_told(real_bench: Callable[[
     report = make_report(measured_of(real_bench("case_study_data"), loaders=2), BenchRequest(what="data", words=("train.py",)))
 
     assert (
-        "the script reads 2 loaders: the one that feeds the training was measured, that of data set ShapesDataset of 293 samples, in batches of 16"
+        "the script reads 2 loaders: the one that feeds the training was measured, "
+        "that of data set ShapesDataset of 293 samples, in batches of 16"
     ) in report["run"]["notes"]
 
 
