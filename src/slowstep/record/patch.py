@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 Undo = Callable[[], None]
@@ -21,6 +21,11 @@ def find(root: Any, path: str) -> Any:
         except AttributeError:
             raise Unfit(f"{getattr(root, '__name__', root)} has no {path}") from None
     return found
+
+
+def argument(args: tuple[Any, ...], kwargs: Mapping[str, Any], position: int, name: str) -> Any:
+    """What a call gives for a parameter, by its place or by its name; None where it gives nothing."""
+    return args[position] if len(args) > position else kwargs.get(name)
 
 
 # Replacements that were undone while another lay on top of them: owner, name, the replacement, and what puts the original back.
