@@ -6,6 +6,7 @@ framework alone need stays with them.
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -59,6 +60,11 @@ class Framework:
     def owns(self, file: str) -> bool:
         """Whether a file is one of its installed packages'."""
         return any(f"-packages{os.sep}{package}{os.sep}" in file for package in self.packages)
+
+    def tells_of(self, function: Any) -> bool:
+        """Whether its own hooks tell of the steps that a function makes, which another framework compiles: its own functions make them."""
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        return code is not None and self.owns(code.co_filename)
 
     def facts(self) -> dict[str, Any]:
         """What it would use of this machine; it must initialise nothing, for a process that forks afterwards could not use it.
@@ -177,6 +183,11 @@ def tracers() -> tuple[Callable[[], bool], ...]:
     """What tells of each framework of this process that may be tracing whether it is."""
     may_be = (each for each in known_frameworks() if type(each).is_tracing is not Framework.is_tracing)
     return tuple(framework.is_tracing for framework in may_be if is_imported(framework))
+
+
+def is_told_by_another(function: Any, framework: Framework) -> bool:
+    """Whether a framework that trains on this one tells of the steps that a function makes."""
+    return any(each is not framework and each.tells_of(function) for each in known_frameworks())
 
 
 def used_up_checks() -> tuple[Callable[[Any], bool], ...]:

@@ -13,19 +13,19 @@ from slowstep.record.framework import NO_FRAMEWORK, Framework, caller, known_fra
 # On this one Keras computes operation by operation, and calls its optimizer each time; on the others all of a step is compiled.
 TORCH: Final = "torch"
 TENSORFLOW: Final = "tensorflow"
-_CLASSES: Final = {TENSORFLOW: "TensorFlow", "jax": "JAX", TORCH: "Torch"}
+JAX: Final = "jax"
+_CLASSES: Final = {TENSORFLOW: "TensorFlow", JAX: "JAX", TORCH: "Torch"}
 
 
 class Keras(Framework):
     """It has a loop. What computes in it says whether calls return before that is done.
 
     `waits_inside` tells that calls which train wait for their input as well, and that nothing tells how long; `running` is the list of
-    callbacks of the `fit` that was told of a batch last.
+    callbacks of the `fit` that was told of a batch last. What it knows is of one recording.
     """
 
     name = "keras"
     module = "keras"
-    has_optimizers = False
     packages = ("keras", "keras_hub", "keras_nlp", "keras_cv", "keras_tuner")
     # `History` is what `fit` returns.
     steering_callbacks = frozenset(
@@ -36,8 +36,25 @@ class Keras(Framework):
     )
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Know nothing of what has trained so far."""
         self.waits_inside = False
+        # Where all of a step is compiled no optimizer is seen to be called.
+        self.has_optimizers = False
         self.running: weakref.ref[Any] | None = None
+
+    def runs(self, callbacks: Any) -> None:
+        """A `fit` with this list of callbacks is told of a batch."""
+        if self.running is None or self.running() is not callbacks:
+            self.running = weakref.ref(callbacks)
+
+    def tells_of(self, function: Any) -> bool:
+        """Also of the `train_step` of a model that the script has written: `fit` has it compiled as it is."""
+        model = getattr(sys.modules.get("keras"), "Model", None)
+        is_step = model is not None and isinstance(getattr(function, "__self__", None), model)
+        return super().tells_of(function) or (is_step and getattr(function, "__name__", None) == "train_step")
 
     def facts(self) -> dict[str, Any]:
         """Those of what computes."""
@@ -92,7 +109,7 @@ def backend() -> Framework:
 
 
 def _device_of(variable: Any) -> str | None:
-    if backend_name() == "jax":
+    if backend_name() == JAX:
         # By now it has computed: nothing is initialised by asking.
         return str(sys.modules["jax"].default_backend())
     device = str(getattr(variable.value, "device", "")).lower()
