@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from recorded import make_folder
+from slowstep.frameworks.jax.inside._framework import FRAMEWORK as JAX
 from slowstep.frameworks.keras.inside import fit
 from slowstep.record.experiment.switch import Switch
+from slowstep.record.framework import is_told_by_another
 from slowstep.record.recorder import Recorder
 
 
@@ -194,6 +196,20 @@ def test_of_calls_and_eager_updates_those_are_the_steps_that_are_far_more(instal
         said.append(fit.FRAMEWORK.has_optimizers)
 
     assert said == [*[False] * 3, *[False] * 6, True, *[True] * 11, False]
+
+
+def test_of_a_models_own_train_step_keras_tells_though_another_framework_compiles_it(install):
+    class Own(Model):
+        def train_step(self) -> None: ...
+
+        def predict_step(self) -> None: ...
+
+    def train_step() -> None: ...
+
+    install()
+
+    assert is_told_by_another(Own().train_step, JAX)
+    assert not any(is_told_by_another(function, JAX) for function in (Own().predict_step, train_step, Own.train_step, len))
 
 
 @pytest.mark.parametrize("backend", ["tensorflow", "torch"])

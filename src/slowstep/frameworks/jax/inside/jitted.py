@@ -251,10 +251,10 @@ def _on_longer_way(calls: JittedCalls) -> Undo:
     """Have calls seen that compile, or have effects. Raises Unfit where this version of JAX has no such function."""
     module = sys.modules.get("jax._src.pjit")
     original: Callable[..., Any] = find(module, _LONGER_WAY)
-    names = list(inspect.signature(original).parameters)
     try:
+        names = list(inspect.signature(original).parameters)
         function_at, args_at, kwargs_at = (names.index(name) for name in ("fun", "args", "kwargs"))
-    except ValueError:
+    except (TypeError, ValueError):
         raise Unfit(f"{_LONGER_WAY} takes something else") from None
 
     @functools.wraps(original)
