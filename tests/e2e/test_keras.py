@@ -185,7 +185,7 @@ def test_what_a_callback_costs_is_proved(work: Workplace, script: str, backend: 
 
 
 @pytest.mark.parametrize("backend", ["torch", "tensorflow"])
-def test_what_nobody_can_change_in_a_loop_is_refused_with_why(work: Workplace, backend: str) -> None:
+def test_callbacks_are_left_out_and_a_lever_that_keras_lacks_is_refused_with_why(work: Workplace, backend: str) -> None:
     write(work, FIT, backend)
     plain = work.run("train.py", slowstep=False)
 
@@ -193,7 +193,7 @@ def test_what_nobody_can_change_in_a_loop_is_refused_with_why(work: Workplace, b
 
     assert (ran.code, ran.out) == (plain.code, plain.out), ran.err
     said = levers(work)
-    assert max(note["effect"] for note in said if note["state"] == "effect") >= 200
+    assert max(note["effect"] for note in said if note["state"] == "effect") >= 100
     assert [(note["name"], "keras" in note["reason"]) for note in said if note["state"] == "not applicable"] == [("autocast=bf16", True)]
 
 

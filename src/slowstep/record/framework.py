@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
 from types import FrameType
@@ -141,6 +142,14 @@ class Framework:
     def shift_seeds(self, added: int) -> Undo:
         """Seed it, and have `added` added to every seed that the script sets (record/experiment/seeds.py)."""
         return lambda: None
+
+
+def described(sizes: Iterable[tuple[str, int]], device: str | None) -> dict[str, Any]:
+    """What `describe_parameters` answers, from the type of each parameter and how many elements it has."""
+    dtypes: Counter[str] = Counter()
+    for dtype, elements in sizes:
+        dtypes[dtype] += elements
+    return {"params": sum(dtypes.values()), "dtypes": dict(dtypes), "device": device}
 
 
 # Where no framework trains, or none has trained yet.

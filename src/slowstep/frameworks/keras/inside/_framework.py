@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import sys
 import weakref
-from collections import Counter
 from typing import Any, Final
 
-from slowstep.record.framework import NO_FRAMEWORK, Framework, caller, known_frameworks
+from slowstep.frameworks.tensorflow.inside._framework import device_of
+from slowstep.record.framework import NO_FRAMEWORK, Framework, caller, described, known_frameworks
 
 # On this one Keras computes operation by operation, and calls its optimizer each time; on the others all of a step is compiled.
 TORCH: Final = "torch"
@@ -90,10 +90,8 @@ class Keras(Framework):
     def describe_parameters(self, parameters: Any) -> dict[str, Any]:
         """By their shapes: on JAX a variable has no value while `fit` runs."""
         found = list(parameters)
-        dtypes: Counter[str] = Counter()
-        for variable in found:
-            dtypes[str(variable.dtype)] += math.prod(variable.shape)
-        return {"params": sum(dtypes.values()), "dtypes": dict(dtypes), "device": _device_of(found[0]) if found else None}
+        sizes = ((str(variable.dtype), math.prod(variable.shape)) for variable in found)
+        return described(sizes, _device_of(found[0]) if found else None)
 
 
 def backend_name() -> str:
@@ -112,9 +110,7 @@ def _device_of(variable: Any) -> str | None:
     if backend_name() == JAX:
         # By now it has computed: nothing is initialised by asking.
         return str(sys.modules["jax"].default_backend())
-    device = str(getattr(variable.value, "device", "")).lower()
-    # `/job:localhost/replica:0/task:0/device:cpu:0` or `cuda:0`.
-    return device.rpartition("device:")[2].partition(":")[0] or None
+    return device_of(variable.value)
 
 
 FRAMEWORK: Final = Keras()
