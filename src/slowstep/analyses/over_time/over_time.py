@@ -22,6 +22,7 @@ from slowstep.analyses.over_time.startup import Startup, find_startup
 from slowstep.analyses.over_time.validations import Validations, find_beside_loader, find_validations
 from slowstep.analyses.over_time.written import WrittenBytes, find_written
 from slowstep.analyses.python.functions import Stacks
+from slowstep.analyses.steps.step_lookup import first_of_runs
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.analyses.steps.trends import Trend, find_trend
@@ -176,7 +177,7 @@ def _known_events(ledger: Ledger, steps: Steps, start_name: str, starting: Float
     events = []
     for name, part, ns, at in candidates:
         if 0 < len(at) < OF_MOST_STEPS * steps.count and ns.sum() >= SMALLEST_SHARE * ledger.ns.sum():
-            at = _firsts(at)
+            at = first_of_runs(at)
             every = float(np.median(np.diff(at))) if len(at) > 1 else None
             events.append(OccasionalEvent(name=name, known=True, part=part, every_steps=every, count=len(at), ns=ns))
     return events
@@ -186,11 +187,6 @@ def _parts_of(ledger: Ledger, known: list[OccasionalEvent]) -> list[Part]:
     """The parts that known events take, and the collector."""
     saves = any(event.name == CHECKPOINT for event in known)
     return [COLLECTION, *(event.part for event in known), *(part for part in ledger.parts if saves and is_saving(part))]
-
-
-def _firsts(at: Ints) -> Ints:
-    """The first step of each event: one that begins in a step's end may go on in the next one."""
-    return np.asarray(at[np.append(True, np.diff(at) > 1)])
 
 
 def _turns(trainer: Trainer, steps: Steps) -> NDArray[np.bool_]:

@@ -3,8 +3,8 @@
 What it sees:
     A framework whose calls wait for their input counts how long (tf.data below Keras' fit), and what is more than the 0.3 ms that handing
     over a batch takes that is ready is at least 5 % of the window; and nothing says that it makes each batch only when it is to train on
-    it, which serial-loader judges. Frameworks that count nothing, and those whose calls return before their work is done (JAX, TensorFlow on
-    an accelerator), are not judged by it: the device may have work left from before while the host waits.
+    it, which serial-loader judges. Frameworks that count nothing, and those whose calls return before their work is done (JAX, TensorFlow
+    on an accelerator), are not judged by it: the device may have work left from before while the host waits.
 Why it costs:
     What trains stands still until the pipeline has made the next batch.
 How the gain is predicted:
