@@ -197,12 +197,12 @@ def _drawn(m: Measurements) -> _Drawn:
 
 def runs_differ(m: Measurements) -> float:
     """The factor by which two runs may differ on a machine whose pace varied as in this one."""
-    return math.exp(PACE_DEVIATIONS * m.machine.pace_spread)
+    return math.exp(PACE_DEVIATIONS * m.machine.pace.spread)
 
 
 def is_pace_uneven(m: Measurements) -> bool:
-    """Whether they may differ by so much that a fix is not seen for certain in the next run."""
-    return runs_differ(m) - 1 >= UNEVEN
+    """Whether they surely may differ by so much that a fix is not seen for certain in the next run."""
+    return m.machine.pace.beyond_chance and runs_differ(m) - 1 >= UNEVEN
 
 
 def speed_interval(m: Measurements) -> tuple[float, float]:
@@ -213,7 +213,7 @@ def speed_interval(m: Measurements) -> tuple[float, float]:
     drawn = _drawn(m)
     ends = [np.percentile(drawn.means(step_ns), [5, 95]) for step_ns, _ in _clocks(m, Case(removed_ns=np.zeros_like(m.step_ns)))]
     low, high = min(float(low) for low, _ in ends), max(float(high) for _, high in ends)
-    one_run = math.exp(max(RUN_TO_RUN, PACE_DEVIATIONS * m.machine.pace_spread) / math.sqrt(2))
+    one_run = math.exp(max(RUN_TO_RUN, PACE_DEVIATIONS * m.machine.pace.spread) / math.sqrt(2))
     return max(low, NOTHING_NS) / one_run, high * one_run
 
 

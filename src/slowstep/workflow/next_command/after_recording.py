@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps.steps import ENOUGH_STEPS, WARMUP_AT_MOST_SHARE
-from slowstep.diagnosis.few_steps import ENOUGH_NS, ENOUGH_TIME, enough, enough_ns, enough_steps
+from slowstep.analyses.steps.steps import ENOUGH_NS, ENOUGH_STEPS, WARMUP_AT_MOST_SHARE
+from slowstep.diagnosis.few_steps import ENOUGH_TIME, enough, enough_ns, enough_steps
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.ending import ended_by_an_error, first_after_error
 from slowstep.document.next_step import NextStep
