@@ -222,8 +222,7 @@ CLOSE: dict[str, Measured] = {
     "periodic-stall of what waits for input": stalls(Part("preprocess", PartKind.SAMPLES)),
     "unstable-step-time of waits": unsteady(part=Part("preprocess", PartKind.SAMPLES)),
     "unstable-step-time that is usual": unsteady(variation=0.4),
-    "unstable-step-time that is usual, at an uneven pace": unsteady(variation=0.4)
-    | {"pace": Pace(spread=0.1, beyond_chance=True)},
+    "unstable-step-time that is usual, at an uneven pace": unsteady(variation=0.4) | {"pace": Pace(spread=0.1, beyond_chance=True)},
     "unstable-step-time with the number of samples": {
         **ADVICE["unstable-step-time"],
         "samples": np.random.default_rng(1).choice([4.0, 8.0, 16.0, 32.0], STEPS),
