@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import ENOUGH_NS, ENOUGH_STEPS, STEPS_AT_LEAST, WARMUP_AT_MOST_SHARE
+from slowstep.diagnosis.gain import REMOVED
 from slowstep.diagnosis.law import Answers
 from slowstep.diagnosis.rule import Judged
 from slowstep.part_words import part_in_words
@@ -15,8 +16,6 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 
 # With the longest warm-up that is left out.
 FOR_A_VERDICT = math.ceil(STEPS_AT_LEAST / (1 - WARMUP_AT_MOST_SHARE))
-# What rules call, in their evidence, that which a gain is predicted from.
-REMOVED = "fix saves per step"
 # What is worth a word of it.
 LARGEST_PART = 0.1
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.chance import SEED
 from slowstep.analyses.steps.steps import Floats
-from slowstep.findings import Gain
+from slowstep.findings import Evidence, Gain
 from slowstep.reasons import Reason, Wording
 
 RESAMPLES = 400
@@ -38,6 +38,7 @@ PACE_DEVIATIONS = 1.645 * math.sqrt(2)
 # Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
 UNEVEN = 0.20
 
+REMOVED = "fix saves per step"
 NOTHING_LEFT_OF_STEP = Wording("nothing-left-of-step", "nothing would be left of a step")
 
 
@@ -73,6 +74,9 @@ class AnyCounterfactual(Protocol):
 
     def after(self, m: Measurements) -> StepAfter | None:
         """What is left of the mean step; None where that is not known."""
+
+    def removed_ms(self, m: Measurements) -> float | None:
+        """By how much the mean step gets shorter, per as many samples; None where that is not known."""
 
 
 def predict(m: Measurements, counterfactual: AnyCounterfactual) -> Gain:
@@ -132,8 +136,13 @@ class Counterfactual:
 
     def removed_ms(self, m: Measurements) -> float:
         """By how much the mean step gets shorter: no further than what then runs beside it takes."""
-        after = self.after(m)
-        return (float(m.step_ns.mean()) - max(after.own_ns, after.beside_ns)) / 1e6
+        step_ns = float(m.step_ns.mean())
+        return step_ns * (1 - 1 / self.after(m).factor(step_ns)) / 1e6
+
+
+def saved_by(m: Measurements, counterfactual: AnyCounterfactual | None) -> Evidence:
+    """What a fix saves of a step, as a finding shows it: what its gain is predicted from."""
+    return Evidence(name=REMOVED, value=None if counterfactual is None else counterfactual.removed_ms(m), unit="ms")
 
 
 def _stage_of_producers(m: Measurements) -> str:

@@ -26,7 +26,7 @@ from slowstep.analyses.replay.scenarios import NO_ALLOCATOR_CALLS
 from slowstep.diagnosis.evidence.host_calls import place
 from slowstep.diagnosis.evidence.marked_steps import by_step, claims_of, largest_stage, share_interval, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, no_launches, one_step_only, with_stacks
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -81,7 +81,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="host time in them", value=_host_ms(memory, steps), unit="ms per step"),
             Evidence(name="most memory held", value=_held_gb(memory), unit="GB"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, bool(gaps["call"].str.contains(FREES).any()), with_stacks(m, sites["where"].to_list())),

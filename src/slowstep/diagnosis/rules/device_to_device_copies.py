@@ -28,7 +28,7 @@ from slowstep.diagnosis.evidence.copy_sites import traffic
 from slowstep.diagnosis.evidence.host_calls import place
 from slowstep.diagnosis.evidence.marked_steps import per_step, share_interval, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, with_stacks
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -64,7 +64,7 @@ def judge(m: Measurements) -> Answer:
             *(_row(sites, row) for row in sites.head(3).iter_rows(named=True)),
             *traffic(m, sites),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, sites["where"].to_list())),

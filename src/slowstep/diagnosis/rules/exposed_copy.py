@@ -27,7 +27,7 @@ from slowstep.analyses.replay.scenarios import COPIES_OVERLAPPED
 from slowstep.diagnosis.evidence.copy_sites import CopyTime, brings_parameters, held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -64,7 +64,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="the host waits for", value=_blocking(found), unit="share of copies"),
             Evidence(name="copies take", value=_times_kernels(m, found), unit="of the kernels' time", threshold=1.0),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, found),

@@ -34,7 +34,7 @@ from slowstep.diagnosis.evidence.kernel_side import (
 )
 from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -86,7 +86,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="kernels in 16 bit", value=in_sixteen_bit, unit="share of kernel time", threshold=XPROF_SIXTEEN_BIT),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, whose(worst["operator"], worst["where"], None) if (in_sixteen_bit or 0.0) >= XPROF_SIXTEEN_BIT else None),

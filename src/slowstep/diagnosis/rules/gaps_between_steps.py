@@ -34,7 +34,7 @@ from slowstep.analyses.replay.scenarios import NO_WORK_BETWEEN_STEPS
 from slowstep.diagnosis.evidence.host_calls import host_work, place
 from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, claim_of, share_interval, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, no_launches, one_step_only
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -82,7 +82,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="median gap", value=each_ms, unit="ms"),
             *(_row(m, row) for row in causes.head(3).iter_rows(named=True)),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, what),

@@ -30,7 +30,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_INPUT_WAIT
 from slowstep.diagnosis.evidence.marked_steps import per_step, share_interval, steps_seen
 from slowstep.diagnosis.evidence.not_shown import is_recordable, no_launches
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -83,7 +83,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="each of them", value=each_ns / 1e6, unit="ms", threshold=None if makes_them else RECEIVE_NS / 1e6),
             Evidence(name="longest request", value=_longest_ms(requests), unit="ms"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, makes_them),

@@ -26,7 +26,7 @@ from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.diagnosis.evidence.copy_sites import CopyTime, held, site_name, site_rows, traffic
 from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, with_stacks
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -67,7 +67,7 @@ def judge(m: Measurements) -> Answer:
             *traffic(m, found.copies),
             Evidence(name="into pageable memory", value=_pageable(found), unit="share of copies"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, found.sites["where"].to_list())),

@@ -28,7 +28,7 @@ from slowstep.diagnosis.evidence.launch_gaps import launches_exposed_by_readback
 from slowstep.diagnosis.evidence.marked_steps import claim_of, share_interval, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, no_launches, with_stacks
 from slowstep.diagnosis.evidence.run_dry import EVERY_STEP, RunDry, in_every_step, run_dries, together_ns
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -70,7 +70,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="steps with it", value=worst.steps / m.marks.table.height, unit="share of steps", threshold=EVERY_STEP),
             Evidence(name="bytes each", value=worst.bytes_each, unit="bytes"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, [one.where for one in found])),

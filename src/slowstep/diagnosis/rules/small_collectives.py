@@ -28,7 +28,7 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.kernel_side import unless_beside
 from slowstep.diagnosis.evidence.marked_steps import claim_of, per_step, share_interval, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, no_marks
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -80,7 +80,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="of all collectives", value=_share_of_all(m, found), unit="share of collectives"),
             Evidence(name="each", value=int(found["total_ns"].sum()) / max(int(found["count"].sum()), 1) / 1e3, unit="us"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m),

@@ -35,7 +35,7 @@ from slowstep.diagnosis.evidence.kernel_side import (
 )
 from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device
-from slowstep.diagnosis.gain import predict, unknown_gain
+from slowstep.diagnosis.gain import predict, saved_by, unknown_gain
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -94,7 +94,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="sizes should be multiples of", value=worst["why_not"] or named, unit="", threshold=MULTIPLE[worst["precision"]]),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m) if unknown is None else None, unit="ms"),
+            saved_by(m, counterfactual if unknown is None else None),
         ),
         gain=predict(m, counterfactual) if unknown is None else unknown_gain(counterfactual.assumes, because=unknown),
         fixes=_fixes(m, worst["class"], named),
