@@ -52,11 +52,6 @@ def no_launches(m: Measurements, at_least: float) -> Reason | None:
     return LAUNCHES_MISSING(share=share, remedy=remedy) if share < COVERED else None
 
 
-def is_recordable(m: Measurements) -> bool:
-    """Whether `slowstep run` can record a training of the framework that trains, as far as that is known."""
-    return m.training.words.is_recorded
-
-
 def to_mark_steps(m: Measurements) -> str:
     """How the user marks steps, so that a trace shows them."""
     return m.training.words.advise(Remedy.MARK_STEPS)

@@ -15,8 +15,8 @@ When it is wrong:
     function. The first steps of an epoch wait for workers that start: the interval of the share tells if it is only they. A profiler
     slows the making of batches down where it happens in the training process.
 What to try:
-    Record the training with `slowstep run` (PyTorch, JAX), which tells reading, decoding, transforms and collating apart. More workers, a
-    deeper prefetch; tf.data: .prefetch(tf.data.AUTOTUNE) and num_parallel_calls.
+    Record the training with `slowstep run`, which tells reading, decoding, transforms and collating apart where PyTorch loads. More
+    workers, a deeper prefetch; tf.data: .prefetch(tf.data.AUTOTUNE) and num_parallel_calls.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from slowstep.analyses.events.parts import INPUT_WAIT
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_INPUT_WAIT
 from slowstep.diagnosis.evidence.marked_steps import per_step, share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import is_recordable, no_launches
+from slowstep.diagnosis.evidence.not_shown import no_launches
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -114,7 +114,7 @@ def _fixes(m: Measurements, makes_them: bool) -> tuple[Fix, ...]:
         text = words.advise(
             Remedy.DEEPER_INPUT, workers=words.name_of(Remedy.WORKERS, "workers"), ahead=words.name_of(Remedy.PREFETCH, "batches ahead")
         )
-    return (Fix(text=text), *((RECORD_IT,) if is_recordable(m) else ()))
+    return Fix(text=text), RECORD_IT
 
 
 RULE = Rule(
