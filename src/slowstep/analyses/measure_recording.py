@@ -22,6 +22,7 @@ from slowstep.analyses.batches.loader import Loader, find_loader
 from slowstep.analyses.batches.loader_identity import find_loaders_framework
 from slowstep.analyses.batches.made_by_loader import MadeByLoader, find_made_by_loader
 from slowstep.analyses.batches.producers import ACCOUNT, Fetches, WaitParts, divide_waits, find_fetches
+from slowstep.analyses.batches.sampler import SamplerTime, divide_sampler_time
 from slowstep.analyses.batches.step_inputs import find_step_bytes
 from slowstep.analyses.batches.transfer import with_held_transfers
 from slowstep.analyses.compute.before_update import find_before_update
@@ -38,7 +39,6 @@ from slowstep.analyses.input.input_topic import InputTopic
 from slowstep.analyses.input.loop_input import find_loop_input
 from slowstep.analyses.input.prefetch_threads import find_prefetch_threads
 from slowstep.analyses.input.rebuilt import find_rebuilt_input
-from slowstep.analyses.input.sampler import SamplerTime, divide_sampler_time
 from slowstep.analyses.ledger.captured_ledger import with_captured
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.recording_ledger import build_ledger
@@ -50,7 +50,7 @@ from slowstep.analyses.machine.own_cost import OwnCost, find_own_cost
 from slowstep.analyses.measurements import CapturedWindow, Measurements
 from slowstep.analyses.over_time.outgrown import find_outgrown
 from slowstep.analyses.over_time.over_time import OverTime, find_over_time
-from slowstep.analyses.over_time.pace import find_pace
+from slowstep.analyses.over_time.pace import find_machine_pace
 from slowstep.analyses.python.calls import Function
 from slowstep.analyses.python.concurrent_threads import ConcurrentThreads, find_concurrent_threads
 from slowstep.analyses.python.functions import Files, Stacks, files_of, read_stacks
@@ -499,7 +499,7 @@ def _garbage(timeline: Timeline, trainer: Trainer, steps: Steps, demand: Demand)
 
 
 def _pace(even: Ledger, trainer: Trainer, steps: Steps, fetches: Fetches, waits: WaitParts) -> Pace:
-    return find_pace(even, find_step_bytes(trainer, steps, fetches, waits))
+    return find_machine_pace(even, find_step_bytes(trainer, steps, fetches, waits))
 
 
 def _filling(waits: WaitParts, steps: Steps) -> Floats:

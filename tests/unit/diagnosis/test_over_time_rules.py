@@ -21,7 +21,7 @@ from slowstep.analyses.ledger.saves import GrowingSaves
 from slowstep.analyses.machine.machine_topic import Pace
 from slowstep.analyses.over_time.growth import PartGrowth
 from slowstep.analyses.over_time.over_time import OccasionalEvent, Unsteady
-from slowstep.analyses.over_time.pace import find_pace
+from slowstep.analyses.over_time.pace import find_machine_pace
 from slowstep.analyses.over_time.startup import FIRST_STEP, Startup, StartupPart
 from slowstep.analyses.over_time.startup_functions import COMPILE
 from slowstep.analyses.over_time.written import WrittenBytes
@@ -51,7 +51,7 @@ def varying(spread: float = 0.6, slow: float = 1.0, seed: int = 0) -> Measured:
     body = 60.0 * np.exp(np.random.default_rng(seed).normal(0.0, spread, STEPS))
     body[60:100] *= slow
     measured = unsteady() | {"ledger": {BODY: body}}
-    return measured | {"pace": find_pace(measurements(**measured).ledger)}
+    return measured | {"pace": find_machine_pace(measurements(**measured).ledger)}
 
 
 def event(part: Part, k: int, ms: float, *, name: str | None = None, maybe_larger: bool = False) -> OccasionalEvent:

@@ -42,7 +42,7 @@ def is_hosts_own(part: Part) -> bool:
 def charge_counted(counted: CountedWork, steps: Steps, rows: Rows) -> CountedRows:
     """The device's account in place of the host's, whose `rows` they are."""
     if counted.busy_ns is None:
-        return charge_unseen(rows, UPDATES, counted.waited_ns)
+        return bound_unseen(rows, UPDATES, counted.waited_ns)
     whole = np.diff(steps.edges_ns).astype(np.float64)
     host = {part: ns for part, ns in rows.items() if part.stage != DEVICE_STAGE}
     calls = np.sum([np.zeros_like(whole), *(ns for part, ns in rows.items() if part.stage == DEVICE_STAGE)], axis=0)
@@ -61,7 +61,7 @@ def hide_waits(rows: Rows) -> CountedRows:
     return CountedRows(ns={**low, UNKNOWN: calls}, low=low, high={**known, **dict.fromkeys(open_parts, calls)})
 
 
-def charge_unseen(rows: Rows, work: Part, waited: Floats | None = None) -> CountedRows:
+def bound_unseen(rows: Rows, work: Part, waited: Floats | None = None) -> CountedRows:
     """The host's `rows` where it is not known when the device works: it may always do, and may have idled in each of the host's parts.
 
     `work` is the device's own part; `waited` what the host's calls for it waited for input, if that was counted: the device may have had

@@ -14,7 +14,7 @@ from slowstep.analyses.compute.graphs import NO_GRAPHS, GraphGrowth, Graphs, fin
 from slowstep.analyses.input.restarts import Restarts, find_restarts
 from slowstep.analyses.input.stragglers import Stragglers, find_stragglers
 from slowstep.analyses.input.validation_batches import find_validation_batches
-from slowstep.analyses.ledger.ledger import Ledger, with_core_delay
+from slowstep.analyses.ledger.ledger import Ledger, with_core_delay_by_step
 from slowstep.analyses.ledger.saves import GrowingSaves, find_growing_saves, is_saving, saving_steps
 from slowstep.analyses.over_time.growth import PartGrowth, find_growth
 from slowstep.analyses.over_time.periods import HIT_SHARE, find_periods
@@ -163,7 +163,7 @@ def _start_name(trainer: Trainer) -> str:
 
 def _known_events(ledger: Ledger, steps: Steps, start_name: str, starting: Floats) -> list[OccasionalEvent]:
     """`starting` is what starts of the loader take of each step."""
-    validating = with_core_delay(ledger, VALIDATION)
+    validating = with_core_delay_by_step(ledger, VALIDATION)
     candidates: list[tuple[str, Part, Floats, Ints]] = [
         ("validation", VALIDATION, validating, np.flatnonzero(validating > 0)),
         (start_name, Part("preprocess", PartKind.LOADER_START), starting, np.flatnonzero(starting > 0)),
@@ -172,7 +172,7 @@ def _known_events(ledger: Ledger, steps: Steps, start_name: str, starting: Float
     if saving:
         at = saving_steps(ledger)
         ns = np.zeros(steps.count)
-        ns[at] = with_core_delay(ledger, *saving)[at]
+        ns[at] = with_core_delay_by_step(ledger, *saving)[at]
         candidates.append((CHECKPOINT, saving[0], ns, at))
     events = []
     for name, part, ns, at in candidates:
@@ -221,7 +221,7 @@ def _found_events(
         if validation:
             # Of one that takes longer every so many times, all are validations.
             events = [event for event in events if event.part != part or np.setdiff1d(np.flatnonzero(event.ns), period.at).size]
-            ns[period.at] = with_core_delay(ledger, part)[period.at]
+            ns[period.at] = with_core_delay_by_step(ledger, part)[period.at]
         # A generator that updates once for five updates of its critic: that step has the work of both.
         turn = part in WORK and turns[at].mean() >= HIT_SHARE and turns[others].mean() <= 1 - HIT_SHARE
         both = part in MODELS and _are_both_longer(ledger, at, others)

@@ -25,19 +25,19 @@ BEYOND_CHANCE = 12.592 / FREEDOM
 EVEN = Pace(spread=0.0, beyond_chance=False)
 
 
-def own_work(ledger: Ledger) -> Floats | None:
+def work_of_model(ledger: Ledger) -> Floats | None:
     """Ns per step of the training's own work, without waiting for a core; None where it is too little to tell the pace by."""
     work = ledger.of_parts(*(part for part in ledger.parts if part.stage == "compute" and part.kind is not PartKind.CORE_WAIT))
     return None if work.sum() < SMALLEST_PACE * ledger.ns.sum() else work
 
 
-def find_pace(ledger: Ledger, step_bytes: Floats | None = None) -> Pace:
+def find_machine_pace(ledger: Ledger, step_bytes: Floats | None = None) -> Pace:
     """The spread of that work's logarithm between eighths of the window, about a line: what grows steadily is no change of pace.
 
     Nor is what the sizes of the steps' inputs explain, or what steps differ by that have nothing to do with each other. Even where there
     are too few steps, or too little such work.
     """
-    work = own_work(ledger)
+    work = work_of_model(ledger)
     if work is None or len(work) < BLOCKS * STEPS_PER_BLOCK:
         return EVEN
     expected = _by_size(work, step_bytes)

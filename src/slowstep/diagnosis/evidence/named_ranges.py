@@ -13,7 +13,7 @@ from slowstep.analyses.events.parts import COLUMNS, KERNELS, is_part, part_of, p
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_CALLBACKS, NO_WRITES
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device
 from slowstep.diagnosis.gain import NOTHING_NS, RUN_TO_RUN, AnyCounterfactual, StepAfter, predict, saved_by, unknown_gain
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
@@ -125,7 +125,7 @@ def judge_device_work(m: Measurements, name: str) -> Answer:
     part = _largest(rows)
     named, own = part_in_words(part), rows.filter(is_part(part))
     held = by_step(m, own["step"], own["ns"])
-    share = share_interval(m, held)
+    share = share_of_steps(m, held)
     if share[0] < CLAIM:
         return None
     finding = Finding(
@@ -156,7 +156,7 @@ def _without_device(m: Measurements, name: str, of: NamedStage) -> Answer:
         return None
     part = max(parts, key=m.ledger.total_of)
     removed, named = per_step(m, part), part_in_words(part)
-    share = share_interval(m, removed)
+    share = share_of_steps(m, removed)
     if share[0] < CLAIM:
         return None
     unseen = no_device(m)
@@ -177,7 +177,7 @@ def _beside_a_device(m: Measurements, name: str, of: NamedStage) -> Answer:
     within = pl.when(pl.col("between_steps")).then(0).otherwise(pl.col("ns")).sum().over(COLUMNS)
     gaps = rows if of.between_steps else rows.filter(within >= MOST * pl.col("ns").sum().over(COLUMNS))
     held = by_step(m, gaps["step"], gaps["ns"])
-    share = share_interval(m, held)
+    share = share_of_steps(m, held)
     if share[0] < HOST_SHARE:
         return None
     named = part_in_words(_largest(gaps))

@@ -25,7 +25,7 @@ from slowstep.analyses.events.parts import KERNELS
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_OVERLAPPED
 from slowstep.diagnosis.evidence.copy_sites import CopyTime, brings_parameters, held, site_name, site_rows, traffic
-from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
@@ -44,7 +44,7 @@ def judge(m: Measurements) -> Answer:
     if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     found = held(m, "h2d", m.device.copies.filter(pl.col("kind") == "h2d"), "copy to the device")
-    share, low, high = share_interval(m, found.ns)
+    share, low, high = share_of_steps(m, found.ns)
     if share < CLAIM:
         return None
     counterfactual = Replayed(COPIES_OVERLAPPED, assumes="copies overlapped with the kernels before them")

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_SYNCHRONIZATION
-from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, no_launches, with_stacks
 from slowstep.diagnosis.evidence.run_dry import RunDry, in_every_step, run_dries, together_ns
 from slowstep.diagnosis.gain import predict, saved_by
@@ -41,7 +41,7 @@ def judge(m: Measurements) -> Answer:
     if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     found = [one for one in run_dries(m) if one.waits_for == "other" or (one.waits_for == "read-back" and not in_every_step(m, one))]
-    share, low, high = share_interval(m, together_ns(m, found))
+    share, low, high = share_of_steps(m, together_ns(m, found))
     if share < CLAIM:
         missing = no_launches(m, CLAIM)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None

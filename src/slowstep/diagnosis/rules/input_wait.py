@@ -28,7 +28,7 @@ import polars as pl
 from slowstep.analyses.events.parts import INPUT_WAIT
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_INPUT_WAIT
-from slowstep.diagnosis.evidence.marked_steps import per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_launches
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
@@ -57,7 +57,7 @@ RECORD_IT = Fix(text="record it with `slowstep run`: it tells what of reading, d
 def judge(m: Measurements) -> Answer:
     """Whether the next batch is late."""
     wait_ns = per_step(m, INPUT_WAIT)
-    share, low, high = share_interval(m, wait_ns)
+    share, low, high = share_of_steps(m, wait_ns)
     if share < SHARE:
         return _unseen(m)
     requests = m.device.requests

@@ -28,7 +28,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_COMPILATION
 from slowstep.diagnosis.evidence.host_calls import place
 from slowstep.diagnosis.evidence.kernel_side import gaps_share
-from slowstep.diagnosis.evidence.marked_steps import by_step, claims_of, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import by_step, claims_of, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, one_step_only, with_stacks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
@@ -54,7 +54,7 @@ def judge(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing)
     found = m.device.compilations
     ns = by_step(m, found["step"], found["exposed_ns"])
-    share, low, high = share_interval(m, ns)
+    share, low, high = share_of_steps(m, ns)
     if share < CLAIM:
         return None
     missing = one_step_only(m)

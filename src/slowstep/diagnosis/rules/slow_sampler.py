@@ -18,7 +18,7 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.input.sampler import SamplerTime
+from slowstep.analyses.batches.sampler import SamplerTime
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats

@@ -33,8 +33,7 @@ from slowstep.analyses.compute.fixed_cost import FEWEST_SMALL, FixedCost
 from slowstep.analyses.events.parts import LAUNCH
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LARGER_BATCH
-from slowstep.diagnosis.evidence.marked_steps import per_step, steps_seen
-from slowstep.diagnosis.evidence.marked_steps import share_interval as share_of_steps
+from slowstep.diagnosis.evidence.marked_steps import per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, no_launches
 from slowstep.diagnosis.evidence.optimizer_side import LARGEST, flush_denormals, fused, optimizer_ns, unfused
 from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns

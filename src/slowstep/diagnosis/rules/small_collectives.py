@@ -26,7 +26,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COLLECTIVES_MERGED
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.kernel_side import unless_beside
-from slowstep.diagnosis.evidence.marked_steps import claim_of, per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import claim_of, per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, no_marks
 from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
@@ -56,7 +56,7 @@ def judge(m: Measurements) -> Answer:
     joining = m.device.collectives.filter(pl.col("operation").is_in(JOIN))
     found = joining.filter(pl.col("bytes") < SMALL_BYTES)
     ns = _exposed_ns(m, found)
-    share, low, high = share_interval(m, ns)
+    share, low, high = share_of_steps(m, ns)
     a_step = _a_step(m, found)
     if share < CLAIM or a_step <= A_STEP:
         return _unknown(m, joining)
@@ -109,7 +109,7 @@ def _unknown(m: Measurements, joining: pl.DataFrame) -> Answer:
     maybe = joining.filter(pl.col("bytes").is_null() | (pl.col("bytes") < SMALL_BYTES))
     if not maybe["bytes"].is_null().any() or _a_step(m, maybe) <= A_STEP:
         return None
-    share = share_interval(m, _exposed_ns(m, maybe))[0]
+    share = share_of_steps(m, _exposed_ns(m, maybe))[0]
     if share < CLAIM:
         return None
     ask = m.training.words.advise(Remedy.RECORD_COLLECTIVES)
