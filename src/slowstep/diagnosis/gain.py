@@ -210,8 +210,8 @@ def runs_differ(m: Measurements) -> float:
 
 
 def is_pace_uneven(m: Measurements) -> bool:
-    """Whether they surely may differ by so much that a fix is not seen for certain in the next run."""
-    return m.machine.pace.beyond_chance and runs_differ(m) - 1 >= UNEVEN
+    """Whether they may differ by so much for the machine's sake that a fix is not seen for certain in the next run."""
+    return math.exp(PACE_DEVIATIONS * m.machine.pace.beyond_chance) - 1 >= UNEVEN
 
 
 def speed_interval(m: Measurements) -> tuple[float, float]:

@@ -208,7 +208,7 @@ CLOSE: dict[str, Measured] = {
     "straggler-samples that are many": slow_samples(1, 60.0, of_samples=STEPS * 16.0),
     "growing-step-time by little": grows(BACKWARD, 12.0, 1.2),
     "growing-step-time that is not certain": grows(FUNCTION, sure=0.05),
-    "growing-step-time by less than the machine's pace varied": grows(FUNCTION) | {"pace": Pace(spread=1.5, beyond_chance=True)},
+    "growing-step-time by less than the machine's pace varied": grows(FUNCTION) | {"pace": Pace(spread=1.5, beyond_chance=1.5)},
     "growing-step-time of a file": BY_FILE,
     "growing-file that does not grow": {"ledger": {FUNCTION: 8.0}},
     "growing-file of too few bytes for its time": merged(grows(FUNCTION), writes(0, 2e4)),
@@ -222,7 +222,7 @@ CLOSE: dict[str, Measured] = {
     "periodic-stall of what waits for input": stalls(Part("preprocess", PartKind.SAMPLES)),
     "unstable-step-time of waits": unsteady(part=Part("preprocess", PartKind.SAMPLES)),
     "unstable-step-time that is usual": unsteady(variation=0.4),
-    "unstable-step-time that is usual, at an uneven pace": unsteady(variation=0.4) | {"pace": Pace(spread=0.1, beyond_chance=True)},
+    "unstable-step-time that is usual, at an uneven pace": unsteady(variation=0.4) | {"pace": Pace(spread=0.1, beyond_chance=0.1)},
     "unstable-step-time with the number of samples": {
         **ADVICE["unstable-step-time"],
         "samples": np.random.default_rng(1).choice([4.0, 8.0, 16.0, 32.0], STEPS),

@@ -15,8 +15,8 @@ from slowstep.faults import MayLack
 class Pace:
     """How evenly the machine worked between eighths of the window, by what the training's own work took."""
 
-    spread: float  # standard deviation of a logarithm, without what independent steps differ by
-    beyond_chance: bool  # whether so much is surely not by chance
+    spread: float  # standard deviation of a logarithm: two runs differ so, by the machine's pace or by chance
+    beyond_chance: float  # the same without what independent steps differ by; 0 where all of it may be that
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,7 +22,7 @@ KNOWN_AT_LEAST = 0.9
 FREEDOM = BLOCKS - 2
 # The 95th percentile of chi squared with that freedom, by it: of 20 trainings with independent steps one differs by more between blocks.
 BEYOND_CHANCE = 12.592 / FREEDOM
-EVEN = Pace(spread=0.0, beyond_chance=False)
+EVEN = Pace(spread=0.0, beyond_chance=0.0)
 
 
 def work_of_model(ledger: Ledger) -> Floats | None:
@@ -34,8 +34,7 @@ def work_of_model(ledger: Ledger) -> Floats | None:
 def find_machine_pace(ledger: Ledger, step_bytes: Floats | None = None) -> Pace:
     """The spread of that work's logarithm between eighths of the window, about a line: what grows steadily is no change of pace.
 
-    Nor is what the sizes of the steps' inputs explain, or what steps differ by that have nothing to do with each other. Even where there
-    are too few steps, or too little such work.
+    Nor is what the sizes of the steps' inputs explain. Even where there are too few steps, or too little such work.
     """
     work = work_of_model(ledger)
     if work is None or len(work) < BLOCKS * STEPS_PER_BLOCK:
@@ -49,7 +48,8 @@ def find_machine_pace(ledger: Ledger, step_bytes: Floats | None = None) -> Pace:
     residual = levels - np.polynomial.Polynomial.fit(at, levels, 1)(at)
     found = float((residual**2).sum() / FREEDOM)
     by_chance = float(np.mean([_by_chance(took, usual) for took, usual in blocks]))
-    return Pace(spread=math.sqrt(max(found - by_chance, 0.0)), beyond_chance=found > BEYOND_CHANCE * by_chance)
+    beyond = found - by_chance if found > BEYOND_CHANCE * by_chance else 0.0
+    return Pace(spread=math.sqrt(found), beyond_chance=math.sqrt(beyond))
 
 
 def _by_chance(took: Floats, usual: Floats) -> float:

@@ -38,9 +38,9 @@ def test_steps_that_differ_one_by_one_are_no_uneven_machine():
 def test_steps_that_differ_by_chance_are_no_uneven_machine(spread):
     found = [find_machine_pace(ledger_of(10.0 * np.exp(_normal(seed, spread)))) for seed in range(100)]
 
-    assert sum(pace.beyond_chance for pace in found) <= 10
-    # What is there by chance is taken off: as often too much of it as too little.
-    assert 30 <= sum(pace.spread == 0.0 for pace in found) <= 70
+    assert sum(pace.beyond_chance > 0 for pace in found) <= 10
+    # Two runs differ by it all the same.
+    assert np.median([pace.spread for pace in found]) == pytest.approx(spread / np.sqrt(STEPS / 8), rel=0.2)
 
 
 @pytest.mark.parametrize("spread", [0.1, 0.6])
@@ -48,8 +48,7 @@ def test_an_uneven_machine_is_seen_behind_steps_that_differ(spread):
     pace = np.repeat([0.4, -0.4, 0.4, -0.4, -0.4, 0.4, -0.4, 0.4], STEPS // 8)
     found = [find_machine_pace(ledger_of(10.0 * np.exp(_normal(seed, spread) + pace))) for seed in range(20)]
 
-    assert all(each.beyond_chance for each in found)
-    assert np.median([each.spread for each in found]) == pytest.approx(0.45, abs=0.07)
+    assert np.median([each.beyond_chance for each in found]) == pytest.approx(0.45, abs=0.07)
 
 
 def _normal(seed: int, spread: float) -> np.ndarray:
