@@ -56,8 +56,17 @@ def code_of(function: Any) -> CodeType | None:
 
 
 def name_of(thing: Any) -> str:
-    """Module and qualified name of a function, or of an object's class."""
-    own = held_by(thing, "__qualname__")
-    named = thing if type(own) is str else type(thing)
-    name, module = (held_by(named, key) for key in ("__qualname__", "__module__"))
-    return f"{module}.{name}" if type(module) is str else str(name)
+    """Module and qualified name of a function or method, or of an object's class."""
+    named = _named(thing)
+    module = held_by(named, "__module__")
+    return f"{module}.{qualified_name(thing)}" if type(module) is str else qualified_name(thing)
+
+
+def qualified_name(thing: Any) -> str:
+    """That without its module."""
+    return str(held_by(_named(thing), "__qualname__"))
+
+
+def _named(thing: Any) -> Any:
+    thing = thing.__func__ if type(thing) is MethodType else thing
+    return thing if type(held_by(thing, "__qualname__")) is str else type(thing)
