@@ -6,6 +6,7 @@ import multiprocessing
 import sys
 from collections.abc import Mapping
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from slowstep.record.attributes import called_in, code_of, held_by, name_of
 from slowstep.record.writing.format import READY_UNKNOWN
@@ -21,6 +22,8 @@ _READ_BY: Final = ("__getitem__", "__getitems__", "__iter__")
 _KEPT_CONTEXT: Final = "_DataLoader__multiprocessing_context"
 # Bases of nearly every class, which make no input.
 _BASES: Final = ("abc", "builtins", "collections.abc", "typing")
+
+_KNOWN: Final[WeakKeyDictionary[type, tuple[tuple[str, str], ...]]] = WeakKeyDictionary()
 
 
 def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
@@ -111,12 +114,20 @@ def _classes_in(whole: Any) -> list[list[str]]:
     things, seen = [whole], 0
     while things and seen < _DEEPEST:
         thing, seen = things.pop(0), seen + 1
-        found.update(dict.fromkeys(place for kind in _reading(type(thing)) if (place := _place_of_class(kind)) is not None))
+        found.update(dict.fromkeys(_places_of(type(thing))))
         # Not by getattr: a wrapper may look up what it has not in what it wraps, or load it.
         inner: Mapping[str, Any] = held_by(thing, "__dict__") or {}
         for held in (inner.get(name) for name in _WRAPPED):
             things.extend(held[:_DEEPEST] if type(held) is list or type(held) is tuple else [] if held is None else [held])
     return [list(place) for place in found]
+
+
+def _places_of(kind: type) -> tuple[tuple[str, str], ...]:
+    """A class's own place and those of its bases that can be read; kept, as loops may make an iterator in each step."""
+    places = _KNOWN.get(kind)
+    if places is None:
+        places = _KNOWN[kind] = tuple(place for each in _reading(kind) if (place := _place_of_class(each)) is not None)
+    return places
 
 
 def _reading(kind: type) -> list[type]:
