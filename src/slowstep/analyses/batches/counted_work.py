@@ -54,7 +54,7 @@ def find_counted(timeline: Timeline, trainer: Trainer, steps: Steps) -> CountedW
         waited_ns=_by_stretch(waits, "total_ns", steps),
         busy_ns=None if busy.is_empty() else _by_stretch(busy, "total_ns", steps),
         batches=float(_by_stretch(waits, "count", steps)[~steps.excluded].mean()),
-        num_workers=made["num_workers"] if made["num_workers"] is not None and made["num_workers"] >= 0 else None,
+        num_workers=made["num_workers"],
         dataset=made["dataset"],
         is_asynchronous=trainer.is_asynchronous,
         hides_waits=hides_waits,
