@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
 from launching import Workplace
 
-pytest.importorskip("keras", reason="needs keras")
-pytestmark = pytest.mark.slow
+# Not imported: it would take the framework that it computes with by default.
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(find_spec("keras") is None, reason="needs keras")]
 
 # `INPUT` s are spent on each batch and `CALLBACK` s after each. The sums printed are those of all weights.
 HEAD = """
