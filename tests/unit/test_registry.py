@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from slowstep.errors import DiscoveryError
-from slowstep.registry import discover, discover_in_each
+from slowstep.registry import discover, discover_in_each, find_by_file, names_by_file
 
 
 @pytest.fixture
@@ -53,14 +53,18 @@ def test_a_broken_file_is_a_loud_error_that_names_it(package, text):
         discover(package(broken=text, one="RULE = 1"), "RULE")
 
 
-def test_a_plug_in_that_has_to_be_called_as_its_file_may_have_hyphens(package):
-    name = package(slow_thing=NAMED.format("slow-thing"))
-    assert list(discover(name, "RULE", by_file=True)) == ["slow-thing"]
+def test_a_plug_in_that_is_called_as_its_file_may_have_hyphens_and_is_found_without_the_others(package):
+    name = package(slow_thing=NAMED.format("slow-thing"), broken="1 / 0")
+
+    assert find_by_file(name, "slow-thing", "RULE", type).name == "slow-thing"
+    assert find_by_file(name, "slow_thing", "RULE", type) is None
+    assert find_by_file(name, "no-thing", "RULE", type) is None
+    assert names_by_file(name) == {"slow-thing", "broken"}
 
 
 def test_a_plug_in_that_is_not_called_as_its_file_is_refused_where_it_has_to_be(package):
     with pytest.raises(DiscoveryError, match=r"plugged/slow_thing\.py: RULE is called 'fast'"):
-        discover(package(slow_thing=NAMED.format("fast")), "RULE", by_file=True)
+        find_by_file(package(slow_thing=NAMED.format("fast")), "slow-thing", "RULE", type)
 
 
 def test_a_file_without_the_attribute_is_a_loud_error_that_names_it(package):

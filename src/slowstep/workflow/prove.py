@@ -16,7 +16,7 @@ from slowstep.prove.numerics_check import NumericsCheck, changes_numbers_alone, 
 from slowstep.prove.rerun_levers import RerunLevers
 from slowstep.prove.sandboxed_run import SandboxedRun, sandboxed_run
 from slowstep.prove.stats.design import draw_seed
-from slowstep.record.experiment.implementations import known_levers
+from slowstep.record.experiment.implementations import broken_levers, known_levers
 from slowstep.record.experiment.lever import Lever, LeverSpec
 from slowstep.record.launching.folder import forget_aside, put_back, remove_folder, set_aside
 from slowstep.units import format_about, format_duration
@@ -109,6 +109,7 @@ def _announced(asked: ProveRequest, levers: Mapping[str, Lever], place: Sandboxe
         f"Records and diagnoses it for about {format_about(limits.enough_s)}, then tests {which} for up to {budget}",
         f"Takes about {format_about(limits.enough_s + asked.budget_s)} once training starts (stops after {longest} at the latest)",
         *_losses_announced(asked, levers),
+        *(f"Leaves out the lever {name}: {error}" for name, error in broken_levers().items()),
         *place.sandbox.warnings,
     ]
 

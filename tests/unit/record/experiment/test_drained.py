@@ -65,7 +65,7 @@ class Trained:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, host_s: float, wait: Callable[[Callable[[], bool]], Callable[[], bool]]) -> None:
         change = HostWork()
         lever = Lever(name="lever", prepare=lambda training, spec: change)
-        monkeypatch.setattr(arms_module, "known_levers", lambda: {"lever": lever})
+        monkeypatch.setattr(arms_module, "find_lever", lambda name: lever)
         self.notes = list[Any]()
         self.ns: dict[int, list[int]] = {0: [], 1: []}
         recorder: Any = SimpleNamespace(note=self.notes.append, event=self._event, health=lambda *_: None, last_loss=LastLoss())

@@ -63,7 +63,7 @@ class Rank:
         self.training: Any = SimpleNamespace(updates=0)
         recorder: Any = SimpleNamespace(note=self.notes.append, event=lambda *fields: self.events.append(fields), health=lambda *_: None)
         recorder.last_loss = LastLoss()
-        monkeypatch.setattr(arms_module, "known_levers", lambda: {"lever": Lever(name="lever", prepare=prepare, changes=changes)})
+        monkeypatch.setattr(arms_module, "find_lever", lambda name: Lever(name=name, prepare=prepare, changes=changes))
         place = LocalRank(number, 2, is_whole=True)
         facts = {"is_finite": True, "is_mine": number == 0} | more
         self._blocks = InStep(recorder, self.training, ALONE, Ranks(page, place, 1), **facts)
@@ -195,7 +195,7 @@ def test_where_none_can_have_a_lever_no_rank_waits_for_another(monkeypatch: Any,
 def test_ranks_are_refused_where_they_are_elsewhere_or_run_ahead(
     monkeypatch: Any, page: memoryview, tmp_path: Any, is_whole: bool, asynchronous: bool, reasons: list[str]
 ) -> None:
-    monkeypatch.setattr(arms_module, "known_levers", lambda: {"lever": Lever(name="lever", prepare=lambda training, spec: Switched())})
+    monkeypatch.setattr(arms_module, "find_lever", lambda name: Lever(name=name, prepare=lambda training, spec: Switched()))
     monkeypatch.setattr(switch_module, "find_place", lambda framework: LocalRank(0, 2, is_whole=is_whole))
     (tmp_path / contract.PLAN_FILE).write_text(json.dumps({**ALONE, "process": None}))
     page[contract.CONTROL_PLAN] = contract.PLAN_POSTED
