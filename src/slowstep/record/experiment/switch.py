@@ -55,7 +55,7 @@ class Switch:
         self._alone = os.getpid()
         self._samples = -1
         self._delay_ns = -1
-        self._is_request = self._is_inside = False
+        self._is_request = self._is_inside = self._is_closed = self._has_plan = False
         # Whether the loss was finite as it is, when it was looked at last.
         self._is_finite = True
         self._answer: Answer | None = None
@@ -86,26 +86,59 @@ class Switch:
             self._at_boundary(is_request=False)
 
     def close(self) -> None:
-        """Undo what is on all the time; called when the recording ends before the training does."""
+        """Undo what is on, all the time or by a plan; called when the recording ends before the training does."""
+        self._is_closed = True
+        # In the middle of a switch there would be on afterwards what was just undone.
+        if not self._is_inside:
+            self._undo_all()
+
+    def _undo_all(self) -> None:
+        self._drop_plan()
         self._always.close()
 
     def _at_boundary(self, *, is_request: bool) -> None:
-        # A task asks loaders for batches itself, at what would be a boundary.
-        if self._is_inside:
+        # A task asks loaders for batches itself, at what would be a boundary; so may a child that was forked while a plan is on.
+        if self._is_inside or self._is_closed or os.getpid() != self._alone:
             return
-        if self._walker is None and (os.getpid() != self._alone or is_request != self.training.boundary_is_request):
+        if self._walker is None and is_request != self.training.boundary_is_request:
             return
         self._is_inside = True
         try:
             self._walk(is_request=is_request)
+        except BaseException:
+            # Levers that are on would stay so, and whoever posted the plan would wait for its end.
+            self._drop_plan()
+            raise
         finally:
-            self._is_inside = False
+            self._leave_boundary()
+
+    def _leave_boundary(self) -> None:
+        self._is_inside = False
+        if self._is_closed:
+            self._undo_all()
+
+    def _drop_plan(self) -> None:
+        """End the plan before its own end. What a forked child has of it is its parent's."""
+        if not self._has_plan or os.getpid() != self._alone:
+            return
+        try:
+            if self._walker is not None:
+                self._walker.close()
+        finally:
+            self._say_done()
+
+    def _say_done(self) -> None:
+        self._walker, self._has_plan = None, False
+        page = self._recorder.page.bytes
+        # A plan that was taken up while it was being posted says that it is posted still.
+        is_this = self._number and self._recorder.page.plan_number == self._number
+        if self._is_mine and (is_this or page[contract.CONTROL_PLAN] == contract.PLAN_TAKEN):
+            page[contract.CONTROL_PLAN] = contract.PLAN_DONE
 
     def _walk(self, *, is_request: bool) -> None:
         self._always.boundary(now())
-        page = self._recorder.page.bytes
         if (plan := self._new_plan()) is not None:
-            walker, self._walker = self._walker, None
+            walker, self._walker, self._has_plan = self._walker, None, True
             if walker is not None:
                 walker.close()
             self._is_request = is_request
@@ -122,11 +155,7 @@ class Switch:
         waited_ns = delay_ns - self._delay_ns if min(delay_ns, self._delay_ns) >= 0 else -1
         at_ns = now()
         if not self._walker.boundary(at_ns, self._samples, waited_ns):
-            self._walker = None
-            # A plan that was taken up while it was being posted says that it is posted still.
-            is_this = self._number and self._recorder.page.plan_number == self._number
-            if self._is_mine and (is_this or page[contract.CONTROL_PLAN] == contract.PLAN_TAKEN):
-                page[contract.CONTROL_PLAN] = contract.PLAN_DONE
+            self._say_done()
         self._samples, self._delay_ns = -1, delay_ns
 
     def _look_at_loss(self) -> None:
