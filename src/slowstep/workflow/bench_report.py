@@ -255,7 +255,7 @@ class _Found:
     def _is_mostly_computing(self) -> bool:
         """Whether the training thread makes its batches itself, and computing takes it longer."""
         point = self.point
-        if point is None or point.workers or point.samples_per_s is None or self.cached is None or self._measured.runs_ahead:
+        if point is None or point.workers or point.samples_per_s is None or self.cached is None or self._measured.is_asynchronous:
             return False
         return self.cached.value < point.samples_per_s.value
 
@@ -268,7 +268,7 @@ class _Found:
             compute,
             self.as_is,
             workers=workers,
-            runs_ahead=self._measured.runs_ahead,
+            is_asynchronous=self._measured.is_asynchronous,
             receive_ms=self._receive_ms(),
             # Where the workers of a stream are started anew, they are under cached batches too: that is in both halves.
             starting_ms=0.0 if self.description.get("stream") else point.edge_ms,

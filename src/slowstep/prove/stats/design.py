@@ -34,8 +34,8 @@ WHOLE_BUNCHES: Final = 8
 LONGEST_BLOCK_MS: Final = 1000.0
 # Where calls return before their work is done, a change of arms takes the host its lead on the device. What it does now and then for as
 # long as several steps (a plot) costs time until it is ahead again, and none after: so half as many steps as a block counts come before it.
-FEWEST_STEPS_AHEAD: Final = 20
-SETTLING_SHARE_AHEAD: Final = 0.5
+FEWEST_STEPS_ASYNCHRONOUS: Final = 20
+SETTLING_SHARE_ASYNCHRONOUS: Final = 0.5
 # Steps that are lost at a change of arms: the first always, after an input was mocked some more.
 SETTLING_STEPS: Final = 2
 # What a plan holds at most: an experiment that is not precise after so many rounds will not be.
@@ -118,11 +118,11 @@ def make_plan(
     step_ms: float,
     period_steps: int = 1,
     turn_steps: int = 1,
-    runs_ahead: bool = False,
+    is_asynchronous: bool = False,
     budget_s: float,
 ) -> Plan:
     """The plan for these arms with levers; as-is and the control come before them. It is longer than the budget: whoever runs it stops.
-    In each `turn_steps` every loader that feeds the training is read. `runs_ahead`: calls return before their work is done.
+    In each `turn_steps` every loader that feeds the training is read. `is_asynchronous`: calls return before their work is done.
 
     Raises ValueError for an arm without levers, and for a step or a budget of no length.
     """
@@ -132,12 +132,12 @@ def make_plan(
         raise ValueError(f"a step of {step_ms} ms and a budget of {budget_s} s: both must be longer than nothing")
     count = len(arms) + 2
     most = _most_steps(count, step_ms, budget_s, settling=SETTLING_STEPS * turn_steps)
-    if runs_ahead:
-        most = max(1, int(most / (1 + SETTLING_SHARE_AHEAD)))
+    if is_asynchronous:
+        most = max(1, int(most / (1 + SETTLING_SHARE_ASYNCHRONOUS)))
     period_steps = whole_bunches(period_steps, turn_steps, most=most)
-    fewest = FEWEST_STEPS_AHEAD if runs_ahead else FEWEST_STEPS
+    fewest = FEWEST_STEPS_ASYNCHRONOUS if is_asynchronous else FEWEST_STEPS
     steps = block_steps(step_ms, whole_turns(arms, period_steps, step_ms, most=most), most=most, fewest=fewest)
-    settling = math.ceil(SETTLING_SHARE_AHEAD * steps) if runs_ahead else 0
+    settling = math.ceil(SETTLING_SHARE_ASYNCHRONOUS * steps) if is_asynchronous else 0
     wanted = math.ceil(SPARE_ROUNDS * budget_s / round_seconds(FEWEST_ARMS, steps, step_ms, settling))
     rounds = min(max(wanted, MIN_ROUNDS), MOST_ROUNDS)
     controls = (Arm(name="as-is"), Arm(name="control"))

@@ -31,7 +31,7 @@ ELSEWHERE: Final = (
     f"the job has ranks on other machines, or more than {MOST_RANKS} on this one: they cannot be switched in step with each other"
 )
 ELSEWHERE_GONE: Final = "another rank of the job cannot have it, and all must have it or none"
-RUN_AHEAD: Final = "in several ranks calls return before their work is done: blocks of such steps cannot be compared there"
+ASYNCHRONOUS: Final = "in several ranks calls return before their work is done: blocks of such steps cannot be compared there"
 OUT_OF_STEP: Final = "the ranks of the job do not make their updates in step with each other, so none can be switched with the others"
 
 
@@ -197,9 +197,9 @@ class Switch:
             self.training.lead.drain()
             return Task(self._recorder, self.training, plan["task"], plan.get("arguments") or {})
         self._hear()
-        runs_ahead = bool(self._recorder.framework.facts().get("asynchronous"))
+        is_asynchronous = bool(self._recorder.framework.facts().get("asynchronous"))
         if self._place is None:
-            walks = DrainedBlocks if runs_ahead else Blocks
+            walks = DrainedBlocks if is_asynchronous else Blocks
             return walks(self._recorder, self.training, plan, is_finite=self._is_finite)
         ranks = Ranks(self._recorder.page.bytes, self._place, self._number)
         return InStep(
@@ -208,7 +208,7 @@ class Switch:
             plan,
             ranks,
             is_finite=self._is_finite,
-            refused=ELSEWHERE if not self._place.is_whole else RUN_AHEAD if runs_ahead else None,
+            refused=ELSEWHERE if not self._place.is_whole else ASYNCHRONOUS if is_asynchronous else None,
             is_mine=self._is_mine,
         )
 

@@ -16,7 +16,7 @@ from slowstep.record.experiment import blocks as blocks_module
 from slowstep.record.experiment import switch as switch_module
 from slowstep.record.experiment.in_step import LocalRank, Ranks, Vote, find_place
 from slowstep.record.experiment.lever import ORDER, Change, Lever, NotApplicable
-from slowstep.record.experiment.switch import ELSEWHERE, ELSEWHERE_GONE, OUT_OF_STEP, RUN_AHEAD, InStep, Switch
+from slowstep.record.experiment.switch import ASYNCHRONOUS, ELSEWHERE, ELSEWHERE_GONE, OUT_OF_STEP, InStep, Switch
 from slowstep.record.writing import format as contract
 
 ALONE = {"arms": [{"name": "as-is", "levers": []}, {"name": "lever", "levers": [{"name": "lever"}]}], "blocks": [1, 0, 1, 0], "steps": 2}
@@ -190,9 +190,9 @@ def test_where_none_can_have_a_lever_no_rank_waits_for_another(monkeypatch: Any,
 
 @pytest.mark.parametrize(
     ("is_whole", "asynchronous", "reasons"),
-    [(True, False, []), (True, True, [RUN_AHEAD]), (False, False, [ELSEWHERE]), (False, True, [ELSEWHERE])],
+    [(True, False, []), (True, True, [ASYNCHRONOUS]), (False, False, [ELSEWHERE]), (False, True, [ELSEWHERE])],
 )
-def test_ranks_are_refused_where_they_are_elsewhere_or_run_ahead(
+def test_ranks_are_refused_where_they_are_elsewhere_or_asynchronous(
     monkeypatch: Any, page: memoryview, tmp_path: Any, is_whole: bool, asynchronous: bool, reasons: list[str]
 ) -> None:
     monkeypatch.setattr(arms_module, "find_lever", lambda name: Lever(name=name, prepare=lambda training, spec: Switched()))
