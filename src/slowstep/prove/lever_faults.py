@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,6 +37,20 @@ class LeverFault:
     choice: Choice
     reason: str
     spoils: bool = False
+
+
+def find_faults(choices: Sequence[Choice], switched: Iterable[Note], notes: Iterable[Note], ending: Ending) -> tuple[LeverFault, ...]:
+    """The levers with which the training could not go on: it was spoilt by them, or failed while one was on. `switched` is what it noted at
+    each switch, `notes` what it noted of levers.
+    """
+    switched, notes = tuple(switched), tuple(notes)
+    found, arm, cause = spoilers(notes), arm_at_end(switched), cause_of(ending)
+    late = {} if cause is None else spoilt_before_end(switched, notes)
+    if cause is not None and arm is not None and not late:
+        found[arm] = cause
+    found |= late
+    # The plan has two arms without levers before the first choice.
+    return tuple(LeverFault(choice=choices[at - CONTROL - 1], reason=found[at], spoils=at != arm or bool(late)) for at in sorted(found))
 
 
 def given_up(notes: Iterable[Note]) -> frozenset[int]:

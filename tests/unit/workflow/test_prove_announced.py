@@ -12,7 +12,8 @@ from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.stats.plan import parse_spec
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.workflow import prove
-from slowstep.workflow.prove import ProveRequest, _announced
+from slowstep.workflow.prove import _announced
+from slowstep.workflow.prove_request import ProveRequest
 
 PLACE: Any = SimpleNamespace(announced="in an overlay", sandbox=SimpleNamespace(warnings=("the network is not held back",)))
 
