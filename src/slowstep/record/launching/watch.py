@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from slowstep.errors import SlowstepError
+from slowstep.health import HealthKind
 from slowstep.record.monitors import Absent, Monitor, MonitoredCommand, Reader, Reading
 from slowstep.registry import discover
 
@@ -29,6 +30,7 @@ _PAUSE_PER_READING: Final = 10_000
 # After an hour readings become rarer in proportion to the time: a week of them has 26 MB.
 _RARER_AFTER_S: Final = 3600.0
 _CLOCK_EVERY_S: Final = 60.0
+MONITOR: Final = HealthKind("monitor", "notice", "Readings of the monitor {name} are missing ({what}): what they would show is not judged.")
 
 
 class _Slot:
@@ -149,6 +151,4 @@ def _say_absent(journal: Journal, name: str, reason: Absent) -> None:
 
 
 def _report(journal: Journal, name: str, what: str) -> None:
-    journal.health(
-        f"monitor-{name}", "notice", f"Readings of the monitor {name!r} are missing ({what}): what they would show is not judged."
-    )
+    journal.health(MONITOR.of(name), name=repr(name), what=what)

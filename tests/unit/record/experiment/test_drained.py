@@ -68,7 +68,7 @@ class Trained:
         monkeypatch.setattr(arms_module, "find_lever", lambda name: lever)
         self.notes = list[Any]()
         self.ns: dict[int, list[int]] = {0: [], 1: []}
-        recorder: Any = SimpleNamespace(note=self.notes.append, event=self._event, health=lambda *_: None, last_loss=LastLoss())
+        recorder: Any = SimpleNamespace(note=self.notes.append, event=self._event, health=lambda *_, **__: None, last_loss=LastLoss())
         training: Any = SimpleNamespace(updates=0, lead=DeviceLead())
         device = Device()
         training.lead.updated(wait(device.hand_over()))

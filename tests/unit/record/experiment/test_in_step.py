@@ -61,7 +61,9 @@ class Rank:
 
         self.notes, self.events, self.on_at = list[Any](), list[Any](), list[int]()
         self.training: Any = SimpleNamespace(updates=0)
-        recorder: Any = SimpleNamespace(note=self.notes.append, event=lambda *fields: self.events.append(fields), health=lambda *_: None)
+        recorder: Any = SimpleNamespace(
+            note=self.notes.append, event=lambda *fields: self.events.append(fields), health=lambda *_, **__: None
+        )
         recorder.last_loss = LastLoss()
         monkeypatch.setattr(arms_module, "find_lever", lambda name: Lever(name=name, prepare=prepare, changes=changes))
         place = LocalRank(number, 2, is_whole=True)
@@ -203,7 +205,7 @@ def test_ranks_are_refused_where_they_are_elsewhere_or_asynchronous(
     recorder: Any = SimpleNamespace(
         note=notes.append,
         event=lambda *_: None,
-        health=lambda *_: None,
+        health=lambda *_, **__: None,
         levers=[],
         loader_place=None,
         last_loss=LastLoss(),

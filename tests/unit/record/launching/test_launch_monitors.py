@@ -134,7 +134,7 @@ def test_a_monitor_that_fails_is_left_out_and_said(tmp_path: Path, monkeypatch: 
 
     assert {record[-1] for record in records(tmp_path)} <= {contract.CLOCK}
     health = [note for note in notes(tmp_path) if note["kind"] == "health"]
-    assert sorted((note["name"], note["severity"]) for note in health) == [(f"monitor-{name}", "notice") for name in "abd"]
+    assert sorted((note["name"], note["severity"]) for note in health) == [(f"monitor:{name}", "notice") for name in "abd"]
     assert [note["monitor"] for note in notes(tmp_path) if note["kind"] == "absent"] == ["c"]
     assert "ZeroDivisionError" in str(notes(tmp_path))
 
