@@ -15,6 +15,7 @@ from made_ranks import make_job
 from made_recordings import Training, make_recording
 from slowstep.analyses import measure_recording as recording_measure
 from slowstep.analyses import measure_trace as trace_measure
+from slowstep.analyses import recording_analyses
 from slowstep.diagnosis import engine, law
 from slowstep.document import recorded_run, training
 from slowstep.document.report import validate
@@ -51,6 +52,12 @@ def analyses_of(module, *without):
     """The analyses that a module's measuring calls, by name."""
     own = {name: value for name, value in vars(module).items() if inspect.isfunction(value) and not name.startswith("_")}
     return sorted(name for name, value in own.items() if value.__module__.startswith("slowstep.analyses") and name not in without)
+
+
+# The module of each: what topics need, and what topics are.
+RECORDING_ANALYSES = {
+    name: module for module in (recording_analyses, recording_measure) for name in analyses_of(module, "measure_recording", *OF_OTHERS)
+}
 
 
 def judging(topics):
@@ -108,9 +115,9 @@ def test_the_made_training_is_healthy_where_nothing_fails(report_of):
     assert not [row for row in report["health"] if row["name"] == INTERNAL_ERROR]
 
 
-@pytest.mark.parametrize("name", few(analyses_of(recording_measure, "measure_recording", *OF_OTHERS), every=8))
+@pytest.mark.parametrize("name", few(RECORDING_ANALYSES, every=8))
 def test_an_analysis_that_fails_leaves_a_report_that_is_not_healthy(report_of, monkeypatch, name):
-    monkeypatch.setattr(recording_measure, name, failing())
+    monkeypatch.setattr(RECORDING_ANALYSES[name], name, failing())
 
     report = report_of()
 
@@ -234,7 +241,7 @@ def test_the_log_of_a_fault_lies_in_the_recording_and_is_private(report_of, heal
 
 
 def test_what_slowstep_raises_on_purpose_is_no_fault(report_of, monkeypatch):
-    monkeypatch.setattr(recording_measure, "find_steps", failing(NothingRecorded))
+    monkeypatch.setattr(recording_analyses, "find_steps", failing(NothingRecorded))
     with pytest.raises(NothingRecorded):
         report_of()
 
