@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from slowstep.prove.choose import Choice
 from slowstep.prove.executor import Ending
-from slowstep.prove.stats.design import CONTROL
+from slowstep.prove.stats.design import CONTROL, FIRST
 
 Note = Mapping[str, Any]
 
@@ -49,8 +49,7 @@ def find_faults(choices: Sequence[Choice], switched: Iterable[Note], notes: Iter
     if cause is not None and arm is not None and not late:
         found[arm] = cause
     found |= late
-    # The plan has two arms without levers before the first choice.
-    return tuple(LeverFault(choice=choices[at - CONTROL - 1], reason=found[at], spoils=at != arm or bool(late)) for at in sorted(found))
+    return tuple(LeverFault(choice=choices[at - FIRST], reason=found[at], spoils=at != arm or bool(late)) for at in sorted(found))
 
 
 def given_up(notes: Iterable[Note]) -> frozenset[int]:

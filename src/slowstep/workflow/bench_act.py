@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 from slowstep.analyses.machine.load import Load
 from slowstep.errors import INTERRUPTED_CODE, UNTRIED_CODE, NothingRecorded, UnreadableInput
 from slowstep.levers.mock_loader import ACROSS_EPOCHS
+from slowstep.prove.arm_notes import NOT_UNDONE
 from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
 from slowstep.prove.first_updates import EMPTY_INPUT, FIRST_STEP, START_S, NeverTrained, start_up
 from slowstep.prove.recorded import load_since
-from slowstep.prove.results import NOT_UNDONE
 from slowstep.prove.stats.design import draw_seed, make_plan
 from slowstep.prove.stats.plan import Arm, Plan
 from slowstep.prove.stats.readings import ExperimentSteps, no_steps

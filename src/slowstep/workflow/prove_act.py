@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from slowstep.errors import NothingRecorded, SlowstepError
+from slowstep.prove.arm_levers import arms_with_own_long_steps, corrected_arms
 from slowstep.prove.choose import Chosen, choose_all, choose_asked, choose_named
 from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
 from slowstep.prove.experiment import (
@@ -28,9 +29,8 @@ from slowstep.prove.lever_faults import cause_of, find_faults
 from slowstep.prove.numerics_check import Checked
 from slowstep.prove.outcome import ExperimentOutcome, Interim
 from slowstep.prove.recorded import foreign_share
-from slowstep.prove.results import FIRST, arms_with_own_long_steps, corrected_arms
 from slowstep.prove.runner import run
-from slowstep.prove.stats.design import MIN_ROUNDS, doubts, draw_seed, make_plan, round_seconds
+from slowstep.prove.stats.design import FIRST, MIN_ROUNDS, doubts, draw_seed, make_plan, round_seconds
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.repeated import AllRepeated
 from slowstep.prove.step_pace import find_pace, receipt_ns

@@ -17,6 +17,8 @@ from slowstep.prove.stats.plan import Arm, Plan
 AS_IS: Final = 0
 # Without levers too: what it "gains" is what the experiment takes for a gain where there is none.
 CONTROL: Final = 1
+# The plan has two arms without levers before the first choice.
+FIRST: Final = CONTROL + 1
 # Rounds without which there is no verdict.
 MIN_ROUNDS: Final = 8
 # Pairs of whole runs without which there is none. Blocks of one training need more: they are a few steps each, and resemble their
