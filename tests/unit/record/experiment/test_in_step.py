@@ -14,9 +14,19 @@ from slowstep.record.device.last_loss import LastLoss
 from slowstep.record.experiment import arms as arms_module
 from slowstep.record.experiment import blocks as blocks_module
 from slowstep.record.experiment import switch as switch_module
-from slowstep.record.experiment.in_step import LocalRank, Ranks, Vote, find_place
+from slowstep.record.experiment.in_step import (
+    ASYNCHRONOUS,
+    ELSEWHERE,
+    ELSEWHERE_GONE,
+    OUT_OF_STEP,
+    InStep,
+    LocalRank,
+    Ranks,
+    Vote,
+    find_place,
+)
 from slowstep.record.experiment.lever import ORDER, Change, Lever, NotApplicable
-from slowstep.record.experiment.switch import ASYNCHRONOUS, ELSEWHERE, ELSEWHERE_GONE, OUT_OF_STEP, InStep, Switch
+from slowstep.record.experiment.switch import Switch
 from slowstep.record.writing import format as contract
 
 ALONE = {"arms": [{"name": "as-is", "levers": []}, {"name": "lever", "levers": [{"name": "lever"}]}], "blocks": [1, 0, 1, 0], "steps": 2}
