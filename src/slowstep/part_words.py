@@ -50,6 +50,7 @@ _WORDS: Final[dict[PartKind, str]] = {
     PartKind.TRANSFORM: "transform",
     PartKind.CHECKPOINT: "checkpoint",
     PartKind.SAVE: "checkpoint",
+    PartKind.SAVING_FUNCTION: "function",
     PartKind.SMALL_CALLBACKS: "callbacks of less than 0.2 % each",
     PartKind.SMALL_PARTS: "other parts, each of little time",
     PartKind.VALIDATION: "validation",
@@ -73,6 +74,7 @@ _WORDS: Final[dict[PartKind, str]] = {
 # What stands between the kind's words and the name, where it is no colon; None: the name alone says it.
 _BEFORE_NAME: Final[dict[PartKind, str | None]] = {
     PartKind.FUNCTION: None,
+    PartKind.SAVING_FUNCTION: None,
     PartKind.LINES: None,
     PartKind.LIBRARY_CALL: None,
     PartKind.SPAN: None,

@@ -64,6 +64,7 @@ class PartKind(StrEnum):
     TRANSFORM = "transform"
     CHECKPOINT = "checkpoint"
     SAVE = "save"  # a function that writes a checkpoint
+    SAVING_FUNCTION = "saving_function"  # the script's, that calls one: what it does beside the writing
     SMALL_CALLBACKS = "small_callbacks"
     SMALL_PARTS = "small_parts"  # of which there are too many to keep all apart
     VALIDATION = "validation"

@@ -93,6 +93,6 @@ def stub_of_collate(m: Measurements) -> str | None:
 
 def stub_of(m: Measurements, part: Part) -> str | None:
     """The same of the function that a part of the ledger is; None where it is none."""
-    if part.kind is not PartKind.FUNCTION or part.name is None or part.place is None:
+    if part.kind not in (PartKind.FUNCTION, PartKind.SAVING_FUNCTION) or part.name is None or part.place is None:
         return None
     return stub(m, part.name, m.python.files.get((part.name, part.place)))

@@ -218,7 +218,9 @@ class BenchAct:
         seed = draw_seed() if self._asked.seed is None else self._asked.seed
         step_ms, epoch = max(step_s * 1e3, 1e-3), self._epoch()
         ahead = self._measured.is_asynchronous = any(note.get("asynchronous") for note in self._executor.notes("facts"))
-        plan = make_plan([CACHED], seed=seed, step_ms=step_ms, period_steps=epoch, is_asynchronous=ahead, budget_s=budget_s)
+        plan = make_plan(
+            [CACHED], seed=seed, step_ms=step_ms, period_steps=epoch, is_asynchronous=ahead, shares_cores=ahead, budget_s=budget_s
+        )
         self._measured.plan = plan
         self._executor.post(plan)
         began_s, last_s, last = self._clock(), self._clock(), 0

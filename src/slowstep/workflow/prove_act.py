@@ -194,7 +194,7 @@ class ProveAct:
             for arm, choice in enumerate(self._experiment.choices, FIRST)
             if choice in left and (arm not in known or known[arm].rounds < MIN_ROUNDS)
         ]
-        needed_s = MIN_ROUNDS * round_seconds(len(left) + FIRST, plan.steps, self._step_ms, plan.settling)
+        needed_s = MIN_ROUNDS * round_seconds(len(left) + FIRST, plan.steps, self._step_ms, plan.uncounted)
         if not unknown or needed_s > self._left_s:
             return False
         self._say(f"Starts again without it, for the remaining {format_duration(self._left_s * 1e9)}")

@@ -11,6 +11,7 @@ from slowstep.analyses.after_update.gaps import parts_of_stacks
 from slowstep.analyses.after_update.timed_gaps import TimedGaps
 from slowstep.analyses.after_update.timed_lines import TimedLines
 from slowstep.analyses.ledger.charged_spans import LaidSpans
+from slowstep.analyses.ledger.saving_functions import with_saving_functions
 from slowstep.analyses.python.functions import Stacks
 from slowstep.analyses.steps.forwards import Forwards
 from slowstep.analyses.steps.steps import Floats, Steps
@@ -37,7 +38,8 @@ def name_gaps(
     (whole, _), (left, validating) = (
         _apart_from_validations(_open_gaps(*each, steps), forwards) for each in (laid.without_collections, laid.owned)
     )
-    named = divide_gaps(trainer, forwards, stacks, *whole, steps.stretches, gaps)
+    divided = divide_gaps(trainer, forwards, stacks, *whole, steps.stretches, gaps)
+    named = with_saving_functions(divided, trainer, steps, stacks)
     before, after, exact = (_ns_per_step(each, steps) for each in (whole, left, validating))
     scale = np.divide(after, before, out=np.ones(steps.stretches), where=before > 0)
     ns = {part: each * scale for part, each in named.ns.items()}

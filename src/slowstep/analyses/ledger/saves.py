@@ -46,7 +46,7 @@ class GrowingSaves:
 
 def find_saves(trainer: Trainer, steps: Steps, ledger: Ledger) -> Saves:
     """The checkpoints of the window's steps."""
-    writes = _writes(trainer, steps)
+    writes = find_writes(trainer, steps)
     if writes.is_empty():
         count = len(saving_steps(ledger))
         return Saves(count=count, every_steps=steps.count / count if count else None, writes_each=None, bytes_each=None, where=None)
@@ -63,7 +63,7 @@ def find_saves(trainer: Trainer, steps: Steps, ledger: Ledger) -> Saves:
 
 def find_growing_saves(trainer: Trainer, steps: Steps) -> GrowingSaves | None:
     """The files of which nearly each is larger than its like in the checkpoint before; None where there are none."""
-    writes = _writes(trainer, steps)
+    writes = find_writes(trainer, steps)
     growing = [file for _, file in writes.group_by(_FILE, maintain_order=True) if _grows(file)]
     if not growing:
         return None
@@ -86,8 +86,10 @@ def saving_part(function: str | None) -> Part:
 
 
 def is_saving(part: Part) -> bool:
-    """Whether a part of the ledger is the making of checkpoints: the writing itself, or what a framework does around that."""
-    return part.stage == "store" and part.kind in (PartKind.SAVE, PartKind.CHECKPOINT)
+    """Whether a part of the ledger is the making of checkpoints: the writing itself, or what is done around that by the function that asks
+    for it, or by a framework.
+    """
+    return part.stage == "store" and part.kind in (PartKind.SAVE, PartKind.SAVING_FUNCTION, PartKind.CHECKPOINT)
 
 
 def saving_steps(ledger: Ledger) -> Ints:
@@ -101,7 +103,7 @@ def saving_steps(ledger: Ledger) -> Ints:
     return np.flatnonzero(ledger.of_parts(*(writing or most)) > 0)
 
 
-def _writes(trainer: Trainer, steps: Steps) -> pl.DataFrame:
+def find_writes(trainer: Trainer, steps: Steps) -> pl.DataFrame:
     """The writes in the window's steps, with the number of the step, and which of those of its kind a write is in it."""
     saves = trainer.spans.filter(pl.col("kind") == "save").sort("start_ns")
     stretch = np.searchsorted(steps.edges_ns, saves["start_ns"].to_numpy(), side="right") - 1

@@ -2,8 +2,9 @@
 
 What it sees:
     Checkpoint writes (torch.save, safetensors) on the training thread hold at least 3 % of the window. All that one step writes is one
-    checkpoint, of however many files; what Lightning's and Hugging Face's trainers do around the writes counts too: gathering the state,
-    deleting older files. In a trace: those functions, and ranges that are named for it (save_checkpoint, ModelCheckpoint);
+    checkpoint, of however many files; what Lightning's and Hugging Face's trainers do around the writes counts too (gathering the state,
+    deleting older files), and all that a function of the script does which writes checkpoints for half of its time or more (fsync, a
+    rename). In a trace: those functions, and ranges that are named for it (save_checkpoint, ModelCheckpoint);
     with a device, where it had nothing to do meanwhile, at least 5 % of the window.
 Why it costs:
     Serialising and writing a model on the training thread is time in which nothing is trained, and it grows with the model.
@@ -29,13 +30,14 @@ from slowstep.diagnosis.evidence.input_side import SIDE_BY_SIDE
 from slowstep.diagnosis.evidence.named_ranges import WRITES, judge_ranges
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
+from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._known import plain
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
-from slowstep.parts import PartKind
+from slowstep.part_words import part_name, part_name_and_place, part_place
+from slowstep.parts import Part, PartKind
 from slowstep.units import format_share
 
 NAME = "blocking-checkpoint"
@@ -75,26 +77,51 @@ def _by_calls(m: Measurements) -> Answer:
         Evidence(name="one checkpoint", value=each / 1e6, unit="ms"),
         Evidence(name="files of one", value=m.saves.writes_each, unit="writes"),
         Evidence(name="size of one", value=None if m.saves.bytes_each is None else m.saves.bytes_each / 1e6, unit="MB"),
+        *_beside_writing(m, parts),
         Evidence(name="writing", value=share, unit="share of window", threshold=CLAIM),
         Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
         stage="store",
-        title=f"the training stops for {each / 1e6:.0f} ms at each of {m.saves.count} checkpoints, {format_share(share)} of the time",
+        title=f"{_stopping(parts)} for {each / 1e6:.0f} ms at each of {m.saves.count} checkpoints, {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
         claims=tuple(parts),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=_fixes(m.training.words if any(part.kind is PartKind.CHECKPOINT for part in parts) else plain()),
+        fixes=_fixes(m.training.words if any(part.kind is PartKind.CHECKPOINT for part in parts) else plain(), _lever(m, parts)),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _fixes(words: Words) -> tuple[Fix, ...]:
+def _stopping(parts: list[Part]) -> str:
+    """Who stops the training, where it is one function."""
+    functions = _functions(parts)
+    return f"{part_name_and_place(functions[0])} stops the training" if len(functions) == 1 else "the training stops"
+
+
+def _beside_writing(m: Measurements, parts: list[Part]) -> tuple[Evidence, ...]:
+    """What the functions that ask for the writing do besides."""
+    return tuple(
+        Evidence(name=f"beside it in {part_name(part)}", value=m.ledger.share_of(part), unit="share of window", where=part_place(part))
+        for part in _functions(parts)
+    )
+
+
+def _lever(m: Measurements, parts: list[Part]) -> str:
+    """Without the function that writes them, where it is one and can be named; else without the writing alone."""
+    functions = _functions(parts)
+    return (stub_of(m, functions[0]) if len(functions) == 1 else None) or CHECKPOINT_OFF
+
+
+def _functions(parts: list[Part]) -> list[Part]:
+    return [part for part in parts if part.kind is PartKind.SAVING_FUNCTION]
+
+
+def _fixes(words: Words, lever: str) -> tuple[Fix, ...]:
     """In the words of the framework whose trainer writes them."""
     seldom, aside = (
         words.write({Remedy.CHECKPOINT_BY_STEPS: True, Remedy.CHECKPOINT_STEPS: ...}),
@@ -104,7 +131,7 @@ def _fixes(words: Words) -> tuple[Fix, ...]:
     often = f"write checkpoints less often{seldom and f', {seldom}'}"
     only = weights and f": {weights} keeps the weights alone, from which no optimizer goes on"
     return (
-        Fix(text=f"{often}, or from a background thread on a copy of the state{aside and f', {aside}'}", lever=CHECKPOINT_OFF),
+        Fix(text=f"{often}, or from a background thread on a copy of the state{aside and f', {aside}'}", lever=lever),
         Fix(text=f"leave out of the checkpoint what can be made again{only}"),
     )
 

@@ -33,6 +33,7 @@ from __future__ import annotations
 import re
 
 from slowstep.analyses.after_update.activities import Activity, ActivityKind
+from slowstep.analyses.ledger.saves import is_saving
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
 from slowstep.diagnosis.evidence.after_update import (
@@ -102,7 +103,8 @@ def judge(m: Measurements) -> Answer:
 
 def _by_functions(m: Measurements) -> Answer:
     """Whether one function after the update holds the training thread."""
-    named = {p: n for p, n in m.ledger.gap_stacks.items() if p.stage in ("output", "store") and p.kind is not PartKind.VALIDATION}
+    beside = {part: count for part, count in m.ledger.gap_stacks.items() if part.stage in ("output", "store")}
+    named = {part: count for part, count in beside.items() if part.kind is not PartKind.VALIDATION and not is_saving(part)}
     spans = [part for part in m.ledger.parts if part.stage == "output" and part not in named and part.kind not in OTHERS]
     candidates = [*named, *spans]
     if not candidates:

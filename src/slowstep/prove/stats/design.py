@@ -38,6 +38,13 @@ LONGEST_BLOCK_MS: Final = 1000.0
 # long as several steps (a plot) costs time until it is ahead again, and none after: so half as many steps as a block counts come before it.
 FEWEST_STEPS_ASYNCHRONOUS: Final = 20
 SETTLING_SHARE_ASYNCHRONOUS: Final = 0.5
+# After a block its arm goes on while the device makes the last of its steps: for this share of them at most, and for no more calls than
+# XLA lets be ahead (max_inflight_computations, for processors and accelerators).
+GOING_ON_SHARE: Final = 0.5
+MOST_AHEAD: Final = 32
+# Where both share a processor, the host slows the device down by what it does, and does more of it until it is as far ahead as it may be:
+# blocks are so long that most of one is as the training goes on.
+SHARED_STEPS_ASYNCHRONOUS: Final = 128
 # Steps that are lost at a change of arms: the first always, after an input was mocked some more.
 SETTLING_STEPS: Final = 2
 # What a plan holds at most: an experiment that is not precise after so many rounds will not be.
@@ -121,10 +128,12 @@ def make_plan(
     period_steps: int = 1,
     turn_steps: int = 1,
     is_asynchronous: bool = False,
+    shares_cores: bool = False,
     budget_s: float,
 ) -> Plan:
     """The plan for these arms with levers; as-is and the control come before them. It is longer than the budget: whoever runs it stops.
-    In each `turn_steps` every loader that feeds the training is read. `is_asynchronous`: calls return before their work is done.
+    In each `turn_steps` every loader that feeds the training is read. `is_asynchronous`: calls return before their work is done, and
+    where it is done by the processor that makes the calls, it `shares_cores` with them.
 
     Raises ValueError for an arm without levers, and for a step or a budget of no length.
     """
@@ -135,12 +144,13 @@ def make_plan(
     count = len(arms) + 2
     most = _most_steps(count, step_ms, budget_s, settling=SETTLING_STEPS * turn_steps)
     if is_asynchronous:
-        most = max(1, int(most / (1 + SETTLING_SHARE_ASYNCHRONOUS)))
+        most = max(1, int(most / (1 + SETTLING_SHARE_ASYNCHRONOUS + GOING_ON_SHARE)))
     period_steps = whole_bunches(period_steps, turn_steps, most=most)
-    fewest = FEWEST_STEPS_ASYNCHRONOUS if is_asynchronous else FEWEST_STEPS
+    fewest = FEWEST_STEPS if not is_asynchronous else SHARED_STEPS_ASYNCHRONOUS if shares_cores else FEWEST_STEPS_ASYNCHRONOUS
     steps = block_steps(step_ms, whole_turns(arms, period_steps, step_ms, most=most), most=most, fewest=fewest)
     settling = math.ceil(SETTLING_SHARE_ASYNCHRONOUS * steps) if is_asynchronous else 0
-    wanted = math.ceil(SPARE_ROUNDS * budget_s / round_seconds(FEWEST_ARMS, steps, step_ms, settling))
+    going_on = min(MOST_AHEAD, math.ceil(GOING_ON_SHARE * steps)) if is_asynchronous else 0
+    wanted = math.ceil(SPARE_ROUNDS * budget_s / round_seconds(FEWEST_ARMS, steps, step_ms, settling + going_on))
     rounds = min(max(wanted, MIN_ROUNDS), MOST_ROUNDS)
     controls = (Arm(name="as-is"), Arm(name="control"))
     return Plan(
@@ -148,15 +158,16 @@ def make_plan(
         steps=steps,
         arms=(*controls, *arms),
         blocks=schedule(count, rounds, seed),
-        longest_step_s=budget_s / (MIN_ROUNDS * (steps + max(SETTLING_STEPS, settling))),
+        longest_step_s=budget_s / (MIN_ROUNDS * (steps + max(SETTLING_STEPS, settling + going_on))),
         ready_s=max(READY_SHARE * budget_s, READY_STEPS * step_ms / 1000),
         settling=settling,
+        going_on=going_on,
     )
 
 
-def round_seconds(arm_count: int, steps: int, step_ms: float, settling: int = 0) -> float:
-    """Seconds that a round takes at the speed of the training as it is; so many steps of a block settle at least."""
-    return arm_count * (steps + max(SETTLING_STEPS, settling)) * step_ms / 1000
+def round_seconds(arm_count: int, steps: int, step_ms: float, uncounted: int = 0) -> float:
+    """Seconds that a round takes at the speed of the training as it is; so many steps of a block are not counted at least."""
+    return arm_count * (steps + max(SETTLING_STEPS, uncounted)) * step_ms / 1000
 
 
 def doubts(plan: Plan, *, step_ms: float, period_steps: int = 1, budget_s: float) -> tuple[str, ...]:
@@ -164,12 +175,12 @@ def doubts(plan: Plan, *, step_ms: float, period_steps: int = 1, budget_s: float
     count = len(plan.arms)
     found = []
     if plan.steps % period_steps:
-        needed = MIN_ROUNDS * round_seconds(count, period_steps, step_ms, plan.settling)
+        needed = MIN_ROUNDS * round_seconds(count, period_steps, step_ms, plan.uncounted)
         found.append(
             f"Something recurs every {period_steps} steps, more than a block of {plan.steps} steps holds. Which lever it falls on is "
             f"chance, and a gain from it shows late or not at all: give --budget {math.ceil(needed)}s, or fewer levers"
         )
-    if (needed := MIN_ROUNDS * round_seconds(count, plan.steps, step_ms, plan.settling)) > budget_s:
+    if (needed := MIN_ROUNDS * round_seconds(count, plan.steps, step_ms, plan.uncounted)) > budget_s:
         found.append(
             f"The budget of {budget_s:g} s is too short to prove anything: {MIN_ROUNDS} rounds of {count} variants take about "
             f"{math.ceil(needed)} s. Give --budget {math.ceil(needed)}s, or fewer levers"

@@ -27,8 +27,8 @@ class Plan:
 
     `longest_step_s` is the longest step with which an arm alone could be judged within the budget, `ready_s` for how long levers may take
     to be made ready; None where there is no budget. Of each block so many steps come before those that count (`settling`), and more where
-    its arm takes longer to settle. `process` is the one whose steps are compared; None: whichever takes it up. The other
-    ranks of its job walk the plan in step with it.
+    its arm takes longer to settle; so many follow at most (`going_on`) while a device makes the last of those that count. `process` is the
+    one whose steps are compared; None: whichever takes it up. The other ranks of its job walk the plan in step with it.
 
     A plan with a `task`, as a framework has it in its `inside/tasks`, has neither: the task is run with its `arguments`, and the training
     is held.
@@ -44,6 +44,7 @@ class Plan:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     process: int | None = None
     settling: int = 0
+    going_on: int = 0
 
     def __post_init__(self) -> None:
         """Raises ValueError for blocks of no arm, or without steps: of a file that is read, by whoever decodes it."""
@@ -51,6 +52,11 @@ class Plan:
             raise ValueError(f"a block of the plan is of none of its {len(self.arms)} arms")
         if self.blocks and self.steps < 1:
             raise ValueError(f"the plan's blocks have {self.steps} steps")
+
+    @property
+    def uncounted(self) -> int:
+        """Steps of a block that are not counted, where its arm settles as soon as it may."""
+        return self.settling + self.going_on
 
     def dumps(self) -> str:
         """The plan as JSON, the file `plan.json` of a recording."""

@@ -99,9 +99,12 @@ class Blocks:
         if not self._settling and self._counted == self._steps - 1:
             self._losses.want(self._block, self._arm)
         # What is left of the block of an arm that has failed would be the training as it is, under the arm's name.
-        if self._counted >= self._steps or not self._goes_on():
+        if self._is_over() or not self._goes_on():
             return self._next(at_ns)
         return True
+
+    def _is_over(self) -> bool:
+        return self._counted >= self._steps
 
     def _goes_on_after(self, found: BadLoss) -> bool:
         """A loss was not finite: end the levers in question; where the training stays spoilt, the whole plan."""

@@ -1,8 +1,8 @@
 """Where calls return before their work is done: how long blocks of steps took the device, which the host may be far ahead of.
 
-The host's clock alone says how fast calls are handed over. So a block ends when the device has made its last update: the host waits for it,
-and what one arm has handed over is never done in the next one's time. Where a block begins nobody may wait: the host would lose its lead,
-and what it does under the busy device would seem to cost time. A thread waits there instead.
+The host's clock alone says how fast calls are handed over. So a block begins and ends when the device has made an update. Nobody waits for
+it on the training thread, which would lose its lead, and what it does under the busy device would seem to cost time: a thread does.
+Between blocks the device is waited for, so that what one arm has handed over is never done in the next one's time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class DeviceLead:
 
     def __init__(self) -> None:
         self._wait: Wait | None = None
-        self._watched: _Completion | None = None
+        self._begin: _Completion | None = None
+        self._end: _Completion | None = None
         self._is_given_away = False
 
     def updated(self, wait: Wait | None) -> None:
@@ -36,17 +37,30 @@ class DeviceLead:
         """Wait until it is made. Returns whether that is known."""
         return self._wait is not None and _is_made(self._wait)
 
-    def watch(self) -> None:
-        """Note when it is made, and go on meanwhile; but wait where the script was found to give away what could be asked."""
+    def watch_begin(self) -> None:
+        """A block begins when the last update is made."""
+        self._begin, self._end = self._watched(), None
+
+    def watch_end(self) -> None:
+        """The block ends when the last update is made."""
+        self._end = self._watched()
+
+    def has_ended(self) -> bool:
+        """Whether the device has made the block's last update, or nobody can tell."""
+        return self._end is None or self._end.has_ended
+
+    def edges_ns(self) -> tuple[int, int] | None:
+        """When the block began and ended, waited for; None where it is not known."""
+        self.drain()
+        begin, end = (None if edge is None else edge.at_ns() for edge in (self._begin, self._end))
+        self._is_given_away |= begin is None or end is None
+        return None if begin is None or end is None else (begin, end)
+
+    def _watched(self) -> _Completion | None:
+        # Where the script was found to give away what could be asked, it is asked at once.
         if self._is_given_away:
             self.drain()
-        self._watched = None if self._wait is None else _Completion(self._wait)
-
-    def watched_ns(self) -> int | None:
-        """When that update was made (ns), once a later one is; None where it is not known."""
-        found = None if self._watched is None else self._watched.at_ns()
-        self._is_given_away |= found is None
-        return found
+        return None if self._wait is None else _Completion(self._wait)
 
 
 class _Completion:
@@ -59,6 +73,10 @@ class _Completion:
         self._thread.start()
         # Once it waits, what it waits for may be given away.
         self._begins.wait(_SAYING_S)
+
+    @property
+    def has_ended(self) -> bool:
+        return not self._thread.is_alive()
 
     def at_ns(self) -> int | None:
         """Asked after a later update was made; None where it is not known."""

@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.experiment.blocks import Blocks
-from slowstep.record.recorder import now
 from slowstep.record.writing.format import ARM
 
 if TYPE_CHECKING:
@@ -25,6 +24,8 @@ class DrainedBlocks(Blocks):
         super().__init__(recorder, training, plan, is_finite=is_finite)
         self._lead = training.lead
         self._least_settling: int = plan.get("settling") or 0
+        # An idle host would leave the device more of a processor that both share, for as long as it is behind.
+        self._most_going_on: int = plan.get("going_on") or 0
         self._held: list[int] = []  # samples of the steps so far
         if not self._lead.drain():
             for arm in set(self._blocks):
@@ -35,15 +36,19 @@ class DrainedBlocks(Blocks):
         if self._settling or self._steps > _LONGEST:
             return super()._end_step(at_ns, samples, delay_ns)
         self._count_used()
-        self._held.append(samples)
         if len(self._held) < self._steps:
-            return at_ns
-        is_known, ended_ns = self._lead.drain(), now()
-        began_ns = self._lead.watched_ns()
-        # Of a block with an end that is not known no step is.
-        if is_known and began_ns is not None:
-            self._write(began_ns, ended_ns)
-        return ended_ns
+            self._held.append(samples)
+            if len(self._held) == self._steps:
+                self._lead.watch_end()
+        return at_ns
+
+    def _is_over(self) -> bool:
+        if not super()._is_over() or (self._counted < self._steps + self._most_going_on and not self._lead.has_ended()):
+            return False
+        # Of a block with an edge that is not known no step is.
+        if (edges := self._lead.edges_ns()) is not None:
+            self._write(*edges)
+        return True
 
     def _write(self, began_ns: int, ended_ns: int) -> None:
         # That the host waited for a core need not have made a step longer.
@@ -59,7 +64,7 @@ class DrainedBlocks(Blocks):
     def _begin_counting(self) -> None:
         super()._begin_counting()
         self._held.clear()
-        self._lead.watch()
+        self._lead.watch_begin()
 
     def _next(self, at_ns: int) -> bool:
         # Also after an arm that has failed within its block.
