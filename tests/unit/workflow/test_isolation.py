@@ -74,8 +74,8 @@ def failing(error=ZeroDivisionError):
 def internal_error(report):
     """The counter of faults; holds that the report is a valid one that can be drawn, and that nothing is called healthy."""
     validate(json.loads(json.dumps(report)))
-    assert INTERNAL_ERROR in render(report, width=100, color=False)
-    (row,) = [row for row in report["health"] if row["name"] == INTERNAL_ERROR]
+    assert INTERNAL_ERROR.name in render(report, width=100, color=False)
+    (row,) = [row for row in report["health"] if row["name"] == INTERNAL_ERROR.name]
     assert row["severity"] == "error"
     assert MESSAGE in row["remedy"]
     return row
@@ -112,7 +112,7 @@ def report_of_measured(report_of, healthy, monkeypatch):
 def test_the_made_training_is_healthy_where_nothing_fails(report_of):
     report = report_of()
     assert report["verdict"]["state"] == "healthy"
-    assert not [row for row in report["health"] if row["name"] == INTERNAL_ERROR]
+    assert not [row for row in report["health"] if row["name"] == INTERNAL_ERROR.name]
 
 
 @pytest.mark.parametrize("name", few(RECORDING_ANALYSES, every=8))
