@@ -39,10 +39,27 @@ def discover(package_name: str, attribute: str, kind: type[Any] = object, *, ins
     return dict(_discovered(package_name, attribute, kind, inside, folders))  # type: ignore[arg-type]  # a class is hashable
 
 
-def discover_in_each(package_name: str, folder: str, attribute: str, kind: type[Plugin]) -> dict[str, Plugin]:
-    """The plug-ins in the folder of that name of each sub-package, sorted by name; without the folder it has none. Raises as `discover`."""
-    holders = _holders(package_name, folder).values()
-    return _named((_imported(holder, name) for holder in holders for name in _files(holder)), attribute, kind)
+def discover_whole(
+    package_name: str, attribute: str, kind: type[Plugin], *, in_each: str = ""
+) -> tuple[dict[str, Plugin], dict[str, DiscoveryError]]:
+    """The plug-ins of all files that are of use, sorted by name, and what is wrong with each other file, by the file's name: where a broken
+    one is to cost no other. `in_each` is the folder of each sub-package in which they are, without which it has none.
+    """
+    holders = _holders(package_name, in_each).values() if in_each else [importlib.import_module(package_name)]
+    found: dict[str, Plugin] = {}
+    broken: dict[str, DiscoveryError] = {}
+    for holder, file in ((each, file) for each in holders for file in _files(each)):
+        try:
+            plugins = _named([_imported(holder, file)], attribute, kind)
+            if twice := plugins.keys() & found.keys():
+                raise DiscoveryError(
+                    f"{holder.__name__}.{file} and another file both define {attribute} {min(twice)!r}. Rename one of them."
+                )
+        except DiscoveryError as error:
+            broken[file] = error
+        else:
+            found |= plugins
+    return dict(sorted(found.items())), broken
 
 
 def names_by_file(package_name: str) -> set[str]:
@@ -72,7 +89,9 @@ def find_by_folder(package_name: str, folder: str, name: str, attribute: str, ki
 def _discovered(package_name: str, attribute: str, kind: type[Any], inside: str, folders: tuple[str, ...]) -> dict[str, Any]:
     """Those of the package in these `folders`. Kept: of a folder of traces each file asks for all sources."""
     package = importlib.import_module(package_name)
-    names = [f"{name}.{inside}" for name in _names(package) if _is_there(f"{package_name}.{name}", inside)] if inside else _names(package)
+    names = (
+        [f"{name}.{inside}" for name in _folders_of(package) if _is_there(f"{package_name}.{name}", inside)] if inside else _names(package)
+    )
     return _named((_imported(package, name) for name in names), attribute, kind)
 
 
@@ -83,7 +102,7 @@ def _folders(package_name: str) -> tuple[str, ...]:
 def _holders(package_name: str, folder: str) -> dict[str, ModuleType]:
     """The folder of that name of each sub-package that has it."""
     package = importlib.import_module(package_name)
-    there = [name for name in _names(package) if _is_there(f"{package_name}.{name}", folder)]
+    there = [name for name in _folders_of(package) if _is_there(f"{package_name}.{name}", folder)]
     return {name: importlib.import_module(f"{package_name}.{name}.{folder}") for name in there}
 
 
@@ -91,6 +110,11 @@ def _is_there(package_name: str, inside: str) -> bool:
     """Whether a package has a module, by its name within it. To ask for one raises where a folder on the way is missing."""
     words = inside.split(".")
     return all(find_spec(".".join((package_name, *words[: end + 1]))) is not None for end in range(len(words)))
+
+
+def _folders_of(package: ModuleType) -> list[str]:
+    """Where plug-ins are folders: a file that lies beside them is none."""
+    return sorted(info.name for info in pkgutil.iter_modules(package.__path__) if info.ispkg and not info.name.startswith("_"))
 
 
 def _names(package: ModuleType) -> list[str]:

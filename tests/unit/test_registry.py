@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from slowstep.errors import DiscoveryError
-from slowstep.registry import discover, discover_in_each, find_by_file, names_by_file
+from slowstep.registry import discover, discover_whole, find_by_file, names_by_file, names_by_folder
 
 
 @pytest.fixture
@@ -91,6 +91,7 @@ def test_a_plug_in_of_the_wrong_kind_is_a_loud_error_that_names_the_file(package
 
 def test_plug_ins_are_found_in_the_folder_of_that_name_of_each_sub_package(package, tmp_path):
     name = package()
+    (tmp_path / "plugged" / "stray.py").touch()
     for path in ("torch/inside/one", "keras/inside/two", "keras/inside/_shared", "words/outside/three"):
         file = tmp_path / "plugged" / f"{path}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +99,18 @@ def test_plug_ins_are_found_in_the_folder_of_that_name_of_each_sub_package(packa
             (folder / "__init__.py").touch()
         file.write_text(f"HOOK = {file.stem!r}" if not file.stem.startswith("_") else "")
 
-    assert discover_in_each(name, "inside", "HOOK", str) == {"one": "one", "two": "two"}
+    assert discover_whole(name, "HOOK", str, in_each="inside") == ({"one": "one", "two": "two"}, {})
+    assert names_by_folder(name, "inside") == {"one", "two"}
+
+
+def test_a_broken_file_is_named_beside_those_that_are_of_use(package):
+    name = package(broken="1 / 0", one=NAMED.format("same"), other="HOOK = 1", two=NAMED.format("same"))
+
+    found, broken = discover_whole(name, "RULE", type)
+
+    assert list(found) == ["same"]
+    assert broken.keys() == {"broken", "other", "two"}
+    assert "broken.py cannot be imported: ZeroDivisionError" in str(broken["broken"])
 
 
 def test_files_are_looked_for_once(package, monkeypatch):

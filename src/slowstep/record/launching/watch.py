@@ -10,10 +10,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from slowstep.errors import SlowstepError
 from slowstep.health import HealthKind
 from slowstep.record.monitors import Absent, Monitor, MonitoredCommand, Reader, Reading
-from slowstep.registry import discover
+from slowstep.registry import discover_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,11 +122,9 @@ class MonitorWatch:
 
 def _open_all(journal: Journal, place: MonitoredCommand) -> list[_Slot]:
     slots: list[_Slot] = []
-    try:
-        found = discover("slowstep.record.monitors", "MONITOR", Monitor)
-    except SlowstepError as error:
-        _report(journal, "all", str(error))
-        return slots
+    found, broken = discover_whole("slowstep.record.monitors", "MONITOR", Monitor)
+    for file, error in broken.items():
+        _report(journal, file, str(error))
     for monitor in found.values():
         try:
             reader = monitor.open(place)
