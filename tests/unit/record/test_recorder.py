@@ -49,7 +49,7 @@ def test_without_an_event_nothing_is_written(make: Make) -> None:
     recorder = make()
 
     recorder.note({"kind": "hook"})
-    recorder.health("doubt")
+    recorder.health(HealthKind("doubt", "notice", "look twice"))
     recorder.stop("exit")
 
     assert processes(recorder.folder) == []

@@ -202,3 +202,8 @@ class Switch:
             refused=ELSEWHERE if not self._place.is_whole else ASYNCHRONOUS if is_asynchronous else None,
             is_mine=self._is_mine,
         )
+
+
+def switch_of(recorder: Recorder) -> Switch | None:
+    """The one of this process; None in runs that were asked for no lever."""
+    return recorder.shared(Switch) if recorder.experiment or recorder.levers else None

@@ -50,7 +50,7 @@ def _metrics_recorded(recorder: Recorder, original: Any) -> Any:
     spans = NamedSpans(recorder)
 
     @functools.wraps(original)
-    def evaluation_loop(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def evaluation_loop(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         compute = vars(self).get("compute_metrics")
         if not callable(compute) or not recorder.live[0]:
             return original(self, *args, **kwargs)
