@@ -303,9 +303,9 @@ def test_a_folder_of_notes_alone_is_told_apart_from_none(tmp_path):
 def test_hooks_that_are_off_are_health(folder):
     _append(folder / "100-1.jsonl", {"kind": "hook", "name": "torch_backward", "state": "off", "reason": "torch has no autograd"})
 
-    row = next(row for row in read(folder).health if row.name == "hook-off:torch-backward")
+    row = next(row for row in read(folder).health if row.name == "not-recorded:torch-backward")
 
-    assert sentence(row.remedy) == "torch has no autograd"
+    assert sentence(row.remedy) == "torch has no autograd; what it would show is missing"
 
 
 def test_names_of_older_recordings_are_written_as_all_others(folder):

@@ -134,7 +134,7 @@ def discovered(recorder: Recorder) -> list[Hook]:
     """The hooks of all frameworks and of Python itself, in the order of their installation; a broken file is noted as one that is off."""
     hooks, broken = discover_whole("slowstep.frameworks", "HOOK", Hook, in_each="inside")
     for file, error in broken.items():
-        recorder.introduce({"kind": "hook", "name": file, "state": "off", "reason": str(error)})
+        recorder.introduce({"kind": "hook", "name": file, "state": "off", "reason": str(error).rstrip(".")})
     return sorted([*hooks.values(), garbage_collections.HOOK], key=lambda hook: hook.name)
 
 

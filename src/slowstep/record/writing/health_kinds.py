@@ -13,7 +13,9 @@ LAUNCHER_FAULT: Final = HealthKind("launcher-fault", "error", "A fault of slowst
 LATE_STACKS: Final = HealthKind(
     "late-stacks", "info", "the machine was busy, or code held the GIL: shares taken from stacks are less exact"
 )
-LOST_EVENTS: Final = HealthKind("lost-events", "data_loss", "they came from a signal handler in the middle of our own work; nothing to do")
+LOST_EVENTS: Final = HealthKind(
+    "lost-events", "data_loss", "a signal handler came in between while they were written; nothing has to be done"
+)
 DISK_FULL: Final = HealthKind(
     "disk-full",
     "data_loss",

@@ -23,7 +23,7 @@ MALFORMED_NOTES = HealthKind(
     "data_loss",
     "the recording is damaged: lines of it make no sense, another program has written into the file; record again",
 )
-HOOK_OFF = HealthKind("hook-off", "notice", "{reason}")
+NOT_RECORDED = HealthKind("not-recorded", "notice", "{reason}; what it would show is missing")
 # What a recorder said itself.
 AS_WRITTEN = HealthKind("unnamed", "notice", "{text}")
 # Names of health that say that the disk was full.
@@ -143,4 +143,5 @@ def _health(row: Note) -> Health:
 
 
 def _hook_off(row: Note) -> Health:
-    return HOOK_OFF.of(str(row.get("name")).replace("_", "-"))(1, reason=str(row.get("reason") or "does not fit the installed version"))
+    reason = str(row.get("reason") or "it does not fit the installed version")
+    return NOT_RECORDED.of(str(row.get("name")).replace("_", "-"))(1, reason=reason)

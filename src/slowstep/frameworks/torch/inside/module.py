@@ -59,10 +59,10 @@ class Models:
         return any(isinstance(each, self._tensor) and each.requires_grad for each in module.__dict__.values())
 
 
-FORWARD_NOT_HOOKED: Final = HealthKind(
-    "forward-not-hooked",
+FORWARD_NOT_RECORDED: Final = HealthKind(
+    "forward-not-recorded",
     "notice",
-    "code is compiled already and would be compiled again; record with --level 2 to have forwards recorded from the start",
+    "code is compiled already, and to record its forwards would have it compiled again: record with --level 2 from the start",
 )
 # Flags, samples, and of a call with gradients its key and first node.
 _Met = tuple[int, int, Key | None, int]
@@ -81,7 +81,7 @@ def install(recorder: Recorder) -> Undo:
 
     def hook_now() -> None:
         if has_compiled():
-            recorder.health(FORWARD_NOT_HOOKED)
+            recorder.health(FORWARD_NOT_RECORDED)
         else:
             hook()
 
