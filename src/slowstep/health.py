@@ -9,7 +9,7 @@ A kind is declared once, as a constant beside the code that finds it, and called
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from slowstep.reasons import Reason, Value, Wording
@@ -59,7 +59,6 @@ class HealthKind:
         """A record of what was met so often. Raises TypeError as a `Wording` does, and ValueError as `Health`."""
         return Health(severity=self.severity, count=count, remedy=Wording(self.name, self.template)(**values))
 
-
-def in_its_words(name: str, severity: Severity, count: int, text: str) -> Health:
-    """A record whose remedy was written elsewhere: by a recorder, in a training, or by whoever refused a file."""
-    return HealthKind(name, severity, "{text}")(count, text=text)
+    def of(self, which: str) -> HealthKind:
+        """The same of one of several things, each counted by itself."""
+        return replace(self, name=f"{self.name}:{which}")

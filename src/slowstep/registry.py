@@ -18,47 +18,81 @@ Plugin = TypeVar("Plugin")
 
 
 @overload
-def discover(package_name: str, attribute: str, *, inside: str = "", by_file: bool = False) -> dict[str, object]: ...
+def discover(package_name: str, attribute: str, *, inside: str = "") -> dict[str, object]: ...
 
 
 @overload
-def discover(package_name: str, attribute: str, kind: type[Plugin], *, inside: str = "", by_file: bool = False) -> dict[str, Plugin]: ...
+def discover(package_name: str, attribute: str, kind: type[Plugin], *, inside: str = "") -> dict[str, Plugin]: ...
 
 
-def discover(package_name: str, attribute: str, kind: type[Any] = object, *, inside: str = "", by_file: bool = False) -> dict[str, Any]:
+def discover(package_name: str, attribute: str, kind: type[Any] = object, *, inside: str = "") -> dict[str, Any]:
     """The plug-ins of a package, sorted by name: each module's attribute (`RULE`, `HOOK`, ...) by its own `name`, else by the module's.
 
     A module with several has a tuple of them under the attribute's plural (`HOOKS`). Modules whose name begins with an underscore are no
     plug-ins. Where plug-ins are folders, `inside` is the module of theirs that has the attribute (`outside.words`); a folder without it has
-    none. With `by_file` a plug-in has to be called as its file is, with hyphens.
+    none.
 
     Raises DiscoveryError, naming the file, for a module that cannot be imported, one without the attribute or with one that is not of its
-    `kind` or that is called otherwise, and two of the same name: a plug-in left out silently would look like one that found nothing.
+    `kind`, and two of the same name: a plug-in left out silently would look like one that found nothing.
     """
     folders = _folders(package_name)
-    return dict(_discovered(package_name, attribute, kind, inside, folders, by_file))  # type: ignore[arg-type]  # a class is hashable
+    return dict(_discovered(package_name, attribute, kind, inside, folders))  # type: ignore[arg-type]  # a class is hashable
 
 
-def discover_in_each(package_name: str, folder: str, attribute: str, kind: type[Plugin]) -> dict[str, Plugin]:
-    """The plug-ins in the folder of that name of each sub-package, sorted by name; without the folder it has none. Raises as `discover`."""
-    holders = _holders(package_name, folder).values()
-    return _named((_imported(holder, name) for holder in holders for name in _files(holder)), attribute, kind)
+def discover_whole(
+    package_name: str, attribute: str, kind: type[Plugin], *, in_each: str = ""
+) -> tuple[dict[str, Plugin], dict[str, DiscoveryError]]:
+    """The plug-ins of all files that are of use, sorted by name, and what is wrong with each other file, by the file's name: where a broken
+    one is to cost no other. `in_each` is the folder of each sub-package in which they are, without which it has none.
+    """
+    holders = _holders(package_name, in_each).values() if in_each else [importlib.import_module(package_name)]
+    found: dict[str, Plugin] = {}
+    broken: dict[str, DiscoveryError] = {}
+    for holder, file in ((each, file) for each in holders for file in _files(each)):
+        try:
+            plugins = _named([_imported(holder, file)], attribute, kind)
+            if twice := plugins.keys() & found.keys():
+                raise DiscoveryError(
+                    f"{holder.__name__}.{file} and another file both define {attribute} {min(twice)!r}. Rename one of them."
+                )
+        except DiscoveryError as error:
+            broken[file] = error
+        else:
+            found |= plugins
+    return dict(sorted(found.items())), broken
 
 
-def discover_by_folder(
-    package_name: str, folder: str, attribute: str, kind: type[Plugin], *, by_file: bool = False
-) -> dict[str, dict[str, Plugin]]:
-    """The same by sub-package: two of these may have plug-ins of one name. `by_file` as of `discover`."""
-    holders = _holders(package_name, folder).items()
-    return {owner: _named((_imported(holder, name) for name in _files(holder)), attribute, kind, by_file) for owner, holder in holders}
+def names_by_file(package_name: str) -> set[str]:
+    """What the plug-ins of a package are called where each is called as its file is, with hyphens. None of them is imported."""
+    return {name.replace("_", "-") for name in _files(importlib.import_module(package_name))}
+
+
+def names_by_folder(package_name: str, folder: str) -> set[str]:
+    """The same of the folders of that name of all sub-packages."""
+    return {name.replace("_", "-") for holder in _holders(package_name, folder).values() for name in _files(holder)}
+
+
+def find_by_file(package_name: str, name: str, attribute: str, kind: type[Plugin]) -> Plugin | None:
+    """The plug-in of that name, from the file that is called so; None where there is none. No other is imported: a broken one costs nobody
+    else. Raises as `discover`.
+    """
+    return _of_file(importlib.import_module(package_name), name, attribute, kind)
+
+
+def find_by_folder(package_name: str, folder: str, name: str, attribute: str, kind: type[Plugin]) -> dict[str, Plugin]:
+    """The same in the folder of that name of each sub-package, by sub-package: two of these may have one of the same name."""
+    found = {owner: _of_file(holder, name, attribute, kind) for owner, holder in _holders(package_name, folder).items()}
+    return {owner: plugin for owner, plugin in found.items() if plugin is not None}
 
 
 @cache
-def _discovered(package_name: str, attribute: str, kind: type[Any], inside: str, folders: tuple[str, ...], by_file: bool) -> dict[str, Any]:
+def _discovered(package_name: str, attribute: str, kind: type[Any], inside: str, folders: tuple[str, ...]) -> dict[str, Any]:
     """Those of the package in these `folders`. Kept: of a folder of traces each file asks for all sources."""
     package = importlib.import_module(package_name)
-    names = [f"{name}.{inside}" for name in _names(package) if _is_there(f"{package_name}.{name}", inside)] if inside else _names(package)
-    return _named((_imported(package, name) for name in names), attribute, kind, by_file)
+    names = (
+        [f"{name}.{inside}" for name in _folders_of(package) if _is_there(f"{package_name}.{name}", inside)] if inside else _names(package)
+    )
+    return _named((_imported(package, name) for name in names), attribute, kind)
 
 
 def _folders(package_name: str) -> tuple[str, ...]:
@@ -68,7 +102,7 @@ def _folders(package_name: str) -> tuple[str, ...]:
 def _holders(package_name: str, folder: str) -> dict[str, ModuleType]:
     """The folder of that name of each sub-package that has it."""
     package = importlib.import_module(package_name)
-    there = [name for name in _names(package) if _is_there(f"{package_name}.{name}", folder)]
+    there = [name for name in _folders_of(package) if _is_there(f"{package_name}.{name}", folder)]
     return {name: importlib.import_module(f"{package_name}.{name}.{folder}") for name in there}
 
 
@@ -76,6 +110,11 @@ def _is_there(package_name: str, inside: str) -> bool:
     """Whether a package has a module, by its name within it. To ask for one raises where a folder on the way is missing."""
     words = inside.split(".")
     return all(find_spec(".".join((package_name, *words[: end + 1]))) is not None for end in range(len(words)))
+
+
+def _folders_of(package: ModuleType) -> list[str]:
+    """Where plug-ins are folders: a file that lies beside them is none."""
+    return sorted(info.name for info in pkgutil.iter_modules(package.__path__) if info.ispkg and not info.name.startswith("_"))
 
 
 def _names(package: ModuleType) -> list[str]:
@@ -87,7 +126,7 @@ def _files(package: ModuleType) -> list[str]:
     return sorted(info.name for info in pkgutil.iter_modules(package.__path__) if not (info.ispkg or info.name.startswith("_")))
 
 
-def _named(modules: Iterable[ModuleType], attribute: str, kind: type[Plugin], by_file: bool = False) -> dict[str, Plugin]:
+def _named(modules: Iterable[ModuleType], attribute: str, kind: type[Plugin]) -> dict[str, Plugin]:
     found: dict[str, Plugin] = {}
     origin: dict[str, str] = {}
     for module in modules:
@@ -95,14 +134,23 @@ def _named(modules: Iterable[ModuleType], attribute: str, kind: type[Plugin], by
         for plugin in _plugins(module, attribute):
             if not isinstance(plugin, kind):
                 raise DiscoveryError(f"{path}: {attribute} is a {type(plugin).__name__}, not a {kind.__name__}. Repair or remove the file.")
-            of_file = module.__name__.rpartition(".")[2]
-            name = str(getattr(plugin, "name", of_file))
-            if by_file and name != of_file.replace("_", "-"):
-                raise DiscoveryError(f"{path}: {attribute} is called {name!r}, and its file is not. Rename one of them.")
+            name = str(getattr(plugin, "name", module.__name__.rpartition(".")[2]))
             if name in found:
                 raise DiscoveryError(f"{path} and {origin[name]} both define {attribute} {name!r}. Rename one of them.")
             found[name], origin[name] = plugin, path
     return dict(sorted(found.items()))
+
+
+def _of_file(package: ModuleType, name: str, attribute: str, kind: type[Plugin]) -> Plugin | None:
+    file = name.replace("-", "_")
+    if file not in _files(package):
+        return None
+    module = _imported(package, file)
+    found = _named([module], attribute, kind)
+    if not found.keys() <= {file, file.replace("_", "-")}:
+        called = " and ".join(map(repr, found))
+        raise DiscoveryError(f"{module.__file__}: {attribute} is called {called}, and its file is not. Rename one of them.")
+    return found.get(name)
 
 
 def _plugins(module: ModuleType, attribute: str) -> tuple[Any, ...]:

@@ -74,5 +74,5 @@ def test_the_readings_of_a_run_are_plausible(work: Workplace) -> None:
     allowed = timeline.table("affinities").filter(pl.col("pid") == timeline.processes[0].pid)["cores"].to_list()
     assert allowed == [len(os.sched_getaffinity(0))]
     # What this machine lacks is a line in the recording, and no doubt in the report.
-    assert [row for row in timeline.health if row.name.startswith("monitor-")] == []
+    assert [row for row in timeline.health if row.name.startswith("monitor:")] == []
     assert diagnose_recording(folder)["run"]["steps"] > 50

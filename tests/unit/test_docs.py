@@ -36,6 +36,26 @@ def test_the_architecture_knows_every_package():
     assert [name for name in packages if f"src/slowstep/{name}/" not in text] == []
 
 
+def test_every_function_that_the_architecture_names_is_defined():
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    walk = (
+        text[text.index("## Follow a command") : text.index("## The rooms")]
+        + text[text.index("## Where is what") : text.index("## Which way")]
+    )
+    named = {word.split(".")[-1] for word in re.findall(r"`([a-zA-Z_.]+)`", walk) if not word.endswith(".py")}
+    defined = set[str]()
+    for path in (ROOT / "src/slowstep").rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        defined |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        defined |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        defined |= {path.stem, path.parent.name}
+    # The module that Python imports by itself.
+    others = {"sitecustomize"}
+
+    assert len(named) > 40
+    assert named - defined - others == set()
+
+
 def test_the_skeletons_import_only_names_that_exist():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     missing = []

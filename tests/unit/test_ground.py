@@ -9,7 +9,7 @@ import pytest
 
 from slowstep import errors, findings, stages
 from slowstep.findings import Evidence, Finding, Fix, Gain
-from slowstep.health import SEVERITIES, HealthKind, Severity, in_its_words
+from slowstep.health import SEVERITIES, HealthKind, Severity
 from slowstep.reason_words import sentence
 
 GAIN = Gain(predicted=1.8, low=1.6, high=2.0, assumes="two workers")
@@ -84,10 +84,6 @@ def test_a_health_record_is_its_name_count_and_values():
     assert sentence(cut(2, missing=3).remedy) == "3 rows of it"
     with pytest.raises(TypeError, match="'cut' lacks missing"):
         cut(2)
-
-
-def test_what_a_recorder_wrote_is_told_in_its_words():
-    assert sentence(in_its_words("disk_full", "data_loss", 1, "free {some} space").remedy) == "free {some} space"
 
 
 def test_severities_are_ordered_as_declared():

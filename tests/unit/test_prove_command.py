@@ -17,7 +17,7 @@ from slowstep.cli.bench import data as bench_data
 from slowstep.cli.prove import parse_precision, prove
 from slowstep.cli.run import run
 from slowstep.errors import BadUsage, CommandNotStarted, UnwritableOutput
-from slowstep.workflow.act import Ended
+from slowstep.workflow.prove_ended import Ended
 
 
 @pytest.mark.parametrize(("text", "share"), [("5%", 0.05), ("5 %", 0.05), ("5", 0.05), ("2.5", 0.025), ("0.05%", 0.0005), (".5%", 0.005)])

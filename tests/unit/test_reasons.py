@@ -40,7 +40,7 @@ GIVEN = {"health.py": "a kind of loss has one", "parsed_traces.py": "kinds of lo
 
 def kinds_of_health() -> Iterator[HealthKind]:
     """All of the package: constants, and values of those that are dicts."""
-    for package in ("sources", "analyses", "diagnosis", "document", "workflow"):
+    for package in ("record", "frameworks", "sources", "analyses", "diagnosis", "document", "workflow"):
         for module in pkgutil.walk_packages([str(Path(slowstep.__path__[0], package))], f"slowstep.{package}."):
             found = vars(importlib.import_module(module.name)).values()
             held = (each for value in found if isinstance(value, dict) for each in value.values())

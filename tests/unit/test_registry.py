@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from slowstep.errors import DiscoveryError
-from slowstep.registry import discover, discover_in_each
+from slowstep.registry import discover, discover_whole, find_by_file, names_by_file, names_by_folder
 
 
 @pytest.fixture
@@ -53,14 +53,18 @@ def test_a_broken_file_is_a_loud_error_that_names_it(package, text):
         discover(package(broken=text, one="RULE = 1"), "RULE")
 
 
-def test_a_plug_in_that_has_to_be_called_as_its_file_may_have_hyphens(package):
-    name = package(slow_thing=NAMED.format("slow-thing"))
-    assert list(discover(name, "RULE", by_file=True)) == ["slow-thing"]
+def test_a_plug_in_that_is_called_as_its_file_may_have_hyphens_and_is_found_without_the_others(package):
+    name = package(slow_thing=NAMED.format("slow-thing"), broken="1 / 0")
+
+    assert find_by_file(name, "slow-thing", "RULE", type).name == "slow-thing"
+    assert find_by_file(name, "slow_thing", "RULE", type) is None
+    assert find_by_file(name, "no-thing", "RULE", type) is None
+    assert names_by_file(name) == {"slow-thing", "broken"}
 
 
 def test_a_plug_in_that_is_not_called_as_its_file_is_refused_where_it_has_to_be(package):
     with pytest.raises(DiscoveryError, match=r"plugged/slow_thing\.py: RULE is called 'fast'"):
-        discover(package(slow_thing=NAMED.format("fast")), "RULE", by_file=True)
+        find_by_file(package(slow_thing=NAMED.format("fast")), "slow-thing", "RULE", type)
 
 
 def test_a_file_without_the_attribute_is_a_loud_error_that_names_it(package):
@@ -87,6 +91,7 @@ def test_a_plug_in_of_the_wrong_kind_is_a_loud_error_that_names_the_file(package
 
 def test_plug_ins_are_found_in_the_folder_of_that_name_of_each_sub_package(package, tmp_path):
     name = package()
+    (tmp_path / "plugged" / "stray.py").touch()
     for path in ("torch/inside/one", "keras/inside/two", "keras/inside/_shared", "words/outside/three"):
         file = tmp_path / "plugged" / f"{path}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +99,18 @@ def test_plug_ins_are_found_in_the_folder_of_that_name_of_each_sub_package(packa
             (folder / "__init__.py").touch()
         file.write_text(f"HOOK = {file.stem!r}" if not file.stem.startswith("_") else "")
 
-    assert discover_in_each(name, "inside", "HOOK", str) == {"one": "one", "two": "two"}
+    assert discover_whole(name, "HOOK", str, in_each="inside") == ({"one": "one", "two": "two"}, {})
+    assert names_by_folder(name, "inside") == {"one", "two"}
+
+
+def test_a_broken_file_is_named_beside_those_that_are_of_use(package):
+    name = package(broken="1 / 0", one=NAMED.format("same"), other="HOOK = 1", two=NAMED.format("same"))
+
+    found, broken = discover_whole(name, "RULE", type)
+
+    assert list(found) == ["same"]
+    assert broken.keys() == {"broken", "other", "two"}
+    assert "broken.py cannot be imported: ZeroDivisionError" in str(broken["broken"])
 
 
 def test_files_are_looked_for_once(package, monkeypatch):

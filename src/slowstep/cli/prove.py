@@ -21,9 +21,9 @@ from slowstep.record.experiment.lever import LeverSpec
 from slowstep.record.launching.folder import kept_words
 from slowstep.report.json import dumps, show_and_write
 from slowstep.report.terminal import show
-from slowstep.workflow.act import Ended
-from slowstep.workflow.prove import ProveRequest
 from slowstep.workflow.prove import prove as prove_training
+from slowstep.workflow.prove_ended import Ended
+from slowstep.workflow.prove_request import ProveRequest
 
 _EXAMPLES: Final = """\b
 Examples:

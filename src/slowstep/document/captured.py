@@ -9,9 +9,11 @@ from slowstep.analyses.measurements import CapturedWindow, Measurements
 from slowstep.analyses.steps.captures import Capture
 from slowstep.document.report import CaptureFacts
 from slowstep.harmless import for_shell
-from slowstep.health import Health, HealthKind, in_its_words
+from slowstep.health import Health, HealthKind
 from slowstep.units import format_count, format_share
 
+CAPTURE_UNREADABLE: Final = HealthKind("capture-unreadable", "data_loss", "{why}")
+NO_CAPTURE: Final = HealthKind("no-capture", "notice", "{why}")
 CAPTURE_SLOWED: Final = HealthKind(
     "capture-slowed", "notice", "steps are {longer:share} longer since the capture of steps {steps}: figures after it are too high"
 )
@@ -40,9 +42,9 @@ def find_lost_capture(captured: CapturedWindow) -> list[Health]:
     """Why nothing can be made of a capture, or what it does to the figures of the recording."""
     capture = captured.capture
     if captured.unreadable is not None:
-        return [in_its_words("capture-unreadable", "data_loss", 1, captured.unreadable)]
+        return [CAPTURE_UNREADABLE(1, why=captured.unreadable)]
     if captured.m is None:
-        return [in_its_words("no-capture", "notice", 1, capture.reason or "why is not known")]
+        return [NO_CAPTURE(1, why=capture.reason or "why is not known")]
     if not capture.lasts:
         return []
     return [CAPTURE_SLOWED(1, longer=(capture.slowdown or 1) - 1, steps=captured.steps)]

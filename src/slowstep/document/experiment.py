@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from slowstep.analyses.machine.load import is_busy
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED, Diagnosis
-from slowstep.document.report import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow, MeasuredRow
-from slowstep.document.rows import finding_row
+from slowstep.document.report import ExperimentFacts, ExperimentRow, IntervalRow, MeasuredRow
+from slowstep.document.rows import finding_row, health_row
 from slowstep.document.sections import ExperimentSection
+from slowstep.health import Health, HealthKind
 from slowstep.prove.choose import Choice, Untried
 from slowstep.prove.experiment import SCRIPT_ENDED, Experiment
 from slowstep.prove.lever_faults import GIVEN_UP, LeverFault
@@ -24,13 +25,33 @@ from slowstep.prove.stats.repeated import RepeatedRuns
 from slowstep.reasons import Reason, Wording
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import NUMERICS
-from slowstep.units import format_count, format_share
 
 # A sandbox that writes at half the speed, or twice, changes what checkpoints and logs cost.
 USUAL_WRITES = (0.5, 2.0)
 # The verdict on a lever that spoils the training, however fast it makes it.
 NOT_FINITE: Final = "loss not finite"
 PROVED_UNPREDICTED: Final = Wording("proved-unpredicted", "no gain of 10 % was predicted, but the experiment proved one for {rule}")
+EXPERIMENT_NOT_TRUSTWORTHY: Final = HealthKind(
+    "experiment-not-trustworthy",
+    "error",
+    "the control, which has no lever, 'gained' {gain:.2f}x: repeat on a quieter machine, or for longer",
+)
+SELDOM_LONG_STEPS: Final = HealthKind(
+    "seldom-long-steps",
+    "notice",
+    "in {blocks:count block} some steps took up to {most_s:.1f} s longer than usual, input apart, {share:share} of the time in all: it is "
+    "spread over all levers, and what most of them do to it was not measured",
+)
+RERUNS_NOT_TRUSTWORTHY: Final = HealthKind(
+    "reruns-not-trustworthy", "error", "whole runs without a lever differed from each other: repeat on a quieter machine"
+)
+SANDBOX_WRITES: Final = HealthKind(
+    "sandbox-writes",
+    "info",
+    "the sandbox writes files at {ratio:.2f} times the speed outside, which changes what checkpoints and logs cost",
+)
+UNUSUAL_SANDBOX_WRITES: Final = replace(SANDBOX_WRITES, severity="notice")
+LEVER_NOT_UNDONE: Final = HealthKind("lever-not-undone", "error", "{lever}: {reason}; test the other levers without it (--levers)")
 _HELD_BACK: Final = {
     "load": ("refuted",),
     "seldom": ("refuted", "cannot distinguish"),
@@ -76,7 +97,7 @@ def experiment_section(experiment: Experiment, recorded: Recorded | None, diagno
         rows=[*rows, *(_untried_row(untried, findings) for untried in experiment.untried)],
         measured=dict(filter(None, (_measured(row, findings) for row in rows))),
         proof=_largest_proof(rows),
-        health=tuple(_doubts(experiment, results)),
+        health=tuple(map(health_row, _doubts(experiment, results))),
         options=_options(experiment, rows),
     )
 
@@ -284,33 +305,19 @@ def _distrust(results: ExperimentResults) -> str | None:
     return "; ".join(reasons) or None
 
 
-def _doubts(experiment: Experiment, results: ExperimentResults | None) -> list[HealthRow]:
-    found: list[HealthRow] = []
-
-    def add(name: str, severity: Any, remedy: str) -> None:
-        found.append({"name": name, "severity": severity, "count": 1, "remedy": remedy})
-
-    if results is not None and results.control is not None and results.control_holds is False:
-        gained = f"{results.control.gain.value:.2f}x"
-        add(
-            "experiment-not-trustworthy",
-            "error",
-            f"the control, which has no lever, 'gained' {gained}: repeat on a quieter machine, or for longer",
-        )
-    if results is not None and (long := results.long_steps) is not None and long.share >= WORTH - 1:
-        add(
-            "seldom-long-steps",
-            "notice",
-            f"in {format_count(long.blocks, 'block')} some steps took up to {long.most_ns / 1e9:.1f} s longer than usual, input apart, "
-            f"{format_share(long.share)} of the time in all: it is spread over all levers, and what most of them do to it was not measured",
-        )
+def _doubts(experiment: Experiment, results: ExperimentResults | None) -> Iterator[Health]:
+    if results is not None:
+        yield from _doubts_of_results(results)
     if experiment.repeated.is_doubtful:
-        add("reruns-not-trustworthy", "error", "whole runs without a lever differed from each other: repeat on a quieter machine")
-    ratio = experiment.place.write_ratio
-    if ratio is not None:
-        usual = USUAL_WRITES[0] <= ratio <= USUAL_WRITES[1]
-        text = f"the sandbox writes files at {ratio:.2f} times the speed outside, which changes what checkpoints and logs cost"
-        add("sandbox-writes", "info" if usual else "notice", text)
-    for note in results.not_undone if results is not None else ():
-        add("lever-not-undone", "error", f"{note.get('name')}: {note.get('reason')}; test the other levers without it (--levers)")
-    return found
+        yield RERUNS_NOT_TRUSTWORTHY(1)
+    if (ratio := experiment.place.write_ratio) is not None:
+        yield (SANDBOX_WRITES if USUAL_WRITES[0] <= ratio <= USUAL_WRITES[1] else UNUSUAL_SANDBOX_WRITES)(1, ratio=ratio)
+    for note in () if results is None else results.not_undone:
+        yield LEVER_NOT_UNDONE(1, lever=str(note.get("name")), reason=str(note.get("reason")))
+
+
+def _doubts_of_results(results: ExperimentResults) -> Iterator[Health]:
+    if results.control is not None and results.control_holds is False:
+        yield EXPERIMENT_NOT_TRUSTWORTHY(1, gain=results.control.gain.value)
+    if (long := results.long_steps) is not None and long.share >= WORTH - 1:
+        yield SELDOM_LONG_STEPS(1, blocks=long.blocks, most_s=long.most_ns / 1e9, share=long.share)

@@ -11,10 +11,15 @@ from slowstep.analyses.sharing.sharing import STAGE as SHARING
 from slowstep.diagnosis.healthy import HEALTHY_SHARING
 from slowstep.diagnosis.missing_ranks import name_ranks
 from slowstep.document.report import HealthRow
+from slowstep.document.rows import health_row
+from slowstep.health import HealthKind
 from slowstep.timeline.timeline import Timeline
 
 # As `record/system/place.py` names them, in a folder of the job's own.
 LAUNCHER_FOLDER: Final = re.compile(r"-rank(\d+)-\d+\Z")
+MISSING_LAUNCHERS: Final = HealthKind(
+    "missing-launchers", "notice", "of {launchers} launchers {absent} made no folder in {folder}: start all of them the same way"
+)
 
 
 def missing_launchers(timeline: Timeline, folder: Path, m: Measurements) -> list[HealthRow]:
@@ -27,8 +32,8 @@ def missing_launchers(timeline: Timeline, folder: Path, m: Measurements) -> list
     absent = sorted(set(range(run.launchers)) - found)
     if not absent:
         return []
-    remedy = f"of {run.launchers} launchers {name_ranks(absent)} made no folder in {folder.parent.name}: start all of them the same way"
-    return [{"name": "missing-launchers", "severity": "notice", "count": len(absent), "remedy": remedy}]
+    missing = MISSING_LAUNCHERS(len(absent), launchers=run.launchers, absent=name_ranks(absent), folder=folder.parent.name)
+    return [health_row(missing)]
 
 
 def find_other_launcher(folder: Path, m: Measurements) -> Path | None:

@@ -15,6 +15,7 @@ from slowstep.document.report import HealthRow, RankRow
 from slowstep.document.rows import health_row
 from slowstep.document.sections import RankSection, Sections
 from slowstep.faults import Fault
+from slowstep.health import HealthKind
 from slowstep.reason_words import sentence
 
 STAGES_SHOWN: Final = 2
@@ -22,6 +23,11 @@ STAGES_SHOWN: Final = 2
 STAGE_FROM: Final = 0.03
 # Of other ranks, whose traces lost something.
 RANKS_SHOWN: Final = 5
+LOSSES_OF_OTHER_RANKS: Final = HealthKind(
+    "losses-of-other-ranks",
+    "data_loss",
+    "not all could be read of {ranks}: what is compared with them may be wrong; --rank says more of each",
+)
 JUDGED_SINGLY: Final = "each rank is judged alone: gains assume that no other rank is slower than this one after the fix"
 NO_COMMON_STEPS: Final = (
     "whether a rank is late is not known: there are no two steps that all traces hold; profile all ranks with one schedule, "
@@ -139,5 +145,4 @@ def _losses_of_others(losses: Mapping[int, Sequence[str]], number: int) -> list[
         return []
     shown = [f"rank {other} ({', '.join(names)})" for other, names in list(others.items())[:RANKS_SHOWN]]
     more = f" and {len(others) - RANKS_SHOWN} more" if len(others) > RANKS_SHOWN else ""
-    remedy = f"not all could be read of {', '.join(shown)}{more}: what is compared with them may be wrong; --rank says more of each"
-    return [{"name": "losses-of-other-ranks", "severity": "data_loss", "count": len(others), "remedy": remedy}]
+    return [health_row(LOSSES_OF_OTHER_RANKS(len(others), ranks=f"{', '.join(shown)}{more}"))]

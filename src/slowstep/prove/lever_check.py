@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Mapping
 
 from slowstep.errors import BadUsage
+from slowstep.record.experiment.implementations import find_lever
 from slowstep.record.experiment.lever import Lever, LeverSpec
 
 
@@ -13,9 +14,9 @@ def check(spec: LeverSpec, levers: Mapping[str, Lever], *, filled_in: frozenset[
     """Hold a lever that was asked for against those there are; of those `filled_in` the value may be left out.
 
     Raises BadUsage for one that does not exist, for a value that is missing, not taken or cannot be meant, and for `every` where it means
-    nothing.
+    nothing; DiscoveryError for one that is broken.
     """
-    lever = levers.get(spec.name)
+    lever = levers.get(spec.name) or find_lever(spec.name)
     if lever is None:
         raise BadUsage(f"no lever is called {spec.name!r}. {_hint(spec.name, levers)}")
     if spec.value is None and lever.takes and not lever.takes_optional and spec.name not in filled_in:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from slowstep.prove.choose import Choice
 from slowstep.prove.executor import Ending
-from slowstep.prove.stats.design import CONTROL
+from slowstep.prove.stats.design import CONTROL, FIRST
 
 Note = Mapping[str, Any]
 
@@ -37,6 +37,19 @@ class LeverFault:
     choice: Choice
     reason: str
     spoils: bool = False
+
+
+def find_faults(choices: Sequence[Choice], switched: Iterable[Note], notes: Iterable[Note], ending: Ending) -> tuple[LeverFault, ...]:
+    """The levers with which the training could not go on: it was spoilt by them, or failed while one was on. `switched` is what it noted at
+    each switch, `notes` what it noted of levers.
+    """
+    switched, notes = tuple(switched), tuple(notes)
+    found, arm, cause = spoilers(notes), arm_at_end(switched), cause_of(ending)
+    late = {} if cause is None else spoilt_before_end(switched, notes)
+    if cause is not None and arm is not None and not late:
+        found[arm] = cause
+    found |= late
+    return tuple(LeverFault(choice=choices[at - FIRST], reason=found[at], spoils=at != arm or bool(late)) for at in sorted(found))
 
 
 def given_up(notes: Iterable[Note]) -> frozenset[int]:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from slowstep.analyses.machine.load import is_busy
+from slowstep.prove.arm_levers import arms_with_own_long_steps, changes_of, corrected_arms, long_steps_of, needing_cores
+from slowstep.prove.arm_notes import NOT_UNDONE, Note, by_arm, floors, last_effect, last_facts, unspoilt
 from slowstep.prove.choose import Choice
 from slowstep.prove.experiment import Experiment
-from slowstep.prove.lever_faults import GIVEN_UP, SPOILT, given_up
-from slowstep.prove.stats.design import CONTROL, FEWEST_PAIRS
+from slowstep.prove.lever_faults import GIVEN_UP, given_up
+from slowstep.prove.stats.design import CONTROL, FEWEST_PAIRS, FIRST
 from slowstep.prove.stats.effects import seldom_changed
 from slowstep.prove.stats.estimates import Estimate, estimate
 from slowstep.prove.stats.intervals import Interval
@@ -20,24 +22,14 @@ from slowstep.prove.stats.long_steps import LongSteps
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps
 from slowstep.prove.stats.repeated import RepeatedRuns
-from slowstep.record.experiment.lever import DEMAND, Lever, OnLongSteps
+from slowstep.record.experiment.lever import DEMAND, Lever
 from slowstep.units import format_duration, format_share
 
 State = Literal["measured", "not applicable", "failed", "unmeasured"]
 # Why a gain that is seen to be small refutes nothing: others have the cores that the lever asks for, what it changes came too seldom, it
 # may shorten long steps that were counted as if it did not, or what it leaves in the arm is as large as the gain in question.
 HeldBack = Literal["load", "seldom", "long steps", "kept"]
-Note = Mapping[str, Any]
-
-# The plan has two arms without levers before the first choice.
-FIRST: Final = CONTROL + 1
 ENDED: Final = "the experiment ended before it was measured"
-# What a lever notes that gives out batches in place of the loader: the receipt of a batch, in ns, that it takes away with the making.
-FLOOR: Final = "floor_ns"
-
-# What is noted of a lever that raised when it was to undo its change.
-NOT_UNDONE: Final = "not undone"
-
 ONLY_WALL: Final = "other processes used little of the machine"
 UNKNOWN_LOAD: Final = "what other processes used of the machine is not known"
 OWN_DEMAND: Final = "waiting for a core is the lever's own doing"
@@ -46,14 +38,6 @@ RERUNS: Final = "whole runs are compared by wall time"
 MORE: Final = "give a larger --budget (or a finer --precision, where that ended it)"
 NO_EFFECT: Final = f"nothing that it changes happened in the {{steps}} steps counted with it; if the script does it less often, {MORE}"
 SELDOM: Final = f"what it changes happened in only {{blocks}} of its {{rounds}} blocks, too few to refute it: {MORE}"
-LOADED: Final = (
-    "not refuted, because it needs cores and other processes used {share} of them meanwhile: measure its gain on a machine that "
-    "they leave alone"
-)
-STOLEN: Final = (
-    "not refuted, because it needs cores and the hypervisor may have kept up to {share} of them just then: measure its gain on a "
-    "machine that gives all of them"
-)
 LONG_STEPS: Final = "not refuted, because steps of up to {most} more than usual came too seldom to tell whether it shortens them, too"
 KEPT_FIRST: Final = (
     "as measured it gains {gain:.2f}x, but the first batch of each validation is still read ({each}), and without it the gain may be "
@@ -139,47 +123,51 @@ def find_results(
     `foreign_share`, and of that the hypervisor `stolen_share`.
     """
     notes = (*notes, *_faults(experiment))
-    steps = unspoilt(steps, notes)
-    changes, noted = [_changes(choice, levers) for choice in experiment.choices], _by_arm(notes)
-    seldom = seldom_changed(notes)
+    steps, noted, seldom = unspoilt(steps, notes), by_arm(notes), seldom_changed(notes)
+    choices = experiment.choices
     estimates = estimate(
         steps,
         plan,
         floors=floors(noted, experiment.floor_ns, steps),
-        corrected=corrected_arms(experiment.choices, levers, foreign_share),
-        own_long=arms_with_own_long_steps(experiment.choices, levers),
+        corrected=corrected_arms(choices, levers, foreign_share),
+        own_long=arms_with_own_long_steps(choices, levers),
     )
-    lows = {
-        arm: predicted_lows[choice.rule]
-        for arm, choice in enumerate(experiment.choices, FIRST)
-        if choice.role != "other" and choice.rule is not None and choice.rule in predicted_lows
-    }
-    repeated = {
-        arm: found for arm, choice in enumerate(experiment.choices, FIRST) if (found := experiment.repeated.levers.get(choice.name))
-    }
     # A lever that met nothing to change was not tried, whatever there was to be seen meanwhile.
     tried = {arm: found for arm, found in estimates.items() if seldom.get(arm) != 0}
-    kept = {arm: kept_share(_facts(noted.get(arm, ())), steps, arm) for arm in tried}
-    gone = given_up(notes)
-    measured: dict[int, ArmFigures] = {
-        **{arm: with_kept(found, found.log_ratio, kept[arm]) for arm, found in tried.items() if arm not in gone},
-        **{arm: found for arm, found in repeated.items() if found.rounds >= 2 and found.state == "measured"},
-    }
-    judgements = judge_all(measured, lows, dict.fromkeys(repeated, FEWEST_PAIRS))
+    repeated = {arm: found for arm, choice in enumerate(choices, FIRST) if (found := experiment.repeated.levers.get(choice.name))}
+    measured = _figures({arm: found for arm, found in tried.items() if arm not in given_up(notes)}, repeated, noted, steps)
+    judgements = judge_all(measured, _predicted(choices, predicted_lows), dict.fromkeys(repeated, FEWEST_PAIRS))
     late = {arm: NO_EFFECT.format(steps=found.steps) for arm, found in estimates.items() if arm not in tried}
-    results = [
-        _result(choice, changes[at], tried.get(arm), judgements.get(arm), noted.get(arm, ()), foreign_share, late.get(arm, ENDED))
-        for at, (arm, choice) in enumerate(enumerate(experiment.choices, FIRST))
-    ]
-    results = [_repeated(each, repeated[arm]) if arm in repeated else each for arm, each in enumerate(results, FIRST)]
-    loaded = needing_cores(experiment.choices, levers, steps, foreign_share, stolen_share or 0.0)
-    results = [_held_back(each, seldom.get(arm), loaded.get(arm), levers, measured.get(arm)) for arm, each in enumerate(results, FIRST)]
+    loaded = needing_cores(choices, levers, steps, foreign_share, stolen_share or 0.0)
+
+    def result(arm: int, choice: Choice) -> Result:
+        changes, said = changes_of(choice, levers), noted.get(arm, ())
+        found = _result(choice, changes, tried.get(arm), judgements.get(arm), said, foreign_share, late.get(arm, ENDED))
+        found = _repeated(found, repeated[arm]) if arm in repeated else found
+        return _held_back(found, seldom.get(arm), loaded.get(arm), levers, measured.get(arm))
+
     return ExperimentResults(
         control=estimates.get(CONTROL),
-        results=tuple(results),
+        results=tuple(result(arm, choice) for arm, choice in enumerate(choices, FIRST)),
         not_undone=tuple(note for note in notes if note.get("state") == NOT_UNDONE),
         runs_differ=experiment.repeated.is_doubtful,
     )
+
+
+def _figures(
+    tried: Mapping[int, Estimate], repeated: Mapping[int, RepeatedRuns], noted: Mapping[int, Sequence[Note]], steps: ExperimentSteps
+) -> dict[int, ArmFigures]:
+    """The gains that are judged, by arm: of blocks, with what a lever leaves there, or of whole runs."""
+    by_blocks = {
+        arm: with_kept(found, found.log_ratio, kept_share(last_facts(noted.get(arm, ())), steps, arm)) for arm, found in tried.items()
+    }
+    return by_blocks | {arm: found for arm, found in repeated.items() if found.rounds >= 2 and found.state == "measured"}
+
+
+def _predicted(choices: Sequence[Choice], lows: Mapping[str, float]) -> dict[int, float]:
+    """The low ends of the predicted gains, by arm, of the levers that are the fix or its bound."""
+    rules = {arm: choice.rule for arm, choice in enumerate(choices, FIRST) if choice.role != "other"}
+    return {arm: lows[rule] for arm, rule in rules.items() if rule is not None and rule in lows}
 
 
 def _faults(experiment: Experiment) -> list[Note]:
@@ -192,63 +180,6 @@ def _faults(experiment: Experiment) -> list[Note]:
     ]
 
 
-def unspoilt(steps: ExperimentSteps, notes: Iterable[Note]) -> ExperimentSteps:
-    """The steps up to the block in which the training was spoilt for good: those after it are of another training."""
-    blocks = [int(note["block"]) for note in notes if note.get("state") == SPOILT]
-    return steps if not blocks else steps.where(steps.block <= min(blocks))
-
-
-def floors(noted: Mapping[int, Sequence[Note]], otherwise_ns: float, steps: ExperimentSteps) -> dict[int, float]:
-    """Ns per step that are added to the arms whose input is mocked: receiving a batch that lies ready costs time in any case.
-
-    A step that accumulates gradients receives several. Where none was seen to lie ready, it is what receipts took in the lead-in.
-    """
-    found = {}
-    for arm, notes in noted.items():
-        facts = _facts(notes)
-        if FLOOR in facts:
-            batches = _batches(notes, int((steps.arm == arm).sum()))
-            found[arm] = otherwise_ns if facts[FLOOR] is None else max(float(facts[FLOOR]), 0.0) * batches
-    return found
-
-
-def _batches(notes: Sequence[Note], steps: int) -> int:
-    """How many batches a step of an arm gets, by what its lever gave out in all of them: of the last ones it may not have told yet."""
-    given = _effect(notes)
-    return max(round(given / steps), 1) if given and steps else 1
-
-
-def corrected_arms(choices: Sequence[Choice], levers: Mapping[str, Lever], foreign_share: float | None) -> frozenset[int]:
-    """The arms whose gain is the one without waiting for a core: where others use the machine, unless the lever asks for more of it."""
-    if not is_busy(foreign_share):
-        return frozenset()
-    arms = {arm for arm, choice in enumerate(choices, FIRST) if DEMAND not in _changes(choice, levers)}
-    return frozenset({CONTROL} | arms)
-
-
-def arms_with_own_long_steps(choices: Sequence[Choice], levers: Mapping[str, Lever]) -> frozenset[int]:
-    """The arms with a lever that may itself be why seldom long steps come, or do not."""
-    return frozenset(arm for arm, choice in enumerate(choices, FIRST) if _long_steps(choice, levers) == "its own")
-
-
-def needing_cores(
-    choices: Sequence[Choice], levers: Mapping[str, Lever], steps: ExperimentSteps, foreign_share: float | None, stolen_share: float
-) -> dict[int, str]:
-    """The arms that ask for more of a machine of which others take a part, and that in words: that they gain little here says nothing of
-    them alone.
-
-    A hypervisor steals where cores are wanted: all of it may have fallen to the arm that wants the most of them.
-    """
-    demanding = [arm for arm, choice in enumerate(choices, FIRST) if DEMAND in _changes(choice, levers)]
-    if foreign_share is None or not len(steps.ns):
-        return {}
-    if is_busy(foreign_share):
-        return dict.fromkeys(demanding, LOADED.format(share=format_share(foreign_share)))
-    of_time = {arm: float(steps.ns[steps.arm == arm].sum() / steps.ns.sum()) for arm in demanding}
-    stolen = {arm: min(stolen_share / share, 1.0) for arm, share in of_time.items() if share}
-    return {arm: STOLEN.format(share=format_share(share)) for arm, share in stolen.items() if is_busy(share)}
-
-
 def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> Verdict | Literal["upper bound"]:
     """What a lever that does more than the fix says of the fix: that it gains is no proof for it, that it gains less than predicted is one
     against it.
@@ -256,36 +187,6 @@ def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> Verdi
     if judgement.verdict == "proved" and judgement.interval.high >= refuted_under(predicted_low):
         return "upper bound"
     return "refuted" if judgement.verdict == "proved" else judgement.verdict
-
-
-def _changes(choice: Choice, levers: Mapping[str, Lever]) -> tuple[str, ...]:
-    lever = levers.get(choice.spec.name)
-    return () if lever is None else tuple(sorted(lever.changes))
-
-
-def _long_steps(choice: Choice, levers: Mapping[str, Lever]) -> OnLongSteps:
-    lever = levers.get(choice.spec.name)
-    return "its own" if lever is None else lever.long_steps
-
-
-def _by_arm(notes: Iterable[Note]) -> dict[int, list[Note]]:
-    found: dict[int, list[Note]] = {}
-    for note in notes:
-        if isinstance(note.get("arm"), int):
-            found.setdefault(note["arm"], []).append(note)
-    return found
-
-
-def _facts(notes: Sequence[Note]) -> dict[str, Any]:
-    """What an arm's levers measured, by their last word."""
-    found = next((note.get("facts") for note in reversed(notes) if note.get("state") == "effect"), None)
-    return dict(found) if isinstance(found, dict) else {}
-
-
-def _effect(notes: Sequence[Note]) -> int | None:
-    """How much an arm's levers have changed, by their last word; None without one."""
-    effects = [note for note in notes if note.get("state") == "effect"]
-    return int(effects[-1].get("effect") or 0) if effects else None
 
 
 def _result(
@@ -308,8 +209,8 @@ def _result(
         estimate=found,
         judgement=judgement,
         why=None if found is None else _why(found, changes, foreign_share),
-        effect=_effect(notes),
-        facts=_facts(notes),
+        effect=last_effect(notes),
+        facts=last_facts(notes),
         changes=changes,
         spoils=gone is not None and gone.get("not_finite") is not None,
     )
@@ -325,7 +226,7 @@ def _held_back(result: Result, blocks: int | None, loaded: str | None, levers: M
         return replace(result, held_back="seldom", withheld=SELDOM.format(blocks=blocks, rounds=result.estimate.rounds))
     if (long_steps := _perhaps_shortened(result, levers)) is not None:
         # Steps that a lever takes away are seen to be gone once there are more of them; how much shorter they got is not.
-        is_own = _long_steps(result.choice, levers) == "its own"
+        is_own = long_steps_of(result.choice, levers) == "its own"
         withheld = LONG_STEPS.format(most=format_duration(long_steps.most_ns))
         return (
             replace(result, held_back="seldom", withheld=f"{withheld}: {MORE}")
@@ -347,7 +248,7 @@ def _known_gain(result: Result) -> Interval | None:
 
 def _perhaps_shortened(result: Result, levers: Mapping[str, Lever]) -> LongSteps | None:
     """Long steps that were counted alike, where the lever may shorten them, and would then perhaps gain."""
-    if result.estimate is None or result.judgement is None or _long_steps(result.choice, levers) == "kept":
+    if result.estimate is None or result.judgement is None or long_steps_of(result.choice, levers) == "kept":
         return None
     found = result.estimate.long_steps
     return found if found is not None and found.gain_without(result.judgement.interval.high) >= WORTH else None

@@ -19,14 +19,14 @@ _REGULAR: Final = 0.05
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepPace:
     """Mean length of a step, the steps in which everything that recurs is whole (1: nothing does, or not regularly), and those in which
-    every loader that feeds the training is read at least once. `runs_ahead`: its calls return before their work is done; `shares_cores`:
-    which is done by the processor that makes them.
+    every loader that feeds the training is read at least once. `is_asynchronous`: its calls return before their work is done;
+    `shares_cores`: which is done by the processor that makes them.
     """
 
     step_ms: float
     period_steps: int
     turn_steps: int = 1
-    runs_ahead: bool = False
+    is_asynchronous: bool = False
     shares_cores: bool = False
 
 
@@ -48,9 +48,9 @@ def find_pace(report: dict[str, Any], *, epochs_first: bool = False) -> StepPace
         together = common_period((period, round(every)))
         if period <= turns or together * step_ms <= LONGEST_BLOCK_MS:
             period = together
-    runs_ahead = bool(report["run"].get("asynchronous"))
-    shares_cores = runs_ahead and report["run"].get("device") == "cpu"
-    return StepPace(step_ms=step_ms, period_steps=period, turn_steps=turns, runs_ahead=runs_ahead, shares_cores=shares_cores)
+    is_asynchronous = bool(report["run"].get("asynchronous"))
+    shares_cores = is_asynchronous and report["run"].get("device") == "cpu"
+    return StepPace(step_ms=step_ms, period_steps=period, turn_steps=turns, is_asynchronous=is_asynchronous, shares_cores=shares_cores)
 
 
 def _is_regular(every: float) -> bool:

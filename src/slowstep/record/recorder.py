@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
+from slowstep.health import HealthKind
+from slowstep.reasons import Value
 from slowstep.record.device.last_loss import LastLoss
 from slowstep.record.framework import NO_FRAMEWORK, Framework
 from slowstep.record.patch import Undo
@@ -23,7 +25,8 @@ from slowstep.record.timing.threads_beside import ThreadWatch
 from slowstep.record.timing.tracebacks import innermost_frame, is_from_signal_handler, uncaught
 from slowstep.record.writing import cost
 from slowstep.record.writing.format import CLOCK, CONTROL_REASON, LIMIT_BYTES, STOPPED_BY_LAUNCHER, STOPPED_BY_STEPS, STOPPED_BY_TIME
-from slowstep.record.writing.notes import NoteWriter
+from slowstep.record.writing.health_kinds import DISK_FULL, LATE_STACKS, LOST_EVENTS, RECORDER_FAULT
+from slowstep.record.writing.notes import NoteWriter, health_line
 from slowstep.record.writing.page import Page
 from slowstep.record.writing.storage import AppendFile, MappedFile, Reserve, is_mappable
 from slowstep.record.writing.threads import PerThread, ThreadState
@@ -165,11 +168,11 @@ class Recorder:
             self.fault(error)
         return 0
 
-    def health(self, name: str, severity: str = "notice", remedy: str = "", count: int = 1) -> None:
-        """Count something lost or doubtful."""
+    def health(self, kind: HealthKind, count: int = 1, **values: Value) -> None:
+        """Count something lost or doubtful; `values` are those that the kind's template names."""
         try:
             if self._notes is not None:
-                self._notes.count(name, severity, remedy, count)
+                self._notes.count(kind(count, **values))
         except OSError as error:
             self.fault(error)
 
@@ -276,9 +279,7 @@ class Recorder:
             self._last_words(error)
             return
         where = "" if innermost is None else f"{os.path.basename(innermost.tb_frame.f_code.co_filename)}:{innermost.tb_lineno}"
-        self.health(
-            "recorder_fault", "error", f"report it as a bug of slowstep: {type(error).__name__} at {where}; what it concerns is missing"
-        )
+        self.health(RECORDER_FAULT, error=type(error).__name__, where=where)
 
     def _open(self) -> bool:
         """Open this process's files; False, for good, where that fails or nothing is to be recorded."""
@@ -403,12 +404,9 @@ class Recorder:
     def _say_losses(self) -> None:
         writer, sampler = self._writer, self._sampler
         if sampler is not None and sampler.late:
-            remedy = "the machine was busy, or code held the GIL: shares taken from stacks are less exact"
-            self.health("late_stacks", "info", remedy, sampler.late)
+            self.health(LATE_STACKS, sampler.late)
         if writer.lost:
-            self.health(
-                "lost_events", "data_loss", "they came from a signal handler in the middle of our own work; nothing to do", writer.lost
-            )
+            self.health(LOST_EVENTS, writer.lost)
 
     def _last_words(self, error: Exception) -> None:
         """The disk is full, or the folder is gone: give back what was reserved, and say so in the space that this frees."""
@@ -418,8 +416,7 @@ class Recorder:
         except Exception:  # the disk is full: there is nobody left to tell
             pass
         if self._notes is not None:
-            remedy = f"the recording of this process ended early ({error}): free some space, or record into another folder with --out"
-            self._notes.last_words({"kind": "health", "name": "disk_full", "severity": "data_loss", "count": 1, "remedy": remedy})
+            self._notes.last_words(health_line(DISK_FULL(1, error=str(error))))
             self._notes.last_words({"kind": "end", "reason": "disk full", "ended_ns": now()})
         if self._sampler is not None:
             self._sampler.stop()

@@ -194,7 +194,7 @@ def _timeline(
         "device_events": device,
         "marked_steps": steps,
     }
-    health = [*_nsys_device.doubts(rows.counts), *rows.doubts(), *crossed, *_losses(path, database, rows, running, process)]
+    health = [*_nsys_device.doubts(rows.counts), *rows.doubts(), *crossed, *_losses(path, database, rows, running)]
     health += [*_absent_names(path, database, strings), *clock_doubts(host, device)]
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
     facts = _facts(path, database, tables, first_ns, complete=not database.damaged and not database.cut_off)
@@ -244,7 +244,7 @@ def _threads(database: Database, known: Ints, strings: pl.DataFrame) -> pl.DataF
     return filled("trace_threads", facts)
 
 
-def _losses(path: Path, database: Database, rows: NsysRows, running: Sequence[Process], process: Process | None) -> list[Health]:
+def _losses(path: Path, database: Database, rows: NsysRows, running: Sequence[Process]) -> list[Health]:
     health = time_doubts(rows.counts["no times"])
     if database.damaged or database.cut_off:
         where = f" in {', '.join(sorted(database.damaged))}" if database.damaged else ""

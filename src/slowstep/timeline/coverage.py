@@ -11,8 +11,6 @@ class CoverageLevel(StrEnum):
 
     EXACT = "exact"  # all of it, with its begin and end: what has no row was not there
     SAMPLED = "sampled"  # as often as it was looked at
-    ESTIMATED = "estimated"  # from what else is known
-    PARTIAL = "partial"  # within bounds, or a part of it: what has no row may have been there
     NONE = "none"
 
 

@@ -87,6 +87,11 @@ class ProcessFacts:
         """Whether updates are calls of optimizers; else calls of the framework make them."""
         return bool(self.notes["facts"].get("optimizers", True))
 
+    @property
+    def cores(self) -> float | None:
+        """How many cores it may use, by its affinity and its quota; None where neither is known."""
+        return min((float(limit) for limit in (self.cores_allowed, self.cpu_quota) if limit), default=None)
+
     def of(self, optimizer: int) -> ProcessFacts:
         """The same, with what the framework says of itself whose optimizer that is: several may update in one process."""
         name = self.framework_of.get(optimizer, self.framework)

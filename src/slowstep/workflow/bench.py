@@ -15,7 +15,7 @@ from slowstep.prove.executor import LiveExecutor
 from slowstep.prove.sandboxed_run import sandboxed_run
 from slowstep.record.launching.folder import holds_nothing, remove_folder
 from slowstep.units import format_about, format_duration
-from slowstep.workflow.bench_act import Bench, BenchLimits, BenchMeasurements, BenchRequest, Phase
+from slowstep.workflow.bench_act import BenchAct, BenchLimits, BenchMeasurements, BenchRequest, Phase
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.nothing_recorded import describe_nothing
 
@@ -44,7 +44,7 @@ def bench(
             )
             measured.place["folder"] = str(place.folder)
             executor = LiveExecutor(place.command, place.folder, sandbox, environ, limit_s=whole_s)
-            measured = Bench(executor, asked, measured, phase, limits).run()
+            measured = BenchAct(executor, asked, measured, phase, limits).run()
             if measured.came_untrained_to_its_end:
                 measured.reason = _why_untrained(place.folder) or measured.reason
             return measured

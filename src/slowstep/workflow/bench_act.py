@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 from slowstep.analyses.machine.load import Load
 from slowstep.errors import INTERRUPTED_CODE, UNTRIED_CODE, NothingRecorded, UnreadableInput
 from slowstep.levers.mock_loader import ACROSS_EPOCHS
+from slowstep.prove.arm_notes import NOT_UNDONE
 from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
 from slowstep.prove.first_updates import EMPTY_INPUT, FIRST_STEP, START_S, NeverTrained, start_up
 from slowstep.prove.recorded import load_since
-from slowstep.prove.results import NOT_UNDONE
 from slowstep.prove.stats.design import draw_seed, make_plan
 from slowstep.prove.stats.plan import Arm, Plan
 from slowstep.prove.stats.readings import ExperimentSteps, no_steps
@@ -70,7 +70,7 @@ class BenchLimits:
 @dataclass(slots=True)
 class BenchMeasurements:
     """All that was measured, as far as it came; `reason` says what stopped it. `load`: of the machine meanwhile, None if not read.
-    `runs_ahead`: calls of the training return before their work is done.
+    `is_asynchronous`: calls of the training return before their work is done.
 
     `startup_s` is the part of `duration_s` before the first update, which no budget holds; None where none came.
     """
@@ -80,7 +80,7 @@ class BenchMeasurements:
     reason: str | None = None
     notes: list[dict[str, Any]] = field(default_factory=list)
     plan: Plan | None = None
-    runs_ahead: bool = False
+    is_asynchronous: bool = False
     steps: ExperimentSteps = field(default_factory=no_steps)
     lever_notes: list[dict[str, Any]] = field(default_factory=list)
     block_notes: list[dict[str, Any]] = field(default_factory=list)
@@ -124,7 +124,7 @@ class Stopped(Exception):
         self.ended_by: EndedBy = ended_by
 
 
-class Bench:
+class BenchAct:
     """The phases one after the other, in a training that an executor runs."""
 
     def __init__(
@@ -217,8 +217,10 @@ class Bench:
         budget_s = self._asked.budget_s - self._loader_s
         seed = draw_seed() if self._asked.seed is None else self._asked.seed
         step_ms, epoch = max(step_s * 1e3, 1e-3), self._epoch()
-        ahead = self._measured.runs_ahead = any(note.get("asynchronous") for note in self._executor.notes("facts"))
-        plan = make_plan([CACHED], seed=seed, step_ms=step_ms, period_steps=epoch, runs_ahead=ahead, shares_cores=ahead, budget_s=budget_s)
+        ahead = self._measured.is_asynchronous = any(note.get("asynchronous") for note in self._executor.notes("facts"))
+        plan = make_plan(
+            [CACHED], seed=seed, step_ms=step_ms, period_steps=epoch, is_asynchronous=ahead, shares_cores=ahead, budget_s=budget_s
+        )
         self._measured.plan = plan
         self._executor.post(plan)
         began_s, last_s, last = self._clock(), self._clock(), 0

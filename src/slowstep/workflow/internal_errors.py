@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from slowstep.document.report import HealthRow
+from slowstep.document.rows import health_row
 from slowstep.faults import Fault
+from slowstep.health import HealthKind
 from slowstep.report.fault_log import report_it, shown
 
-INTERNAL_ERROR: Final = "internal-error"
+INTERNAL_ERROR: Final = HealthKind("internal-error", "error", "slowstep itself failed in {told}, and what needs it is left out. {advice}")
 # More names would push everything else off the screen; all of them are in the log.
 _TOLD: Final = 3
 
@@ -25,5 +27,4 @@ def fault_rows(faults: Mapping[int, Sequence[Fault]], folder: Path | None) -> di
 def _row(faults: Sequence[Fault], advice: str) -> HealthRow:
     told = ", ".join(f"{fault.task} ({shown(fault.error)})" for fault in faults[:_TOLD])
     more = f" and {len(faults) - _TOLD} more" if len(faults) > _TOLD else ""
-    remedy = f"slowstep itself failed in {told}{more}, and what needs it is left out. {advice}"
-    return {"name": INTERNAL_ERROR, "severity": "error", "count": len(faults), "remedy": remedy}
+    return health_row(INTERNAL_ERROR(len(faults), told=f"{told}{more}", advice=advice))

@@ -15,33 +15,16 @@ from slowstep.prove.lever_check import check
 from slowstep.prove.numerics_check import NumericsCheck, changes_numbers_alone, longest_check
 from slowstep.prove.rerun_levers import RerunLevers
 from slowstep.prove.sandboxed_run import SandboxedRun, sandboxed_run
-from slowstep.prove.stats.design import draw_seed
-from slowstep.record.experiment.implementations import known_levers
-from slowstep.record.experiment.lever import Lever, LeverSpec
+from slowstep.record.experiment.implementations import broken_levers, known_levers
+from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import forget_aside, put_back, remove_folder, set_aside
 from slowstep.units import format_about, format_duration
-from slowstep.workflow.act import Act, Ended, FreshStart, Phase, Wanted
-from slowstep.workflow.next_command.typed import USUAL_BUDGET_S, USUAL_PRECISION
+from slowstep.workflow.prove_act import FreshStart, Phase, ProveAct
+from slowstep.workflow.prove_ended import Ended
+from slowstep.workflow.prove_request import ProveRequest
 
 # What is left to do when the time for everything else is over: killing, reading, reporting.
 _AFTER_S: Final = 60.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ProveRequest:
-    """What `slowstep prove` was asked for. `precision` is half the width of an interval as a share; without `levers` the findings' are
-    tried, with `everything` all that there are. `out` is the folder for recordings, `sandbox` the kind that must be used; None: any.
-    """
-
-    words: tuple[str, ...]
-    levers: tuple[LeverSpec, ...] = ()
-    everything: bool = False
-    precision: float = USUAL_PRECISION
-    budget_s: float = USUAL_BUDGET_S
-    seed: int | None = None
-    out: str | None = None
-    allow_writes: bool = False
-    sandbox: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,18 +56,9 @@ def prove(asked: ProveRequest, environ: Mapping[str, str], tell: Tell, *, limits
 
         for line in _announced(asked, levers, place, limits, whole_s):
             tell.say(line)
-        ended = Act(
+        ended = ProveAct(
             LiveExecutor(place.command, place.folder, sandbox, environ, limit_s=whole_s),
-            Wanted(
-                levers=asked.levers,
-                everything=asked.everything,
-                precision=asked.precision,
-                budget_s=asked.budget_s,
-                seed=draw_seed() if asked.seed is None else asked.seed,
-                out=asked.out,
-                allow_writes=asked.allow_writes,
-                sandbox=asked.sandbox,
-            ),
+            asked,
             levers=levers,
             place=SandboxPlace(kind=sandbox.kind, claims=sandbox.claims, warnings=sandbox.warnings, write_ratio=sandbox.write_ratio),
             say=tell.say,
@@ -109,6 +83,7 @@ def _announced(asked: ProveRequest, levers: Mapping[str, Lever], place: Sandboxe
         f"Records and diagnoses it for about {format_about(limits.enough_s)}, then tests {which} for up to {budget}",
         f"Takes about {format_about(limits.enough_s + asked.budget_s)} once training starts (stops after {longest} at the latest)",
         *_losses_announced(asked, levers),
+        *(f"Leaves out the lever {name}: {error}" for name, error in broken_levers().items()),
         *place.sandbox.warnings,
     ]
 

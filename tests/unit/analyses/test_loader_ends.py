@@ -18,7 +18,6 @@ EVERY = 10
 IN_WINDOW = 4
 UNKNOWN = 0
 TRAINING, VALIDATING = 1, 2
-PAUSE_MS = 7.0
 
 
 def measured(folder: Path, *, ends: int, collects: tuple[int, float] | None = None) -> Measurements:

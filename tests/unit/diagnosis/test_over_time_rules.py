@@ -164,7 +164,6 @@ def started(
     return over_time(startup=Startup(parts=parts, excess_ns=int(excess_s * 1e9)), trained_ns=int(trained_s * 1e9))
 
 
-FORKS = {"forks_per_step": 0.05, "batches_each": 20.0}
 GROWING = grows(BACKWARD, 12.0)
 BY_FILE = grows(FUNCTION, writes=0.9)
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import random
 import sqlite3
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from made_exports import NAMES, OTHER, PROCESS, THREAD, call, copy, kernel, made
 from slowstep.errors import UnreadableInput
 from slowstep.reason_words import sentence
 from slowstep.sources import nsys
-from slowstep.sources._gathered import GatheredTable
 from slowstep.sources._nsys import database
 from slowstep.sources._source import Reading
 from slowstep.timeline.schema import TABLE
@@ -392,20 +390,13 @@ def test_texts_with_separators_and_broken_utf8_do_not_shift_columns(export, tmp_
     assert rows(nsys.read(tmp_path / "trace.sqlite"), "host_events", "name") == [("\ufffda",), ("plain",)]
 
 
-def test_spilled_rows_give_equal_tables(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+@pytest.mark.usefixtures("spilled")
+def test_spilled_rows_give_equal_tables(monkeypatch):
+    whole = nsys.read(REAL)
     monkeypatch.setattr(database, "CHUNK_ROWS", 500)
-    spilled = []
-    spill = GatheredTable.spill
-    monkeypatch.setattr(GatheredTable, "spill", lambda self, folder: spilled.append(folder) or spill(self, folder))
 
     little = nsys.read(REAL, Reading(memory_bytes=20_000))
 
-    assert len(spilled) > 5
-    assert set(spilled) == {spilled[0]}
-    assert spilled[0].parent == tmp_path
-    assert list(tmp_path.iterdir()) == []
-    whole = nsys.read(REAL)
     assert {name: frame.equals(whole.tables[name]) for name, frame in little.tables.items()} == dict.fromkeys(whole.tables, True)
 
 

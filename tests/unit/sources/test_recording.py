@@ -11,6 +11,7 @@ from slowstep.document.report import faults
 from slowstep.errors import UnreadableInput
 from slowstep.reason_words import sentence
 from slowstep.record.writing import format as fmt
+from slowstep.record.writing.health_kinds import LATE_STACKS
 from slowstep.sources.recording import SOURCE, read
 from slowstep.timeline.schema import TABLES
 from slowstep.timeline.timeline import Timeline
@@ -302,9 +303,15 @@ def test_a_folder_of_notes_alone_is_told_apart_from_none(tmp_path):
 def test_hooks_that_are_off_are_health(folder):
     _append(folder / "100-1.jsonl", {"kind": "hook", "name": "torch_backward", "state": "off", "reason": "torch has no autograd"})
 
-    row = next(row for row in read(folder).health if row.name == "hook-off:torch_backward")
+    row = next(row for row in read(folder).health if row.name == "not-recorded:torch-backward")
 
-    assert sentence(row.remedy) == "torch has no autograd"
+    assert sentence(row.remedy) == "torch has no autograd; what it would show is missing"
+
+
+def test_names_of_older_recordings_are_written_as_all_others(folder):
+    _append(folder / "100-1.jsonl", {"kind": "health", "name": "late_stacks", "severity": "info", "count": 3, "remedy": "it was busy"})
+
+    assert [row.count for row in read(folder).health if row.name == LATE_STACKS.name] == [3]
 
 
 def test_health_of_several_processes_is_added(folder):

@@ -124,12 +124,12 @@ def test_a_killed_process_may_take_what_it_had_not_written_yet_with_it(folder: P
 
 def test_what_a_full_disk_did_not_take_is_no_damage(folder: Path) -> None:
     drop(folder, "end")
-    say(folder, {"kind": "health", "name": "disk_full", "severity": "data_loss", "count": 1, "remedy": "free some space"})
+    say(folder, {"kind": "health", "name": "disk-full", "severity": "data_loss", "count": 1, "remedy": "free some space"})
     say(folder, {"kind": "end", "reason": "disk full"})
 
     cut(folder, records(folder) - 60)
 
-    assert doubts(folder).keys() == {"disk_full"}
+    assert doubts(folder).keys() == {"disk-full"}
 
 
 def test_a_killed_process_whose_file_was_cut_says_so(folder: Path) -> None:

@@ -20,7 +20,7 @@ from slowstep.record.launching.command import Command
 from slowstep.record.writing import format as contract
 from slowstep.report.terminal import render
 from slowstep.workflow.bench import bench, how_long
-from slowstep.workflow.bench_act import CACHED, Bench, BenchLimits, BenchMeasurements, BenchRequest
+from slowstep.workflow.bench_act import CACHED, BenchAct, BenchLimits, BenchMeasurements, BenchRequest
 from slowstep.workflow.bench_report import make_report
 
 COMMAND = Command(words=("train.py", "--lr", "1"), path="python", argv=("python", "train.py", "--lr", "1"), stem="train")
@@ -95,7 +95,7 @@ def run(played: Any, what: Any = "data", **limits: Any) -> BenchMeasurements:
     measured = BenchMeasurements(COMMAND, place=PLACE)
     asked = BenchRequest(what=what, words=COMMAND.words, budget_s=60, seed=1)
     phases: list[str] = []
-    acts = Bench(
+    acts = BenchAct(
         played,
         asked,
         measured,

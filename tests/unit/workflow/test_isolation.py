@@ -15,6 +15,7 @@ from made_ranks import make_job
 from made_recordings import Training, make_recording
 from slowstep.analyses import measure_recording as recording_measure
 from slowstep.analyses import measure_trace as trace_measure
+from slowstep.analyses import recording_analyses
 from slowstep.diagnosis import engine, law
 from slowstep.document import recorded_run, training
 from slowstep.document.report import validate
@@ -53,6 +54,12 @@ def analyses_of(module, *without):
     return sorted(name for name, value in own.items() if value.__module__.startswith("slowstep.analyses") and name not in without)
 
 
+# The module of each: what topics need, and what topics are.
+RECORDING_ANALYSES = {
+    name: module for module in (recording_analyses, recording_measure) for name in analyses_of(module, "measure_recording", *OF_OTHERS)
+}
+
+
 def judging(topics):
     return sorted(name for name, rule in law.rules().items() if topics.keys() >= set(rule.topics))
 
@@ -67,8 +74,8 @@ def failing(error=ZeroDivisionError):
 def internal_error(report):
     """The counter of faults; holds that the report is a valid one that can be drawn, and that nothing is called healthy."""
     validate(json.loads(json.dumps(report)))
-    assert INTERNAL_ERROR in render(report, width=100, color=False)
-    (row,) = [row for row in report["health"] if row["name"] == INTERNAL_ERROR]
+    assert INTERNAL_ERROR.name in render(report, width=100, color=False)
+    (row,) = [row for row in report["health"] if row["name"] == INTERNAL_ERROR.name]
     assert row["severity"] == "error"
     assert MESSAGE in row["remedy"]
     return row
@@ -105,12 +112,12 @@ def report_of_measured(report_of, healthy, monkeypatch):
 def test_the_made_training_is_healthy_where_nothing_fails(report_of):
     report = report_of()
     assert report["verdict"]["state"] == "healthy"
-    assert not [row for row in report["health"] if row["name"] == INTERNAL_ERROR]
+    assert not [row for row in report["health"] if row["name"] == INTERNAL_ERROR.name]
 
 
-@pytest.mark.parametrize("name", few(analyses_of(recording_measure, "measure_recording", *OF_OTHERS), every=8))
+@pytest.mark.parametrize("name", few(RECORDING_ANALYSES, every=8))
 def test_an_analysis_that_fails_leaves_a_report_that_is_not_healthy(report_of, monkeypatch, name):
-    monkeypatch.setattr(recording_measure, name, failing())
+    monkeypatch.setattr(RECORDING_ANALYSES[name], name, failing())
 
     report = report_of()
 
@@ -234,7 +241,7 @@ def test_the_log_of_a_fault_lies_in_the_recording_and_is_private(report_of, heal
 
 
 def test_what_slowstep_raises_on_purpose_is_no_fault(report_of, monkeypatch):
-    monkeypatch.setattr(recording_measure, "find_steps", failing(NothingRecorded))
+    monkeypatch.setattr(recording_analyses, "find_steps", failing(NothingRecorded))
     with pytest.raises(NothingRecorded):
         report_of()
 

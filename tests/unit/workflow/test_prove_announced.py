@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from slowstep.errors import DiscoveryError
 from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.stats.plan import parse_spec
 from slowstep.record.experiment.implementations import known_levers
-from slowstep.workflow.prove import ProveRequest, _announced
+from slowstep.workflow import prove
+from slowstep.workflow.prove import _announced
+from slowstep.workflow.prove_request import ProveRequest
 
 PLACE: Any = SimpleNamespace(announced="in an overlay", sandbox=SimpleNamespace(warnings=("the network is not held back",)))
 
@@ -35,3 +38,11 @@ def test_the_time_for_comparing_losses_is_said_where_levers_change_numbers_alone
         [] if named is None else [f"Then compares the losses with and without {named}, where it may gain (each for 1.2 min at most)"]
     )
     assert lines[-1] == "the network is not held back"
+
+
+def test_a_lever_whose_file_is_broken_is_said_to_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prove, "broken_levers", lambda: {"half-done": DiscoveryError("half_done.py cannot be imported")})
+
+    lines = prove._announced(ProveRequest(words=("train.py",), levers=()), known_levers(), PLACE, LeadLimits(), 400.0)
+
+    assert [line for line in lines if "half-done" in line and "half_done.py" in line]

@@ -110,7 +110,7 @@ def put_together(
     real: Figure | None,
     *,
     workers: int,
-    runs_ahead: bool = False,
+    is_asynchronous: bool = False,
     receive_ms: float = 0.0,
     starting_ms: float = 0.0,
     core_ms: Figure | None = None,
@@ -119,10 +119,10 @@ def put_together(
 
     `receive_ms`: what the training thread needs, per sample, to receive a batch that lies ready, which no cached batch shows.
     `starting_ms`: what of the loader's time, per sample, goes by at changes of epoch, where the training has nothing to compute. `core_ms`:
-    CPU ms per sample of both halves together, divided by the cores there are: with workers no training goes faster than that. `runs_ahead`:
-    calls return before their work is done. What the host does beside loading is then taken for nothing.
+    CPU ms per sample of both halves together, divided by the cores there are: with workers no training goes faster than that.
+    `is_asynchronous`: calls return before their work is done. What the host does beside loading is then taken for nothing.
     """
-    overlap = bool(workers) or runs_ahead
+    overlap = bool(workers) or is_asynchronous
     per_loader, per_compute = inverse(loader, 1e3), inverse(compute, 1e3)
     receiving_ms = receive_ms if workers else 0.0
     starting_ms = min(starting_ms, per_loader.value) if workers else 0.0

@@ -17,6 +17,8 @@ from slowstep.prove.stats.plan import Arm, Plan
 AS_IS: Final = 0
 # Without levers too: what it "gains" is what the experiment takes for a gain where there is none.
 CONTROL: Final = 1
+# The plan has two arms without levers before the first choice.
+FIRST: Final = CONTROL + 1
 # Rounds without which there is no verdict.
 MIN_ROUNDS: Final = 8
 # Pairs of whole runs without which there is none. Blocks of one training need more: they are a few steps each, and resemble their
@@ -34,15 +36,15 @@ WHOLE_BUNCHES: Final = 8
 LONGEST_BLOCK_MS: Final = 1000.0
 # Where calls return before their work is done, a change of arms takes the host its lead on the device. What it does now and then for as
 # long as several steps (a plot) costs time until it is ahead again, and none after: so half as many steps as a block counts come before it.
-FEWEST_STEPS_AHEAD: Final = 20
-SETTLING_SHARE_AHEAD: Final = 0.5
+FEWEST_STEPS_ASYNCHRONOUS: Final = 20
+SETTLING_SHARE_ASYNCHRONOUS: Final = 0.5
 # After a block its arm goes on while the device makes the last of its steps: for this share of them at most, and for no more calls than
 # XLA lets be ahead (max_inflight_computations, for processors and accelerators).
 GOING_ON_SHARE: Final = 0.5
 MOST_AHEAD: Final = 32
 # Where both share a processor, the host slows the device down by what it does, and does more of it until it is as far ahead as it may be:
 # blocks are so long that most of one is as the training goes on.
-SHARED_STEPS_AHEAD: Final = 128
+SHARED_STEPS_ASYNCHRONOUS: Final = 128
 # Steps that are lost at a change of arms: the first always, after an input was mocked some more.
 SETTLING_STEPS: Final = 2
 # What a plan holds at most: an experiment that is not precise after so many rounds will not be.
@@ -125,13 +127,13 @@ def make_plan(
     step_ms: float,
     period_steps: int = 1,
     turn_steps: int = 1,
-    runs_ahead: bool = False,
+    is_asynchronous: bool = False,
     shares_cores: bool = False,
     budget_s: float,
 ) -> Plan:
     """The plan for these arms with levers; as-is and the control come before them. It is longer than the budget: whoever runs it stops.
-    In each `turn_steps` every loader that feeds the training is read. `runs_ahead`: calls return before their work is done, and where it is
-    done by the processor that makes the calls, it `shares_cores` with them.
+    In each `turn_steps` every loader that feeds the training is read. `is_asynchronous`: calls return before their work is done, and
+    where it is done by the processor that makes the calls, it `shares_cores` with them.
 
     Raises ValueError for an arm without levers, and for a step or a budget of no length.
     """
@@ -141,13 +143,13 @@ def make_plan(
         raise ValueError(f"a step of {step_ms} ms and a budget of {budget_s} s: both must be longer than nothing")
     count = len(arms) + 2
     most = _most_steps(count, step_ms, budget_s, settling=SETTLING_STEPS * turn_steps)
-    if runs_ahead:
-        most = max(1, int(most / (1 + SETTLING_SHARE_AHEAD + GOING_ON_SHARE)))
+    if is_asynchronous:
+        most = max(1, int(most / (1 + SETTLING_SHARE_ASYNCHRONOUS + GOING_ON_SHARE)))
     period_steps = whole_bunches(period_steps, turn_steps, most=most)
-    fewest = FEWEST_STEPS if not runs_ahead else SHARED_STEPS_AHEAD if shares_cores else FEWEST_STEPS_AHEAD
+    fewest = FEWEST_STEPS if not is_asynchronous else SHARED_STEPS_ASYNCHRONOUS if shares_cores else FEWEST_STEPS_ASYNCHRONOUS
     steps = block_steps(step_ms, whole_turns(arms, period_steps, step_ms, most=most), most=most, fewest=fewest)
-    settling = math.ceil(SETTLING_SHARE_AHEAD * steps) if runs_ahead else 0
-    going_on = min(MOST_AHEAD, math.ceil(GOING_ON_SHARE * steps)) if runs_ahead else 0
+    settling = math.ceil(SETTLING_SHARE_ASYNCHRONOUS * steps) if is_asynchronous else 0
+    going_on = min(MOST_AHEAD, math.ceil(GOING_ON_SHARE * steps)) if is_asynchronous else 0
     wanted = math.ceil(SPARE_ROUNDS * budget_s / round_seconds(FEWEST_ARMS, steps, step_ms, settling + going_on))
     rounds = min(max(wanted, MIN_ROUNDS), MOST_ROUNDS)
     controls = (Arm(name="as-is"), Arm(name="control"))

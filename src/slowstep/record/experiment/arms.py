@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.record.experiment.implementations import can_build, known_levers, prepared
-from slowstep.record.experiment.lever import Change, LeverSpec, NotApplicable, NotHere
+from slowstep.record.experiment.implementations import can_build, find_lever, prepared
+from slowstep.record.experiment.lever import Change, Lever, LeverSpec, NotApplicable, NotHere
 
 if TYPE_CHECKING:
     from slowstep.record.experiment.training import Training
@@ -23,7 +23,7 @@ class Arms:
         self._recorder, self._training = recorder, training
         self._names = [arm["name"] for arm in arms]
         self._specs = [arm["levers"] for arm in arms]
-        self._levers = known_levers()
+        self._levers: dict[str, Lever] = {}
         self._absent = set[int]()
         self._changes: list[list[Change] | None] = [self._prepared(number, specs) for number, specs in enumerate(self._specs)]
         self._ready = [False] * len(self._changes)
@@ -145,9 +145,7 @@ class Arms:
         try:
             for fields in specs:
                 spec = LeverSpec(**fields)
-                lever = self._levers.get(spec.name)
-                if lever is None:
-                    raise NotApplicable(f"there is no lever {spec.name!r}")
+                lever = self._levers[spec.name] = _known(spec.name)
                 made.append(prepared(lever, self._training, spec))
         except Exception as error:  # a lever's own fault: its arm is given up and named, the rest goes on
             for change in reversed(made):
@@ -213,6 +211,13 @@ class Arms:
 
     def _can_build(self, arm: int) -> bool:
         return all(can_build(fields["name"]) for fields in self._specs[arm])
+
+
+def _known(name: str) -> Lever:
+    lever = find_lever(name)
+    if lever is None:
+        raise NotApplicable(f"there is no lever {name!r}")
+    return lever
 
 
 def became(error: Exception) -> dict[str, Any]:

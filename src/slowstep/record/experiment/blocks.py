@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.health import HealthKind
 from slowstep.record.experiment.arms import AS_IS, Arms
 from slowstep.record.experiment.block_losses import BadLoss, BlockLosses
 from slowstep.record.recorder import now
@@ -19,6 +20,15 @@ MOST_SETTLING: Final = 50
 SETTLING_NS: Final = 3_000_000_000
 # So long levers may take to see what they need, before they are not applicable; less where the plan's budget is short.
 READY_NS: Final = 20_000_000_000
+
+LOSS_NOT_FINITE: Final = HealthKind(
+    "loss-not-finite", "notice", "the training's own loss was not finite, so nobody looked at what levers do to it"
+)
+UNSETTLED_BLOCK: Final = HealthKind(
+    "unsettled-block",
+    "notice",
+    "the training did not return to how it was before a lever: the gains measured after such blocks are less sure",
+)
 
 
 class Blocks:
@@ -108,8 +118,7 @@ class Blocks:
         return found.what != "spoilt"
 
     def _say_own_loss(self) -> None:
-        remedy = "the training's own loss was not finite, so nobody looked at what levers do to it"
-        self._recorder.health("loss-not-finite", "notice", remedy)
+        self._recorder.health(LOSS_NOT_FINITE)
 
     def _may_begin(self, at_ns: int) -> bool:
         return self._arms.are_ready() or at_ns - self._since_ns > self._ready_ns
@@ -126,8 +135,7 @@ class Blocks:
     def _is_overdue(self, at_ns: int) -> bool:
         overdue = self._dropped >= MOST_SETTLING and at_ns - self._since_ns > SETTLING_NS
         if overdue:
-            remedy = "the training did not return to how it was before a lever: the gains measured after such blocks are less sure"
-            self._recorder.health("unsettled-block", "notice", remedy)
+            self._recorder.health(UNSETTLED_BLOCK)
         return overdue
 
     def _next(self, at_ns: int) -> bool:

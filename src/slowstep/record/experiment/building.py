@@ -52,7 +52,7 @@ class AtBuilding:
 
     def change(self, loader: Any, framework: str) -> None:
         """The script has built it, of that framework; now it is another."""
-        implementation = implementations().get(framework, {}).get(self._spec.name)
+        implementation = implementations(self._spec.name).get(framework)
         if implementation is None or implementation.build is None:
             return
         try:

@@ -9,35 +9,60 @@ from typing import TYPE_CHECKING
 from slowstep.errors import DiscoveryError
 from slowstep.record.experiment.lever import Change, Implementation, Lever, LeverSpec, NotApplicable, Prepare
 from slowstep.record.framework import is_imported, known_frameworks
-from slowstep.registry import discover, discover_by_folder
+from slowstep.registry import find_by_file, find_by_folder, names_by_file, names_by_folder
 
 if TYPE_CHECKING:
     from slowstep.record.experiment.training import Training
 
 
 @cache
-def implementations() -> dict[str, dict[str, Implementation]]:
-    """Those of each framework by the names of their levers. Raises DiscoveryError for a broken one."""
-    return discover_by_folder("slowstep.frameworks", "inside.levers", "IMPLEMENTATION", Implementation, by_file=True)
+def implementations(name: str) -> dict[str, Implementation]:
+    """Those of one lever, by framework. Raises DiscoveryError for a broken one."""
+    return find_by_folder("slowstep.frameworks", "inside.levers", name, "IMPLEMENTATION", Implementation)
 
 
 @cache
-def known_levers() -> dict[str, Lever]:
-    """All levers by name, those that one framework alone has among them.
+def find_lever(name: str) -> Lever | None:
+    """A lever by its name, also one that one framework alone has; None where there is none. No file of another lever is imported.
 
-    Raises DiscoveryError for a broken one, and for two levers of one name.
+    Raises DiscoveryError for a broken one, and where frameworks mean different levers by the name.
     """
-    known = discover("slowstep.levers", "LEVER", Lever, by_file=True)
-    for framework, made in implementations().items():
-        for name, implementation in made.items():
-            if known.setdefault(name, implementation.lever) is not implementation.lever:
-                raise DiscoveryError(f"{framework} implements another lever {name!r} than the known one. Rename it, or import that one.")
-    return dict(sorted(known.items()))
+    lever = find_by_file("slowstep.levers", name, "LEVER", Lever)
+    for framework, made in implementations(name).items():
+        if (lever := lever or made.lever) is not made.lever:
+            raise DiscoveryError(f"{framework} implements another lever {name!r} than the known one. Rename it, or import that one.")
+    return lever
+
+
+def known_levers() -> dict[str, Lever]:
+    """All levers by name, those that one framework alone has among them, without the broken ones."""
+    return {name: lever for name, lever in _looked_up().items() if isinstance(lever, Lever)}
+
+
+def broken_levers() -> dict[str, DiscoveryError]:
+    """What is wrong with each lever whose file is of no use, by name."""
+    return {name: error for name, error in _looked_up().items() if isinstance(error, DiscoveryError)}
+
+
+@cache
+def _looked_up() -> dict[str, Lever | DiscoveryError | None]:
+    names = names_by_file("slowstep.levers") | names_by_folder("slowstep.frameworks", "inside.levers")
+    return {name: _looked_at(name) for name in sorted(names)}
+
+
+def _looked_at(name: str) -> Lever | DiscoveryError | None:
+    try:
+        return find_lever(name)
+    except DiscoveryError as error:
+        return error.with_traceback(None)
 
 
 def can_build(name: str) -> bool:
-    """Whether a lever can also change a loader where the script builds it."""
-    return any(made[name].build is not None for made in implementations().values() if name in made)
+    """Whether a lever can also change a loader where the script builds it; not one that is broken, of which that is said elsewhere."""
+    try:
+        return any(made.build is not None for made in implementations(name).values())
+    except DiscoveryError:
+        return False
 
 
 def prepared(lever: Lever, training: Training, spec: LeverSpec) -> Change:
@@ -60,7 +85,7 @@ def _ways(lever: Lever, training: Training) -> Iterator[Prepare]:
     """That of a trainer whose loop runs, and of the framework that updates. Where these have none: of the framework whose loader feeds the
     training, and of none. Then of others whose loader may feed it.
     """
-    by_framework = {framework: made[lever.name] for framework, made in implementations().items() if lever.name in made}
+    by_framework = implementations(lever.name)
     known = {framework: made for framework in known_frameworks() if (made := by_framework.get(framework.name)) is not None}
     own = [framework for framework in known if framework.trainer() is not None]
     own += [framework for framework in known if framework is training.recorder.framework]

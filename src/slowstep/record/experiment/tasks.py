@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.record.framework import is_imported, known_frameworks
 from slowstep.record.recorder import now
 from slowstep.record.writing import format as contract
-from slowstep.registry import discover_by_folder
+from slowstep.registry import find_by_folder
 
 if TYPE_CHECKING:
     from slowstep.record.experiment.training import Training
@@ -55,10 +55,10 @@ class Task:
 
     def _find(self) -> TaskImplementation | None:
         """That of the framework that trains, else of another one that is there: its loader may feed the training. None of none."""
-        known = discover_by_folder("slowstep.frameworks", "inside.tasks", "TASK", TaskImplementation)
+        known = find_by_folder("slowstep.frameworks", "inside.tasks", self._name, "TASK", TaskImplementation)
         for framework in sorted(known_frameworks(), key=lambda each: each is not self._recorder.framework):
-            if self._name in known.get(framework.name, {}) and is_imported(framework):
-                return known[framework.name][self._name]
+            if framework.name in known and is_imported(framework):
+                return known[framework.name]
         return None
 
     def _note(self, state: str, **more: Any) -> None:

@@ -23,7 +23,7 @@ from slowstep.record.timing.startup_stacks import StartupStacks
 from slowstep.record.timing.tracebacks import show_own_frames
 from slowstep.record.writing import format as contract
 from slowstep.record.writing.page import set_flag
-from slowstep.registry import discover_in_each
+from slowstep.registry import discover_whole
 
 _attached: list[Recorder] = []
 _at_fork: list[Callable[[], None]] = []
@@ -99,7 +99,7 @@ def install(recorder: Recorder, just_imported: str | None = None) -> None:
     """Install the hooks of what is imported already, and have the others installed as soon as it is."""
     recorder.undos.append(show_own_frames)
     waiting: dict[str, list[Hook]] = {}
-    for hook in discovered():
+    for hook in discovered(recorder):
         if hook.module == just_imported or _is_complete(hook.module):
             install_one(recorder, hook)
         else:
@@ -130,10 +130,12 @@ def install_one(recorder: Recorder, hook: Hook) -> None:
     recorder.introduce({"kind": "hook", "name": hook.name, "state": state, "reason": reason})
 
 
-def discovered() -> list[Hook]:
-    """The hooks of all frameworks and of Python itself, in the order of their installation. Raises DiscoveryError for a broken one."""
-    hooks = discover_in_each("slowstep.frameworks", "inside", "HOOK", Hook).values()
-    return sorted([*hooks, garbage_collections.HOOK], key=lambda hook: hook.name)
+def discovered(recorder: Recorder) -> list[Hook]:
+    """The hooks of all frameworks and of Python itself, in the order of their installation; a broken file is noted as one that is off."""
+    hooks, broken = discover_whole("slowstep.frameworks", "HOOK", Hook, in_each="inside")
+    for file, error in broken.items():
+        recorder.introduce({"kind": "hook", "name": file, "state": "off", "reason": str(error).rstrip(".")})
+    return sorted([*hooks.values(), garbage_collections.HOOK], key=lambda hook: hook.name)
 
 
 def _is_complete(name: str) -> bool:

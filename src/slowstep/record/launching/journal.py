@@ -8,10 +8,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from slowstep.record.writing import format as contract
+from slowstep.record.writing.notes import health_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from slowstep.health import HealthKind
+    from slowstep.reasons import Value
     from slowstep.record.monitors import Reading
 
 
@@ -31,9 +34,9 @@ class Journal:
         if not _append(self._notes, line.encode()):
             self.lost += 1
 
-    def health(self, name: str, severity: str, remedy: str, count: int = 1) -> None:
-        """Append one health note."""
-        self.note("health", name=name, severity=severity, count=count, remedy=remedy)
+    def health(self, kind: HealthKind, count: int = 1, **values: Value) -> None:
+        """Append one health note; `values` are those that the kind's template names."""
+        self.note(**health_line(kind(count, **values)))
 
     def readings(self, at_ns: int, taken: Sequence[Reading]) -> None:
         """Append the readings of a moment as records, with one write."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from slowstep.errors import CommandNotStarted
+from slowstep.health import HealthKind
 from slowstep.record.framework import control_flags
 from slowstep.record.injection import inject
 from slowstep.record.launching import child
@@ -30,6 +31,7 @@ from slowstep.record.system import processes
 from slowstep.record.system.place import LauncherRank
 from slowstep.record.writing import format as contract
 from slowstep.record.writing.control import ControlPage
+from slowstep.record.writing.health_kinds import LAUNCHER_FAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 
 _TICK_S: Final = 0.1
 KILLED: Final = 128 + 9
+PROCESSES_LEFT: Final = HealthKind(
+    "processes-left", "info", "Processes of the command outlive it; when they have ended, {folder}/ in the recording can be removed."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,8 +187,7 @@ class _Run:
         try:
             act()
         except Exception as error:  # the border: the command runs, and nothing of ours may end it or lose its exit code
-            remedy = f"A fault of slowstep, please report it ({type(error).__name__}: {error}); readings are missing."
-            self._journal.health("launcher-fault", "error", remedy)
+            self._journal.health(LAUNCHER_FAULT, error=f"{type(error).__name__}: {error}")
 
     def _watch_over(self, inbox: Inbox) -> None:
         self._witness = Witness(self._pid, self._command.argv)
@@ -262,7 +266,6 @@ class _Run:
                 break
             time.sleep(0.02)
         if left:
-            remedy = f"Processes of the command outlive it; when they have ended, {inject.INJECT_FOLDER}/ in the recording can be removed."
-            self._journal.health("processes-left", "info", remedy, count=len(left))
+            self._journal.health(PROCESSES_LEFT, len(left), folder=inject.INJECT_FOLDER)
         else:
             inject.remove_injection(self._folder)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from slowstep.record.system.facts import process_line
 from slowstep.record.system.place import host_name
 from slowstep.record.system.redact import redact_command
+from slowstep.record.writing.health_kinds import LAUNCHER_RECORDS_LOST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,4 +64,4 @@ def note_end(
     signals = {"signals": list(sent or ()), "received": list(received), "told": told}
     journal.note("exit", code=exit_code, ended_ns=ended_ns, by=by, **journal.written, **signals)
     if journal.lost:
-        journal.health("launcher-records-lost", "data_loss", "The disk was full: make room and record again.", count=journal.lost)
+        journal.health(LAUNCHER_RECORDS_LOST, journal.lost)

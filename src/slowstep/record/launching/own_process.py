@@ -14,9 +14,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from slowstep.errors import CommandNotStarted, UnwritableOutput
+from slowstep.health import HealthKind
 from slowstep.record.active import recorders
 from slowstep.record.injection import activation, inject
 from slowstep.record.launching.environment import OwnEnvironment
@@ -30,6 +31,12 @@ from slowstep.record.system.facts import process_line
 from slowstep.record.system.redact import redact_command
 from slowstep.record.writing import format as contract
 from slowstep.record.writing.control import ControlPage
+
+FORK_SERVER_BEFORE_START: Final = HealthKind(
+    "fork-server-before-start",
+    "notice",
+    "its workers are not recorded: begin the recording before the first loader, or give it multiprocessing_context='spawn'",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +126,7 @@ class OwnRecording:
         server = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
         pid = getattr(server, "_forkserver_pid", None)
         if pid is not None and not processes.holds_variable(pid, contract.ENV_RECORDING):
-            remedy = "its workers are not recorded: begin the recording before the first loader, or give it multiprocessing_context='spawn'"
-            self._journal.health("fork-server-before-start", "notice", remedy)
+            self._journal.health(FORK_SERVER_BEFORE_START)
 
     def _look(self) -> None:
         # In the watch's thread.

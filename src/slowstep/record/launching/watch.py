@@ -10,9 +10,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from slowstep.errors import SlowstepError
+from slowstep.health import HealthKind
 from slowstep.record.monitors import Absent, Monitor, MonitoredCommand, Reader, Reading
-from slowstep.registry import discover
+from slowstep.registry import discover_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +29,7 @@ _PAUSE_PER_READING: Final = 10_000
 # After an hour readings become rarer in proportion to the time: a week of them has 26 MB.
 _RARER_AFTER_S: Final = 3600.0
 _CLOCK_EVERY_S: Final = 60.0
+MONITOR: Final = HealthKind("monitor", "notice", "Readings of the monitor {name} are missing ({what}): what they would show is not judged.")
 
 
 class _Slot:
@@ -121,11 +122,9 @@ class MonitorWatch:
 
 def _open_all(journal: Journal, place: MonitoredCommand) -> list[_Slot]:
     slots: list[_Slot] = []
-    try:
-        found = discover("slowstep.record.monitors", "MONITOR", Monitor)
-    except SlowstepError as error:
-        _report(journal, "all", str(error))
-        return slots
+    found, broken = discover_whole("slowstep.record.monitors", "MONITOR", Monitor)
+    for file, error in broken.items():
+        _report(journal, file, str(error))
     for monitor in found.values():
         try:
             reader = monitor.open(place)
@@ -149,6 +148,4 @@ def _say_absent(journal: Journal, name: str, reason: Absent) -> None:
 
 
 def _report(journal: Journal, name: str, what: str) -> None:
-    journal.health(
-        f"monitor-{name}", "notice", f"Readings of the monitor {name!r} are missing ({what}): what they would show is not judged."
-    )
+    journal.health(MONITOR.of(name), name=repr(name), what=what)

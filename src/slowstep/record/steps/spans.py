@@ -8,6 +8,7 @@ from time import process_time_ns, thread_time_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from slowstep.health import HealthKind
 from slowstep.record.active import active
 from slowstep.record.hook import RECORDS_WAITS
 from slowstep.record.recorder import now
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from slowstep.record.writing.threads import ThreadState
 
 T = TypeVar("T")
+UNKNOWN_STAGE: Final = HealthKind("unknown-stage", "notice", "slowstep.span takes one of {stages}; counted as output")
 _NOTHING: Final[AbstractContextManager[None]] = nullcontext()
 # CPU time of this thread and of the process, and this thread's run-queue delay (None unknown), ns.
 _Reading = tuple[int, int, int | None]
@@ -161,6 +163,6 @@ class _Span(AbstractContextManager[None]):
             text = recorder.text_id(str(self._name))
             recorder.event(SPAN, self._begin_ns, t1, text, STAGES.index(stage), 0, FAILED if error is not None else 0)
             if stage != self._stage:
-                recorder.health("unknown_stage", "notice", f"slowstep.span takes one of {', '.join(STAGES)}; counted as output")
+                recorder.health(UNKNOWN_STAGE, stages=", ".join(STAGES))
         except Exception as fault:  # the border: counted, and never raised into the training
             recorder.fault(fault)

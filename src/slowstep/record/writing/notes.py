@@ -5,9 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from slowstep.health import Health
+from slowstep.reason_words import sentence
 from slowstep.record.writing.storage import AppendFile
 
 LIMIT_BYTES: Final = 64 * 1024 * 1024
+
+
+def health_line(met: Health) -> dict[str, Any]:
+    """The line of something lost or doubtful, in the words that are said of it."""
+    return {"kind": "health", "name": met.name, "severity": met.severity, "count": met.count, "remedy": sentence(met.remedy)}
 
 
 class NoteWriter:
@@ -34,14 +41,15 @@ class NoteWriter:
             self.write({"kind": "text", "id": known, "text": text})
         return known
 
-    def count(self, name: str, severity: str, remedy: str, count: int) -> None:
+    def count(self, met: Health) -> None:
         """Count something lost or doubtful. The first is written at once, later ones with the next flush: readers add lines up."""
-        line = self._health.get(name)
+        line = self._health.get(met.name)
         if line is None:
-            self._health[name] = {"kind": "health", "name": name, "severity": severity, "count": 0, "remedy": remedy}
-            self.write({**self._health[name], "count": count})
+            first = health_line(met)
+            self._health[met.name] = {**first, "count": 0}
+            self.write(first)
         else:
-            line["count"] += count
+            line["count"] += met.count
 
     def flush_health(self) -> None:
         """Write the counts since the last time."""

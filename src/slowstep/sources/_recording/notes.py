@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from slowstep.harmless import without_surrogates
-from slowstep.health import SEVERITIES, Health, HealthKind, Severity, in_its_words
+from slowstep.health import SEVERITIES, Health, HealthKind, Severity
 from slowstep.record.writing.format import FORMAT_VERSION
+from slowstep.record.writing.health_kinds import DISK_FULL, LAUNCHER_RECORDS_LOST
 from slowstep.sources._recording.fit import Note, fits
 
 NEWER_FORMAT = HealthKind(
@@ -22,8 +23,11 @@ MALFORMED_NOTES = HealthKind(
     "data_loss",
     "the recording is damaged: lines of it make no sense, another program has written into the file; record again",
 )
-# Names of health that say it.
-_DISK_FULL = ("disk_full", "launcher-records-lost")
+NOT_RECORDED = HealthKind("not-recorded", "notice", "{reason}; what it would show is missing")
+# What a recorder said itself.
+AS_WRITTEN = HealthKind("unnamed", "notice", "{text}")
+# Names of health that say that the disk was full.
+_DISK_FULL: Final = (DISK_FULL.name, LAUNCHER_RECORDS_LOST.name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,8 +137,11 @@ def _as_text(note: Any) -> Any:
 
 def _health(row: Note) -> Health:
     severity: Severity = row["severity"] if row.get("severity") in SEVERITIES else "notice"
-    return in_its_words(str(row.get("name") or "unnamed"), severity, max(int(row.get("count") or 1), 1), str(row.get("remedy", "")))
+    # In older recordings names are written with underscores.
+    name = str(row.get("name") or AS_WRITTEN.name).replace("_", "-")
+    return replace(AS_WRITTEN, name=name, severity=severity)(max(int(row.get("count") or 1), 1), text=str(row.get("remedy", "")))
 
 
 def _hook_off(row: Note) -> Health:
-    return in_its_words(f"hook-off:{row.get('name')}", "notice", 1, str(row.get("reason") or "does not fit the installed version"))
+    reason = str(row.get("reason") or "it does not fit the installed version")
+    return NOT_RECORDED.of(str(row.get("name")).replace("_", "-"))(1, reason=reason)

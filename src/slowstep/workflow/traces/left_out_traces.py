@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from slowstep.analyses.job.job import TracedRank
 from slowstep.analyses.job.repeated_captures import Preferred
 from slowstep.document.report import HealthRow
+from slowstep.document.rows import health_row
 from slowstep.findings import Verdict
-from slowstep.health import Severity
+from slowstep.health import HealthKind
 from slowstep.workflow.traces.find import Skipped
 
 # Files and traces that are named.
 SHOWN: Final = 5
 # Ranks or processes with several traces that are named.
 PREFERRED_SHOWN: Final = 3
+REFUSED_SHOWN: Final = 3
+UNREADABLE_TRACES: Final = HealthKind("unreadable-traces", "data_loss", "{named}")
+DUPLICATE_TRACES: Final = HealthKind(
+    "duplicate-traces", "notice", "packed copies of traces that lie beside them, which are one trace and were read once: {named}"
+)
+CAPTURES_OF_ONE_PROCESS: Final = HealthKind(
+    "captures-of-one-process",
+    "notice",
+    "of the captures of a process only one is judged, that of most steps and of equal ones the last: {named}; "
+    "give another by its path for its report",
+)
+DUPLICATE_RANKS: Final = HealthKind(
+    "duplicate-ranks", "notice", "several traces are of one rank: the one with most events was taken: {named}"
+)
+UNRELATED_TRACES: Final = HealthKind(
+    "unrelated-traces",
+    "notice",
+    "of other jobs by their number of ranks, time or steps, and each judged alone: {named}; name one for its report",
+)
+SKIPPED_FILES: Final = HealthKind("skipped-files", "notice", "{named}")
+OTHER_FILES: Final = HealthKind("other-files", "info", "files that are no traces: {named}")
 
 
 def left_out(
@@ -29,54 +52,31 @@ def left_out(
     unrelated: Sequence[tuple[TracedRank, Verdict]],
 ) -> list[HealthRow]:
     """A row for each kind that there is."""
-    rows: list[HealthRow] = []
-
-    def add(name: str, severity: Severity, count: int, remedy: str) -> None:
-        if count:
-            rows.append({"name": name, "severity": severity, "count": count, "remedy": remedy})
-
-    add("unreadable-traces", "data_loss", len(refused), "; ".join(refused[:3]))
-    add(
-        "duplicate-traces",
-        "notice",
-        len(copies),
-        f"packed copies of traces that lie beside them, which are one trace and were read once: {_listed(_names(copies))}",
+    others = [f"{rank.name} ({verdict.rule or verdict.state})" for rank, verdict in unrelated]
+    rows = (
+        _row(UNREADABLE_TRACES, len(refused), "; ".join(refused[:REFUSED_SHOWN])),
+        _row(DUPLICATE_TRACES, len(copies), _listed(_names(copies))),
+        _row(CAPTURES_OF_ONE_PROCESS, _others(captures), _named(captures)),
+        _row(DUPLICATE_RANKS, _others(doubles), _named(doubles)),
+        _row(UNRELATED_TRACES, len(unrelated), _listed(others)),
     )
-    add(
-        "captures-of-one-process",
-        "notice",
-        sum(len(each.others) for each in captures),
-        f"of the captures of a process only one is judged, that of most steps and of equal ones the last: {_named(captures)}; "
-        "give another by its path for its report",
-    )
-    add(
-        "duplicate-ranks",
-        "notice",
-        sum(len(each.others) for each in doubles),
-        f"several traces are of one rank: the one with most events was taken: {_named(doubles)}",
-    )
-    others = _listed([f"{rank.name} ({verdict.rule or verdict.state})" for rank, verdict in unrelated])
-    add(
-        "unrelated-traces",
-        "notice",
-        len(unrelated),
-        f"of other jobs by their number of ranks, time or steps, and each judged alone: {others}; name one for its report",
-    )
-    return [*rows, *not_read(skipped)]
+    return [*chain.from_iterable(rows), *not_read(skipped)]
 
 
 def not_read(skipped: Sequence[Skipped]) -> list[HealthRow]:
     """What is said of files that no source knows: on the screen where a trace may be missed, else only in the report's file."""
     missed = [f"{each.path.name} {each.reason}" for each in skipped if each.reason is not None]
     others = [each.path.name for each in skipped if each.reason is None]
-    rows: list[HealthRow] = []
-    if missed:
-        rows.append({"name": "skipped-files", "severity": "notice", "count": len(missed), "remedy": _listed(missed, "; ")})
-    if others:
-        rows.append(
-            {"name": "other-files", "severity": "info", "count": len(others), "remedy": f"files that are no traces: {_listed(others)}"}
-        )
-    return rows
+    return [*_row(SKIPPED_FILES, len(missed), _listed(missed, "; ")), *_row(OTHER_FILES, len(others), _listed(others))]
+
+
+def _row(kind: HealthKind, count: int, named: str) -> list[HealthRow]:
+    """The row of a kind, none where nothing is of it."""
+    return [health_row(kind(count, named=named))] if count else []
+
+
+def _others(preferred: Sequence[Preferred]) -> int:
+    return sum(len(each.others) for each in preferred)
 
 
 def _named(preferred: Sequence[Preferred]) -> str:

@@ -238,7 +238,7 @@ def test_a_command_that_was_ended_before_it_imported_pytorch_may_have_been_about
 
 def test_of_what_was_lost_it_is_not_said_that_it_was_not_called(events):
     remedy = "the recording of this process ended early (No space left on device): free some space"
-    events.trainer.lines.append({"kind": "health", "name": "disk_full", "severity": "data_loss", "count": 1, "remedy": remedy})
+    events.trainer.lines.append({"kind": "health", "name": "disk-full", "severity": "data_loss", "count": 1, "remedy": remedy})
 
     text = describe(events)
 

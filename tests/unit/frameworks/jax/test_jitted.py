@@ -125,7 +125,7 @@ def test_a_way_of_calls_with_other_parameters_is_passed_through_and_one_that_tel
 
 def test_of_several_functions_that_hand_on_their_results_it_is_said_which_make_steps(seen, recorder, monkeypatch):
     said: list[str] = []
-    monkeypatch.setattr(recorder, "health", lambda name, *_: said.append(name))
+    monkeypatch.setattr(recorder, "health", lambda kind, **_: said.append(kind.name))
     step, decode = jax.jit(sgd), jax.jit(lambda w, h: jnp.tanh(h @ w))
     w, h = jnp.ones((16, 16)), jnp.ones((4, 16))
     for _ in range(CALLS):

@@ -33,7 +33,7 @@ def test_without_workers_they_add_up():
 
 
 def test_without_workers_the_slower_half_decides_where_calls_return_before_their_work_is_done():
-    whole = put_together(exactly(400), exactly(1000), exactly(390), workers=0, runs_ahead=True, receive_ms=0.4)
+    whole = put_together(exactly(400), exactly(1000), exactly(390), workers=0, is_asynchronous=True, receive_ms=0.4)
 
     assert (whole.how, whole.binds, whole.predicted.value) == ("max", "loader", pytest.approx(400))
     assert whole.receiving_ms == 0

@@ -176,10 +176,10 @@ def test_a_step_or_a_budget_of_no_length_is_refused(step_ms, budget_s):
         make_plan(ONE, seed=0, step_ms=step_ms, budget_s=budget_s)
 
 
-def test_where_the_host_runs_ahead_blocks_are_longer_and_others_steps_come_before_and_after_them():
-    plan = make_plan(ONE, seed=3, step_ms=20.0, runs_ahead=True, budget_s=60.0)
-    shared = make_plan(ONE, seed=3, step_ms=2.0, runs_ahead=True, shares_cores=True, budget_s=60.0)
-    short = make_plan(SIX, seed=3, step_ms=100.0, runs_ahead=True, shares_cores=True, budget_s=60.0)
+def test_where_calls_are_asynchronous_blocks_are_longer_and_others_steps_come_before_and_after_them():
+    plan = make_plan(ONE, seed=3, step_ms=20.0, is_asynchronous=True, budget_s=60.0)
+    shared = make_plan(ONE, seed=3, step_ms=2.0, is_asynchronous=True, shares_cores=True, budget_s=60.0)
+    short = make_plan(SIX, seed=3, step_ms=100.0, is_asynchronous=True, shares_cores=True, budget_s=60.0)
 
     assert (plan.steps, plan.settling, plan.going_on) == (20, 10, 10)
     assert (shared.steps, shared.settling, shared.going_on) == (128, 64, 32)

@@ -82,7 +82,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Any:
         notes = Notes()
         changes = {f"{number}.{place}": change for number, arm in enumerate(arms, 1) for place, change in enumerate(arm)}
         levers = {name: Lever(name=name, prepare=lambda training, spec: changes[spec.name]) for name in changes}
-        monkeypatch.setattr(arms_module, "known_levers", lambda: levers)
+        monkeypatch.setattr(arms_module, "find_lever", levers.get)
         plan = [{"name": "as-is", "levers": []}]
         for number, arm in enumerate(arms, 1):
             plan.append({"name": f"arm {number}", "levers": [{"name": f"{number}.{place}"} for place in range(len(arm))]})

@@ -80,11 +80,11 @@ class Trained:
     ) -> None:
         change = HostWork()
         lever = Lever(name="lever", prepare=lambda training, spec: change)
-        monkeypatch.setattr(arms_module, "known_levers", lambda: {"lever": lever})
+        monkeypatch.setattr(arms_module, "find_lever", lambda name: lever)
         self.notes = list[Any]()
         self.ns: dict[int, list[int]] = {0: [], 1: []}
         self.edges_ns: dict[int, list[int]] = {}
-        recorder: Any = SimpleNamespace(note=self.notes.append, event=self._event, health=lambda *_: None, last_loss=LastLoss())
+        recorder: Any = SimpleNamespace(note=self.notes.append, event=self._event, health=lambda *_, **__: None, last_loss=LastLoss())
         training: Any = SimpleNamespace(updates=0, lead=DeviceLead())
         device = self.device = Device(most)
         training.lead.updated(wait(device.hand_over()))

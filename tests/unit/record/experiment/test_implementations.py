@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from slowstep import levers
 from slowstep.errors import DiscoveryError
 from slowstep.record.experiment import implementations
-from slowstep.record.experiment.implementations import can_build, known_levers, prepared
+from slowstep.record.experiment.arms import Arms
+from slowstep.record.experiment.implementations import broken_levers, can_build, find_lever, known_levers, prepared
 from slowstep.record.experiment.lever import Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.framework import NO_FRAMEWORK, Framework
 
@@ -43,7 +48,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def know(**frameworks: tuple[Framework, Implementation]) -> None:
         monkeypatch.setattr(implementations, "known_frameworks", lambda: tuple(framework for framework, _ in frameworks.values()))
-        monkeypatch.setattr(implementations, "implementations", lambda: {name: {"workers": how} for name, (_, how) in frameworks.items()})
+        monkeypatch.setattr(implementations, "implementations", lambda name: {framework: how for framework, (_, how) in frameworks.items()})
 
     return know
 
@@ -111,14 +116,59 @@ def test_what_is_made_for_all_of_them_reaches_the_workers_of_another_frameworks_
     assert ask(trains, anywhere) == "of all"
 
 
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """Levers are looked for anew, and again after the test."""
+    for looked_up in (find_lever, implementations.implementations, implementations._looked_up):
+        looked_up.cache_clear()
+    yield
+    for looked_up in (find_lever, implementations._looked_up):
+        looked_up.cache_clear()
+
+
+@pytest.mark.usefixtures("forgotten")
 def test_two_levers_of_one_name_are_an_error(known: Any) -> None:
     known(first=(Known("first"), made("of first")))
-    known_levers.cache_clear()
-    try:
-        with pytest.raises(DiscoveryError, match="first implements another lever 'workers'"):
-            known_levers()
-    finally:
-        known_levers.cache_clear()
+
+    with pytest.raises(DiscoveryError, match="first implements another lever 'workers'"):
+        find_lever("workers")
+
+
+@pytest.fixture
+def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of a lever whose file cannot be imported, beside those that there are and a `whole-one`."""
+    monkeypatch.setattr(levers, "__path__", [*levers.__path__, str(tmp_path)])
+    (tmp_path / "half_done.py").write_text("1 / 0")
+    imports = "from slowstep.record.experiment.lever import Change, Lever\n"
+    (tmp_path / "whole_one.py").write_text(imports + "LEVER = Lever(name='whole-one', prepare=lambda training, spec: Change())\n")
+    yield "half-done"
+    sys.modules.pop("slowstep.levers.whole_one", None)
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_a_broken_lever_is_named_and_costs_no_other(broken: str) -> None:
+    assert known_levers().keys() >= {"stub", "workers"}
+    assert broken not in known_levers()
+    assert list(broken_levers()) == [broken]
+    assert not can_build(broken)
+    with pytest.raises(DiscoveryError, match=r"half_done\.py cannot be imported: ZeroDivisionError"):
+        find_lever(broken)
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_a_broken_lever_costs_its_own_arm_and_no_other(broken: str) -> None:
+    notes = list[Any]()
+    recorder: Any = SimpleNamespace(note=notes.append, framework=NO_FRAMEWORK)
+    plan = [{"name": "as-is", "levers": []}] + [{"name": name, "levers": [{"name": name}]} for name in (broken, "whole-one")]
+
+    arms = Arms(recorder, SimpleNamespace(recorder=recorder, loader_framework=NO_FRAMEWORK), plan)  # type: ignore[arg-type]
+
+    assert [arms.is_alive(arm) for arm in range(3)] == [True, False, True]
+    assert [(note["name"], note["state"]) for note in notes] == [(broken, "failed")]
+
+
+def test_none_of_the_levers_that_there_are_is_broken() -> None:
+    assert broken_levers() == {}
 
 
 def test_levers_that_are_there_can_change_a_loader_as_it_is_built_or_not() -> None:

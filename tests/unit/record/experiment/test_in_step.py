@@ -14,9 +14,19 @@ from slowstep.record.device.last_loss import LastLoss
 from slowstep.record.experiment import arms as arms_module
 from slowstep.record.experiment import blocks as blocks_module
 from slowstep.record.experiment import switch as switch_module
-from slowstep.record.experiment.in_step import LocalRank, Ranks, Vote, find_place
+from slowstep.record.experiment.in_step import (
+    ASYNCHRONOUS,
+    ELSEWHERE,
+    ELSEWHERE_GONE,
+    OUT_OF_STEP,
+    InStep,
+    LocalRank,
+    Ranks,
+    Vote,
+    find_place,
+)
 from slowstep.record.experiment.lever import ORDER, Change, Lever, NotApplicable
-from slowstep.record.experiment.switch import ELSEWHERE, ELSEWHERE_GONE, OUT_OF_STEP, RUN_AHEAD, InStep, Switch
+from slowstep.record.experiment.switch import Switch
 from slowstep.record.writing import format as contract
 
 ALONE = {"arms": [{"name": "as-is", "levers": []}, {"name": "lever", "levers": [{"name": "lever"}]}], "blocks": [1, 0, 1, 0], "steps": 2}
@@ -61,9 +71,11 @@ class Rank:
 
         self.notes, self.events, self.on_at = list[Any](), list[Any](), list[int]()
         self.training: Any = SimpleNamespace(updates=0)
-        recorder: Any = SimpleNamespace(note=self.notes.append, event=lambda *fields: self.events.append(fields), health=lambda *_: None)
+        recorder: Any = SimpleNamespace(
+            note=self.notes.append, event=lambda *fields: self.events.append(fields), health=lambda *_, **__: None
+        )
         recorder.last_loss = LastLoss()
-        monkeypatch.setattr(arms_module, "known_levers", lambda: {"lever": Lever(name="lever", prepare=prepare, changes=changes)})
+        monkeypatch.setattr(arms_module, "find_lever", lambda name: Lever(name=name, prepare=prepare, changes=changes))
         place = LocalRank(number, 2, is_whole=True)
         facts = {"is_finite": True, "is_mine": number == 0} | more
         self._blocks = InStep(recorder, self.training, ALONE, Ranks(page, place, 1), **facts)
@@ -190,12 +202,12 @@ def test_where_none_can_have_a_lever_no_rank_waits_for_another(monkeypatch: Any,
 
 @pytest.mark.parametrize(
     ("is_whole", "asynchronous", "reasons"),
-    [(True, False, []), (True, True, [RUN_AHEAD]), (False, False, [ELSEWHERE]), (False, True, [ELSEWHERE])],
+    [(True, False, []), (True, True, [ASYNCHRONOUS]), (False, False, [ELSEWHERE]), (False, True, [ELSEWHERE])],
 )
-def test_ranks_are_refused_where_they_are_elsewhere_or_run_ahead(
+def test_ranks_are_refused_where_they_are_elsewhere_or_asynchronous(
     monkeypatch: Any, page: memoryview, tmp_path: Any, is_whole: bool, asynchronous: bool, reasons: list[str]
 ) -> None:
-    monkeypatch.setattr(arms_module, "known_levers", lambda: {"lever": Lever(name="lever", prepare=lambda training, spec: Switched())})
+    monkeypatch.setattr(arms_module, "find_lever", lambda name: Lever(name=name, prepare=lambda training, spec: Switched()))
     monkeypatch.setattr(switch_module, "find_place", lambda framework: LocalRank(0, 2, is_whole=is_whole))
     (tmp_path / contract.PLAN_FILE).write_text(json.dumps({**ALONE, "process": None}))
     page[contract.CONTROL_PLAN] = contract.PLAN_POSTED
@@ -203,7 +215,7 @@ def test_ranks_are_refused_where_they_are_elsewhere_or_run_ahead(
     recorder: Any = SimpleNamespace(
         note=notes.append,
         event=lambda *_: None,
-        health=lambda *_: None,
+        health=lambda *_, **__: None,
         levers=[],
         loader_place=None,
         last_loss=LastLoss(),

@@ -37,7 +37,7 @@ def task(monkeypatch: pytest.MonkeyPatch) -> Any:
     seen: list[Any] = []
     holder = SimpleNamespace(seen=seen, do=lambda training, arguments: seen.append(arguments))
     probe = tasks.TaskImplementation(name="probe", run=lambda training, arguments: holder.do(training, arguments))
-    monkeypatch.setattr(tasks, "discover_by_folder", lambda *_: {"torch": {"probe": probe}})
+    monkeypatch.setattr(tasks, "find_by_folder", lambda *asked: {"torch": probe} if "probe" in asked else {})
     monkeypatch.setattr(tasks, "is_imported", lambda framework: framework.name == "torch")
     monkeypatch.setattr(tasks, "HELD_NS", 50_000_000)
     return holder

@@ -16,6 +16,7 @@ import pytest
 import slowstep
 from few import few
 from recorded import make_folder
+from slowstep import frameworks
 from slowstep.record.hook import Hook
 from slowstep.record.injection import activation
 from slowstep.record.patch import Unfit, find, replace
@@ -105,11 +106,32 @@ def test_the_public_names_are_these() -> None:
         slowstep.no_such_name  # noqa: B018
 
 
-def test_every_hook_has_its_own_name_and_a_docstring() -> None:
-    hooks = activation.discovered()
+def test_every_hook_has_its_own_name_and_a_docstring(tmp_path: Path) -> None:
+    notes = list[object]()
+    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
+    recorder.introduce = notes.append  # type: ignore[method-assign, assignment]
 
+    hooks = activation.discovered(recorder)
+
+    assert notes == []
     assert len({hook.name for hook in hooks}) == len(hooks) >= 8
     assert all(sys.modules[hook.install.__module__].__doc__ for hook in hooks)
+
+
+def test_a_hook_whose_file_is_broken_is_off_and_the_others_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder := tmp_path / "frameworks" / "another" / "inside").mkdir(parents=True)
+    for package in (folder.parent, folder):
+        (package / "__init__.py").touch()
+    (folder / "half_done.py").write_text("1 / 0")
+    monkeypatch.setattr(frameworks, "__path__", [*frameworks.__path__, str(tmp_path / "frameworks")])
+    notes = list[dict[str, str]]()
+    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
+    recorder.introduce = notes.append  # type: ignore[method-assign, assignment]
+
+    hooks = activation.discovered(recorder)
+
+    assert "torch_optimizer" in {hook.name for hook in hooks}
+    assert [(note["name"], note["state"]) for note in notes] == [("half_done", "off")]
 
 
 def test_a_hook_that_does_not_fit_is_off_and_the_next_is_on(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from slowstep.errors import DiscoveryError
 from slowstep.record.launching import watch
 from slowstep.record.launching.journal import Journal
 from slowstep.record.launching.watch import MonitorWatch
@@ -126,7 +127,7 @@ def test_a_monitor_that_fails_is_left_out_and_said(tmp_path: Path, monkeypatch: 
         "c": Monitor(name="c", open=usual),
         "d": Monitor(name="d", open=fails),
     }
-    monkeypatch.setattr(watch, "discover", lambda package, attribute, kind: found)
+    monkeypatch.setattr(watch, "discover_whole", lambda *_: (found, {"e": DiscoveryError("e.py cannot be imported")}))
     journal = Journal(str(tmp_path))
 
     MonitorWatch(journal, os.getpid()).stop()
@@ -134,7 +135,7 @@ def test_a_monitor_that_fails_is_left_out_and_said(tmp_path: Path, monkeypatch: 
 
     assert {record[-1] for record in records(tmp_path)} <= {contract.CLOCK}
     health = [note for note in notes(tmp_path) if note["kind"] == "health"]
-    assert sorted((note["name"], note["severity"]) for note in health) == [(f"monitor-{name}", "notice") for name in "abd"]
+    assert sorted((note["name"], note["severity"]) for note in health) == [(f"monitor:{name}", "notice") for name in "abde"]
     assert [note["monitor"] for note in notes(tmp_path) if note["kind"] == "absent"] == ["c"]
     assert "ZeroDivisionError" in str(notes(tmp_path))
 

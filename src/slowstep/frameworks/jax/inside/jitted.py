@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK
 from slowstep.frameworks.jax.inside._leaves import arrays, is_array, leaves_of, may_be_trained
 from slowstep.frameworks.jax.inside._post_hook import call_after_each
+from slowstep.health import HealthKind
 from slowstep.record.experiment.switch import switch_of
 from slowstep.record.framework import is_told_by_another
 from slowstep.record.hook import Hook
@@ -46,6 +47,9 @@ _CALLS_PER_TIMED: Final = 64
 _CALLING_NS: Final = 600
 _OWN: Final = ("jax", "jaxlib")
 _LONGER_WAY: Final = "_run_python_pjit"
+SEVERAL_FUNCTIONS_HAND_ON: Final = HealthKind(
+    "several-functions-hand-on", "notice", "steps are calls of the one that is called most often, of these: {functions}"
+)
 
 
 class _Trained:
@@ -203,8 +207,7 @@ class JittedCalls:
             known.trained.given, known.given = [], {}
             self._names.append(known.trained.name)
             if len(self._names) > 1:
-                told = f"steps are calls of the one that is called most often, of these: {', '.join(self._names)}"
-                self._recorder.health("several-functions-hand-on", "notice", told)
+                self._recorder.health(SEVERAL_FUNCTIONS_HAND_ON, functions=", ".join(self._names))
         else:
             known.given = {id(array): weakref.ref(array) for array in gave} if _is_looked_at(known.calls + 1) else {}
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.torch.inside._answers.compiled import has_compiled
 from slowstep.frameworks.torch.inside._used_forwards import Key, UsedForwards
+from slowstep.health import HealthKind
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
@@ -58,6 +59,11 @@ class Models:
         return any(isinstance(each, self._tensor) and each.requires_grad for each in module.__dict__.values())
 
 
+FORWARD_NOT_RECORDED: Final = HealthKind(
+    "forward-not-recorded",
+    "notice",
+    "code is compiled already, and to record its forwards would have it compiled again: record with --level 2 from the start",
+)
 # Flags, samples, and of a call with gradients its key and first node.
 _Met = tuple[int, int, Key | None, int]
 _UNKNOWN: _Met = (0, -1, None, 0)
@@ -75,8 +81,7 @@ def install(recorder: Recorder) -> Undo:
 
     def hook_now() -> None:
         if has_compiled():
-            remedy = "code is compiled already and would be compiled again; record with --level 2 to have forwards recorded from the start"
-            recorder.health("forward_not_hooked", "notice", remedy)
+            recorder.health(FORWARD_NOT_RECORDED)
         else:
             hook()
 

@@ -19,9 +19,11 @@ from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import forget_aside, put_back, set_aside
-from slowstep.workflow import act as act_module
-from slowstep.workflow.act import Act, Ended, FreshStart, Wanted
+from slowstep.workflow import prove_act
 from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.prove_act import FreshStart, ProveAct
+from slowstep.workflow.prove_ended import Ended
+from slowstep.workflow.prove_request import ProveRequest
 from staged_training import Stage, StagedTraining
 
 pytestmark = pytest.mark.usefixtures("measured_once")
@@ -46,14 +48,18 @@ class Told:
         self.phases += [name] if name not in self.phases else []
 
 
+def asked(**more: Any) -> ProveRequest:
+    return ProveRequest(words=("train.py",), **({"precision": 0.05, "budget_s": 30.0, "seed": 1} | more))
+
+
 def acted(
     folder: Path, stage: Stage, *levers: str, training: Training | None = SLOW_CALLBACK, rereads: bool = False, **more: Any
 ) -> tuple[Ended, StagedTraining, Told]:
     staged, told = StagedTraining(folder if training is None else make_recording(folder, training), stage), Told()
-    wanted = {"levers": tuple(map(parse_spec, levers)), "everything": False, "precision": 0.05, "budget_s": 30.0, "seed": 7}
-    act = Act(
+    wanted = {"levers": tuple(map(parse_spec, levers)), "seed": 7}
+    act = ProveAct(
         staged,
-        Wanted(**(wanted | more)),
+        asked(**(wanted | more)),
         levers=LEVERS,
         place=OVERLAY,
         say=told.lines.append,
@@ -138,7 +144,7 @@ def test_ctrl_c_while_the_report_is_made_says_where_it_is_had_later(tmp_path, mo
             raise KeyboardInterrupt
         return diagnose_recording(place)
 
-    monkeypatch.setattr("slowstep.workflow.act.diagnose_recording", diagnose)
+    monkeypatch.setattr("slowstep.workflow.prove_act.diagnose_recording", diagnose)
     monkeypatch.chdir(tmp_path)
     ended, _, _ = acted(folder, Stage(gains={2: 1.6}))
 
@@ -153,8 +159,8 @@ def test_ctrl_c_while_the_command_is_started_leaves_nothing(tmp_path):
         def start(self) -> None:
             raise KeyboardInterrupt
 
-    staged, wanted = Interrupted(tmp_path, Stage()), Wanted(levers=(), everything=False, precision=0.05, budget_s=30.0, seed=1)
-    act = Act(staged, wanted, levers=LEVERS, place=OVERLAY, say=print, phase=lambda *_: None, clock=staged.clock, sleep=staged.sleep)
+    staged, wanted = Interrupted(tmp_path, Stage()), asked(seed=1)
+    act = ProveAct(staged, wanted, levers=LEVERS, place=OVERLAY, say=print, phase=lambda *_: None, clock=staged.clock, sleep=staged.sleep)
 
     ended = act.run()
 
@@ -182,8 +188,8 @@ def test_what_is_found_of_the_losses_afterwards_stands_in_the_report_and_in_the_
         seen.append([row["lever"] for row in report["experiments"]])
         return Checked(by_lever={STUB: {"says": "the losses are equal to the last bit"}}, interrupted=interrupted)
 
-    wanted = Wanted(levers=(), everything=False, precision=0.05, budget_s=30.0, seed=1)
-    ended = Act(
+    wanted = asked(seed=1)
+    ended = ProveAct(
         staged, wanted, levers=LEVERS, place=OVERLAY, say=seen.append, phase=lambda *_: None, check=check,
         clock=staged.clock, sleep=staged.sleep,
     ).run()  # fmt: skip
@@ -205,8 +211,8 @@ def test_what_the_training_refused_is_measured_by_whole_runs_once_it_is_over(tmp
         seen.append((seed, [note["state"] for note in notes if note.get("rerun")], report["experiments"][-1]["state"]))
         return AllRepeated(levers={STUB: RepeatedRuns(state="measured", ratios=(2.0, 2.1, 2.0, 2.1))}, interrupted=interrupted)
 
-    wanted = Wanted(levers=(), everything=False, precision=0.05, budget_s=30.0, seed=9)
-    ended = Act(
+    wanted = asked(seed=9)
+    ended = ProveAct(
         staged, wanted, levers=LEVERS, place=OVERLAY, say=lambda line: None, phase=lambda *_: None, rerun=rerun,
         check=lambda report: pytest.fail("after Ctrl-C nothing more is tried") if interrupted else Checked(by_lever={}),
         clock=staged.clock, sleep=staged.sleep,
@@ -236,9 +242,9 @@ def acted_again(folder: Path, *stages: Stage, **more: Any) -> tuple[Ended, list[
         return staged[-1]
 
     levers = (parse_spec(STUB), parse_spec(CHECKPOINTS))
-    wanted = {"levers": levers, "everything": False, "precision": 0.05, "budget_s": 30.0, "seed": 7} | more
-    ended = Act(
-        staged[0], Wanted(**wanted), levers=LEVERS, place=OVERLAY, say=told.lines.append, phase=told.phase, limits=LeadLimits(start_s=20.0),
+    wanted = {"levers": levers, "seed": 7} | more
+    ended = ProveAct(
+        staged[0], asked(**wanted), levers=LEVERS, place=OVERLAY, say=told.lines.append, phase=told.phase, limits=LeadLimits(start_s=20.0),
         again=FreshStart(start=start, back=lambda: put_back(str(folder)), forget=lambda: forget_aside(str(folder))),
         clock=lambda: staged[-1].clock(), sleep=lambda seconds: staged[-1].sleep(seconds),
     ).run()  # fmt: skip
@@ -375,8 +381,8 @@ def test_others_are_those_that_take_of_the_machine_while_levers_are_tried(tmp_pa
         until_ns = load(folder).until_ns
         return since if from_ns >= until_ns else 0.4
 
-    monkeypatch.setattr(act_module, "foreign_share", share)
-    monkeypatch.setattr(act_module, "corrected_arms", lambda choices, levers, found: shares.append(found) or frozenset())
+    monkeypatch.setattr(prove_act, "foreign_share", share)
+    monkeypatch.setattr(prove_act, "corrected_arms", lambda choices, levers, found: shares.append(found) or frozenset())
 
     acted(tmp_path / "r", Stage(), STUB)
 
@@ -390,8 +396,8 @@ def test_a_script_that_never_trains_leaves_a_reason(tmp_path):
     for file in folder.glob("100-1.*"):
         file.unlink()
     staged, told = StagedTraining(folder, Stage(trains_at_s=None)), Told()
-    wanted = Wanted(levers=(), everything=False, precision=0.05, budget_s=30.0, seed=1)
-    act = Act(
+    wanted = asked(seed=1)
+    act = ProveAct(
         staged, wanted, levers=LEVERS, place=OVERLAY, say=told.lines.append, phase=told.phase, limits=LeadLimits(start_s=20.0),
         clock=staged.clock, sleep=staged.sleep,
     )  # fmt: skip
@@ -408,8 +414,8 @@ def test_of_a_script_that_fails_before_it_trains_the_empty_standard_input_is_sai
     for file in folder.glob("100-1.*"):
         file.unlink()
     stage = Stage(trains_at_s=None, ends_at_s=4.0, exit_code=exit_code)
-    staged, wanted = StagedTraining(folder, stage), Wanted(levers=(), everything=False, precision=0.05, budget_s=30.0, seed=1)
-    act = Act(staged, wanted, levers=LEVERS, place=OVERLAY, say=print, phase=lambda *_: None, clock=staged.clock, sleep=staged.sleep)
+    staged, wanted = StagedTraining(folder, stage), asked(seed=1)
+    act = ProveAct(staged, wanted, levers=LEVERS, place=OVERLAY, say=print, phase=lambda *_: None, clock=staged.clock, sleep=staged.sleep)
 
     ended = act.run()
 
@@ -424,8 +430,8 @@ def test_a_command_that_cannot_be_started_is_the_callers_affair(tmp_path):
             raise CommandNotStarted("it is not executable", exit_code=126)
 
     staged = Unstartable(make_recording(tmp_path / "r", SLOW_CALLBACK), Stage())
-    wanted = Wanted(levers=(), everything=False, precision=0.05, budget_s=30.0, seed=1)
-    act = Act(staged, wanted, levers=LEVERS, place=OVERLAY, say=print, phase=lambda *_: None, clock=staged.clock, sleep=staged.sleep)
+    wanted = asked(seed=1)
+    act = ProveAct(staged, wanted, levers=LEVERS, place=OVERLAY, say=print, phase=lambda *_: None, clock=staged.clock, sleep=staged.sleep)
 
     with pytest.raises(CommandNotStarted):
         act.run()
@@ -441,7 +447,7 @@ def test_a_training_that_had_to_be_ended_did_not_end_by_itself(tmp_path, ends_at
 
 
 @pytest.mark.parametrize(
-    ("asked", "kept"),
+    ("more", "kept"),
     [
         ({}, ()),
         ({"precision": 0.025}, ("--precision", "2.5%")),
@@ -449,10 +455,8 @@ def test_a_training_that_had_to_be_ended_did_not_end_by_itself(tmp_path, ends_at
         ({"out": "/data/my runs"}, ("--out", "/data/my runs")),
     ],
 )
-def test_what_is_not_as_usual_is_asked_for_again(asked, kept):
-    usual: dict[str, Any] = {"levers": (), "everything": False, "precision": 0.05, "budget_s": 30.0, "seed": 1}
-
-    assert Wanted(**(usual | asked)).kept == kept
+def test_what_is_not_as_usual_is_asked_for_again(more, kept):
+    assert asked(**more).kept == kept
 
 
 def test_the_next_command_asks_for_the_same_place(tmp_path):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Any
 
-from slowstep.errors import INTERRUPTED_CODE, UNTRIED_CODE, NothingRecorded, SlowstepError
+from slowstep.errors import NothingRecorded, SlowstepError
+from slowstep.prove.arm_levers import arms_with_own_long_steps, corrected_arms
 from slowstep.prove.choose import Chosen, choose_all, choose_asked, choose_named
 from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
 from slowstep.prove.experiment import (
@@ -22,32 +23,29 @@ from slowstep.prove.experiment import (
     SandboxPlace,
     save,
 )
-from slowstep.prove.first_updates import EMPTY_INPUT, FIRST_STEP
+from slowstep.prove.first_updates import FIRST_STEP
 from slowstep.prove.lead_in import LeadIn, LeadLimits, lead_in
-from slowstep.prove.lever_faults import LeverFault, arm_at_end, cause_of, spoilers, spoilt_before_end
+from slowstep.prove.lever_faults import cause_of, find_faults
 from slowstep.prove.numerics_check import Checked
 from slowstep.prove.outcome import ExperimentOutcome, Interim
 from slowstep.prove.recorded import foreign_share
-from slowstep.prove.results import FIRST, arms_with_own_long_steps, corrected_arms
 from slowstep.prove.runner import run
-from slowstep.prove.stats.design import MIN_ROUNDS, doubts, make_plan, round_seconds
+from slowstep.prove.stats.design import FIRST, MIN_ROUNDS, doubts, draw_seed, make_plan, round_seconds
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.repeated import AllRepeated
 from slowstep.prove.step_pace import find_pace, receipt_ns
 from slowstep.record.experiment.implementations import can_build
-from slowstep.record.experiment.lever import Lever, LeverSpec
+from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import holds_nothing, kept_words
 from slowstep.report.json import REPORT_FILE, write
 from slowstep.units import format_count, format_duration, format_share
 from slowstep.workflow.diagnose import diagnose_recording
-from slowstep.workflow.next_command.after_experiment import ended_untried
-from slowstep.workflow.next_command.typed import USUAL_PRECISION, place_words, precision_words
+from slowstep.workflow.prove_ended import TOO_EARLY, Ended, why_nothing
+from slowstep.workflow.prove_request import ProveRequest
 
 Report = dict[str, Any]
 # What is being done, how much of its time is over (0 to 1), and what has been reached.
 Phase = Callable[[str, float, str], None]
-
-_TOO_EARLY: Final = "interrupted before enough of the training was seen for a report"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,72 +66,13 @@ Check = Callable[[Report], Checked]
 Rerun = Callable[[Report, Sequence[Mapping[str, Any]], int], AllRepeated]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
-    """What is to be tried (without `levers` and `everything` what the findings name), how precisely, how long, and by which seed.
-
-    `out`, `allow_writes` and `sandbox` are where it was asked to run: it is not chosen by them here, but has to be asked for again.
-    """
-
-    levers: tuple[LeverSpec, ...]
-    everything: bool
-    precision: float
-    budget_s: float
-    seed: int
-    out: str | None = None
-    allow_writes: bool = False
-    sandbox: str | None = None
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """The words of the command line that ask for these levers."""
-        if self.everything:
-            return ("--all",)
-        return ("--levers", ",".join(map(str, self.levers))) if self.levers else ()
-
-    @property
-    def kept(self) -> tuple[str, ...]:
-        """The words for what was asked for besides, and is not as it is without them: for whichever levers it is to be asked for again."""
-        words = () if self.precision == USUAL_PRECISION else precision_words(self.precision)
-        return (*words, *place_words(out=self.out, allow_writes=self.allow_writes, sandbox=self.sandbox))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ended:
-    """The report, None where the training left nothing to make one of; then `reason` says why.
-
-    `exit_code` is the command's own, None where it was killed; `output` is the end of what it printed where it failed. `left_nothing`: it
-    was interrupted before there was anything to report on, or nothing was recorded at all, and its recording is worth nothing.
-    """
-
-    report: Report | None
-    ended_by: str
-    exit_code: int | None
-    reason: str | None = None
-    output: str = ""
-    left_nothing: bool = False
-
-    @property
-    def code(self) -> int:
-        """What `slowstep prove` ends with."""
-        if self.ended_by == INTERRUPTED:
-            return INTERRUPTED_CODE
-        if self.exit_code and self.ended_by != LEVER_ENDED:
-            return 1
-        if self.report is None:
-            return UNTRIED_CODE
-        if self.report["run"]["experiment"]["trustworthy"] is False:
-            return 4
-        return UNTRIED_CODE if ended_untried(self.report) and self.report["verdict"]["state"] != "healthy" else 0
-
-
-class Act:
+class ProveAct:
     """Makes the experiment. The training is ended whatever happens, and what was measured until then is reported."""
 
     def __init__(
         self,
         executor: Executor,
-        wanted: Wanted,
+        asked: ProveRequest,
         *,
         levers: Mapping[str, Lever],
         place: SandboxPlace,
@@ -146,7 +85,7 @@ class Act:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._executor, self._wanted, self._levers = executor, wanted, levers
+        self._executor, self._asked, self._levers = executor, asked, levers
         self._say, self._phase, self._limits = say, phase, limits or LeadLimits()
         self._check, self._rerun, self._clock, self._sleep = check, rerun, clock, sleep
         self._again = again
@@ -154,16 +93,17 @@ class Act:
         self._ended_by_user: str | None = None
         self._plan: Plan | None = None
         self._outcome: ExperimentOutcome | None = None
-        self._left_s, self._step_ms = wanted.budget_s, 0.0
+        self._seed = draw_seed() if asked.seed is None else asked.seed
+        self._left_s, self._step_ms = asked.budget_s, 0.0
         self._experiment = Experiment(
             choices=(),
             untried=(),
-            precision=wanted.precision,
-            budget_s=wanted.budget_s,
+            precision=asked.precision,
+            budget_s=asked.budget_s,
             place=place,
             ended_by=SCRIPT_ENDED,
-            options=wanted.options,
-            kept=wanted.kept,
+            options=asked.options,
+            kept=asked.kept,
         )
 
     def run(self) -> Ended:
@@ -174,7 +114,7 @@ class Act:
         try:
             self._executor.start()
         except KeyboardInterrupt:
-            return Ended(report=None, ended_by=INTERRUPTED, exit_code=None, reason=_TOO_EARLY, left_nothing=True)
+            return Ended(report=None, ended_by=INTERRUPTED, exit_code=None, reason=TOO_EARLY, left_nothing=True)
         ending = self._to_its_end()
         try:
             return self._reported(self._ended_without_faults(ending))
@@ -236,20 +176,11 @@ class Act:
         """Whether the training could not go on with a lever: it failed while that was on, or was spoilt by it. That is kept then."""
         if self._plan is None or self._experiment.ended_by == INTERRUPTED:
             return False
-        found, arm, cause = spoilers(self._executor.lever_notes()), arm_at_end(self._executor.notes("arm")), cause_of(ending)
-        late = {} if cause is None else spoilt_before_end(self._executor.notes("arm"), self._executor.lever_notes())
-        if late:
-            found |= late
-        elif arm is not None and cause is not None:
-            found[arm] = cause
-        faults = [
-            LeverFault(choice=self._experiment.choices[at - FIRST], reason=found[at], spoils=at != arm or bool(late))
-            for at in sorted(found)
-        ]
+        faults = find_faults(self._experiment.choices, self._executor.notes("arm"), self._executor.lever_notes(), ending)
         for fault in faults:
             self._say(f"{fault.choice.name}: {fault.reason}")
         if faults:
-            self._keep(faults=(*self._experiment.faults, *faults), ended_by=LEVER_ENDED if cause else self._experiment.ended_by)
+            self._keep(faults=(*self._experiment.faults, *faults), ended_by=LEVER_ENDED if cause_of(ending) else self._experiment.ended_by)
         return bool(faults)
 
     def _is_worth_again(self) -> bool:
@@ -287,8 +218,8 @@ class Act:
 
     def _try_out(self, report: Report, chosen: Chosen) -> None:
         builds_loaders = any(can_build(choice.spec.name) for choice in chosen.choices)
-        pace, wanted = find_pace(report, epochs_first=builds_loaders), self._wanted
-        plan = make_plan(chosen.arms, seed=wanted.seed, budget_s=self._left_s, **asdict(pace))
+        pace = find_pace(report, epochs_first=builds_loaders)
+        plan = make_plan(chosen.arms, seed=self._seed, budget_s=self._left_s, **asdict(pace))
         # Of several ranks the steps of the one that the report is of are compared.
         plan = replace(plan, process=report["run"].get("pid"))
         self._plan, self._step_ms = plan, pace.step_ms
@@ -300,7 +231,7 @@ class Act:
         outcome = run(
             self._executor,
             plan,
-            precision=wanted.precision,
+            precision=self._asked.precision,
             budget_s=self._left_s,
             on_progress=lambda interim: self._tell_experiment(plan, interim),
             corrected=lambda: corrected_arms(chosen.choices, self._levers, self._foreign_share(report)),
@@ -315,10 +246,10 @@ class Act:
         return Chosen(choices=self._experiment.choices, untried=self._experiment.untried)
 
     def _choose(self, report: Report) -> Chosen:
-        if self._wanted.everything:
+        if self._asked.everything:
             return choose_all(report, self._levers)
-        if self._wanted.levers:
-            return choose_asked(self._wanted.levers, report, self._levers)
+        if self._asked.levers:
+            return choose_asked(self._asked.levers, report, self._levers)
         return choose_named(report["findings"], self._levers, report["not_judged"])
 
     def _foreign_share(self, report: Report) -> float | None:
@@ -353,7 +284,7 @@ class Act:
         try:
             report = diagnose_recording(self._executor.folder)
         except NothingRecorded as error:
-            return replace(ended, reason=_why_nothing(ended, ending, error), left_nothing=self._left_nothing(ended))
+            return replace(ended, reason=why_nothing(ended, ending, error), left_nothing=self._left_nothing(ended))
         if self._rerun is not None and ended.ended_by != INTERRUPTED:
             report = self._rerun_refused(report, self._rerun)
             ended = replace(ended, ended_by=self._experiment.ended_by)
@@ -367,7 +298,7 @@ class Act:
         return ended.ended_by == INTERRUPTED or holds_nothing(str(self._executor.folder))
 
     def _rerun_refused(self, report: Report, rerun: Rerun) -> Report:
-        found = rerun(report, self._executor.lever_notes(), self._wanted.seed)
+        found = rerun(report, self._executor.lever_notes(), self._seed)
         if not found.levers:
             return report
         self._keep(repeated=found, **({"ended_by": INTERRUPTED} if found.interrupted else {}))
@@ -383,19 +314,6 @@ class Act:
     def _tell_experiment(self, plan: Plan, interim: Interim) -> None:
         widths = [(plan.arms[arm].name, found.gain.precision) for arm, found in sorted(interim.estimates.items())]
         self._phase("testing", min(interim.seconds / max(self._left_s, 1e-9), 1.0), widths_text(widths, interim.rounds))
-
-
-def _why_nothing(ended: Ended, ending: Ending, error: NothingRecorded) -> str:
-    """Why there is no report. Of a command that failed, how it ended comes first: the lead-in did not know that yet. Whoever pressed Ctrl-C
-    needs no advice on trainings that are not seen.
-    """
-    if ended.ended_by == INTERRUPTED:
-        return _TOO_EARLY
-    if not ended.exit_code or ending.problem:
-        # Of a script that came to its end more is known now than in the lead-in.
-        came_to_its_end = ended.ended_by == SCRIPT_ENDED and not ending.problem
-        return str(error) if came_to_its_end else ended.reason or str(error)
-    return f"{error} {EMPTY_INPUT.capitalize()}."
 
 
 def widths_text(widths: Sequence[tuple[str, float]], rounds: int) -> str:

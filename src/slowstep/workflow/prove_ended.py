@@ -1,0 +1,56 @@
+"""How a proof ended: its report, or why there is none, and the exit code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from slowstep.errors import INTERRUPTED_CODE, UNTRIED_CODE, NothingRecorded
+from slowstep.prove.executor import Ending
+from slowstep.prove.experiment import INTERRUPTED, LEVER_ENDED, SCRIPT_ENDED
+from slowstep.prove.first_updates import EMPTY_INPUT
+from slowstep.workflow.next_command.after_experiment import ended_untried
+
+TOO_EARLY: Final = "interrupted before enough of the training was seen for a report"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """The report, None where the training left nothing to make one of; then `reason` says why.
+
+    `exit_code` is the command's own, None where it was killed; `output` is the end of what it printed where it failed. `left_nothing`: it
+    was interrupted before there was anything to report on, or nothing was recorded at all, and its recording is worth nothing.
+    """
+
+    report: dict[str, Any] | None
+    ended_by: str
+    exit_code: int | None
+    reason: str | None = None
+    output: str = ""
+    left_nothing: bool = False
+
+    @property
+    def code(self) -> int:
+        """What `slowstep prove` ends with."""
+        if self.ended_by == INTERRUPTED:
+            return INTERRUPTED_CODE
+        if self.exit_code and self.ended_by != LEVER_ENDED:
+            return 1
+        if self.report is None:
+            return UNTRIED_CODE
+        if self.report["run"]["experiment"]["trustworthy"] is False:
+            return 4
+        return UNTRIED_CODE if ended_untried(self.report) and self.report["verdict"]["state"] != "healthy" else 0
+
+
+def why_nothing(ended: Ended, ending: Ending, error: NothingRecorded) -> str:
+    """Why there is no report. Of a command that failed, how it ended comes first: the lead-in did not know that yet. Whoever pressed Ctrl-C
+    needs no advice on trainings that are not seen.
+    """
+    if ended.ended_by == INTERRUPTED:
+        return TOO_EARLY
+    if not ended.exit_code or ending.problem:
+        # Of a script that came to its end more is known now than in the lead-in.
+        came_to_its_end = ended.ended_by == SCRIPT_ENDED and not ending.problem
+        return str(error) if came_to_its_end else ended.reason or str(error)
+    return f"{error} {EMPTY_INPUT.capitalize()}."
