@@ -53,6 +53,17 @@ def discover_by_folder(
     return {owner: _named((_imported(holder, name) for name in _files(holder)), attribute, kind, by_file) for owner, holder in holders}
 
 
+def find(package_name: str, file: str, attribute: str, kind: type[Plugin]) -> Plugin | None:
+    """The one plug-in of a file in a package, found without its neighbours; None where there is no such package or file.
+
+    Raises DiscoveryError as `discover`.
+    """
+    root, _, inside = f"{package_name}.{file}".partition(".")
+    if not _is_there(root, inside):
+        return None
+    return next(iter(_named([_imported(importlib.import_module(package_name), file)], attribute, kind).values()))
+
+
 @cache
 def _discovered(package_name: str, attribute: str, kind: type[Any], inside: str, folders: tuple[str, ...], by_file: bool) -> dict[str, Any]:
     """Those of the package in these `folders`. Kept: of a folder of traces each file asks for all sources."""

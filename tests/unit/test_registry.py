@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from slowstep.errors import DiscoveryError
-from slowstep.registry import discover, discover_in_each
+from slowstep.registry import discover, discover_in_each, find
 
 
 @pytest.fixture
@@ -95,6 +95,15 @@ def test_plug_ins_are_found_in_the_folder_of_that_name_of_each_sub_package(packa
         file.write_text(f"HOOK = {file.stem!r}" if not file.stem.startswith("_") else "")
 
     assert discover_in_each(name, "inside", "HOOK", str) == {"one": "one", "two": "two"}
+
+
+def test_one_plug_in_is_found_without_its_neighbours(package):
+    name = package(one=NAMED.format("a"), two="1 / 0")
+
+    assert find(name, "one", "RULE", type).name == "a"
+    assert find(name, "three", "RULE", type) is None
+    assert find(f"{name}.no_folder", "one", "RULE", type) is None
+    assert "plugged.two" not in sys.modules
 
 
 def test_files_are_looked_for_once(package, monkeypatch):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.bounds import judged_within_bounds
 from slowstep.diagnosis.gain import StepAfter
+from slowstep.diagnosis.made_levers import with_made_levers
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, Folded, NotJudged, Verdict
@@ -104,8 +105,12 @@ def ask(attempt: Attempts, asked: Iterable[Rule], m: Measurements) -> Iterator[t
     """What every rule answers whose topics were measured. One that fails, or needs what failed, has not judged."""
     for rule in asked:
         if rule.is_asked(m):
-            answer = attempt.outcome(f"the rule {rule.name}", judged_within_bounds, rule.judge, m)
+            answer = attempt.outcome(f"the rule {rule.name}", _answer, rule, m)
             yield rule, NotJudged(rule=rule.name, reason=answer.reason, by_fault=True) if isinstance(answer, Fault) else answer
+
+
+def _answer(rule: Rule, m: Measurements) -> Answer:
+    return with_made_levers(m, judged_within_bounds(rule.judge, m))
 
 
 def open_by_fault(stage: str | None, fault: Fault) -> Verdict:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
 from slowstep.errors import DiscoveryError
 from slowstep.record.experiment.lever import Change, Implementation, Lever, LeverSpec, NotApplicable, Prepare
 from slowstep.record.framework import is_imported, known_frameworks
-from slowstep.registry import discover, discover_by_folder
+from slowstep.registry import discover, discover_by_folder, find
 
 if TYPE_CHECKING:
     from slowstep.record.experiment.training import Training
@@ -33,6 +33,31 @@ def known_levers() -> dict[str, Lever]:
             if known.setdefault(name, implementation.lever) is not implementation.lever:
                 raise DiscoveryError(f"{framework} implements another lever {name!r} than the known one. Rename it, or import that one.")
     return dict(sorted(known.items()))
+
+
+def can_be_made(name: str, trains: Iterable[str], loads: str | None) -> bool:
+    """Whether a lever's change can be made where the frameworks called so train, and a loader of `loads` feeds them (None: no loader).
+
+    What `prepared` will find, told before the training runs; of a lever's files only those that may be it are imported.
+    """
+    if any(_of(framework, name) is not None for framework in trains):
+        return True
+    lever = find("slowstep.levers", _file(name), "LEVER", Lever)
+    feeding = _of(loads, name) if loads else None
+    return (lever is not None and lever.prepare is not None) or (feeding is not None and feeding.acts_on_loader)
+
+
+def changes_loader(name: str, framework: str) -> bool:
+    """Whether a framework makes a lever's change, so that one which changes loaders changes its own."""
+    return _of(framework, name) is not None
+
+
+def _of(framework: str, name: str) -> Implementation | None:
+    return find(f"slowstep.frameworks.{framework}.inside.levers", _file(name), "IMPLEMENTATION", Implementation) if framework else None
+
+
+def _file(name: str) -> str:
+    return name.replace("-", "_")
 
 
 def can_build(name: str) -> bool:
