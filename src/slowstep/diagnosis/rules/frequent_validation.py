@@ -1,4 +1,4 @@
-"""Validation takes a larger share of the time than it usually does in training.
+"""Validation takes more of the time than is usual in a training.
 
 What it sees:
     At least three validations in the window (a loader is read between updates and no batch of that pass is trained on), which hold at

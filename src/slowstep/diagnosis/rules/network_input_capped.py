@@ -1,4 +1,4 @@
-"""Samples arrive over the network no faster than its rate, or that of each connection.
+"""The network, or each connection, is too slow for the input.
 
 What it sees:
     The training waits for input at least 5 % of the window while what makes its batches is blocked on something that is no storage, and

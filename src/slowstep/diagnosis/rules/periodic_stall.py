@@ -1,4 +1,4 @@
-"""Something that nothing recorded names makes every so many steps longer.
+"""Every so many steps one is longer, and nothing recorded says why.
 
 What it sees:
     Step lengths without their known events (validation, checkpoints, epoch changes): the same phase of a period holds the longest step in

@@ -1,4 +1,4 @@
-"""Preprocessing asks for more CPU time than the cores have, so more workers cannot help.
+"""Preprocessing takes all cores, so more workers cannot help.
 
 What it sees:
     A loader feeds the training; the CPU time of training and of making batches per step, divided by the cores that the process may use, is

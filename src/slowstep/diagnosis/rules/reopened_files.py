@@ -1,4 +1,4 @@
-"""Every sample opens many files, or a container file anew that could stay open.
+"""Every sample opens many files, or opens a container file again.
 
 What it sees:
     The training waits for input at least 5 % of the window, and in the batches whose built-in calls were timed either at least 8 files are

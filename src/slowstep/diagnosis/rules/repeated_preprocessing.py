@@ -1,4 +1,4 @@
-"""Every pass over the data decodes, parses or tokenizes the same samples again, with the same result.
+"""Every pass decodes, parses or tokenizes the same samples again.
 
 What it sees:
     The training waits for input, or for a core that its workers took, at least 5 % of the window, and workers alone could not hide it: the

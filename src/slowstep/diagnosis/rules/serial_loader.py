@@ -1,4 +1,4 @@
-"""Batches are made by the training thread itself, one after the other with the training.
+"""The training thread makes its batches itself, between the steps.
 
 What it sees:
     A DataLoader with num_workers=0 feeds the training, or a loop without a loader does something before its forward, by lines that were

@@ -1,4 +1,4 @@
-"""Putting samples together into a batch takes longer than making the samples.
+"""Collating samples into a batch takes longer than making them.
 
 What it sees:
     The training waits for input at least 5 % of the window, and the collate function takes at least half of the time of making batches.

@@ -1,4 +1,4 @@
-"""The loader's workers cannot keep up with the training, though more of them could.
+"""The loader's workers are too few to keep up with the training.
 
 What it sees:
     A DataLoader with workers feeds the training, the training waits for them at least 5 % of the window beyond the receipt of batches
