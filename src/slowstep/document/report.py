@@ -170,7 +170,7 @@ class Run(TypedDict):
     experiment: NotRequired[ExperimentFacts]
     """Of a recording in which levers were tried."""
     next_command: NotRequired[str]
-    """The command that helps most now; without it the report names one by itself."""
+    """The command that helps most now."""
     before_next: NotRequired[str]
     """What has to be done before that command can help."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
-from slowstep.document.next_step import next_command
 from slowstep.health import DAMAGE
 from slowstep.report.bench_terminal import draw_bench
 from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, fitting, printable
@@ -187,7 +186,7 @@ def _draw_footer(canvas: Canvas, report: Report, left_out: LeftOut, prompt: str)
     _draw_not_judged(canvas, report, left_out)
     _draw_health(canvas, _not_said(report), left_out)
     _draw_overhead(canvas, report, left_out)
-    command, before = next_command(report), report["run"].get("before_next")
+    command, before = report["run"].get("next_command"), report["run"].get("before_next")
     if before:
         _labelled(canvas, "Next" if command is None else "First", before, "bold")
     if command is not None:

@@ -19,7 +19,7 @@ def report_of(*rows: dict[str, Any]) -> dict[str, Any]:
             {"rule": "slow-callback", "fixes": [{"text": "call it less often", "lever": None}]},
         ],
         "run": {"experiment": facts, "command": ["train.py"]},
-        "verdict": {"state": "healthy"},
+        "verdict": {"state": "healthy", "rule": None},
         "experiments": [usual | row for row in rows],
     }
 
@@ -116,3 +116,12 @@ def test_a_healthy_script_that_came_to_its_end_before_any_lever_was_tested_has_n
 
     assert str(after_experiment(report, ()).first).startswith(begins)
     assert after_experiment(report, ()).command == "slowstep prove --all train.py"
+
+
+@pytest.mark.parametrize(("state", "command"), [("bottleneck", "slowstep explain serial-loader"), ("undetermined", None)])
+def test_a_bottleneck_is_explained_where_no_other_start_would_tell_more(state: str, command: str | None) -> None:
+    report = report_of({"lever": "workers=2", "state": "unmeasured", "verdict": None})
+    report["run"]["experiment"] |= {"ended_by": "script ended", "exit_code": 0}
+    report["verdict"] = {"state": state, "rule": "serial-loader"}
+
+    assert after_experiment(report, ()).command == command

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from slowstep.document.next_step import NextStep, explain
+from slowstep.document.next_step import NextStep
 from slowstep.document.report import ExperimentRow
 from slowstep.prove.experiment import (
     CUT_SHORT,
@@ -23,7 +23,17 @@ from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import NEEDED
 from slowstep.prove.stats.plan import parse_spec
 from slowstep.units import format_duration
-from slowstep.workflow.next_command.typed import USUAL_BUDGET_S, budget_words, filled_in, precision_words, prove, run, to_paste
+from slowstep.workflow.next_command.typed import (
+    USUAL_BUDGET_S,
+    budget_words,
+    explain,
+    filled_in,
+    or_explained,
+    precision_words,
+    prove,
+    run,
+    to_paste,
+)
 
 Report = dict[str, Any]
 STUB = "stub="
@@ -42,7 +52,8 @@ def after_experiment(report: Report, options: tuple[str, ...], kept: tuple[str, 
     `options` are the words that chose the levers, `kept` those that every experiment of this training is to be asked for with.
     """
     command = _command(report, options, kept)
-    return NextStep(command=command, first=filled_in(command, _before(report)))
+    step = NextStep(command=command, first=filled_in(command, _before(report)))
+    return or_explained(step, state=report["verdict"]["state"], rule=report["verdict"]["rule"])
 
 
 def _command(report: Report, options: tuple[str, ...], kept: tuple[str, ...]) -> str | None:
