@@ -221,7 +221,7 @@ def test_items_of_a_list_are_filled_each_by_itself():
     ("word", "says"),
     [
         ("preprocess", ("preprocess: waiting for input", "serial-loader")),
-        ("gradient-sharing", ("gradient_sharing: collectives",)),
+        ("gradient-sharing", ("gradient sharing: collectives",)),
         ("unattributed", ("unattributed: time that nothing recorded can name",)),
         ("BOTTLENECK", ("BOTTLENECK: a finding predicts",)),
         ("healthy", ("HEALTHY: no finding",)),

@@ -227,7 +227,7 @@ def test_stages_without_time_are_named_apart_from_those_not_measured(sample_repo
     text = " ".join(render(sample_report("unknown"), width=80, color=False, verbose=True).split())
 
     assert "0 %: output" in text
-    assert "not measured: h2d, gradient_sharing, d2h" in text
+    assert "not measured: h2d, gradient sharing, d2h" in text
     assert "under 0.5 %: read 0.2 %, preprocess <0.1 %" in text
 
 
@@ -325,7 +325,7 @@ def test_the_names_of_a_rule_and_a_stage_stay_whole(bottleneck, width):
 
     text = " ".join(render(bottleneck, width=width, color=False).split())
 
-    assert "1. exposed-communication in gradient_sharing gain 2.4x" in text
+    assert "1. exposed-communication in gradient sharing gain 2.4x" in text
 
 
 def test_a_setting_reads_as_it_is_written_in_a_script(bottleneck):
@@ -512,9 +512,9 @@ def test_a_verdict_of_long_names_is_broken_where_it_does_not_fit(bottleneck):
 
     lines = render(bottleneck, width=40, color=False).splitlines()
 
-    at = lines.index("BOTTLENECK in gradient_sharing:")
+    at = lines.index("BOTTLENECK in gradient sharing:")
     assert lines[at + 1] == "  exposed-communication"
-    assert "BOTTLENECK in gradient_sharing: exposed-communication" in render(bottleneck, width=80, color=False).splitlines()
+    assert "BOTTLENECK in gradient sharing: exposed-communication" in render(bottleneck, width=80, color=False).splitlines()
 
 
 @pytest.mark.parametrize(("size", "text"), [(16, "16"), (16.0, "16"), (15.5, "15.5"), (None, "not measured")])

@@ -123,7 +123,7 @@ SHARE_TOO_WIDE = Wording(
     "share-too-wide",
     "{rule} takes {low:share} to {high:share} of the time, which is too wide a range; record more, such as several epochs or checkpoints",
 )
-NO_FIX_KNOWN = Wording("no-fix-known", "{share:share} of the time is {part} ({stage}), and no fix is known that would gain; {remedy}")
+NO_FIX_KNOWN = Wording("no-fix-known", "{share:share} of the time is {part} ({stage:stage}), and no fix is known that would gain; {remedy}")
 WAITS_FOR_CORE = Wording(
     "waits-for-core",
     "{share:share} of the time the training thread waits for a core beside {whose}, and no fix is known that would gain; {remedy}",

@@ -10,6 +10,7 @@ from slowstep.report.canvas import ASCII, UNICODE, Canvas, fitting, printable
 from slowstep.report.comparison import MACHINE
 from slowstep.report.ledger_chart import STAGE_STYLE
 from slowstep.report.streams import takes_color, takes_unicode, width_of
+from slowstep.stages import stage_in_words
 from slowstep.units import format_duration, format_number, format_rate, format_ratio, format_ratio_interval
 
 if TYPE_CHECKING:
@@ -108,4 +109,6 @@ def _draw_ledger(canvas: Canvas, rows: list[StageChange], per: str) -> None:
             continue
         change = "" if old is None or new is None else f"{new - old:+,.{digits}f}"
         times = [*("unknown" if value is None else f"{value:,.{digits}f}" for value in (old, new)), change]
-        canvas.line((row["stage"].ljust(_NAME_CELLS), STAGE_STYLE.get(row["stage"], "")), *(time.rjust(cells) for time in times))
+        canvas.line(
+            (stage_in_words(row["stage"]).ljust(_NAME_CELLS), STAGE_STYLE.get(row["stage"], "")), *(time.rjust(cells) for time in times)
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from slowstep.report.canvas import NBSP
-from slowstep.stages import UNATTRIBUTED
+from slowstep.stages import UNATTRIBUTED, stage_in_words
 from slowstep.units import UNKNOWN, format_share
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _IN_SECONDS_MS: Final = 10_000.0
 
 def in_words(stage: str) -> str:
     """A row of the ledger as a sentence names it: what is unattributed is no stage."""
-    return f"{stage} time" if stage == UNATTRIBUTED else stage
+    return f"{stage} time" if stage == UNATTRIBUTED else stage_in_words(stage)
 
 
 def draw_ledger(canvas: Canvas, ledger: list[LedgerRow], *, verbose: bool = True, provisional: bool = False) -> None:
@@ -65,7 +65,7 @@ def _draw_row(canvas: Canvas, row: LedgerRow, whole: float, digits: int, per: fl
     room = canvas.width - _NAME_CELLS - _SHARE_CELLS - _TIME_CELLS - 1
     style = STAGE_STYLE.get(row["stage"], "")
     canvas.line(
-        (row["stage"].ljust(_NAME_CELLS), style),
+        (stage_in_words(row["stage"]).ljust(_NAME_CELLS), style),
         (_bar(canvas, share / whole, room).ljust(room), style),
         " ",
         (format_share(share).rjust(_SHARE_CELLS), "bold"),
@@ -107,10 +107,12 @@ def _draw_folded(canvas: Canvas, ledger: list[LedgerRow], *, verbose: bool) -> N
     # What took no time is not the answer; what was not measured may be.
     folded = {
         "under 0.5 %": [
-            f"{row['stage']} {format_share(row['share'])}" for row in ledger if verbose and 0.0 < (row["share"] or 0.0) < _SMALL
+            f"{stage_in_words(row['stage'])} {format_share(row['share'])}"
+            for row in ledger
+            if verbose and 0.0 < (row["share"] or 0.0) < _SMALL
         ],
-        "0 %": [row["stage"] for row in ledger if verbose and row["share"] == 0.0],
-        UNKNOWN: [row["stage"] for row in ledger if row["share"] is None],
+        "0 %": [stage_in_words(row["stage"]) for row in ledger if verbose and row["share"] == 0.0],
+        UNKNOWN: [stage_in_words(row["stage"]) for row in ledger if row["share"] is None],
     }
     texts = [f"{label}: {', '.join(names)}" for label, names in folded.items() if names]
     if texts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from slowstep.report.canvas import NARROW
+from slowstep.report.ledger_chart import in_words
 from slowstep.units import format_number, format_share
 
 if TYPE_CHECKING:
@@ -86,6 +87,6 @@ def _draw_row(canvas: Canvas, row: RankRow, figures: tuple[str, ...], *, is_show
     said = f"no report: {row['steps']} steps" if row["state"] is None else row["rule"] or row["state"]
     room = max(canvas.width - len(text) - 2, 0)
     for stage in row["stages"]:
-        longer = f"{said}, {stage['stage']} {format_share(stage['share'])}"
+        longer = f"{said}, {in_words(stage['stage'])} {format_share(stage['share'])}"
         said = longer if len(longer) <= room else said
     canvas.line((text, "bold" if is_shown else ""), "  ", canvas.cut(said, room))

@@ -180,9 +180,8 @@ def _mostly_unattributed(report: Report) -> bool:
 def _draw_footer(canvas: Canvas, report: Report, left_out: LeftOut, prompt: str) -> None:
     following = report["next"]
     if following is not None and following["stage"] is not None and report["findings"]:
-        stage = following["stage"]
         demand = following.get("demand")
-        canvas.prose(f"After the first fix, {stage} is the limit{f': {demand}' if demand else ''}", hang=2)
+        canvas.prose(f"After the first fix, {in_words(following['stage'])} takes longest{f': {demand}' if demand else ''}", hang=2)
     _draw_not_judged(canvas, report, left_out)
     _draw_health(canvas, _not_said(report), left_out)
     _draw_overhead(canvas, report, left_out)
