@@ -13,6 +13,7 @@ from rich.cells import cell_len
 import slowstep
 from parsed import parsed
 from slowstep.document.report import validate
+from slowstep.report.canvas import Canvas
 from slowstep.report.terminal import render, show
 
 REPORTS = Path(__file__).parents[1] / "data" / "reports"
@@ -626,3 +627,46 @@ def test_no_empty_line_follows_a_value_that_was_cut_to_fit(bottleneck, width):
     at = next(number for number, line in enumerate(lines) if "most of it before" in line)
     assert "…" in lines[at]
     assert "kernels" in lines[at + 1]
+
+
+@pytest.mark.parametrize(
+    ("word", "rows"),
+    [
+        ("torch.utils.data._utils.collate.default_collate", ["torch.utils.data._utils.collate.", "default_collate"]),
+        ("DistributedDataParallel(gradient_as_bucket_view=True,", ["DistributedDataParallel(", "gradient_as_bucket_view=True,"]),
+        ("FSDP(backward_prefetch=BACKWARD_PRE_AND_MORE)", ["FSDP(backward_prefetch=", "BACKWARD_PRE_AND_MORE)"]),
+        ("/data/runs/20260714-093000/a_long_name_of_a_script.py:123)", ["/data/runs/20260714-093000/", "a_long_name_of_a_script.py:123)"]),
+        ("a_class_of_a_long_name_in_a_script_train.py:123", ["a_class_of_a_long_name_in_a_script_", "train.py:123"]),
+        (
+            "1,742\u00a0of\u00a01,768\u00a0steps\u00a0·\u00a01.3\u00a0minutes\u00a0in\u00a0total",
+            ["1,742 of 1,768 steps · 1.3 minutes in", "total"],
+        ),
+        ("x" * 50, ["x" * 38, "x" * 12]),
+    ],
+)
+def test_a_word_that_is_wider_than_the_page_is_broken_at_its_joints(word, rows):
+    canvas = Canvas(width=40)
+
+    canvas.prose(word, indent=2)
+
+    assert [line.strip() for line in canvas.text(color=False).splitlines() if line.strip()] == rows
+
+
+def test_a_table_of_ranks_has_fewer_columns_where_a_verdict_would_be_cut(sample_report):
+    report = sample_report("ranks")
+    rule = "worker-thread-oversubscription"
+    report["run"]["rank_rows"][0]["rule"] = rule
+
+    narrow, wide = (render(report, width=width, color=False) for width in (40, 100))
+
+    assert rule in narrow
+    assert not [line for line in narrow.splitlines() if line.startswith("rank ") and "own work" in line]
+    assert [line for line in wide.splitlines() if line.startswith("rank ") and "own work" in line]
+
+
+def test_a_narrow_page_of_few_steps_says_that_they_are_provisional(sample_report):
+    report = sample_report("undetermined")
+    report["run"]["provisional"] = True
+
+    assert "provisional" in render(report, width=40, color=False).split()
+    assert "where a step's time goes (provisional)" in render(report, width=80, color=False)

@@ -133,7 +133,7 @@ def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], *, thresholds: bool)
     room = canvas.width - values - _INDENT - _GAP
     # A name is cut where its place would else have no room beside it.
     places = max((cell_len(_beside(canvas, row, thresholds=thresholds)) for row, _ in in_columns), default=0)
-    widest = max(longest, room - places - _GAP) if places else longest
+    widest = max(longest, room - places - _GAP)
     names = min(max((cell_len(row["name"]) for row, _ in in_columns), default=0), widest, room)
     for row, text in zip(rows, texts, strict=True):
         name, value = canvas.cut(row["name"], names), text
@@ -147,7 +147,9 @@ def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], *, thresholds: bool)
 
 def _beside(canvas: Canvas, row: EvidenceRow, *, thresholds: bool) -> str:
     threshold = "" if row["threshold"] is None or not thresholds else f"threshold {_with_unit(row['threshold'], _unit_alone(row['unit']))}"
-    where = "" if _is_setting(row) else canvas.cut(row["where"] or "", canvas.width - _INDENT - _GAP)
+    # On a narrow page it is a part of a text, which is wrapped.
+    cells = 2 * canvas.width if canvas.width < NARROW else canvas.width - _INDENT - _GAP
+    where = "" if _is_setting(row) else canvas.cut(row["where"] or "", cells)
     return ", ".join(text for text in (where, threshold) if text)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from slowstep.report.canvas import NBSP
+from slowstep.report.canvas import NARROW, NBSP
 from slowstep.stages import UNATTRIBUTED, stage_in_words
 from slowstep.units import UNKNOWN, format_share
 
@@ -29,6 +29,8 @@ _NAME_CELLS: Final = 17
 _SHARE_CELLS: Final = 7
 _TIME_CELLS: Final = 10
 _PART_INDENT: Final = 2
+# A part's name may take a narrow page two rows.
+_PART_CELLS: Final = 60
 _SMALL: Final = 0.005
 _PART_SHOWN: Final = 0.03
 # From so long a stage on, times are in seconds.
@@ -47,10 +49,8 @@ def draw_ledger(canvas: Canvas, ledger: list[LedgerRow], *, verbose: bool = True
     in_seconds = largest >= _IN_SECONDS_MS
     per = 1e3 if in_seconds else 1.0
     if rows:
-        head = _HEAD if canvas.width >= _NAME_CELLS + _SHARE_CELLS + _TIME_CELLS + len(_HEAD) else _SHORT_HEAD
-        title: list[tuple[str, str]] = [(head, "bold"), (" (provisional)", "yellow")]
         unit = "s/step" if in_seconds else "ms/step"
-        canvas.edges(title[: 1 + provisional], [("share".rjust(_SHARE_CELLS) + unit.rjust(_TIME_CELLS), "dim")])
+        canvas.edges(_title(canvas, provisional=provisional), [("share".rjust(_SHARE_CELLS) + unit.rjust(_TIME_CELLS), "dim")])
     whole = max((row["share"] or 0.0 for row in rows), default=1.0)
     largest /= per
     digits = 1 if largest >= 10 else 2 if largest >= 1 else 3
@@ -58,6 +58,14 @@ def draw_ledger(canvas: Canvas, ledger: list[LedgerRow], *, verbose: bool = True
         _draw_row(canvas, row, max(whole, 0.5), digits, per)
         _draw_parts(canvas, row, verbose=verbose)
     _draw_folded(canvas, ledger, verbose=verbose)
+
+
+def _title(canvas: Canvas, *, provisional: bool) -> list[tuple[str, str]]:
+    """What stands above the bars: on a narrow page no more than has room beside the columns."""
+    is_wide = canvas.width >= _NAME_CELLS + _SHARE_CELLS + _TIME_CELLS + len(_HEAD)
+    if provisional and canvas.width < NARROW:
+        return [("provisional", "yellow")]
+    return [(_HEAD if is_wide else _SHORT_HEAD, "bold"), *([(" (provisional)", "yellow")] if provisional else [])]
 
 
 def _draw_row(canvas: Canvas, row: LedgerRow, whole: float, digits: int, per: float) -> None:
@@ -93,7 +101,9 @@ def _draw_parts(canvas: Canvas, row: LedgerRow, *, verbose: bool) -> None:
     if not shown:
         return
     room = canvas.width - _PART_INDENT - _SHARE_CELLS
-    texts = [f"{canvas.cut(part['name'], room)} {format_share(part['share'])}" for part in sorted(shown, key=_smallest_last)]
+    texts = [
+        f"{canvas.cut(part['name'], max(room, _PART_CELLS))} {format_share(part['share'])}" for part in sorted(shown, key=_smallest_last)
+    ]
     hidden = len(row["parts"]) - len(shown) if verbose else 0
     texts += [f"{hidden}{NBSP}smaller"] if hidden else []
     canvas.prose(", ".join(texts), indent=_PART_INDENT, style="dim", hang=_PART_INDENT)

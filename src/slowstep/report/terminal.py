@@ -36,6 +36,8 @@ _TIMING_SHOWN: Final = 0.001
 _OVERHEAD_SHOWN: Final = 0.01
 _PROFILER: Final = "profiler"
 _LABEL_CELLS: Final = 11
+# Names of scripts are seldom longer.
+_NAME_CELLS: Final = 30
 # The doubt that says of trainings in turn that they are not judged.
 _OTHER_TRAININGS: Final = "other-trainings"
 _STATE_STYLE: Final = {"bottleneck": "bold red", "healthy": "bold green", "undetermined": "bold yellow"}
@@ -118,7 +120,7 @@ def _draw_header(canvas: Canvas, report: Report, *, verbose: bool) -> None:
         batch,
         f"{_steps(run)}{duration}",
     ]
-    canvas.prose(separator.join(facts), label=canvas.cut(run["name"], canvas.width // 3) + separator.rstrip(), hang=2)
+    canvas.prose(separator.join(facts), label=canvas.cut(run["name"], max(canvas.width // 3, _NAME_CELLS)) + separator.rstrip(), hang=2)
     canvas.prose(separator.join(_speed(report)), hang=2)
     for label, text in over_time_lines(run):
         canvas.prose(text, label=label, hang=2)
