@@ -670,3 +670,21 @@ def test_a_narrow_page_of_few_steps_says_that_they_are_provisional(sample_report
 
     assert "provisional" in render(report, width=40, color=False).split()
     assert "where a step's time goes (provisional)" in render(report, width=80, color=False)
+
+
+@pytest.mark.parametrize(("predicted", "said"), [(2.4, "gain 2.4x, provisional"), (None, " provisional")])
+def test_a_gain_of_too_few_steps_is_provisional(bottleneck, predicted, said):
+    bottleneck["run"]["provisional"] = True
+    bottleneck["findings"][0]["gain"] |= {"predicted": predicted, "low": predicted, "high": predicted, "measured": None}
+
+    text = render(bottleneck, width=100, color=False)
+
+    title = next(line for line in text.splitlines() if line.startswith("1. "))
+    assert title.endswith(said)
+    assert ("Gain      predicted" in text) is (predicted is not None)
+
+
+def test_of_no_time_that_was_looked_at_no_duration_is_said(bottleneck):
+    bottleneck["run"]["duration_s"] = 0.0
+
+    assert "in total" not in render(bottleneck, width=100, color=False)

@@ -68,7 +68,8 @@ _NS_PER: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 def draw_findings(canvas: Canvas, findings: list[FindingRow], left_out: LeftOut, *, said: str, provisional: bool = False) -> None:
     """Draw the first findings, or all where `left_out` is verbose. A title that was `said` above is not repeated, and what lies outside the
-    script is in the notes. Those of too few steps for a verdict are `provisional`: nothing is said of a gain.
+    script is in the notes. Those of too few steps for a verdict are `provisional`: why a gain is not known is
+    no question then.
     """
     findings = [finding for finding in findings if not finding.get("outside")]
     shown = len(findings) if left_out.verbose else _IN_FULL
@@ -80,9 +81,10 @@ def draw_findings(canvas: Canvas, findings: list[FindingRow], left_out: LeftOut,
         rows = _evidence_shown(finding["evidence"], number, left_out)
         if rows:
             _draw_evidence(canvas, rows, thresholds=left_out.verbose)
-        gain_is_known = not provisional or finding["gain"]["measured"] is not None
-        if gain_is_known and (left_out.verbose or number == 0):
-            _draw_gain(canvas, finding["gain"])
+        gain = finding["gain"]
+        is_told = not provisional or gain["measured"] is not None or gain["predicted"] is not None
+        if is_told and (left_out.verbose or number == 0):
+            _draw_gain(canvas, gain)
         _draw_fixes(canvas, finding, number, left_out)
     left_out.count(len(findings[shown:]), "finding")
 
@@ -115,9 +117,9 @@ def _gain_in_short(gain: GainRow, provisional: bool) -> str:
     if measured is not None:
         doubt = ", perhaps none" if measured["low"] <= 1.0 <= measured["high"] else ""
         return f"gain {format_ratio(measured['value'])} measured{doubt}"
-    if provisional:
-        return "provisional"
-    return "gain unknown" if predicted is None else f"gain {format_ratio(predicted)}"
+    if predicted is None:
+        return "provisional" if provisional else "gain unknown"
+    return f"gain {format_ratio(predicted)}{', provisional' if provisional else ''}"
 
 
 def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], *, thresholds: bool) -> None:

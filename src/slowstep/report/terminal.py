@@ -114,7 +114,8 @@ def _draw_header(canvas: Canvas, report: Report, *, verbose: bool) -> None:
     ranks = f" on {run['ranks']} ranks" if run["ranks"] > 1 else ""
     if run.get("rank_rows"):
         ranks = f", {rank_name(run)}"
-    duration = "" if run["duration_s"] is None else f"{separator}{format_duration(run['duration_s'] * 1e9)} in total".replace(" ", NBSP)
+    # Of a trace no step of which is left nothing was looked at.
+    duration = "" if not run["duration_s"] else f"{separator}{format_duration(run['duration_s'] * 1e9)} in total".replace(" ", NBSP)
     facts = [
         f"{framework}{ranks}, {run['device'] or 'device unknown'}",
         batch,
