@@ -231,8 +231,8 @@ def test_after_the_proof_of_what_no_finding_named_the_lever_is_explained(tmp_pat
         (("--all",), "interrupted", "slowstep prove --all --budget 180s train.py"),
         ((), "interrupted", "slowstep prove --budget 180s train.py"),
         # The same would only end as early again.
-        ((), "script ended", None),
-        (("--all",), "script ended", None),
+        ((), "script ended", "slowstep explain slow-callback"),
+        (("--all",), "script ended", "slowstep explain slow-callback"),
         (("--levers", "prefetch=4"), "stood still", "slowstep prove --levers prefetch=4 train.py"),
         (("--levers", "prefetch=4"), "cut short", "slowstep prove --levers prefetch=4 train.py"),
     ],
@@ -288,7 +288,7 @@ def test_a_script_that_ended_before_a_gain_was_known_is_not_given_more_time_but_
     asked = {"ended_by": "script ended", "exit_code": 0, "options": ("--levers", "prefetch=4")}
     report = reported(tmp_path / "r", (choice("prefetch=4"),), {2: 1.01}, rounds=9, spread=0.6, asked=asked)
 
-    assert "next_command" not in report["run"]
+    assert report["run"]["next_command"] == "slowstep explain slow-callback"
     assert report["run"]["before_next"].endswith("it ended before the gains were known")
 
 
@@ -316,14 +316,14 @@ def test_what_every_arm_seems_to_gain_without_a_lever_is_not_trusted(tmp_path):
     assert row_of(report, None)["role"] == "control"
 
 
-@pytest.mark.parametrize("state", ["not applicable", "failed"])
-def test_a_lever_that_could_not_be_had_says_why(tmp_path, state):
+@pytest.mark.parametrize(("state", "command"), [("not applicable", "run"), ("failed", "prove --all")])
+def test_a_lever_that_could_not_be_had_says_why(tmp_path, state, command):
     note = {"arm": 2, "name": STUB.name, "state": state, "reason": "the training has no such function"}
     report = reported(tmp_path / "r", (STUB,), {}, rounds=0, notes=(note,))
 
     row = row_of(report, STUB.name)
     assert (row["state"], row["reason"], row["gain"], row["verdict"]) == (state, "the training has no such function", None, None)
-    assert report["run"]["next_command"] == "slowstep prove --all train.py"
+    assert report["run"]["next_command"] == f"slowstep {command} train.py"
 
 
 @pytest.mark.parametrize(("state", "reason"), [("failed", "RuntimeError: no memory"), ("not applicable", "it raised an error")])

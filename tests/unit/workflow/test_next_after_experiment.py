@@ -125,3 +125,23 @@ def test_a_bottleneck_is_explained_where_no_other_start_would_tell_more(state: s
     report["verdict"] = {"state": state, "rule": "serial-loader"}
 
     assert after_experiment(report, ()).command == command
+
+
+@pytest.mark.parametrize(
+    ("levers", "first", "command"),
+    [
+        ((None, None), "change the script: make them in a thread", "slowstep run train.py"),
+        (("workers=2", None), "change the script: make them in a thread", "slowstep run train.py"),
+        ((None, "stub=train:plot"), None, "slowstep prove train.py"),
+    ],
+    ids=["no lever", "the one that was refused", "another one"],
+)
+def test_a_lever_that_has_no_meaning_here_is_followed_by_what_can_be_done(
+    levers: tuple[str | None, str | None], first: str | None, command: str
+) -> None:
+    report = report_of({"lever": "workers=1", "state": "not applicable", "verdict": None})
+    report["run"]["experiment"]["ended_by"] = "no lever left"
+    fix = {"text": "make them in a thread", "lever": levers[0], "bounded_by": levers[1]}
+    report["findings"] = [{"rule": "serial-loader", "claims": ("part",), "fixes": [fix]}]
+
+    assert after_experiment(report, ("--levers", "workers=1")) == NextStep(first=first, command=command)

@@ -80,6 +80,8 @@ def _command(report: Report, options: tuple[str, ...], kept: tuple[str, ...]) ->
         return explain(proved["rule"] or parse_spec(str(proved["lever"])).name)
     if (function := _to_make_faster(report)) is not None:
         return prove(command, "--levers", f"swap={function}={_faster(function)}", *kept)
+    if _applied_none(report) and _names_others(report):
+        return prove(command, *kept)
     if _fix_by_hand(report) is not None:
         return run(command)
     return run(command) if options == ("--all",) else prove(command, "--all", *kept)
@@ -102,9 +104,24 @@ def _change_to_make(report: Report) -> str | None:
 
 def _fix_by_hand(report: Report) -> str | None:
     """The fix of the first finding, where no lever tries that of any: only the changed script tells what it gains."""
-    if report["run"]["experiment"]["ended_by"] != NOTHING_TO_TRY:
+    if not _applied_none(report) or _names_others(report):
         return None
     return next((str(each["fixes"][0]["text"]) for each in report["findings"] if each["claims"] and each["fixes"]), None)
+
+
+def _applied_none(report: Report) -> bool:
+    """Whether there was no lever to test, or none of those that were asked for has a meaning in this training."""
+    asked = [row for row in _lever_rows(report) if row["state"] != "untried"]
+    refused = bool(asked) and all(row["state"] == "not applicable" and row["gain"] is None for row in asked)
+    return refused or report["run"]["experiment"]["ended_by"] == NOTHING_TO_TRY
+
+
+def _names_others(report: Report) -> bool:
+    """Whether findings name levers that were not asked for."""
+    asked = {parse_spec(str(row["lever"])).name for row in _lever_rows(report)}
+    fixes = [fix for finding in report["findings"] for fix in finding["fixes"]]
+    named = (lever for fix in fixes for lever in (fix["lever"], fix.get("bounded_by")) if lever is not None)
+    return any(parse_spec(lever).name not in asked for lever in named)
 
 
 def _proved_fix(report: Report, proved: ExperimentRow) -> str | None:
