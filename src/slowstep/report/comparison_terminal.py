@@ -16,7 +16,7 @@ from slowstep.units import format_duration, format_number, format_rate, format_r
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from slowstep.report.comparison import ComparedRun, Comparison, FactDifference, StageChange, ThroughputRatio
+    from slowstep.report.comparison import BusyMachine, ComparedRun, Comparison, FactDifference, StageChange, ThroughputRatio
 
 _STATE_STYLE: Final = {"faster": "bold green", "slower": "bold red", "cannot distinguish": "bold yellow", "not comparable": "bold yellow"}
 _LABEL_CELLS: Final = 11
@@ -35,6 +35,9 @@ def render(comparison: Mapping[str, Any], *, width: int, color: bool, unicode: b
     canvas.blank()
     canvas.line((_headline(shown), _STATE_STYLE[shown["state"]]))
     canvas.prose(_explanation(shown))
+    for label, side in (("before", shown["before"]), ("after", shown["after"])):
+        if side["busy"] is not None:
+            canvas.prose(f"{label}: {_busy(side['busy'])}", label="busy".ljust(_LABEL_CELLS), label_style="yellow")
     _draw_differences(canvas, shown["differs"])
     canvas.blank()
     _draw_ledger(canvas, shown["ledger"], shown["per"])
@@ -78,6 +81,12 @@ def _explanation(shown: Comparison) -> str:
     said = f"By {ratio['of']}/s; the 90 % interval holds how much two runs differ on this machine."
     other = [fact for fact in facts if fact in MACHINE]
     return said + (f" The runs differ in {' and '.join(other)}: the ratio is the machine's as well." if other else "")
+
+
+def _busy(busy: BusyMachine) -> str:
+    of = "" if busy["of"] is None else f" of {busy['of']:g}"
+    alone = "" if busy["up_to"] is None else f"; without them this run may be up to {format_ratio(busy['up_to'])} as fast"
+    return f"other processes used {busy['cores']:.1f}{of} cores{alone}"
 
 
 def _draw_differences(canvas: Canvas, rows: list[FactDifference]) -> None:
