@@ -104,7 +104,7 @@ class Walked:
     def health(self) -> dict[str, int]:
         """What was counted as lost or doubtful."""
         lines = [json.loads(line) for path in self.folder.glob("*.jsonl") for line in path.read_text().splitlines()]
-        return {line["name"]: line["count"] for line in lines if line["kind"] == "health" and line["name"] != "late_stacks"}
+        return {line["name"]: line["count"] for line in lines if line["kind"] == "health" and line["name"] != "late-stacks"}
 
     @property
     def faults(self) -> dict[str, int]:

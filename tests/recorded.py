@@ -100,7 +100,7 @@ class Process:
     @property
     def faults(self) -> dict[str, int]:
         """The same without what a busy machine causes."""
-        return {name: count for name, count in self.health.items() if name != "late_stacks"}
+        return {name: count for name, count in self.health.items() if name != "late-stacks"}
 
 
 def processes(folder: str | Path) -> list[Process]:

@@ -75,4 +75,4 @@ def test_graphs_are_captured_while_the_device_is_asked(place: Workplace) -> None
     report = recorded(place, CYCLES=1000, CAPTURES=1)
 
     assert share(report, "output") > 0.3
-    assert not [row for row in report["health"] if row["name"] == "recorder_fault"]
+    assert not [row for row in report["health"] if row["name"] == "recorder-fault"]

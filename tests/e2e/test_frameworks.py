@@ -162,7 +162,7 @@ def test_updates_waits_and_backwards_are_counted_once(server: Server, tmp_path: 
     assert (kinds["UPDATE"], kinds["BACKWARD"], len(got)) == (24 // accumulate, 24, 24)
     hooks = ran.trainer.noted("hook")
     assert {note["state"] for note in hooks} == {"on"}, hooks
-    assert "recorder_fault" not in ran.trainer.health
+    assert "recorder-fault" not in ran.trainer.health
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ print(dict(vars(Slow)) == before)
     (number,) = [note["id"] for note in ran.trainer.noted("text") if note["text"] == "logging: Slow"]
     places = {Path(note["file"]).name for note in ran.trainer.noted("place") if note["text"] == number}
     assert places == {"train.py"}
-    assert "recorder_fault" not in ran.trainer.health
+    assert "recorder-fault" not in ran.trainer.health
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -312,7 +312,7 @@ os.write(2, b"trained to the end\\n")
     assert ran.code == plain.code
     assert ran.err.splitlines()[-1:] == plain.err.splitlines()[-1:]
     assert len(ran.trainer.of("UPDATE")) == updates
-    assert "recorder_fault" not in ran.trainer.health
+    assert "recorder-fault" not in ran.trainer.health
 
 
 @pytest.mark.parametrize("framework", MAINLY_LIGHTNING)

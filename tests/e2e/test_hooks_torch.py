@@ -803,7 +803,7 @@ print(len([batch for batch in DataLoader(Numbers(), batch_size=4, collate_fn=lam
     ran = run(main)
 
     assert (ran.code, ran.out, ran.err) == (0, "6\n", "")
-    assert ran.trainer.health["recorder_fault"] >= 1
+    assert ran.trainer.health["recorder-fault"] >= 1
 
 
 @pytest.mark.slow

@@ -118,7 +118,7 @@ assert open_files() == files, set(open_files()) ^ set(files)
         assert updates([trainer]) == [32]
         assert not (folder / "inject").exists()
         assert not (folder / "control").exists()
-        assert trainer.health.keys() <= {"late_stacks"}
+        assert trainer.health.keys() <= {"late-stacks"}
 
 
 @pytest.mark.slow

@@ -277,7 +277,7 @@ class Recorder:
             return
         where = "" if innermost is None else f"{os.path.basename(innermost.tb_frame.f_code.co_filename)}:{innermost.tb_lineno}"
         self.health(
-            "recorder_fault", "error", f"report it as a bug of slowstep: {type(error).__name__} at {where}; what it concerns is missing"
+            "recorder-fault", "error", f"report it as a bug of slowstep: {type(error).__name__} at {where}; what it concerns is missing"
         )
 
     def _open(self) -> bool:
@@ -404,10 +404,10 @@ class Recorder:
         writer, sampler = self._writer, self._sampler
         if sampler is not None and sampler.late:
             remedy = "the machine was busy, or code held the GIL: shares taken from stacks are less exact"
-            self.health("late_stacks", "info", remedy, sampler.late)
+            self.health("late-stacks", "info", remedy, sampler.late)
         if writer.lost:
             self.health(
-                "lost_events", "data_loss", "they came from a signal handler in the middle of our own work; nothing to do", writer.lost
+                "lost-events", "data_loss", "a signal handler came in between while they were written; nothing has to be done", writer.lost
             )
 
     def _last_words(self, error: Exception) -> None:
@@ -419,7 +419,7 @@ class Recorder:
             pass
         if self._notes is not None:
             remedy = f"the recording of this process ended early ({error}): free some space, or record into another folder with --out"
-            self._notes.last_words({"kind": "health", "name": "disk_full", "severity": "data_loss", "count": 1, "remedy": remedy})
+            self._notes.last_words({"kind": "health", "name": "disk-full", "severity": "data_loss", "count": 1, "remedy": remedy})
             self._notes.last_words({"kind": "end", "reason": "disk full", "ended_ns": now()})
         if self._sampler is not None:
             self._sampler.stop()

@@ -132,7 +132,7 @@ def test_a_fault_of_ours_is_counted_and_not_raised(make: Make) -> None:
     recorder.event(UPDATE, "not a time", 2)
     recorder.stop("exit")
 
-    assert only(recorder.folder).health == {"recorder_fault": 1}
+    assert only(recorder.folder).health == {"recorder-fault": 1}
 
 
 def test_what_a_signal_handler_raises_inside_us_reaches_the_script(make: Make) -> None:
@@ -170,7 +170,7 @@ def test_a_checkpoint_in_a_signal_handler_in_the_middle_of_our_work_does_not_han
     recorder.event(UPDATE, 1, 2)
     recorder.stop("exit")
 
-    assert only(recorder.folder).health == {"lost_events": 1}
+    assert only(recorder.folder).health == {"lost-events": 1}
 
 
 def test_a_disk_that_is_full_ends_the_recording_and_is_said(make: Make) -> None:
@@ -184,7 +184,7 @@ def test_a_disk_that_is_full_ends_the_recording_and_is_said(make: Make) -> None:
     recorder.stop("exit")
 
     process = only(recorder.folder)
-    assert process.health == {"disk_full": 1}
+    assert process.health == {"disk-full": 1}
     assert process.noted("end")[0]["reason"] == "disk full"
     assert len(process.of("UPDATE")) > 5000
     assert not recorder.live[0]
@@ -368,4 +368,4 @@ def test_a_really_full_disk_does_not_kill_the_training(tmp_path: Path) -> None:
     process = only(copy / "recording")
     found = (done.returncode, done.stdout.split(), process.health, len(process.of("UPDATE")) > 1000)
     assert done.stderr == ""
-    assert found == (0, ["survived"], {"disk_full": 1}, True)
+    assert found == (0, ["survived"], {"disk-full": 1}, True)

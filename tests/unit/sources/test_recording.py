@@ -302,9 +302,9 @@ def test_a_folder_of_notes_alone_is_told_apart_from_none(tmp_path):
 def test_hooks_that_are_off_are_health(folder):
     _append(folder / "100-1.jsonl", {"kind": "hook", "name": "torch_backward", "state": "off", "reason": "torch has no autograd"})
 
-    row = next(row for row in read(folder).health if row.name == "hook-off:torch_backward")
+    row = next(row for row in read(folder).health if row.name == "not-recorded:torch-backward")
 
-    assert sentence(row.remedy) == "torch has no autograd"
+    assert sentence(row.remedy) == "torch has no autograd; what it would show is missing"
 
 
 def test_health_of_several_processes_is_added(folder):

@@ -129,7 +129,7 @@ def test_what_a_full_disk_did_not_take_is_no_damage(folder: Path) -> None:
 
     cut(folder, records(folder) - 60)
 
-    assert doubts(folder).keys() == {"disk_full"}
+    assert doubts(folder).keys() == {"disk-full"}
 
 
 def test_a_killed_process_whose_file_was_cut_says_so(folder: Path) -> None:

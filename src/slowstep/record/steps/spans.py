@@ -165,6 +165,6 @@ class _Span(AbstractContextManager[None]):
             text = recorder.text_id(str(self._name))
             recorder.event(SPAN, self._begin_ns, t1, text, STAGES.index(stage), 0, FAILED if error is not None else 0)
             if stage != self._stage:
-                recorder.health("unknown_stage", "notice", f"slowstep.span takes one of {', '.join(STAGES)}; counted as output")
+                recorder.health("unknown-stage", "notice", f"slowstep.span takes one of {', '.join(STAGES)}; counted as output")
         except Exception as fault:  # the border: counted, and never raised into the training
             recorder.fault(fault)

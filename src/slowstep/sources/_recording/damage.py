@@ -13,7 +13,7 @@ from pathlib import Path
 from slowstep.health import Health, HealthKind
 from slowstep.reasons import Wording
 from slowstep.record.writing.storage import FLUSH_RECORDS
-from slowstep.sources._recording.notes import NoteLines
+from slowstep.sources._recording.notes import NoteLines, health_name
 from slowstep.sources._recording.records import WrittenRecords
 
 # Why a recorder ended, as it says itself (record/recorder.py).
@@ -84,7 +84,7 @@ def _by_events(notes: NoteLines, written: WrittenRecords) -> int | None:
     events = notes.last("cost").get("events")
     if events is None or written.counts_only:
         return None
-    return int(events) - sum(int(row.get("count") or 1) for row in notes.of("health") if row.get("name") == "lost_events")
+    return int(events) - sum(int(row.get("count") or 1) for row in notes.of("health") if health_name(row) == "lost-events")
 
 
 def missing_records(all_kept: Sequence[RecordCounts]) -> Iterable[Health]:

@@ -23,7 +23,7 @@ MALFORMED_NOTES = HealthKind(
     "the recording is damaged: lines of it make no sense, another program has written into the file; record again",
 )
 # Names of health that say it.
-_DISK_FULL = ("disk_full", "launcher-records-lost")
+_DISK_FULL = ("disk-full", "launcher-records-lost")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,8 +133,14 @@ def _as_text(note: Any) -> Any:
 
 def _health(row: Note) -> Health:
     severity: Severity = row["severity"] if row.get("severity") in SEVERITIES else "notice"
-    return in_its_words(str(row.get("name") or "unnamed"), severity, max(int(row.get("count") or 1), 1), str(row.get("remedy", "")))
+    return in_its_words(health_name(row), severity, max(int(row.get("count") or 1), 1), str(row.get("remedy", "")))
+
+
+def health_name(row: Note) -> str:
+    """What a recorder calls a loss; older ones joined its words otherwise."""
+    return str(row.get("name") or "unnamed").replace("_", "-")
 
 
 def _hook_off(row: Note) -> Health:
-    return in_its_words(f"hook-off:{row.get('name')}", "notice", 1, str(row.get("reason") or "does not fit the installed version"))
+    reason = row.get("reason") or "it does not fit the installed version"
+    return in_its_words(f"not-recorded:{health_name(row)}", "notice", 1, f"{reason}; what it would show is missing")

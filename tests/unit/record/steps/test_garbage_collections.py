@@ -168,5 +168,5 @@ def test_what_goes_wrong_in_it_is_counted_and_not_shown_to_the_script(recorder, 
     gc.collect()
 
     recorder.stop("exit")
-    assert processes(recorder.folder)[0].health["recorder_fault"] == 1
+    assert processes(recorder.folder)[0].health["recorder-fault"] == 1
     assert capfd.readouterr().err == ""

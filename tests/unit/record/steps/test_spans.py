@@ -162,7 +162,7 @@ def test_an_unknown_stage_is_counted_as_output_and_said(recorder: Recorder) -> N
 
     process = ended(recorder)
     assert [STAGES[record.b] for record in process.of("SPAN")] == ["output"]
-    assert process.health == {"unknown_stage": 1}
+    assert process.health == {"unknown-stage": 1}
 
 
 def test_spans_after_the_end_of_the_recording_cost_nothing(recorder: Recorder) -> None:

@@ -166,4 +166,4 @@ def test_a_framework_that_fails_to_say_what_it_uses_costs_nothing_but_that(tmp_p
     assert (facts["framework"], facts.get("threads")) == ("silent", None)
     assert [note["type"] for note in process.noted("optimizer")] == ["Optimizer"]
     assert (called, len(process.of("UPDATE"))) == ([True], 1)
-    assert [note["name"] for note in process.noted("health")] == ["recorder_fault"]
+    assert [note["name"] for note in process.noted("health")] == ["recorder-fault"]

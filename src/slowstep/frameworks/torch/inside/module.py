@@ -75,8 +75,10 @@ def install(recorder: Recorder) -> Undo:
 
     def hook_now() -> None:
         if has_compiled():
-            remedy = "code is compiled already and would be compiled again; record with --level 2 to have forwards recorded from the start"
-            recorder.health("forward_not_hooked", "notice", remedy)
+            remedy = (
+                "code is compiled already, and to record its forwards would have it compiled again: record with --level 2 from the start"
+            )
+            recorder.health("forward-not-recorded", "notice", remedy)
         else:
             hook()
 
