@@ -138,7 +138,7 @@ def broken_lever(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("broken_lever")
 def test_a_broken_lever_costs_no_other_page_and_is_said():
-    listed = explain.by_stage()["Levers, for slowstep prove --levers"]
+    listed = explain.by_stage()["Levers: changes that slowstep prove makes to a training, by --levers"]
 
     assert CliRunner().invoke(explain.app, ["serial-loader"]).exit_code == 0
     assert listed["half-done"] == "Its file is broken: slowstep explain half-done says how."

@@ -558,7 +558,7 @@ PARTS = [{"name": "monitors", "share": 0.003}, {"name": "hooks", "share": 0.002}
         ),
         (
             {"share": 0.004, "call_timing_share_at_most": 0.007, "may_exceed": True},
-            "Recording cost: 0.4 %, and up to 0.7 % for timing calls (limit 0.5 %); 25.0 us a step",
+            "Recording cost: 0.4 %, and up to 0.7 % for timing function calls (limit 0.5 %); 25.0 us a step",
         ),
         ({"share": None}, "Overhead 25.0 us a step"),
     ],

@@ -37,7 +37,7 @@ _FEW: Final = 2
 _ANY_STAGE: Final = "any stage"
 _KINDS: Final = ("Rules", "Rules for traces only")
 _BROKEN: Final = "Rules that cannot be read"
-_LEVERS: Final = "Levers, for slowstep prove --levers"
+_LEVERS: Final = "Levers: changes that slowstep prove makes to a training, by --levers"
 # What measures a recording: rules that read other topics judge traces.
 _RECORDED: Final = "slowstep.analyses.measure_recording"
 _EXAMPLES: Final = """\b
@@ -123,7 +123,7 @@ def listing(groups: Mapping[str, Texts], width: int) -> str:
     canvas = Canvas(width=width)
     in_columns = width >= 2 * cells
     for group, texts in groups.items():
-        canvas.line(group)
+        canvas.prose(group)
         for name, text in texts.items():
             if in_columns:
                 canvas.line(f"{name.ljust(cells)}  {textwrap.shorten(_first_line(text), width - cells - _HANG, placeholder=' ...')}")

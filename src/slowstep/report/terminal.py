@@ -291,7 +291,7 @@ def _shares(cost: Overhead, share: float) -> str:
         # Of a share that is just above its limit, a digit more.
         text = f"{recording * 100:.2f} % ({named})"
     if (timing := cost.get("call_timing_share_at_most") or 0.0) >= _TIMING_SHOWN:
-        text += f", and up to {format_share(timing)} for timing calls"
+        text += f", and up to {format_share(timing)} for timing function calls"
     if limit is not None:
         # Of short steps it is more than half a percent.
         text += f" (limit {limit * 100:.2g} %)"

@@ -338,7 +338,7 @@ def test_a_lever_that_was_given_up_late_says_what_it_gained_until_then_and_has_n
     assert row["gain"]["low"] < 1.5 < row["gain"]["high"]
     assert report["findings"][0]["gain"]["measured"] is None
     page = drawn(report)
-    assert f"{reason} | until then 1." in page
+    assert f"{reason} | it gained until then 1." in page
     assert f", in {rounds} rounds" in page
     assert "would not show" not in page
     assert "a verdict takes" not in page
@@ -530,7 +530,7 @@ def test_a_batch_size_tells_throughput_and_peak_of_its_size_and_of_the_own_one(t
     assert row["facts"] == facts
     shown = (
         r"batches of 64: 1,1\d0 samples/s, peak 3\.00 GiB; of 16, current: (79|80)\d samples/s, peak 1\.00 GiB"
-        r" \(of this process, with what levers left in it; current: before any lever\)"
+        r" \(memory of the whole process: of the current size before anything was tested, of the other with what earlier tests left\)"
     )
     assert re.search(shown, drawn(report))
     assert drawn(report).count("samples/s, peak") == 2
@@ -738,4 +738,4 @@ def test_what_a_lever_gained_before_the_script_died_of_it_is_no_gain_of_the_fix(
     assert (row["state"], row["verdict"], row["held_back"]) == ("failed", None, None)
     assert report["findings"][0]["gain"]["measured"] is None
     assert report["run"]["experiment"]["reached"] is None
-    assert "out of memory while it was on | until then 1." in drawn(report)
+    assert "out of memory while it was on | it gained until then 1." in drawn(report)
