@@ -462,6 +462,8 @@ def test_the_environment_can_ask_for_width_and_colour(bottleneck, monkeypatch):
         (2.0, "workers", "2 workers"),
         (math.nan, "workers", "nan workers"),
         (1536, "bytes", "1.50 KiB"),
+        (16.8, "MB", "16.8 MB"),
+        (0.00512, "MB per step", "5.12 kB per step"),
         (3, "", "3"),
         ("decode", "", "decode"),
         (None, "ms", "not measured"),

@@ -27,7 +27,14 @@ _INDENT: Final = 3
 _GAP: Final = 2
 _TEXT_SHARE: Final = 0.4
 _LABEL_CELLS: Final = 9
-_FORMATS: Final[dict[str, Callable[[float], str]]] = {"share": format_share, "bytes": format_bytes, "x": format_ratio}
+_FORMATS: Final[dict[str, Callable[[float], str]]] = {
+    "share": format_share,
+    "bytes": format_bytes,
+    "x": format_ratio,
+    "MB": lambda size: f"{format_number(size)} MB" if size >= _MEGABYTES_FROM else f"{format_number(1e3 * size)} kB",
+}
+# Less is easier to read in kB.
+_MEGABYTES_FROM: Final = 0.1
 # Units that begin so are only words about the value: "of the first step", "per step, at least".
 _NO_UNITS: Final = ("of", "in", "per", "begun")
 # Shares are of the time that was looked at, which needs no name.

@@ -36,7 +36,7 @@ from slowstep.frameworks._known import plain
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
 from slowstep.parts import PartKind
-from slowstep.units import format_share
+from slowstep.units import format_duration, format_share
 
 NAME = "blocking-checkpoint"
 
@@ -81,7 +81,7 @@ def _by_calls(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="store",
-        title=f"the training stops for {each / 1e6:.0f} ms at each of {m.saves.count} checkpoints, {format_share(share)} of the time",
+        title=f"the training stops for {format_duration(each)} at each of {m.saves.count} checkpoints, {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
