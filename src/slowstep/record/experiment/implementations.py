@@ -74,8 +74,9 @@ def prepared(lever: Lever, training: Training, spec: LeverSpec) -> Change:
         except NotApplicable as error:
             # Its frames refer to loaders and their workers.
             refused = refused or error.with_traceback(None)
+    trains = training.recorder.framework.name or "what trains here"
     try:
-        raise refused or NotApplicable(f"nothing is known of how it is done with {training.recorder.framework.name or 'what trains here'}")
+        raise refused or NotApplicable(f"slowstep cannot make this change in a training with {trains}")
     finally:
         # This frame is the error's, and must not hold it in turn.
         del refused
