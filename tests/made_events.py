@@ -36,9 +36,10 @@ class Events:
             self.trainer.lines.append({"kind": "rank", "rank": rank[0], "world_size": rank[1], "backend": "gloo"})
         self.launcher.lines += [_process(50, "launcher"), {"kind": "run", "name": "train.py", "command": ["train.py"]}]
 
-    def loader(self, *, iterator: int = 0, loader: int = 0, workers: int = 0, begin: float = 0.0, end: float = 0.0) -> None:
+    def loader(self, *, iterator: int = 0, loader: int = 0, workers: int = 0, begin: float = 0.0, end: float = 0.0, **said: Any) -> None:
+        """One more iterator of a loader; `said` is what else its note says."""
         pids = [200 + i for i in range(workers)]
-        self.trainer.lines.append({"kind": "iterator", "id": iterator, "loader": loader, "num_workers": workers, "workers": pids})
+        self.trainer.lines.append({"kind": "iterator", "id": iterator, "loader": loader, "num_workers": workers, "workers": pids, **said})
         self._event(fmt.START, begin, end, iterator, loader, workers)
 
     def wait(self, begin: float, end: float, batch: int = 0, *, iterator: int = 0, samples: int = 16, flags: int = 0) -> None:

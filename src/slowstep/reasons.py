@@ -16,10 +16,13 @@ from dataclasses import dataclass, field
 from numbers import Real
 from string import Formatter
 from types import MappingProxyType
-from typing import TypeAlias, Union
+from typing import Final, TypeAlias, Union
 
 # A number in base units (ns, bytes, shares of one), a name, or a reason that is part of another; None for a clause that is left out.
 Value: TypeAlias = Union[int, float, str, "Reason", None]
+
+# The one way of writing that takes a name.
+OF_STAGE: Final = "stage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +49,13 @@ class Wording:
             raise TypeError(f"reason {self.code!r} lacks {', '.join(missing)}")
         if unknown := sorted(values.keys() - names):
             raise TypeError(f"reason {self.code!r} has no {', '.join(unknown)}")
-        if wrong := [name for name, how in fields if how and not isinstance(values[name], Real)]:
-            raise TypeError(f"reason {self.code!r} needs numbers for {', '.join(wrong)}")
+        if wrong := [name for name, how in fields if how and not _can_be_written(values[name], how)]:
+            raise TypeError(f"reason {self.code!r} needs numbers for {', '.join(wrong)}, or names where these are stages")
         return Reason(self.code, tuple(sorted(values.items())), self)
+
+
+def _can_be_written(value: Value, how: str) -> bool:
+    return isinstance(value, str if how == OF_STAGE else Real)
 
 
 @dataclass(frozen=True, slots=True)

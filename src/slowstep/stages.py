@@ -37,3 +37,8 @@ VALIDATION: Final = "validation"
 COMPILING: Final = "torch.compile at work"
 # What a framework that compiles each function takes for one of them.
 COMPILATION: Final = "compiling: "
+
+
+def stage_in_words(stage: str) -> str:
+    """A stage as people read it; reports for programs have its name."""
+    return stage.replace("_", " ")

@@ -114,7 +114,7 @@ def test_its_own_levers_are_known_by_name_and_how_it_makes_one_of_all(tmp_path: 
     effects = {note["name"]: note["effect"] for note in levers(tmp_path) if note["state"] == "effect"}
     assert min(effects["callbacks-off"], effects["in-turn"]) > 60
     assert [note["reason"] for note in levers(tmp_path) if note["name"] == "workers=2"] == [
-        "nothing is known of how it is done with pretend"
+        "slowstep cannot make this change in a training with pretend"
     ]
     assert shares(said)["output"] < 0.2
 

@@ -5,8 +5,10 @@ import json
 
 import pytest
 
+from judged import finding, values
+from made_measurements import measurements
 from slowstep.cli.main import main
-from slowstep.report.comparison import compare_reports, is_slower_by
+from slowstep.report.comparison import FOREIGN_LOAD, USED_BY_OTHERS, compare_reports, is_slower_by
 from slowstep.report.comparison_terminal import render
 from slowstep.stages import STAGES, UNATTRIBUTED
 
@@ -152,3 +154,24 @@ def test_the_page_fits_and_has_both_runs_and_the_stages_that_took_time(width):
     assert "FASTER" in text
     assert "compute" in text
     assert "preprocess" not in text
+
+
+def test_a_busy_machine_is_told_of_each_run_with_how_much_faster_it_may_be_alone():
+    load = {"rule": "foreign-load", "evidence": [{"name": USED_BY_OTHERS, "value": 1.5}]}
+    busy = report(per_s=80, cores=2)
+    busy["findings"] = [load]
+    busy["throughput"]["steps_per_s_interval"]["high"] = 80 * 1.4
+
+    comparison = compare_reports(busy, report(per_s=100, cores=2))
+
+    assert comparison["before"]["busy"] == {"cores": 1.5, "of": 2, "up_to": pytest.approx(1.4)}
+    assert comparison["after"]["busy"] is None
+    assert "before: other processes used 1.5 of 2 cores; without them this run may be up to 1.40x" in render(
+        comparison, width=120, color=False
+    )
+
+
+def test_what_others_use_is_read_as_the_rule_writes_it():
+    found = finding(FOREIGN_LOAD, measurements(load={"foreign_cores": 1.5, "cores": 2.0}, cores=2.0))
+
+    assert values(found)[USED_BY_OTHERS] == 1.5

@@ -16,7 +16,7 @@ from slowstep.document.words import verdict_row
 from slowstep.findings import Verdict
 from slowstep.health import HealthKind
 from slowstep.reason_words import sentence
-from slowstep.reasons import Reason, Wording
+from slowstep.reasons import OF_STAGE, Reason, Wording
 
 FEW = Wording("few-batches", "only {batches:count batch|batches} {batches:plural was|were} seen{where}")
 IN_EPOCH = Wording("in-epoch", " in epoch {epoch}, which took {ns:duration}, {share:share} of the time")
@@ -63,6 +63,14 @@ def test_a_missing_value_and_an_unknown_one_are_errors_at_once() -> None:
         FEW(batches=3, where=None, steps=4)
     with pytest.raises(TypeError, match="'few-batches' needs numbers for batches"):
         FEW(batches=None, where=None)
+
+
+def test_a_stage_is_written_in_words_and_needs_a_name() -> None:
+    largest = Wording("largest", "{share:share} is {stage:stage}")
+
+    assert sentence(largest(share=0.5, stage="gradient_sharing")) == "50 % is gradient sharing"
+    with pytest.raises(TypeError, match="'largest' needs numbers for stage, or names"):
+        largest(share=0.5, stage=3)
 
 
 def test_values_cannot_be_changed() -> None:
@@ -129,7 +137,7 @@ def test_every_template_can_be_written_with_its_values() -> None:
     said = {}
     for wording in ALL:
         # What has no way of writing is a name, or another reason.
-        of_numbers = {name for name, how in wording.fields if how}
+        of_numbers = {name for name, how in wording.fields if how and how != OF_STAGE}
         said[wording.code] = sentence(wording(**{name: 3 if name in of_numbers else "what it names" for name, _ in wording.fields}))
 
     assert [code for code, text in said.items() if not text.strip() or set("{}") & set(text)] == []

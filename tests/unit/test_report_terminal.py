@@ -13,6 +13,7 @@ from rich.cells import cell_len
 import slowstep
 from parsed import parsed
 from slowstep.document.report import validate
+from slowstep.report.canvas import Canvas
 from slowstep.report.terminal import render, show
 
 REPORTS = Path(__file__).parents[1] / "data" / "reports"
@@ -227,7 +228,7 @@ def test_stages_without_time_are_named_apart_from_those_not_measured(sample_repo
     text = " ".join(render(sample_report("unknown"), width=80, color=False, verbose=True).split())
 
     assert "0 %: output" in text
-    assert "not measured: h2d, gradient_sharing, d2h" in text
+    assert "not measured: h2d, gradient sharing, d2h" in text
     assert "under 0.5 %: read 0.2 %, preprocess <0.1 %" in text
 
 
@@ -325,7 +326,7 @@ def test_the_names_of_a_rule_and_a_stage_stay_whole(bottleneck, width):
 
     text = " ".join(render(bottleneck, width=width, color=False).split())
 
-    assert "1. exposed-communication in gradient_sharing gain 2.4x" in text
+    assert "1. exposed-communication in gradient sharing gain 2.4x" in text
 
 
 def test_a_setting_reads_as_it_is_written_in_a_script(bottleneck):
@@ -461,6 +462,8 @@ def test_the_environment_can_ask_for_width_and_colour(bottleneck, monkeypatch):
         (2.0, "workers", "2 workers"),
         (math.nan, "workers", "nan workers"),
         (1536, "bytes", "1.50 KiB"),
+        (16.8, "MB", "16.8 MB"),
+        (0.00512, "MB per step", "5.12 kB per step"),
         (3, "", "3"),
         ("decode", "", "decode"),
         (None, "ms", "not measured"),
@@ -512,9 +515,9 @@ def test_a_verdict_of_long_names_is_broken_where_it_does_not_fit(bottleneck):
 
     lines = render(bottleneck, width=40, color=False).splitlines()
 
-    at = lines.index("BOTTLENECK in gradient_sharing:")
+    at = lines.index("BOTTLENECK in gradient sharing:")
     assert lines[at + 1] == "  exposed-communication"
-    assert "BOTTLENECK in gradient_sharing: exposed-communication" in render(bottleneck, width=80, color=False).splitlines()
+    assert "BOTTLENECK in gradient sharing: exposed-communication" in render(bottleneck, width=80, color=False).splitlines()
 
 
 @pytest.mark.parametrize(("size", "text"), [(16, "16"), (16.0, "16"), (15.5, "15.5"), (None, "not measured")])
@@ -557,7 +560,7 @@ PARTS = [{"name": "monitors", "share": 0.003}, {"name": "hooks", "share": 0.002}
         ),
         (
             {"share": 0.004, "call_timing_share_at_most": 0.007, "may_exceed": True},
-            "Recording cost: 0.4 %, and up to 0.7 % for timing calls (limit 0.5 %); 25.0 us a step",
+            "Recording cost: 0.4 %, and up to 0.7 % for timing function calls (limit 0.5 %); 25.0 us a step",
         ),
         ({"share": None}, "Overhead 25.0 us a step"),
     ],
@@ -626,3 +629,64 @@ def test_no_empty_line_follows_a_value_that_was_cut_to_fit(bottleneck, width):
     at = next(number for number, line in enumerate(lines) if "most of it before" in line)
     assert "…" in lines[at]
     assert "kernels" in lines[at + 1]
+
+
+@pytest.mark.parametrize(
+    ("word", "rows"),
+    [
+        ("torch.utils.data._utils.collate.default_collate", ["torch.utils.data._utils.collate.", "default_collate"]),
+        ("DistributedDataParallel(gradient_as_bucket_view=True,", ["DistributedDataParallel(", "gradient_as_bucket_view=True,"]),
+        ("FSDP(backward_prefetch=BACKWARD_PRE_AND_MORE)", ["FSDP(backward_prefetch=", "BACKWARD_PRE_AND_MORE)"]),
+        ("/data/runs/20260714-093000/a_long_name_of_a_script.py:123)", ["/data/runs/20260714-093000/", "a_long_name_of_a_script.py:123)"]),
+        ("a_class_of_a_long_name_in_a_script_train.py:123", ["a_class_of_a_long_name_in_a_script_", "train.py:123"]),
+        (
+            "1,742\u00a0of\u00a01,768\u00a0steps\u00a0·\u00a01.3\u00a0minutes\u00a0in\u00a0total",
+            ["1,742 of 1,768 steps · 1.3 minutes in", "total"],
+        ),
+        ("x" * 50, ["x" * 38, "x" * 12]),
+    ],
+)
+def test_a_word_that_is_wider_than_the_page_is_broken_at_its_joints(word, rows):
+    canvas = Canvas(width=40)
+
+    canvas.prose(word, indent=2)
+
+    assert [line.strip() for line in canvas.text(color=False).splitlines() if line.strip()] == rows
+
+
+def test_a_table_of_ranks_has_fewer_columns_where_a_verdict_would_be_cut(sample_report):
+    report = sample_report("ranks")
+    rule = "worker-thread-oversubscription"
+    report["run"]["rank_rows"][0]["rule"] = rule
+
+    narrow, wide = (render(report, width=width, color=False) for width in (40, 100))
+
+    assert rule in narrow
+    assert not [line for line in narrow.splitlines() if line.startswith("rank ") and "own work" in line]
+    assert [line for line in wide.splitlines() if line.startswith("rank ") and "own work" in line]
+
+
+def test_a_narrow_page_of_few_steps_says_that_they_are_provisional(sample_report):
+    report = sample_report("undetermined")
+    report["run"]["provisional"] = True
+
+    assert "provisional" in render(report, width=40, color=False).split()
+    assert "where a step's time goes (provisional)" in render(report, width=80, color=False)
+
+
+@pytest.mark.parametrize(("predicted", "said"), [(2.4, "gain 2.4x, provisional"), (None, " provisional")])
+def test_a_gain_of_too_few_steps_is_provisional(bottleneck, predicted, said):
+    bottleneck["run"]["provisional"] = True
+    bottleneck["findings"][0]["gain"] |= {"predicted": predicted, "low": predicted, "high": predicted, "measured": None}
+
+    text = render(bottleneck, width=100, color=False)
+
+    title = next(line for line in text.splitlines() if line.startswith("1. "))
+    assert title.endswith(said)
+    assert ("Gain      predicted" in text) is (predicted is not None)
+
+
+def test_of_no_time_that_was_looked_at_no_duration_is_said(bottleneck):
+    bottleneck["run"]["duration_s"] = 0.0
+
+    assert "in total" not in render(bottleneck, width=100, color=False)

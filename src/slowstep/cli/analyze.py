@@ -62,7 +62,7 @@ def analyze(
             "--warmup",
             metavar="N",
             parser=whole_number("--warmup", least=0),
-            help="Leave out the first N steps of a recording; found by itself without it.",
+            help="Leave out the first N steps of a recording (default: until they are even).",
         ),
     ] = None,
     rank: Annotated[

@@ -17,7 +17,7 @@ from slowstep.cli.report_words import meaning, rules_on, word_page
 from slowstep.errors import BadUsage, DiscoveryError
 from slowstep.report.canvas import Canvas, fitting
 from slowstep.report.streams import width_of
-from slowstep.stages import STAGES
+from slowstep.stages import STAGES, stage_in_words
 
 HEADINGS: Final = ("What it sees", "Why it costs", "How the gain is predicted", "When it is wrong", "What to try")
 LEVER_HEADINGS: Final = ("What it changes", "What it answers", "When it has no meaning", "How it is undone")
@@ -37,7 +37,7 @@ _FEW: Final = 2
 _ANY_STAGE: Final = "any stage"
 _KINDS: Final = ("Rules", "Rules for traces only")
 _BROKEN: Final = "Rules that cannot be read"
-_LEVERS: Final = "Levers, for slowstep prove --levers"
+_LEVERS: Final = "Levers: changes that slowstep prove makes to a training, by --levers"
 # What measures a recording: rules that read other topics judge traces.
 _RECORDED: Final = "slowstep.analyses.measure_recording"
 _EXAMPLES: Final = """\b
@@ -92,7 +92,7 @@ def by_stage() -> dict[str, Texts]:
     Nothing of them is imported: that takes a second.
     """
     recorded = measured_topics(_RECORDED)
-    groups: dict[str, dict[str, str]] = {f"{kind}: {stage}": {} for stage in (*STAGES, _ANY_STAGE) for kind in _KINDS}
+    groups: dict[str, dict[str, str]] = {f"{kind}: {stage_in_words(stage)}": {} for stage in (*STAGES, _ANY_STAGE) for kind in _KINDS}
     groups |= {_BROKEN: {}, _LEVERS: {name: _text_or_broken(lever_text, name) for name in names_of_levers()}}
     for name in names_of_rules():
         groups[_group(name, recorded)][name] = _text_or_broken(rule_text, name)
@@ -105,7 +105,8 @@ def _group(name: str, recorded: frozenset[str]) -> str:
         stages, topics = rule_terms(name)
     except DiscoveryError:
         return _BROKEN
-    return f"{_KINDS[not topics <= recorded]}: {stages[0] if stages is not None and len(stages) <= _FEW else _ANY_STAGE}"
+    stage = stages[0] if stages is not None and len(stages) <= _FEW else _ANY_STAGE
+    return f"{_KINDS[not topics <= recorded]}: {stage_in_words(stage)}"
 
 
 def _text_or_broken(text: Callable[[str], str], name: str) -> str:
@@ -122,7 +123,7 @@ def listing(groups: Mapping[str, Texts], width: int) -> str:
     canvas = Canvas(width=width)
     in_columns = width >= 2 * cells
     for group, texts in groups.items():
-        canvas.line(group)
+        canvas.prose(group)
         for name, text in texts.items():
             if in_columns:
                 canvas.line(f"{name.ljust(cells)}  {textwrap.shorten(_first_line(text), width - cells - _HANG, placeholder=' ...')}")

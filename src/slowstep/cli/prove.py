@@ -43,7 +43,7 @@ def prove(
         typer.Option(
             "--levers",
             metavar="A,B",
-            help="Levers to test, such as workers=4,pin-memory (default: the findings').",
+            help="Levers to test, such as workers=4,pin-memory (default: those that the findings name).",
         ),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Test every lever there is.")] = False,
@@ -58,6 +58,8 @@ def prove(
     sandbox: SandboxKind = None,
 ) -> None:
     """Prove by experiment which change makes a training faster. The training runs in a sandbox, and is thrown away.
+
+    A lever is a change that is made to the running training from outside, on and off in turn; slowstep explain lists them.
 
     COMMAND is train.py ARGS, -m MODULE ARGS, or any command that starts Python. Options of slowstep stand before it.
     """

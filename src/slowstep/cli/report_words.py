@@ -8,7 +8,7 @@ from typing import Final
 from slowstep.part_words import part_in_words
 from slowstep.parts import Part, PartKind
 from slowstep.report.canvas import Canvas
-from slowstep.stages import STAGE_MEANING
+from slowstep.stages import STAGE_MEANING, stage_in_words
 
 # In the words of docs/definitions.md.
 VERDICT_MEANING: Final = {
@@ -45,7 +45,7 @@ _RULES: Final = "Rules that may blame it"
 def meaning(name: str) -> tuple[str, str, bool] | None:
     """The word as reports write it, what it means, and whether it is a stage; None for any other word."""
     word = name.strip().lower()
-    if (stage := word.replace("-", "_")) in STAGE_MEANING:
+    if (stage := word.replace("-", "_").replace(" ", "_")) in STAGE_MEANING:
         return stage, STAGE_MEANING[stage], True
     if word in VERDICT_MEANING:
         return word.upper(), VERDICT_MEANING[word], False
@@ -56,7 +56,7 @@ def meaning(name: str) -> tuple[str, str, bool] | None:
 def word_page(word: str, text: str, rules: Sequence[str], width: int) -> str:
     """A word with its meaning, and the rules on it."""
     canvas = Canvas(width=width)
-    canvas.prose(f"{text}.", label=f"{word}:", hang=2)
+    canvas.prose(f"{text}.", label=f"{stage_in_words(word)}:", hang=2)
     if rules:
         canvas.blank()
         canvas.prose(", ".join(rules), label=f"{_RULES}:", hang=2)

@@ -84,7 +84,10 @@ def run(
     warmup: Annotated[
         int | None,
         typer.Option(
-            "--warmup", parser=whole_number("--warmup", least=0), metavar="N", help="Leave out the first N steps (default: found)."
+            "--warmup",
+            parser=whole_number("--warmup", least=0),
+            metavar="N",
+            help="Leave out the first N steps (default: until they are even).",
         ),
     ] = None,
     level: Annotated[

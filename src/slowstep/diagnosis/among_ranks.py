@@ -45,7 +45,7 @@ MOSTLY_WAITING: Final = Wording(
     "what this rank waits for later ones leaves {rule} {share:share} of the time, whose gain may be none; trace more steps",
 )
 NONE_LATER: Final = Wording(
-    "none-later", "{share:share} of the time is {stage}, and no other rank is clearly later: try fewer, larger exchanges"
+    "none-later", "{share:share} of the time is {stage:stage}, and no other rank is clearly later: try fewer, larger exchanges"
 )
 
 

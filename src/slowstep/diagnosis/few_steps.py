@@ -24,8 +24,8 @@ FEW_STEPS = Wording(
     "{count:count step} {count:plural is|are} too few for a verdict{warmup}: record {enough}. Provisionally, {largest}",
 )
 WITH_WARMUP = Wording("with-warmup", ", and {count:plural it is|they include} the warm-up")
-MOST_IS = Wording("most-is", "most is {stage}, {share:share}{part}")
-LARGEST_IS = Wording("largest-is", "the largest is {stage}, {share:share}{part}")
+MOST_IS = Wording("most-is", "most is {stage:stage}, {share:share}{part}")
+LARGEST_IS = Wording("largest-is", "the largest is {stage:stage}, {share:share}{part}")
 ENOUGH = Wording("enough", "{steps:count step} or more, about {ns:duration}")
 # Short ones are over before there are stacks enough.
 ENOUGH_OF_SHORT = Wording("enough-of-short", f"{{steps:count step}} or more, and {ENOUGH_NS / 1e9:.0f} s at least")

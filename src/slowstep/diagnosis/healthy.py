@@ -25,6 +25,7 @@ from slowstep.diagnosis.law import (
     rules,
 )
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, is_marked, mock_loader, threads
+from slowstep.diagnosis.made_levers import is_made
 from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.diagnosis.viewpoint import Doubt
 from slowstep.findings import Finding, NotJudged
@@ -39,6 +40,8 @@ HEALTHY_SHARING = UNJUDGED_STAGE
 
 INPUT = ("read", "preprocess")
 MEASURE_INPUT = f"slowstep prove --levers {MOCK_LOADER} measures the most that faster input can gain"
+# Of input that no lever changes.
+REPEAT_ONE = "train on one batch that is repeated: how much faster that is, is the most that faster input can gain"
 MEASURE_INPUT_ALONE = f"{MEASURE_INPUT}, of one process trained alone"
 # Measured of 128 samples of 64 numbers, on one core: 0.80 ms one by one and stacked, 0.16 ms at once.
 # It may be anything: an update by hand, sampling, what is played.
@@ -120,7 +123,7 @@ SHARE_TOO_WIDE = Wording(
     "share-too-wide",
     "{rule} takes {low:share} to {high:share} of the time, which is too wide a range; record more, such as several epochs or checkpoints",
 )
-NO_FIX_KNOWN = Wording("no-fix-known", "{share:share} of the time is {part} ({stage}), and no fix is known that would gain; {remedy}")
+NO_FIX_KNOWN = Wording("no-fix-known", "{share:share} of the time is {part} ({stage:stage}), and no fix is known that would gain; {remedy}")
 WAITS_FOR_CORE = Wording(
     "waits-for-core",
     "{share:share} of the time the training thread waits for a core beside {whose}, and no fix is known that would gain; {remedy}",
@@ -260,12 +263,19 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
     queued = _unclaimed_queue(m, judged)
     if unclaimed is not None and m.ledger.share_of(unclaimed) >= queued:
         share, words, is_rolled_out = m.ledger.share_of(unclaimed), part_in_words(unclaimed), unclaimed.kind is PartKind.ROLL_OUT
-        if m.input.loader is None or is_rolled_out or is_marked(m):
-            remedy = PLAY_LESS if is_rolled_out else NAME_WITHIN if is_marked(m) else NAME_IT
+        if m.input.loader is None or is_rolled_out or mock_loader(m) is None:
+            remedy = PLAY_LESS if is_rolled_out else _told_by_hand(m)
             return by_hand(NO_FIX_KNOWN, remedy, share=share, part=words, stage=unclaimed.stage)
         reason = NO_FIX_KNOWN(share=share, part=words, stage=unclaimed.stage, remedy=_faster_input(m, unclaimed))
         return Doubt(reason, MOCK_LOADER)
     return _of_queue(m, queued) if queued else None
+
+
+def _told_by_hand(m: Measurements) -> str:
+    """What a change of the script tells of input that no lever changes."""
+    if m.input.loader is None:
+        return NAME_IT
+    return NAME_WITHIN if is_marked(m) else REPEAT_ONE
 
 
 def _faster_input(m: Measurements, part: Part) -> str:
@@ -287,7 +297,7 @@ def _of_queue(m: Measurements, queued: float) -> Doubt:
     if _has_workers(m):
         return Doubt(WAITS_FOR_CORE(share=queued, whose="its own workers", remedy=_most_of_input(m)), MOCK_LOADER)
     whose = "its own other threads and processes"
-    if (m.machine.resources.threads or 1) > 1 and not m.trainer.is_asynchronous:
+    if (m.machine.resources.threads or 1) > 1 and not m.trainer.is_asynchronous and is_made(m, threads(1)):
         remedy = f"slowstep prove --levers {threads(1)} measures it"
         return Doubt(WAITS_FOR_CORE(share=queued, whose=whose, remedy=remedy), threads(1))
     return by_hand(WAITS_FOR_CORE, "look at what else the script runs", share=queued, whose=whose)

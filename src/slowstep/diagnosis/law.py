@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.bounds import judged_within_bounds
 from slowstep.diagnosis.gain import StepAfter
+from slowstep.diagnosis.made_levers import with_made_levers
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, Folded, NotJudged, Verdict
@@ -28,13 +29,13 @@ MODEL = "compute"
 HIDDEN_BY_FAULT = Wording("hidden-by-fault", "an {fault} may hide what slows the training")
 UNKNOWN_IS_LARGER = Wording(
     "unknown-is-larger",
-    "{unattributed:share} of the time could not be attributed to any stage, no less than {stage} takes ({share:share}); {remedy}",
+    "{unattributed:share} of the time could not be attributed to any stage, no less than {stage:stage} takes ({share:share}); {remedy}",
 )
 UNATTRIBUTED_TIME = Wording("unattributed-time", "{share:share} of the time could not be attributed to any stage; {remedy}")
 GAIN_NOT_KNOWN = Wording("gain-not-known", "what fixing {rule} would gain is not known ({whole}{share:share} of the time); {remedy}")
-WHOLE_STAGE = Wording("whole-stage", "it is on for all of {stage}, ")
+WHOLE_STAGE = Wording("whole-stage", "it is on for all of {stage:stage}, ")
 FIRST_GAIN_MAY_BE_NONE = Wording("first-gain-may-be-none", "the first finding's gain ({gain:.2f}x) may be none; {remedy}")
-STAGE_LEFT = Wording("stage-left", "{stage}, {demand}")
+STAGE_LEFT = Wording("stage-left", "{stage:stage}, {demand}")
 STAGE_DEMAND = Wording("stage-demand", "{left_ns:ms}{of} ms per step{samples}")
 OF_STEP = Wording("of-step", " of {rest_ns:ms}")
 ALL_TOGETHER = Wording("all-together", "no single finding would gain 10 %, but all together predict {gain:.2f}x; see the findings")
@@ -104,8 +105,12 @@ def ask(attempt: Attempts, asked: Iterable[Rule], m: Measurements) -> Iterator[t
     """What every rule answers whose topics were measured. One that fails, or needs what failed, has not judged."""
     for rule in asked:
         if rule.is_asked(m):
-            answer = attempt.outcome(f"the rule {rule.name}", judged_within_bounds, rule.judge, m)
+            answer = attempt.outcome(f"the rule {rule.name}", _answer, rule, m)
             yield rule, NotJudged(rule=rule.name, reason=answer.reason, by_fault=True) if isinstance(answer, Fault) else answer
+
+
+def _answer(rule: Rule, m: Measurements) -> Answer:
+    return with_made_levers(m, judged_within_bounds(rule.judge, m))
 
 
 def open_by_fault(stage: str | None, fault: Fault) -> Verdict:

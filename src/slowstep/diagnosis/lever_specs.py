@@ -12,6 +12,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.importable import import_name
 from slowstep.findings import Fix
 from slowstep.parts import Part, PartKind
+from slowstep.record.experiment.implementations import changes_loader
 
 MOCK_LOADER: Final = "mock-loader"
 CALLBACKS_OFF: Final = "callbacks-off"
@@ -34,8 +35,8 @@ def prefetch(count: int) -> str:
 
 
 def mock_loader(m: Measurements) -> str | None:
-    """A loader of cached batches; None where the input is the script's own, which no lever changes."""
-    return None if is_marked(m) else MOCK_LOADER
+    """A loader of cached batches; None where no lever changes the loader so."""
+    return MOCK_LOADER if _changes_it(m, MOCK_LOADER) else None
 
 
 def is_marked(m: Measurements) -> bool:
@@ -45,15 +46,29 @@ def is_marked(m: Measurements) -> bool:
 
 def of_its_loader(m: Measurements, lever: str) -> str | None:
     """A lever that changes the one loader that is waited for most; None where another than the finding's may turn out to be that one, and
-    where that one is the script's own.
+    where no lever changes that one so.
     """
-    return None if is_marked(m) or (m.input.loader is not None and not m.input.loader.is_surely_most_waited_for) else lever
+    is_sure = m.input.loader is None or m.input.loader.is_surely_most_waited_for
+    return lever if is_sure and _changes_it(m, lever) else None
 
 
 def fix_of_its_loader(m: Measurements, text: str, lever: str, *, bounded_by: str | None = None) -> Fix:
     """A change of the finding's loader, with the lever that tries it; in doubt where that may change another loader."""
     sure = of_its_loader(m, lever)
-    return Fix(text=text, lever=sure, bounded_by=bounded_by, lever_in_doubt=lever if sure is None and not is_marked(m) else None)
+    return Fix(text=text, lever=sure, bounded_by=bounded_by, lever_in_doubt=lever if sure is None and _changes_it(m, lever) else None)
+
+
+def name_of(lever: str) -> str:
+    """The name in a lever as it is written: `workers` of `workers=4`."""
+    return lever.partition("=")[0].partition(":")[0]
+
+
+def _changes_it(m: Measurements, lever: str) -> bool:
+    """Whether a lever changes the loader, where there is one: not input of the script's own, nor one whose framework does not make it."""
+    loader = m.input.loader
+    if loader is None or loader.is_marked:
+        return loader is None
+    return loader.framework is None or changes_loader(name_of(lever), loader.framework)
 
 
 def batch_size(samples: int) -> str:

@@ -43,7 +43,7 @@ LATE_ONE_NOT_RECORDED: Final = Wording(
 )
 LATE_ONE_MAY_BE_MISSING: Final = Wording(
     "late-one-may-be-missing",
-    "{share:share} of the time is {stage}, and whether this rank waits for one of the {missing} without a trace here is not seen: "
+    "{share:share} of the time is {stage:stage}, and whether this rank waits for one of the {missing} without a trace here is not seen: "
     "analyze the folder of all ranks' traces",
 )
 WITHOUT_TRACE: Final = HealthKind(

@@ -14,7 +14,7 @@ from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Reason, Wording
 
 NO_PROBLEM = Wording(
-    "no-problem", "no problem was found that costs 10 % or more: {share:share} of the time is {stage}, the training's own work"
+    "no-problem", "no problem was found that costs 10 % or more: {share:share} of the time is {stage:stage}, the training's own work"
 )
 DEVICE_NOT_RECORDED = Wording(
     "device-not-recorded",

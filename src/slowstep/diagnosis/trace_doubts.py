@@ -32,9 +32,9 @@ CUT_OFF_NO_STEP: Final = Wording("cut-off-no-step", f"the file is cut off, and n
 NO_STEPS_FOUND: Final = Wording("no-steps-found", "the trace marks no steps and none could be made out: {to_mark}, and trace it again")
 FEW_TRACED: Final = Wording(
     "few-traced",
-    f"the trace holds {{steps:count whole step}}: trace at least {STEPS_AT_LEAST + 1} ({{how}})",
+    f"the trace holds {{steps:count whole step}}, too few for a verdict: trace at least {STEPS_AT_LEAST + 1} ({{how}})",
 )
-FEW_LEFT: Final = Wording("few-left", "the trace holds {steps:count whole step}: see what was left out, and why")
+FEW_LEFT: Final = Wording("few-left", "the trace holds {steps:count whole step}, too few for a verdict: see what was left out, and why")
 CLOCKS_DIFFER: Final = Wording("clocks-differ", f"{{how}}; {CLOCKS_REMEDY}")
 FEW_LAUNCHES: Final = Wording(
     "few-launches",
@@ -49,6 +49,11 @@ def open_at_all(m: Measurements, answers: Answers) -> Doubt | None:
         return Doubt(ABOUT_WHAT_RAN(reason=reason) if answers.findings else reason)
     why = _no_steps(m) or _no_common_clock(m) or _no_launches(m)
     return None if why is None else Doubt(why)
+
+
+def has_few_steps(m: Measurements) -> bool:
+    """Whether the trace holds too few whole steps for a verdict, whichever of them is looked at."""
+    return m.marks.whole_steps < STEPS_AT_LEAST
 
 
 def is_inference(m: Measurements) -> bool:
@@ -71,7 +76,7 @@ def _no_steps(m: Measurements) -> Reason | None:
         return CUT_OFF_NO_STEP()
     if m.marks.is_window:
         return NO_STEPS_FOUND(to_mark=to_mark_steps(m))
-    if m.marks.whole_steps < STEPS_AT_LEAST:
+    if has_few_steps(m):
         # A first or last step that was traced in part is usual; where records are lost, more steps would lose more.
         is_lost = any(note.of(*WORK_LOST) for note in m.marks.notes)
         if is_lost:

@@ -37,14 +37,15 @@ TRACE_MORE: Final = "trace more steps"
 # What `among_ranks` says otherwise, once other ranks are seen.
 LATE_ONE_NOT_SEEN = Wording(
     "late-one-not-seen",
-    "{share:share} of the time is {stage}, and whether this rank waits for a late one is not seen: analyze the folder of all ranks' traces",
+    "{share:share} of the time is {stage:stage}, and whether this rank waits for a late one is not seen: "
+    "analyze the folder of all ranks' traces",
 )
 FIXES_SAVE_TOO_LITTLE = Wording(
-    "fixes-save-too-little", "{share:share} of the time is {stage}, and the fixes below would save too little of it"
+    "fixes-save-too-little", "{share:share} of the time is {stage:stage}, and the fixes below would save too little of it"
 )
 NO_FIX_FOR_STAGE = Wording(
     "no-fix-for-stage",
-    "{share:share} of the time is {stage}, and no fix for it is known; record the training: slowstep run",
+    "{share:share} of the time is {stage:stage}, and no fix for it is known; record the training: slowstep run",
 )
 MAY_CONCERN = Wording("may-concern", f"{{rule}} may concern {{low:share}} to {{high:share}} of the time; {TRACE_MORE}")
 CHOSEN_STEP = Wording("chosen-step", "in the one step that you chose ({number}, of {of})")
@@ -53,7 +54,7 @@ NOTHING_IN_CHOSEN_STEP = Wording(
     f"no problem was found in it that costs 10 % or more, which says nothing about the other steps: {ALL_STEPS}",
 )
 NO_PROBLEM_IN_TRACE = Wording(
-    "no-problem-in-trace", "no problem was found that costs 10 % or more: {share:share} of the time is {stage}{busy}"
+    "no-problem-in-trace", "no problem was found that costs 10 % or more: {share:share} of the time is {stage:stage}{busy}"
 )
 DEVICE_BUSY = Wording("device-busy", ", the device is busy {share:share} of it")
 STEPS_DIFFER = Wording("steps-differ", f"{{title}}, but steps differ: it may be {{low:share}} to {{high:share}} of the time; {TRACE_MORE}")

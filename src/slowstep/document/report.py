@@ -130,7 +130,7 @@ class Run(TypedDict):
     startup_s: float | None
     warmup_steps: int | None
     provisional: NotRequired[bool]
-    """Whether the window holds too few steps for a verdict: ledger and findings are of what there is, and claim no gain."""
+    """Whether there are too few steps for a verdict: ledger and findings are of what there is. Those of a recording claim no gain."""
     startup: NotRequired[list[StartupPartRow] | None]
     """The start-up's parts, in the order in which they come; None where the start is not known."""
     not_read: NotRequired[list[NotReadRow]]
@@ -170,7 +170,7 @@ class Run(TypedDict):
     experiment: NotRequired[ExperimentFacts]
     """Of a recording in which levers were tried."""
     next_command: NotRequired[str]
-    """The command that helps most now; without it the report names one by itself."""
+    """The command that helps most now."""
     before_next: NotRequired[str]
     """What has to be done before that command can help."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.trace_doubts import has_few_steps
 from slowstep.document.report import Run, bare_run
 from slowstep.faults import Attempts
 from slowstep.reason_words import sentence
@@ -48,6 +49,7 @@ def _run(path: Path, m: Measurements, attempt: Attempts) -> Run:
         "duration_s": m.steps.length_ns / 1e9,
         "startup_s": None,
         "warmup_steps": None,
+        "provisional": attempt.otherwise(False, has_few_steps, m),
         "recording": str(path),
         "trace": {
             "format": m.facts.format,

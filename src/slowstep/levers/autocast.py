@@ -1,4 +1,6 @@
-"""Matrix products and convolutions in 16 bits, by torch.autocast around the model and its loss.
+"""Matrix products and convolutions in 16 bits, by torch.autocast.
+
+It is around the model and its loss.
 
 What it changes:
     `torch.autocast` is entered before the outermost module's forward (with gradients, on the training thread) and left when backward

@@ -1,4 +1,4 @@
-"""Another batch size: its throughput in samples, and its peak of memory.
+"""Another batch size: its throughput in samples and its peak memory.
 
 What it changes:
     A second loader, like the training's own but for the size of its batches, is started beside it; while the lever is on the training gets

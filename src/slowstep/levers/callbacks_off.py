@@ -1,4 +1,6 @@
-"""Callbacks of Lightning's, Hugging Face's and Keras' trainers are not called: those of one class, or of all.
+"""A trainer's callbacks are not called: those of a class, or all.
+
+It is for Lightning's, Hugging Face's and Keras' trainers.
 
 What it changes:
     callbacks-off=NAME leaves out what callbacks of one class do at every batch, at the end of an epoch and in a validation. Without a name

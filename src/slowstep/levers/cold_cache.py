@@ -1,4 +1,6 @@
-"""Data that is not in the page cache, as in a first epoch, or with more data than memory.
+"""Data that is not in the page cache, as in a first epoch.
+
+So it is in every epoch with more data than memory.
 
 What it changes:
     A second loader, like the training's own, is started beside it. In its workers each file of up to 64 MiB leaves the page cache

@@ -1,4 +1,6 @@
-"""One batch again and again instead of the loader's: the least that input can cost, with its data in the caches.
+"""One batch again and again: the least that input can cost.
+
+Its data are in the processor's caches.
 
 What it changes:
     While it is on, the training gets the same real batch at every request. The loader's workers fill their queue and rest. Where the

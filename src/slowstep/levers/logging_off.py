@@ -1,4 +1,4 @@
-"""Nothing is logged and nothing is printed: metrics, log records, progress bars, `print`.
+"""Nothing is logged or printed: no metrics, records, progress bars.
 
 What it changes:
     Loggers of Lightning and of Hugging Face's Trainer, SummaryWriter.add_* (torch, tensorboardX), wandb's Run.log, mlflow.log_*, records of

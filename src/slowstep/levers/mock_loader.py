@@ -1,4 +1,4 @@
-"""Cached batches instead of the loader's: what the training would gain if its input were always there.
+"""Cached batches: what is gained if the input is always there.
 
 What it changes:
     While it is on, the training gets copies of 16 real batches in turn, in the place of those of its loader. The loader's workers fill

@@ -1,4 +1,4 @@
-"""Workers that stay from one epoch to the next, instead of being started anew.
+"""Workers that stay from epoch to epoch, not started anew in each.
 
 What it changes:
     A second loader, like the training's own but with persistent_workers=True, is started beside it; while the lever is on the training gets

@@ -1,4 +1,6 @@
-"""Batches in pinned memory, from which copies to an accelerator are faster and may run beside other work.
+"""Batches in pinned memory: copies to a device are faster.
+
+They may run beside other work, too.
 
 What it changes:
     A second loader, like the training's own but with pin_memory=True, is started beside it; while the lever is on the training gets that

@@ -1,4 +1,6 @@
-"""A function that does nothing: each call gets at once what the function returned before. Any function or method of script or library.
+"""A function that does nothing: it returns what it returned before.
+
+It may be any function or method of the script or of a library.
 
 What it changes:
     MODULE:FUNCTION or MODULE:Class.method, in what the script has imported; the script itself goes by `__main__` or by its file's name. All

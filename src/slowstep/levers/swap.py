@@ -1,4 +1,6 @@
-"""Two formulations compared: calls of one function go to another one, which takes the same and returns the like.
+"""Two functions compared: calls of one go to the other.
+
+The other one takes the same and returns the like.
 
 What it changes:
     swap=MODULE:F=MODULE:G: while it is on, whoever calls F gets what G makes of the same arguments. Both are in what the script has

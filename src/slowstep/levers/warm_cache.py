@@ -1,4 +1,6 @@
-"""Data that is in the page cache already, as it would be with enough memory or very fast storage.
+"""Data that is in the page cache already, as with enough memory.
+
+Very fast storage would do as much.
 
 What it changes:
     A second loader, like the training's own, is started beside it. It asks its data set for the same few batches of samples again and

@@ -25,6 +25,12 @@ NBSP: Final = "\u00a0"
 _NUMBER_AND_UNIT: Final = re.compile(r"(?<=\d) (?=(?:ns|us|ms|s|min|h|%|x|B|[KMGTP]iB|cores?|steps?|samples?|batches|workers?)\b|%)")
 # A file with a line in it, at the end of a name: "save (train.py:10)". What was cut before it shows whether there was a folder.
 _PLACE: Final = re.compile(r"(?: ?\()?[^\s/()]+\.\w+:\d+\)?$")
+# The same in a word that is broken, with what ends the clause.
+_FILE_AND_LINE: Final = re.compile(r"\(?[\w-]+(?:\.[\w-]+)+:\d+\)?[,;:.]?$")
+# Behind which a word that is wider than a row is broken, the best first: where words were joined, behind a folder, before arguments, ...
+_JOINTS: Final = (NBSP, "/", "(", ".", ",=", "_:<-")
+# So much of a row is filled before it is broken at a joint, where there is another one.
+_LEAST_KEPT: Final = 0.3
 _ASCII_FOR: Final = str.maketrans(
     {"…": "...", "·": "-", "\N{MULTIPLICATION SIGN}": "x", "\N{EN DASH}": "-", "\N{EM DASH}": "-", "\N{RIGHT SINGLE QUOTATION MARK}": "'"}
     | {"→": "->", "±": "+-", "≥": ">=", "≤": "<=", "\N{MICRO SIGN}": "u"}
@@ -163,14 +169,22 @@ def fitting(width: int) -> int:
 
 
 def _pieces(word: str, room: int) -> list[str]:
-    """A word that is wider than a row, in pieces: a path behind its slashes."""
+    """A word that is wider than a row, in pieces."""
     pieces = []
     while word:
         piece = _first_cells(word, room)
-        slash = piece.rfind("/", 1) + 1
-        pieces.append(piece[:slash] if slash and len(piece) < len(word) else piece)
+        pieces.append(piece if len(piece) == len(word) else piece[: _break_in(piece, word)])
         word = word[len(pieces[-1]) :]
     return pieces
+
+
+def _break_in(piece: str, word: str) -> int:
+    """How much of the piece that has room is kept on its row: what ends where names have their joints, and before a file with its line."""
+    place = _FILE_AND_LINE.search(word)
+    end = place.start() if place is not None and 0 < place.start() < len(piece) and cell_len(place[0]) <= len(piece) else len(piece)
+    ends = [max(piece.rfind(joint, 1, end) for joint in joints) + 1 for joints in _JOINTS]
+    enough = [each for each in ends if each >= _LEAST_KEPT * len(piece)]
+    return next(iter(enough), max(ends)) or end
 
 
 def _first_cells(text: str, room: int) -> str:

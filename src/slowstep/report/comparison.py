@@ -12,7 +12,19 @@ FACTS: Final = ("name", "framework", "device", "cores", "ranks", "batch_size", "
 # Facts of the machine: with another one the ratio is the machine's as much as the training's.
 MACHINE: Final = ("device", "cores")
 
+# Of diagnosis/rules/foreign_load.py: the rule, and the evidence that has how much of the machine others used.
+FOREIGN_LOAD: Final = "foreign-load"
+USED_BY_OTHERS: Final = "cores used by others"
+
 State = Literal["faster", "slower", "cannot distinguish", "not comparable"]
+
+
+class BusyMachine(TypedDict):
+    """What other processes used of the machine during a run; `up_to` is how many times as fast it may be without them, None unknown."""
+
+    cores: float
+    of: float | None
+    up_to: float | None
 
 
 class ComparedRun(TypedDict):
@@ -28,6 +40,7 @@ class ComparedRun(TypedDict):
     rule: str | None
     gain: dict[str, Any] | None
     """The predicted gain of its first finding, as in report.json."""
+    busy: BusyMachine | None
 
 
 class ThroughputRatio(TypedDict):
@@ -109,7 +122,19 @@ def _side(report: Mapping[str, Any], *, together: bool) -> ComparedRun:
         "state": verdict["state"],
         "rule": verdict["rule"],
         "gain": first,
+        "busy": _busy(report),
     }
+
+
+def _busy(report: Mapping[str, Any]) -> BusyMachine | None:
+    """None where the machine was the training's own. Its interval reaches up to what it does where it waits for no core."""
+    load = next((finding for finding in report["findings"] if finding["rule"] == FOREIGN_LOAD), None)
+    rows = () if load is None else load["evidence"]
+    cores = next((row["value"] for row in rows if row["name"] == USED_BY_OTHERS), None)
+    if cores is None:
+        return None
+    reach = _reach(report["throughput"])
+    return {"cores": cores, "of": report["run"].get("cores"), "up_to": None if reach is None else math.exp(reach[1])}
 
 
 def _ranks(report: Mapping[str, Any]) -> int:

@@ -10,12 +10,13 @@ from slowstep.report.canvas import ASCII, UNICODE, Canvas, fitting, printable
 from slowstep.report.comparison import MACHINE
 from slowstep.report.ledger_chart import STAGE_STYLE
 from slowstep.report.streams import takes_color, takes_unicode, width_of
+from slowstep.stages import stage_in_words
 from slowstep.units import format_duration, format_number, format_rate, format_ratio, format_ratio_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from slowstep.report.comparison import ComparedRun, Comparison, FactDifference, StageChange, ThroughputRatio
+    from slowstep.report.comparison import BusyMachine, ComparedRun, Comparison, FactDifference, StageChange, ThroughputRatio
 
 _STATE_STYLE: Final = {"faster": "bold green", "slower": "bold red", "cannot distinguish": "bold yellow", "not comparable": "bold yellow"}
 _LABEL_CELLS: Final = 11
@@ -34,6 +35,9 @@ def render(comparison: Mapping[str, Any], *, width: int, color: bool, unicode: b
     canvas.blank()
     canvas.line((_headline(shown), _STATE_STYLE[shown["state"]]))
     canvas.prose(_explanation(shown))
+    for label, side in (("before", shown["before"]), ("after", shown["after"])):
+        if side["busy"] is not None:
+            canvas.prose(f"{label}: {_busy(side['busy'])}", label="busy".ljust(_LABEL_CELLS), label_style="yellow")
     _draw_differences(canvas, shown["differs"])
     canvas.blank()
     _draw_ledger(canvas, shown["ledger"], shown["per"])
@@ -79,6 +83,12 @@ def _explanation(shown: Comparison) -> str:
     return said + (f" The runs differ in {' and '.join(other)}: the ratio is the machine's as well." if other else "")
 
 
+def _busy(busy: BusyMachine) -> str:
+    of = "" if busy["of"] is None else f" of {busy['of']:g}"
+    alone = "" if busy["up_to"] is None else f"; without them this run may be up to {format_ratio(busy['up_to'])} as fast"
+    return f"other processes used {busy['cores']:.1f}{of} cores{alone}"
+
+
 def _draw_differences(canvas: Canvas, rows: list[FactDifference]) -> None:
     for number, row in enumerate(rows):
         label = "" if number else "differs in"
@@ -108,4 +118,6 @@ def _draw_ledger(canvas: Canvas, rows: list[StageChange], per: str) -> None:
             continue
         change = "" if old is None or new is None else f"{new - old:+,.{digits}f}"
         times = [*("unknown" if value is None else f"{value:,.{digits}f}" for value in (old, new)), change]
-        canvas.line((row["stage"].ljust(_NAME_CELLS), STAGE_STYLE.get(row["stage"], "")), *(time.rjust(cells) for time in times))
+        canvas.line(
+            (stage_in_words(row["stage"]).ljust(_NAME_CELLS), STAGE_STYLE.get(row["stage"], "")), *(time.rjust(cells) for time in times)
+        )

@@ -36,7 +36,10 @@ _ROLE: Final = {"fix": "for {}", "bound": "upper bound for {}", "other": "also f
 _BATCH_SIZE: Final = "batch-size="
 _SWAP: Final = "swap="
 # The allocator of a process gives little back to the system, so what larger batches took before is in the peak of smaller ones.
-_PEAK_OF: Final = {"process": " (of this process, with what levers left in it; current: before any lever)", "device": " (of the device)"}
+_PEAK_OF: Final = {
+    "process": " (memory of the whole process: of the current size before anything was tested, of the other with what earlier tests left)",
+    "device": " (memory of the device)",
+}
 # What ended it (`run.experiment.ended_by`), as the end of a sentence.
 _PRECISION: Final = "precision"
 _ENDED: Final = {
@@ -55,7 +58,7 @@ _ENDED: Final = {
     "no lever left": "no lever was left to test",
     "loss not finite": "the loss was not finite",
 }
-_CHANGES: Final = {"order": "throughput only: data in another order", "numerics": "changes the numerics"}
+_CHANGES: Final = {"order": "other order of the data: only the throughput is compared", "numerics": "changes the numerics"}
 
 
 def draw_experiments(canvas: Canvas, report: Report) -> None:
@@ -180,7 +183,7 @@ def _said(row: ExperimentRow) -> list[str]:
     if row["reason"] is not None:
         said.append(f"{'because ' if row['state'] == 'not applicable' else ''}{row['reason']}")
     if row["state"] != "measured" and row["gain"] is not None:
-        said.append(f"until then {_interval(row['gain'])}, in {row['rounds']} {_rounds(row)}")
+        said.append(f"it gained until then {_interval(row['gain'])}, in {row['rounds']} {_rounds(row)}")
     if row["verdict"] == "cannot distinguish":
         said += _why_open(row)
     if (which := _which_loader(row["facts"])) is not None:
@@ -188,7 +191,7 @@ def _said(row: ExperimentRow) -> list[str]:
     if (with_kept := _with_kept(row)) is not None:
         said.append(with_kept)
     if row["used"] == "corrected":
-        said.append("without waiting for cores that other processes used")
+        said.append("less the waiting for cores that other processes used")
     if row["state"] != "measured":
         return said
     changes = [text for kind, text in _CHANGES.items() if kind in row["changes"]]
@@ -277,8 +280,8 @@ def _reached(facts: ExperimentFacts, why: str) -> str:
     if facts["ended_by"] == _PRECISION:
         return f"{why}, {asked}"
     if facts["reached"] is None or facts["reached"] >= 1:
-        return f"{why} before every gain was known (asked: to {asked})"
-    return f"{why}, with gains known to {format_share(facts['reached'])} (asked: {asked})"
+        return f"{why} before every gain was known (asked: to within {asked})"
+    return f"{why}, with gains known to within {format_share(facts['reached'])} (asked: {asked})"
 
 
 def _label(text: str) -> str:

@@ -27,7 +27,14 @@ _INDENT: Final = 3
 _GAP: Final = 2
 _TEXT_SHARE: Final = 0.4
 _LABEL_CELLS: Final = 9
-_FORMATS: Final[dict[str, Callable[[float], str]]] = {"share": format_share, "bytes": format_bytes, "x": format_ratio}
+_FORMATS: Final[dict[str, Callable[[float], str]]] = {
+    "share": format_share,
+    "bytes": format_bytes,
+    "x": format_ratio,
+    "MB": lambda size: f"{format_number(size)} MB" if size >= _MEGABYTES_FROM else f"{format_number(1e3 * size)} kB",
+}
+# Less is easier to read in kB.
+_MEGABYTES_FROM: Final = 0.1
 # Units that begin so are only words about the value: "of the first step", "per step, at least".
 _NO_UNITS: Final = ("of", "in", "per", "begun")
 # Shares are of the time that was looked at, which needs no name.
@@ -68,7 +75,8 @@ _NS_PER: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 def draw_findings(canvas: Canvas, findings: list[FindingRow], left_out: LeftOut, *, said: str, provisional: bool = False) -> None:
     """Draw the first findings, or all where `left_out` is verbose. A title that was `said` above is not repeated, and what lies outside the
-    script is in the notes. Those of too few steps for a verdict are `provisional`: nothing is said of a gain.
+    script is in the notes. Those of too few steps for a verdict are `provisional`: why a gain is not known is
+    no question then.
     """
     findings = [finding for finding in findings if not finding.get("outside")]
     shown = len(findings) if left_out.verbose else _IN_FULL
@@ -80,9 +88,10 @@ def draw_findings(canvas: Canvas, findings: list[FindingRow], left_out: LeftOut,
         rows = _evidence_shown(finding["evidence"], number, left_out)
         if rows:
             _draw_evidence(canvas, rows, thresholds=left_out.verbose)
-        gain_is_known = not provisional or finding["gain"]["measured"] is not None
-        if gain_is_known and (left_out.verbose or number == 0):
-            _draw_gain(canvas, finding["gain"])
+        gain = finding["gain"]
+        is_told = not provisional or gain["measured"] is not None or gain["predicted"] is not None
+        if is_told and (left_out.verbose or number == 0):
+            _draw_gain(canvas, gain)
         _draw_fixes(canvas, finding, number, left_out)
     left_out.count(len(findings[shown:]), "finding")
 
@@ -115,9 +124,9 @@ def _gain_in_short(gain: GainRow, provisional: bool) -> str:
     if measured is not None:
         doubt = ", perhaps none" if measured["low"] <= 1.0 <= measured["high"] else ""
         return f"gain {format_ratio(measured['value'])} measured{doubt}"
-    if provisional:
-        return "provisional"
-    return "gain unknown" if predicted is None else f"gain {format_ratio(predicted)}"
+    if predicted is None:
+        return "provisional" if provisional else "gain unknown"
+    return f"gain {format_ratio(predicted)}{', provisional' if provisional else ''}"
 
 
 def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], *, thresholds: bool) -> None:
@@ -133,7 +142,7 @@ def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], *, thresholds: bool)
     room = canvas.width - values - _INDENT - _GAP
     # A name is cut where its place would else have no room beside it.
     places = max((cell_len(_beside(canvas, row, thresholds=thresholds)) for row, _ in in_columns), default=0)
-    widest = max(longest, room - places - _GAP) if places else longest
+    widest = max(longest, room - places - _GAP)
     names = min(max((cell_len(row["name"]) for row, _ in in_columns), default=0), widest, room)
     for row, text in zip(rows, texts, strict=True):
         name, value = canvas.cut(row["name"], names), text
@@ -147,7 +156,9 @@ def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], *, thresholds: bool)
 
 def _beside(canvas: Canvas, row: EvidenceRow, *, thresholds: bool) -> str:
     threshold = "" if row["threshold"] is None or not thresholds else f"threshold {_with_unit(row['threshold'], _unit_alone(row['unit']))}"
-    where = "" if _is_setting(row) else canvas.cut(row["where"] or "", canvas.width - _INDENT - _GAP)
+    # On a narrow page it is a part of a text, which is wrapped.
+    cells = 2 * canvas.width if canvas.width < NARROW else canvas.width - _INDENT - _GAP
+    where = "" if _is_setting(row) else canvas.cut(row["where"] or "", cells)
     return ", ".join(text for text in (where, threshold) if text)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from slowstep.report.canvas import NBSP
-from slowstep.stages import UNATTRIBUTED
+from slowstep.report.canvas import NARROW, NBSP
+from slowstep.stages import UNATTRIBUTED, stage_in_words
 from slowstep.units import UNKNOWN, format_share
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ _NAME_CELLS: Final = 17
 _SHARE_CELLS: Final = 7
 _TIME_CELLS: Final = 10
 _PART_INDENT: Final = 2
+# A part's name may take a narrow page two rows.
+_PART_CELLS: Final = 60
 _SMALL: Final = 0.005
 _PART_SHOWN: Final = 0.03
 # From so long a stage on, times are in seconds.
@@ -37,7 +39,7 @@ _IN_SECONDS_MS: Final = 10_000.0
 
 def in_words(stage: str) -> str:
     """A row of the ledger as a sentence names it: what is unattributed is no stage."""
-    return f"{stage} time" if stage == UNATTRIBUTED else stage
+    return f"{stage} time" if stage == UNATTRIBUTED else stage_in_words(stage)
 
 
 def draw_ledger(canvas: Canvas, ledger: list[LedgerRow], *, verbose: bool = True, provisional: bool = False) -> None:
@@ -47,10 +49,8 @@ def draw_ledger(canvas: Canvas, ledger: list[LedgerRow], *, verbose: bool = True
     in_seconds = largest >= _IN_SECONDS_MS
     per = 1e3 if in_seconds else 1.0
     if rows:
-        head = _HEAD if canvas.width >= _NAME_CELLS + _SHARE_CELLS + _TIME_CELLS + len(_HEAD) else _SHORT_HEAD
-        title: list[tuple[str, str]] = [(head, "bold"), (" (provisional)", "yellow")]
         unit = "s/step" if in_seconds else "ms/step"
-        canvas.edges(title[: 1 + provisional], [("share".rjust(_SHARE_CELLS) + unit.rjust(_TIME_CELLS), "dim")])
+        canvas.edges(_title(canvas, provisional=provisional), [("share".rjust(_SHARE_CELLS) + unit.rjust(_TIME_CELLS), "dim")])
     whole = max((row["share"] or 0.0 for row in rows), default=1.0)
     largest /= per
     digits = 1 if largest >= 10 else 2 if largest >= 1 else 3
@@ -60,12 +60,20 @@ def draw_ledger(canvas: Canvas, ledger: list[LedgerRow], *, verbose: bool = True
     _draw_folded(canvas, ledger, verbose=verbose)
 
 
+def _title(canvas: Canvas, *, provisional: bool) -> list[tuple[str, str]]:
+    """What stands above the bars: on a narrow page no more than has room beside the columns."""
+    is_wide = canvas.width >= _NAME_CELLS + _SHARE_CELLS + _TIME_CELLS + len(_HEAD)
+    if provisional and canvas.width < NARROW:
+        return [("provisional", "yellow")]
+    return [(_HEAD if is_wide else _SHORT_HEAD, "bold"), *([(" (provisional)", "yellow")] if provisional else [])]
+
+
 def _draw_row(canvas: Canvas, row: LedgerRow, whole: float, digits: int, per: float) -> None:
     share, milliseconds = row["share"] or 0.0, row["ms_per_step"]
     room = canvas.width - _NAME_CELLS - _SHARE_CELLS - _TIME_CELLS - 1
     style = STAGE_STYLE.get(row["stage"], "")
     canvas.line(
-        (row["stage"].ljust(_NAME_CELLS), style),
+        (stage_in_words(row["stage"]).ljust(_NAME_CELLS), style),
         (_bar(canvas, share / whole, room).ljust(room), style),
         " ",
         (format_share(share).rjust(_SHARE_CELLS), "bold"),
@@ -93,7 +101,9 @@ def _draw_parts(canvas: Canvas, row: LedgerRow, *, verbose: bool) -> None:
     if not shown:
         return
     room = canvas.width - _PART_INDENT - _SHARE_CELLS
-    texts = [f"{canvas.cut(part['name'], room)} {format_share(part['share'])}" for part in sorted(shown, key=_smallest_last)]
+    texts = [
+        f"{canvas.cut(part['name'], max(room, _PART_CELLS))} {format_share(part['share'])}" for part in sorted(shown, key=_smallest_last)
+    ]
     hidden = len(row["parts"]) - len(shown) if verbose else 0
     texts += [f"{hidden}{NBSP}smaller"] if hidden else []
     canvas.prose(", ".join(texts), indent=_PART_INDENT, style="dim", hang=_PART_INDENT)
@@ -107,10 +117,12 @@ def _draw_folded(canvas: Canvas, ledger: list[LedgerRow], *, verbose: bool) -> N
     # What took no time is not the answer; what was not measured may be.
     folded = {
         "under 0.5 %": [
-            f"{row['stage']} {format_share(row['share'])}" for row in ledger if verbose and 0.0 < (row["share"] or 0.0) < _SMALL
+            f"{stage_in_words(row['stage'])} {format_share(row['share'])}"
+            for row in ledger
+            if verbose and 0.0 < (row["share"] or 0.0) < _SMALL
         ],
-        "0 %": [row["stage"] for row in ledger if verbose and row["share"] == 0.0],
-        UNKNOWN: [row["stage"] for row in ledger if row["share"] is None],
+        "0 %": [stage_in_words(row["stage"]) for row in ledger if verbose and row["share"] == 0.0],
+        UNKNOWN: [stage_in_words(row["stage"]) for row in ledger if row["share"] is None],
     }
     texts = [f"{label}: {', '.join(names)}" for label, names in folded.items() if names]
     if texts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from slowstep.report.canvas import NARROW
+from slowstep.report.ledger_chart import in_words
 from slowstep.units import format_number, format_share
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ _MISSING_SHOWN: Final = 3
 _NUMBER_CELLS, _USUAL_CELLS = 6, 10
 _FIGURE_CELLS: Final = {"pid": 8}
 _UNKNOWN: Final = "-"
+_VERDICTS: Final = "verdict, largest stages"
+_VERDICT: Final = "verdict"
 
 
 def rank_name(run: Run) -> str:
@@ -43,9 +46,11 @@ def draw_ranks(canvas: Canvas, run: Run) -> None:
     figures: tuple[str, ...] = ("pid", "samples/s", "ms/step", "own work") if of_job else ("pid", "samples/s", "ms/step")
     if canvas.width < NARROW:
         figures = figures[-1:]
+    figures = _with_room(canvas, figures, rows)
     head = ("rank" if of_job else "run").ljust(_NUMBER_CELLS)
     head += "".join(figure.rjust(_FIGURE_CELLS.get(figure, _USUAL_CELLS)) for figure in figures)
-    canvas.line((f"{head}  {'verdict, largest stages'[: max(canvas.width - len(head) - 2, 0)]}".rstrip(), "dim"))
+    verdicts = _VERDICTS if len(head) + 2 + len(_VERDICTS) <= canvas.width else _VERDICT
+    canvas.line((f"{head}  {verdicts}", "dim"))
     chosen = _chosen(rows, run, _ROWS_SHOWN - min(len(absent), _MISSING_SHOWN))
     numbered: list[tuple[int, RankRow | None]] = [(row["number"], row) for row in chosen]
     numbered += [(number, None) for number in absent[: _ROWS_SHOWN - len(chosen)]]
@@ -56,6 +61,18 @@ def draw_ranks(canvas: Canvas, run: Run) -> None:
             _draw_row(canvas, row, figures, is_shown=number == run.get("training"))
     if (more := len(rows) + len(absent) - _ROWS_SHOWN) > 0:
         canvas.line((f"and {more} more in report.json", "dim"))
+
+
+def _with_room(canvas: Canvas, figures: tuple[str, ...], rows: list[RankRow]) -> tuple[str, ...]:
+    """The columns, without the first of them where a verdict would else be cut."""
+    longest = max((len(_verdict(row)) for row in rows), default=0)
+    while figures and _NUMBER_CELLS + sum(_FIGURE_CELLS.get(each, _USUAL_CELLS) for each in figures) + 2 + longest > canvas.width:
+        figures = figures[1:]
+    return figures
+
+
+def _verdict(row: RankRow) -> str:
+    return f"no report: {row['steps']} steps" if row["state"] is None else row["rule"] or row["state"]
 
 
 def _chosen(rows: list[RankRow], run: Run, most: int) -> list[RankRow]:
@@ -83,9 +100,9 @@ def _draw_row(canvas: Canvas, row: RankRow, figures: tuple[str, ...], *, is_show
         value = values[figure]
         shown = value if isinstance(value, str) else _UNKNOWN if value is None else format_number(value)
         text += shown.rjust(_FIGURE_CELLS.get(figure, _USUAL_CELLS))
-    said = f"no report: {row['steps']} steps" if row["state"] is None else row["rule"] or row["state"]
+    said = _verdict(row)
     room = max(canvas.width - len(text) - 2, 0)
     for stage in row["stages"]:
-        longer = f"{said}, {stage['stage']} {format_share(stage['share'])}"
+        longer = f"{said}, {in_words(stage['stage'])} {format_share(stage['share'])}"
         said = longer if len(longer) <= room else said
     canvas.line((text, "bold" if is_shown else ""), "  ", canvas.cut(said, room))

@@ -17,7 +17,7 @@ _RIGHT: Final = frozenset({"steps", "per second", "gain", "size"})
 _UNKNOWN: Final = "-"
 _APART: Final = 2
 # Rules have names of up to 30 letters.
-_VERDICT_CELLS: Final = 24
+_VERDICT_CELLS: Final = 30
 _STATE_WORDS: Final = {"recording": "recording now", "unreported": "no report yet"}
 
 
@@ -33,7 +33,7 @@ def show_runs(rows: Sequence[Mapping[str, Any]], stream: TextIO, *, command: str
 
 
 def draw_runs(canvas: Canvas, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Draw the table."""
+    """Draw the table; where there is no room for names and verdicts beside each other, these below each other."""
     cells = [{column: "" if column == "name" else column for column in _COLUMNS} | {"name": "recording"}]
     cells += [_cells(canvas, row) for row in rows]
     widths = {column: max(len(row[column]) for row in cells) for column in _COLUMNS}
@@ -41,10 +41,12 @@ def draw_runs(canvas: Canvas, rows: Sequence[Mapping[str, Any]]) -> None:
     for column in _GIVEN_UP:
         if sum(widths[each] + _APART for each in shown) - _APART > canvas.width:
             shown.remove(column)
-    rest = sum(widths[each] + _APART for each in shown if each != "name")
-    widths["name"] = min(widths["name"], max(canvas.width - rest, 12))
+    if sum(widths[each] + _APART for each in shown) - _APART > canvas.width:
+        for row in cells[1:]:
+            # A name is there to be typed.
+            canvas.prose(row["verdict"], label=canvas.cut(row["name"], canvas.width), hang=_APART)
+        return
     for number, row in enumerate(cells):
-        row["name"] = canvas.cut(row["name"], widths["name"])
         line = (" " * _APART).join(row[each].rjust(widths[each]) if each in _RIGHT else row[each].ljust(widths[each]) for each in shown)
         canvas.line((line.rstrip(), "" if number else "dim"))
 

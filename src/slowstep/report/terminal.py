@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
-from slowstep.document.next_step import next_command
 from slowstep.health import DAMAGE
 from slowstep.report.bench_terminal import draw_bench
 from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, fitting, printable
@@ -37,6 +36,8 @@ _TIMING_SHOWN: Final = 0.001
 _OVERHEAD_SHOWN: Final = 0.01
 _PROFILER: Final = "profiler"
 _LABEL_CELLS: Final = 11
+# Names of scripts are seldom longer.
+_NAME_CELLS: Final = 30
 # The doubt that says of trainings in turn that they are not judged.
 _OTHER_TRAININGS: Final = "other-trainings"
 _STATE_STYLE: Final = {"bottleneck": "bold red", "healthy": "bold green", "undetermined": "bold yellow"}
@@ -113,13 +114,14 @@ def _draw_header(canvas: Canvas, report: Report, *, verbose: bool) -> None:
     ranks = f" on {run['ranks']} ranks" if run["ranks"] > 1 else ""
     if run.get("rank_rows"):
         ranks = f", {rank_name(run)}"
-    duration = "" if run["duration_s"] is None else f"{separator}{format_duration(run['duration_s'] * 1e9)} in total".replace(" ", NBSP)
+    # Of a trace no step of which is left nothing was looked at.
+    duration = "" if not run["duration_s"] else f"{separator}{format_duration(run['duration_s'] * 1e9)} in total".replace(" ", NBSP)
     facts = [
         f"{framework}{ranks}, {run['device'] or 'device unknown'}",
         batch,
         f"{_steps(run)}{duration}",
     ]
-    canvas.prose(separator.join(facts), label=canvas.cut(run["name"], canvas.width // 3) + separator.rstrip(), hang=2)
+    canvas.prose(separator.join(facts), label=canvas.cut(run["name"], max(canvas.width // 3, _NAME_CELLS)) + separator.rstrip(), hang=2)
     canvas.prose(separator.join(_speed(report)), hang=2)
     for label, text in over_time_lines(run):
         canvas.prose(text, label=label, hang=2)
@@ -181,13 +183,12 @@ def _mostly_unattributed(report: Report) -> bool:
 def _draw_footer(canvas: Canvas, report: Report, left_out: LeftOut, prompt: str) -> None:
     following = report["next"]
     if following is not None and following["stage"] is not None and report["findings"]:
-        stage = following["stage"]
         demand = following.get("demand")
-        canvas.prose(f"After the first fix, {stage} is the limit{f': {demand}' if demand else ''}", hang=2)
+        canvas.prose(f"After the first fix, {in_words(following['stage'])} takes longest{f': {demand}' if demand else ''}", hang=2)
     _draw_not_judged(canvas, report, left_out)
     _draw_health(canvas, _not_said(report), left_out)
     _draw_overhead(canvas, report, left_out)
-    command, before = next_command(report), report["run"].get("before_next")
+    command, before = report["run"].get("next_command"), report["run"].get("before_next")
     if before:
         _labelled(canvas, "Next" if command is None else "First", before, "bold")
     if command is not None:
@@ -290,7 +291,7 @@ def _shares(cost: Overhead, share: float) -> str:
         # Of a share that is just above its limit, a digit more.
         text = f"{recording * 100:.2f} % ({named})"
     if (timing := cost.get("call_timing_share_at_most") or 0.0) >= _TIMING_SHOWN:
-        text += f", and up to {format_share(timing)} for timing calls"
+        text += f", and up to {format_share(timing)} for timing function calls"
     if limit is not None:
         # Of short steps it is more than half a percent.
         text += f" (limit {limit * 100:.2g} %)"

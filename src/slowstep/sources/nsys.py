@@ -44,7 +44,7 @@ DAMAGED_FILE: Final = HealthKind(
 )
 ABSENT_TABLES: Final = HealthKind("absent-tables", "notice", "the export has no {tables}; record with --trace=cuda,nvtx")
 OTHER_PROCESSES: Final = HealthKind(
-    "other-processes", "notice", "left out, for they ran under {share:share} of the kernels of process {pid} ({kernels:,}): {named}"
+    "other-processes", "notice", "left out, since each ran less than {share:share} of the kernels of process {pid} ({kernels:,}): {named}"
 )
 ABSENT_NAMES: Final = HealthKind(
     "absent-names",

@@ -28,7 +28,7 @@ def join_experiment(sections: Sections, folder: Path) -> tuple[Sections, Experim
     section = experiment_section(experiment, recorded, sections.diagnosis)
     told: Report = {
         "run": run | {"experiment": section.facts},
-        "verdict": {"state": sections.diagnosis.verdict.state},
+        "verdict": {"state": sections.diagnosis.verdict.state, "rule": sections.diagnosis.verdict.rule},
         "findings": [finding_row(finding) for finding in sections.diagnosis.findings],
         "experiments": section.rows,
     }

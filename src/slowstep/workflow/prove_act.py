@@ -319,4 +319,4 @@ class ProveAct:
 def widths_text(widths: Sequence[tuple[str, float]], rounds: int) -> str:
     """How well the gain of each arm is known by now."""
     known = [f"{format_share(width)} ({name})" for name, width in widths if width < 1]
-    return f"round {rounds}, gains known to {', '.join(known)}" if known else f"round {rounds}"
+    return f"round {rounds}, gains known to within {', '.join(known)}" if known else f"round {rounds}"

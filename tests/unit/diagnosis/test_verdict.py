@@ -249,7 +249,7 @@ def test_what_leaves_the_verdict_open_is_what_the_next_experiment_tells(monkeypa
         return replace(judged, finding=replace(judged.finding, fixes=(Fix(text="try it", lever=lever),)))
 
     doubtful = _judged(healthy, "callback", 1.2, 1.0)
-    small = [trying(_judged(healthy, f"small {n}", 1.06, 1.0), f"lever-{n}") for n in range(2)]
+    small = [trying(_judged(healthy, f"small {lever}", 1.06, 1.0), lever) for lever in ("autocast", "anomaly-off")]
 
     # It could not judge the largest stage, but that is not what the verdict says.
     def other(number: int) -> NotJudged:
@@ -261,7 +261,7 @@ def test_what_leaves_the_verdict_open_is_what_the_next_experiment_tells(monkeypa
     ]
 
     assert [diagnosis.verdict.state for diagnosis in open_ones] == ["undetermined"] * 4
-    assert [diagnosis.telling for diagnosis in open_ones] == ["stub=train:callback", None, "lever-0,lever-1", "batch-size=128"]
+    assert [diagnosis.telling for diagnosis in open_ones] == ["stub=train:callback", None, "autocast,anomaly-off", "batch-size=128"]
 
 
 def test_of_several_rules_that_could_not_judge_the_one_that_an_experiment_helps_is_named(monkeypatch, healthy):

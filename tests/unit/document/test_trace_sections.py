@@ -45,3 +45,11 @@ def test_a_trace_without_steps_is_said_to_lie_in_the_window():
 def test_what_recording_took_is_said_where_it_matters(recording, said):
     (note, *_) = report(recording=recording)["run"]["notes"]
     assert ("some 12 % to 24 % of the host's time" in note) == said
+
+
+@pytest.mark.parametrize(("steps", "provisional"), [(1, True), (2, False)])
+def test_a_trace_of_too_few_steps_for_a_verdict_is_provisional_as_a_recording_is(steps, provisional):
+    made = report(steps=steps)
+
+    assert made["run"]["provisional"] is provisional
+    assert ("(provisional)" in render(made, width=80, color=False)) is provisional

@@ -58,7 +58,8 @@ def test_the_words_of_a_change_are_those_of_the_script():
         "accelerate": "DataLoader(..., num_workers=2, persistent_workers=True), before accelerator.prepare()",
         "lightning": "DataLoader(..., num_workers=2, persistent_workers=True) in train_dataloader(), or where it is given to fit()",
         "transformers": "TrainingArguments(dataloader_num_workers=2, dataloader_persistent_workers=True)",
-        "tensorflow": "",
+        "tensorflow": "a tf.data pipeline with map(..., num_parallel_calls=tf.data.AUTOTUNE), files read by "
+        "interleave(..., num_parallel_calls=tf.data.AUTOTUNE), and prefetch(tf.data.AUTOTUNE) at its end",
     }
 
 

@@ -167,7 +167,7 @@ def test_a_training_without_a_loader_has_none_to_mock(tmp_path: Path) -> None:
     walked = mocked(tmp_path, train, blocks=[0, 1, 0])
 
     assert walked.became() == ["not applicable"]
-    assert walked.reason() == "no torch DataLoader feeds the training"
+    assert walked.reason() == "no torch DataLoader feeds the training, and other input can only be changed in the script"
 
 
 def test_a_loader_that_another_thread_reads_is_left_alone(tmp_path: Path) -> None:

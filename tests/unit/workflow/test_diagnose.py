@@ -179,11 +179,11 @@ def test_a_recording_that_is_still_being_written_is_diagnosed(tmp_path):
         # A function that does nothing bounds what faster code gains.
         ({"collate_ms": 26, "collate": "data.pad_slowly"}, "slowstep prove train.py"),
         # Nobody knows how to take a bottleneck away from outside, or there is none.
-        ({"stall": (10, 120), "workers": 2}, None),
+        ({"stall": (10, 120), "workers": 2}, "slowstep explain periodic-stall"),
         ({"workers": 2}, None),
     ],
 )
-def test_a_bottleneck_that_a_lever_tries_is_to_be_proved_next(tmp_path, training, command):
+def test_a_bottleneck_that_a_lever_tries_is_to_be_proved_next_and_another_one_is_explained(tmp_path, training, command):
     report = diagnose_recording(make_recording(tmp_path, Training(steps=300, **training)))
 
     assert report["run"].get("next_command") == command

@@ -231,8 +231,8 @@ def test_after_the_proof_of_what_no_finding_named_the_lever_is_explained(tmp_pat
         (("--all",), "interrupted", "slowstep prove --all --budget 180s train.py"),
         ((), "interrupted", "slowstep prove --budget 180s train.py"),
         # The same would only end as early again.
-        ((), "script ended", None),
-        (("--all",), "script ended", None),
+        ((), "script ended", "slowstep explain slow-callback"),
+        (("--all",), "script ended", "slowstep explain slow-callback"),
         (("--levers", "prefetch=4"), "stood still", "slowstep prove --levers prefetch=4 train.py"),
         (("--levers", "prefetch=4"), "cut short", "slowstep prove --levers prefetch=4 train.py"),
     ],
@@ -288,7 +288,7 @@ def test_a_script_that_ended_before_a_gain_was_known_is_not_given_more_time_but_
     asked = {"ended_by": "script ended", "exit_code": 0, "options": ("--levers", "prefetch=4")}
     report = reported(tmp_path / "r", (choice("prefetch=4"),), {2: 1.01}, rounds=9, spread=0.6, asked=asked)
 
-    assert "next_command" not in report["run"]
+    assert report["run"]["next_command"] == "slowstep explain slow-callback"
     assert report["run"]["before_next"].endswith("it ended before the gains were known")
 
 
@@ -316,14 +316,14 @@ def test_what_every_arm_seems_to_gain_without_a_lever_is_not_trusted(tmp_path):
     assert row_of(report, None)["role"] == "control"
 
 
-@pytest.mark.parametrize("state", ["not applicable", "failed"])
-def test_a_lever_that_could_not_be_had_says_why(tmp_path, state):
+@pytest.mark.parametrize(("state", "command"), [("not applicable", "run"), ("failed", "prove --all")])
+def test_a_lever_that_could_not_be_had_says_why(tmp_path, state, command):
     note = {"arm": 2, "name": STUB.name, "state": state, "reason": "the training has no such function"}
     report = reported(tmp_path / "r", (STUB,), {}, rounds=0, notes=(note,))
 
     row = row_of(report, STUB.name)
     assert (row["state"], row["reason"], row["gain"], row["verdict"]) == (state, "the training has no such function", None, None)
-    assert report["run"]["next_command"] == "slowstep prove --all train.py"
+    assert report["run"]["next_command"] == f"slowstep {command} train.py"
 
 
 @pytest.mark.parametrize(("state", "reason"), [("failed", "RuntimeError: no memory"), ("not applicable", "it raised an error")])
@@ -338,7 +338,7 @@ def test_a_lever_that_was_given_up_late_says_what_it_gained_until_then_and_has_n
     assert row["gain"]["low"] < 1.5 < row["gain"]["high"]
     assert report["findings"][0]["gain"]["measured"] is None
     page = drawn(report)
-    assert f"{reason} | until then 1." in page
+    assert f"{reason} | it gained until then 1." in page
     assert f", in {rounds} rounds" in page
     assert "would not show" not in page
     assert "a verdict takes" not in page
@@ -530,7 +530,7 @@ def test_a_batch_size_tells_throughput_and_peak_of_its_size_and_of_the_own_one(t
     assert row["facts"] == facts
     shown = (
         r"batches of 64: 1,1\d0 samples/s, peak 3\.00 GiB; of 16, current: (79|80)\d samples/s, peak 1\.00 GiB"
-        r" \(of this process, with what levers left in it; current: before any lever\)"
+        r" \(memory of the whole process: of the current size before anything was tested, of the other with what earlier tests left\)"
     )
     assert re.search(shown, drawn(report))
     assert drawn(report).count("samples/s, peak") == 2
@@ -738,4 +738,4 @@ def test_what_a_lever_gained_before_the_script_died_of_it_is_no_gain_of_the_fix(
     assert (row["state"], row["verdict"], row["held_back"]) == ("failed", None, None)
     assert report["findings"][0]["gain"]["measured"] is None
     assert report["run"]["experiment"]["reached"] is None
-    assert "out of memory while it was on | until then 1." in drawn(report)
+    assert "out of memory while it was on | it gained until then 1." in drawn(report)

@@ -194,7 +194,7 @@ def test_a_loader_that_decides_and_that_workers_do_not_help(what, command):
     found = following(0, {0: 100, 1: 100, 2: 100, 4: 100}, compute=400, what=what, core_ms=about(12.4))
 
     assert found.command == command
-    assert str(found.why).startswith("the loader is the limit")
+    assert str(found.why).startswith("loading takes longer")
 
 
 def test_of_a_curve_without_the_loaders_own_number_nothing_is_compared():

@@ -19,7 +19,7 @@ def report_of(*rows: dict[str, Any]) -> dict[str, Any]:
             {"rule": "slow-callback", "fixes": [{"text": "call it less often", "lever": None}]},
         ],
         "run": {"experiment": facts, "command": ["train.py"]},
-        "verdict": {"state": "healthy"},
+        "verdict": {"state": "healthy", "rule": None},
         "experiments": [usual | row for row in rows],
     }
 
@@ -116,3 +116,32 @@ def test_a_healthy_script_that_came_to_its_end_before_any_lever_was_tested_has_n
 
     assert str(after_experiment(report, ()).first).startswith(begins)
     assert after_experiment(report, ()).command == "slowstep prove --all train.py"
+
+
+@pytest.mark.parametrize(("state", "command"), [("bottleneck", "slowstep explain serial-loader"), ("undetermined", None)])
+def test_a_bottleneck_is_explained_where_no_other_start_would_tell_more(state: str, command: str | None) -> None:
+    report = report_of({"lever": "workers=2", "state": "unmeasured", "verdict": None})
+    report["run"]["experiment"] |= {"ended_by": "script ended", "exit_code": 0}
+    report["verdict"] = {"state": state, "rule": "serial-loader"}
+
+    assert after_experiment(report, ()).command == command
+
+
+@pytest.mark.parametrize(
+    ("levers", "first", "command"),
+    [
+        ((None, None), "change the script: make them in a thread", "slowstep run train.py"),
+        (("workers=2", None), "change the script: make them in a thread", "slowstep run train.py"),
+        ((None, "stub=train:plot"), None, "slowstep prove train.py"),
+    ],
+    ids=["no lever", "the one that was refused", "another one"],
+)
+def test_a_lever_that_has_no_meaning_here_is_followed_by_what_can_be_done(
+    levers: tuple[str | None, str | None], first: str | None, command: str
+) -> None:
+    report = report_of({"lever": "workers=1", "state": "not applicable", "verdict": None})
+    report["run"]["experiment"]["ended_by"] = "no lever left"
+    fix = {"text": "make them in a thread", "lever": levers[0], "bounded_by": levers[1]}
+    report["findings"] = [{"rule": "serial-loader", "claims": ("part",), "fixes": [fix]}]
+
+    assert after_experiment(report, ("--levers", "workers=1")) == NextStep(first=first, command=command)

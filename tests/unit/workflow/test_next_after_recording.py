@@ -114,12 +114,16 @@ def test_a_warm_up_that_leaves_enough_is_taken_as_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "training", [{"steps": 300, **OPEN}, {"steps": 300, "workers": 2, "after_ms": 15}], ids=["undetermined", "bottleneck"]
+    ("training", "command"),
+    [({"steps": 300, **OPEN}, None), ({"steps": 300, "workers": 2, "after_ms": 15}, "slowstep explain slow-callback")],
+    ids=["undetermined", "bottleneck"],
 )
-def test_without_the_command_that_was_run_no_command_is_made_of_it(tmp_path: Path, training: dict[str, Any]) -> None:
+def test_without_the_command_that_was_run_none_is_made_of_it_and_a_bottleneck_is_explained(
+    tmp_path: Path, training: dict[str, Any], command: str | None
+) -> None:
     folder = with_command(make_recording(tmp_path, Training(**training)), [])
 
-    assert "next_command" not in diagnose_recording(folder)["run"]
+    assert diagnose_recording(folder)["run"].get("next_command") == command
 
 
 def test_a_command_is_quoted_and_its_secrets_are_marked_to_be_filled_in(tmp_path: Path) -> None:

@@ -142,10 +142,12 @@ def test_the_table_fits_every_width_and_keeps_name_and_verdict(tmp_path, monkeyp
         monkeypatch.setenv("COLUMNS", str(width))
         stream = StringIO()
         show_runs(rows, stream, command="slowstep analyze")
-        head, row, *_ = stream.getvalue().splitlines()
-        assert max(len(head), len(row)) <= width
-        assert "no report yet" in row
-    assert "27 Nov 12:00" in row
+        table, _, _ = stream.getvalue().partition("\n\n")
+        assert max(map(len, table.splitlines())) <= width
+        assert "no report yet" in table
+        assert "goes_on_and_on" in table
+        assert (folder.name in table) is (width >= len(folder.name))
+    assert "27 Nov 12:00" in table
 
 
 def test_the_command_lists_the_newest_first_and_writes_the_same_as_json(tmp_path, monkeypatch, capsys):

@@ -46,6 +46,7 @@ class Loader:
     beside: tuple[ConcurrentLoader, ...]  # the others that are read together with it
     is_named: bool  # its data set's name tells it from those
     is_marked: bool = False  # input of the script's own, by `slowstep.steps`: no framework makes its batches, and no lever changes it
+    framework: str | None = None  # whose loader it is, by the framework's name
 
     @property
     def is_surely_most_waited_for(self) -> bool:
@@ -78,8 +79,15 @@ def find_loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
         iterators=_iterators(read, most),
         beside=tuple(beside),
         is_named=row["dataset"] is not None and row["dataset"] not in datasets,
-        is_marked=row["iterator"] >= FIRST_OF_STEPS and row["framework"] is None,
+        is_marked=_is_marked(row),
+        framework=row["framework"],
     )
+
+
+def _is_marked(row: dict[str, Any]) -> bool:
+    """Whether the script named it by `slowstep.steps`; where that is not recorded, as once, by its number."""
+    guess = row["iterator"] >= FIRST_OF_STEPS and row["framework"] is None
+    return bool(guess if row["marked"] is None else row["marked"])
 
 
 def _facts(row: dict[str, Any], trainer: Trainer) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Taking a batch over from a worker takes long, though it is ready: it is made of many tensors, or is very large.
+"""Taking a batch over from a worker takes long, though it is ready.
+
+It is made of many tensors, or is very large.
 
 What it sees:
     Receiving batches, beyond the millisecond that any batch takes, holds at least 5 % of the window, and the batches that were looked at

@@ -1,4 +1,6 @@
-"""A function of the user's runs inside the step and is no part of the model: a hook that watches it, or what makes its input.
+"""A function that is no part of the model runs inside the step.
+
+It is a hook that watches the model, or what makes its input.
 
 What it sees:
     Calls in the step's body are timed in a few steps, and in one or two of them it is looked at what the functions with most time do. One

@@ -38,7 +38,7 @@ from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
 from slowstep.part_words import part_name, part_name_and_place, part_place
 from slowstep.parts import Part, PartKind
-from slowstep.units import format_share
+from slowstep.units import format_duration, format_share
 
 NAME = "blocking-checkpoint"
 
@@ -84,7 +84,7 @@ def _by_calls(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="store",
-        title=f"{_stopping(parts)} for {each / 1e6:.0f} ms at each of {m.saves.count} checkpoints, {format_share(share)} of the time",
+        title=f"{_stopping(parts)} for {format_duration(each)} at each of {m.saves.count} checkpoints, {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,

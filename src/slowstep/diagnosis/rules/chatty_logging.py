@@ -1,4 +1,4 @@
-"""Log lines, prints, progress bars or event files after every step keep the next step waiting.
+"""Log lines, prints or event files keep the next step waiting.
 
 What it sees:
     Of a function of the user's that runs after every update, or of a line of the training loop itself, at least half of the time is spent

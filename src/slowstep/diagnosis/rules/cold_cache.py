@@ -1,4 +1,6 @@
-"""The first pass over the data read them from storage, the later ones from memory: it will not happen again in this run.
+"""Only the first pass over the data read them from storage.
+
+Later ones read them from memory: it will not happen again in this run.
 
 What it sees:
     Two passes over the dataset or more were seen; the first read at least 4 KB per sample from storage, and the later ones less than half

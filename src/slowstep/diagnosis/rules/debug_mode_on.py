@@ -1,4 +1,4 @@
-"""Something that is meant for finding errors is on while the model trains.
+"""A mode for finding errors, such as anomaly detection, is on.
 
 What it sees:
     Anomaly detection, torch's profiler, a trace function (debugger, coverage) or a Python profiler was on in some of the looks that are

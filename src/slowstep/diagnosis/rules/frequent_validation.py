@@ -1,4 +1,4 @@
-"""Validation takes a larger share of the time than it usually does in training.
+"""Validation takes more of the time than is usual in a training.
 
 What it sees:
     At least three validations in the window (a loader is read between updates and no batch of that pass is trained on), which hold at
@@ -41,7 +41,7 @@ from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
 from slowstep.parts import VALIDATION
 from slowstep.reasons import Wording
-from slowstep.units import format_count, format_share
+from slowstep.units import format_count, format_duration, format_share
 
 NAME = "frequent-validation"
 FEWEST = 3
@@ -88,7 +88,8 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="output",
-        title=f"validation every {every} steps takes {event.each_ns / 1e6:.0f} ms each, {format_share(share)} of the time{_mostly_in(m)}",
+        title=f"validation every {every} steps takes {format_duration(event.each_ns)} each, {format_share(share)} of the time"
+        f"{_mostly_in(m)}",
         share=share,
         share_low=low,
         share_high=high,

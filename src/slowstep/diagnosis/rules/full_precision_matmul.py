@@ -1,4 +1,6 @@
-"""Matrix multiplications and convolutions run in float32, past the device's Tensor Cores.
+"""Matrix products in float32 leave the Tensor Cores unused.
+
+So do convolutions.
 
 What it sees:
     Kernels of matrix multiplications and convolutions in float32 on a device whose Tensor Cores could do them, and did not: at least 3 % of

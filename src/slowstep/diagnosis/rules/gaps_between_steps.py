@@ -1,4 +1,4 @@
-"""The device has nothing to do between one step's end and the next one's begin.
+"""The device has nothing to do between one step and the next.
 
 What it sees:
     Gaps of the device that span the boundary of two steps, less what of them is a wait for input or follows a synchronizing call (those are

@@ -1,4 +1,4 @@
-"""Python's garbage collector stops the training thread to look through its objects.
+"""Python's garbage collector keeps stopping the training thread.
 
 What it sees:
     Collections of a tenth of a millisecond and more on the training thread hold at least 3 % of the window, wherever they occur: in the

@@ -1,4 +1,4 @@
-"""Another Python thread of the script computes while the training thread needs the GIL.
+"""Another Python thread holds the GIL that the training thread needs.
 
 What it sees:
     Python threads of the training process, other than the one that trains, use at least a tenth of a core; and in the bodies of the steps

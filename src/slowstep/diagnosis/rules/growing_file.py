@@ -33,7 +33,7 @@ from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.part_words import is_plural, part_in_words, part_without_place
-from slowstep.units import format_bytes
+from slowstep.units import format_bytes, format_duration
 
 NAME = "growing-file"
 
@@ -60,7 +60,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=growth.part.stage,
-        title=f"{writes}: {first / 1e6:.0f} ms at first, {last / 1e6:.0f} ms at the end",
+        title=f"{writes}: {format_duration(first)} at first, {format_duration(last)} at the end",
         share=share,
         share_low=low,
         share_high=high,

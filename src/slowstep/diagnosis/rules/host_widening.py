@@ -1,4 +1,6 @@
-"""Batches travel in types many times wider than their values: pictures as float32, classes as int64, one-hot vectors.
+"""Batches travel in types many times wider than their values.
+
+They are pictures as float32, classes as int64, one-hot vectors.
 
 What it sees:
     In the batches that were looked at, the values of whole tensors lie on one grid of at most 256 levels (8 bits, a shift and a factor give

@@ -1,4 +1,4 @@
-"""The training waits for input: the next batch is not there when it is asked for.
+"""The next batch is not there when the training asks for it.
 
 What it sees:
     The ledger of a trace charges at least 5 % of the window to waiting for input: time in which the device had nothing to do (without a

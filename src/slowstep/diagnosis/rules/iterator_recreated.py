@@ -1,4 +1,6 @@
-"""A new iterator of the loader is made for nearly every batch, and the ones before are thrown away unread, or have no more.
+"""A new iterator of the loader is made for nearly every batch.
+
+The ones before are thrown away unread, or have no more.
 
 What it sees:
     Over the window at most two batches were taken from each iterator of the training's loader, and making them and waiting for their first

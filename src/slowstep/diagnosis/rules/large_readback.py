@@ -1,4 +1,4 @@
-"""Large tensors are copied from the device to the host while the step waits.
+"""Large tensors are copied from device to host while the step waits.
 
 What it sees:
     Copies to the host of 1 MiB and more each: their exposed time, with the time for which the device had no work after calls that waited

@@ -1,4 +1,6 @@
-"""The gradient scaler reads back in every step whether gradients overflowed, and the device runs dry meanwhile.
+"""The gradient scaler reads back in every step, so the device idles.
+
+It asks whether gradients overflowed.
 
 What it sees:
     The read-back that torch.amp.GradScaler does between its check of the gradients and the optimizer's step, and the time for which the

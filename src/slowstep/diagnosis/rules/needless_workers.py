@@ -1,4 +1,6 @@
-"""The loader's workers cost more than they bring: a batch is made in less time than it takes to receive one.
+"""The loader's workers cost more time than they save.
+
+A batch is made in less time than it takes to receive one.
 
 What it sees:
     A DataLoader with workers feeds the training, on a machine that nobody else keeps busy, and what a step would be shorter by without

@@ -1,4 +1,4 @@
-"""Samples arrive over the network no faster than its rate, or that of each connection.
+"""The network, or each connection, is too slow for the input.
 
 What it sees:
     The training waits for input at least 5 % of the window while what makes its batches is blocked on something that is no storage, and
@@ -46,9 +46,9 @@ FIRST_BYTE = "HTTPResponse.begin"
 IDLE_AT_MOST = 0.20
 LEFT_AT_WORSE = 0.2
 LIMITS = {
-    True: "the network's rate is the limit, not the number of workers",
-    False: "the rate of each connection is the limit",
-    None: "the rate of the network, or of each connection, is the limit",
+    True: "the network's rate decides, not the number of workers",
+    False: "the rate of each connection decides",
+    None: "the rate of the network, or of each connection, decides",
 }
 
 

@@ -1,4 +1,6 @@
-"""Copies to the device come from pageable memory, slow and in front of everything else.
+"""Copies to the device come from pageable memory, which is slow.
+
+Everything else on the device waits for them.
 
 What it sees:
     Copies to the device that the trace marks as pageable, whose exposed time, with the time for which the device had no work after calls

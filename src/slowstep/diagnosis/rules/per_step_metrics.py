@@ -1,4 +1,4 @@
-"""Metrics that are computed after every step keep the next step waiting.
+"""Metrics computed after every step keep the next step waiting.
 
 What it sees:
     Of a function of the user's that runs after every update, at least half of the time is spent in scikit-learn's metrics, torchmetrics

@@ -1,4 +1,4 @@
-"""Something that nothing recorded names makes every so many steps longer.
+"""Every so many steps one is longer, and nothing recorded says why.
 
 What it sees:
     Step lengths without their known events (validation, checkpoints, epoch changes): the same phase of a period holds the longest step in
@@ -32,6 +32,7 @@ from slowstep.part_words import part_in_words
 from slowstep.parts import MODELS, Part, PartKind
 from slowstep.reasons import Wording
 from slowstep.stages import STAGES
+from slowstep.units import format_duration
 
 NAME = "periodic-stall"
 
@@ -63,7 +64,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=event.part.stage,
-        title=f"every {every} steps one takes {event.each_ns / 1e6:.0f} ms longer, most of it in: {part_in_words(event.part)}",
+        title=f"every {every} steps one takes {format_duration(event.each_ns)} longer, most of it in: {part_in_words(event.part)}",
         share=share,
         share_low=low,
         share_high=high,

@@ -1,4 +1,4 @@
-"""Preprocessing asks for more CPU time than the cores have, so more workers cannot help.
+"""Preprocessing takes all cores, so more workers cannot help.
 
 What it sees:
     A loader feeds the training; the CPU time of training and of making batches per step, divided by the cores that the process may use, is
@@ -31,6 +31,7 @@ from slowstep.diagnosis.lever_specs import mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.reasons import Reason
+from slowstep.units import format_duration
 
 NAME = "preprocess-saturates-cpu"
 # Workers that are blocked for longer than they compute wait for something else than cores.
@@ -69,7 +70,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"preprocessing takes {side.cpu_ns / 1e6:.0f} ms of CPU time per step: {_full(side.cores)}, workers do not help",
+        title=f"preprocessing takes {format_duration(side.cpu_ns)} of CPU time per step: {_full(side.cores)}, workers do not help",
         share=share,
         share_low=low,
         share_high=high,

@@ -1,4 +1,4 @@
-"""A Python loop of the user's inside the step computes what one operation could.
+"""A Python loop inside the step does what one operation could.
 
 What it sees:
     Calls in the step's body are timed in a few steps, and lines are counted in one or two: a line of the user's own code runs at least 20

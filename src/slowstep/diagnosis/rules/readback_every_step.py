@@ -1,4 +1,4 @@
-"""A value is read back from the device in every step, and the device runs dry meanwhile.
+"""A value is read back in every step, and the device runs dry.
 
 What it sees:
     Copies of less than 1 MiB to the host that the host waits for, in at least 90 % of the steps, after which the device had nothing to do:

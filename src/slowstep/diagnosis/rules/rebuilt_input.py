@@ -1,4 +1,6 @@
-"""The training thread builds anew between epochs what its loader reads: a sampler, an index, samples, or the loader.
+"""What the loader reads is built anew between epochs.
+
+The training thread builds it: a sampler, an index, samples, or the loader.
 
 What it sees:
     Between two updates the training thread is in a method of the loader's data set or sampler, in a function of the script's that makes the

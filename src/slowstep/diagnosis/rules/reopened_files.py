@@ -1,4 +1,4 @@
-"""Every sample opens many files, or a container file anew that could stay open.
+"""Every sample opens many files, or opens a container file again.
 
 What it sees:
     The training waits for input at least 5 % of the window, and in the batches whose built-in calls were timed either at least 8 files are
@@ -33,7 +33,7 @@ from slowstep.diagnosis.evidence.input_causes import (
 )
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, InputSide, claims, find_side, wait_stage
 from slowstep.diagnosis.gain import Counterfactual, predict, saved_by, share_interval
-from slowstep.diagnosis.lever_specs import MOCK_LOADER
+from slowstep.diagnosis.lever_specs import mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.reasons import Reason
@@ -78,7 +78,7 @@ def judge(m: Measurements) -> Answer:
         claims=claims(m),
         evidence=tuple(evidence),
         gain=predict(m, counterfactual),
-        fixes=_fixes(cost),
+        fixes=_fixes(m, cost),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
@@ -92,12 +92,12 @@ def _title(m: Measurements, cost: FileCost) -> str:
     return f"{who} opens {cost.opens_per_sample:.0f} files per sample: {format_share(cost.share)} of making a batch"
 
 
-def _fixes(cost: FileCost) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, cost: FileCost) -> tuple[Fix, ...]:
     if cost.container is not None:
         texts = ("open it once per worker, at the first use, and keep it open", "unpack it before training")
     else:
         texts = ("store each sample in one file", "pack many samples into shards that are read in order")
-    return tuple(Fix(text=text, bounded_by=MOCK_LOADER) for text in texts)
+    return tuple(Fix(text=text, bounded_by=mock_loader(m)) for text in texts)
 
 
 def _counterfactual(m: Measurements, side: InputSide, cost: FileCost) -> Counterfactual:

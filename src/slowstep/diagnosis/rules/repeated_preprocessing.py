@@ -1,4 +1,4 @@
-"""Every pass over the data decodes, parses or tokenizes the same samples again, with the same result.
+"""Every pass decodes, parses or tokenizes the same samples again.
 
 What it sees:
     The training waits for input, or for a core that its workers took, at least 5 % of the window, and workers alone could not hide it: the
@@ -31,7 +31,7 @@ from slowstep.diagnosis.evidence.core_demand import core_demand
 from slowstep.diagnosis.evidence.input_causes import Spared, hidden_by_workers, sparing
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, find_side
 from slowstep.diagnosis.gain import predict, saved_by, share_interval
-from slowstep.diagnosis.lever_specs import MOCK_LOADER
+from slowstep.diagnosis.lever_specs import mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.reasons import Reason
@@ -127,12 +127,12 @@ def _room(m: Measurements) -> float | None:
 
 def _fixes(m: Measurements) -> tuple[Fix, ...]:
     text = "store the decoded samples once, as uint8 arrays in a memory-mapped file, and augment them as before"
-    stored = Fix(text=text, bounded_by=MOCK_LOADER)
+    stored = Fix(text=text, bounded_by=mock_loader(m))
     needed, room = _all_bytes(m), _room(m)
     if needed is None or room is None or needed > room:
         return (stored,)
     text = "keep decoded samples in memory after the first pass (they fit as batched), and augment them as before"
-    return Fix(text=text, bounded_by=MOCK_LOADER), stored
+    return Fix(text=text, bounded_by=mock_loader(m)), stored
 
 
 RULE = Rule(name=NAME, stages=("preprocess",), topics=("compute", "input", "ledger", "machine", "steps"), judge=judge)

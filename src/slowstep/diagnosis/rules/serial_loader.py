@@ -1,4 +1,4 @@
-"""Batches are made by the training thread itself, one after the other with the training.
+"""The training thread makes its batches itself, between the steps.
 
 What it sees:
     A DataLoader with num_workers=0 feeds the training, or a loop without a loader does something before its forward, by lines that were
@@ -76,7 +76,7 @@ def judge(m: Measurements) -> Answer:
     if gain is None:
         return None
     evidence = (
-        _who_makes(m.input.loader),
+        _who_makes(m, m.input.loader),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         *most_of_making(m),
         saved_by(m, counterfactual),
@@ -85,7 +85,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=wait_stage(m),
-        title=f"the training thread makes its batches itself{_set_so(m.input.loader)}, so making them and training never overlap",
+        title=f"the training thread makes its batches itself{_set_so(m, m.input.loader)}, so making them and training never overlap",
         share=share,
         share_low=low,
         share_high=high,
@@ -97,14 +97,21 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
 
 
-def _who_makes(loader: Loader) -> Evidence:
+def _who_makes(m: Measurements, loader: Loader) -> Evidence:
     if loader.is_marked:
         return Evidence(name="input of the script's own", value=str(loader.dataset), unit="", where="in slowstep.steps()")
+    if not _has_workers(m):
+        return Evidence(name="input", value=m.training.words.loader_class, unit="", where=loader.data_set)
     return Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=loader.data_set)
 
 
-def _set_so(loader: Loader) -> str:
-    return "" if loader.is_marked else " (num_workers=0)"
+def _set_so(m: Measurements, loader: Loader) -> str:
+    return "" if loader.is_marked or not _has_workers(m) else " (num_workers=0)"
+
+
+def _has_workers(m: Measurements) -> bool:
+    """Whether the framework's loaders have workers that a script sets in number."""
+    return bool(m.training.words.name_of(Remedy.WORKERS, ""))
 
 
 def _judge_counted(m: Measurements, counted: CountedWork) -> Answer:

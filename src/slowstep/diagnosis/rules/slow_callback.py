@@ -1,4 +1,4 @@
-"""A function that runs on the training thread after the update keeps the next step waiting.
+"""A function that runs after the update keeps the next step waiting.
 
 What it sees:
     Stacks of the training thread between the end of an update, or of the backward of one of several batches, and the next request for

@@ -1,4 +1,4 @@
-"""Putting samples together into a batch takes longer than making the samples.
+"""Collating samples into a batch takes longer than making them.
 
 What it sees:
     The training waits for input at least 5 % of the window, and the collate function takes at least half of the time of making batches.
@@ -45,7 +45,7 @@ from slowstep.diagnosis.evidence.input_side import (
     warmed_ns,
 )
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
-from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub, stub_of_collate
+from slowstep.diagnosis.lever_specs import mock_loader, stub, stub_of_collate
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
@@ -116,7 +116,7 @@ def _where(m: Measurements, function: Function) -> str:
 
 def _fixes(m: Measurements, name: str, inner: Function | None) -> tuple[Fix, ...]:
     """Of a function that the collate function calls it is that one's work that is to be made faster, and not the whole to be left."""
-    bound = stub_of_collate(m) or MOCK_LOADER
+    bound = stub_of_collate(m) or mock_loader(m)
     if inner is not None:
         bound = stub(m, inner.name, inner.file) or bound
         once = f"do {inner.name} once before training and store its result, where all epochs need the same"

@@ -1,4 +1,4 @@
-"""The framework's own input pipeline does not keep up with the training.
+"""The framework's own input pipeline is slower than the training.
 
 What it sees:
     A framework whose calls wait for their input counts how long (tf.data below Keras' fit), and what is more than the 0.3 ms that handing

@@ -1,4 +1,4 @@
-"""Threads of the script's own make the batches, and the loop waits for them.
+"""The script's own threads make batches, and the loop waits for them.
 
 What it sees:
     A loop without a loader waits for another Python thread before its forward for at least 5 % of the window; and a thread that hands

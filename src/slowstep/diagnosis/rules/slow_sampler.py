@@ -1,4 +1,4 @@
-"""The loader's sampler takes long to draw the next indices, on the training thread.
+"""The loader's sampler is slow, and it runs on the training thread.
 
 What it sees:
     Stacks of the training thread (five at least) stand in the sampler, inside requests for the next batch, and for at least 5 % of the

@@ -1,4 +1,4 @@
-"""A long time passes between the start of the command and the first update.
+"""It takes long until the first update: imports, data, compiling.
 
 What it sees:
     The launcher's start of the command, and the end of the first update: at least 30 s lie between, and at least a tenth of the whole run.

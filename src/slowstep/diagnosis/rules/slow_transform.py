@@ -1,4 +1,6 @@
-"""One function holds most of the time in which batches are made, and faster code gains more than any number of workers.
+"""One function takes most of the time in which batches are made.
+
+Faster code gains more than any number of workers.
 
 What it sees:
     The training waits for input at least 5 % of the window, one function of the user's (of a library's data set that calls none: of the

@@ -1,4 +1,4 @@
-"""Most of a step is its fixed cost: what it takes however few samples it holds.
+"""Most of a step is fixed cost, the same however few samples it has.
 
 What it sees:
     The fixed cost of the training thread's own work is at least half of the step. It is measured where steps of different sizes were seen

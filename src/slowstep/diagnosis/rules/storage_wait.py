@@ -1,4 +1,4 @@
-"""The making of batches is blocked while bytes come from storage, pass after pass.
+"""Making batches waits for storage, in every pass over the data.
 
 What it sees:
     At least 5 % of the window is spent in waits for batches whose making neither computed nor waited for a core while bytes came from

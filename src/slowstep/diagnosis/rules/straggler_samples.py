@@ -1,4 +1,4 @@
-"""A few samples take many times as long to make as all others, and the training waits for them.
+"""A few samples take many times as long to make as all others.
 
 What it sees:
     Samples that took at least eight times as long as a sample usually does (each is timed where it is made, of those that take under 50 us

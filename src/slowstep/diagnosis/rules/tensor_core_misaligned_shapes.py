@@ -1,4 +1,6 @@
-"""Sizes that are not multiples of 16 bytes keep 16-bit products from the Tensor Cores, or from their full rate.
+"""Sizes that are not multiples of 16 bytes slow 16-bit products.
+
+They keep them from the Tensor Cores, or from their full rate.
 
 What it sees:
     Kernels of matrix multiplications and convolutions in 16 bit (or TF32) that miss the Tensor Cores though the device has them, or whose

@@ -1,4 +1,4 @@
-"""The training's threads stand in each other's way: there are more than the cores that are theirs.
+"""The training computes on more threads than it has cores.
 
 What it sees:
     One of three: a CPU quota is used up in a quarter of its periods; the training process may use fewer cores than when it began (a

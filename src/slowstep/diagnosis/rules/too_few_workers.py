@@ -1,4 +1,4 @@
-"""The loader's workers cannot keep up with the training, though more of them could.
+"""The loader's workers are too few to keep up with the training.
 
 What it sees:
     A DataLoader with workers feeds the training, the training waits for them at least 5 % of the window beyond the receipt of batches
@@ -53,7 +53,7 @@ from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import PartKind
 from slowstep.reasons import Reason, Wording
-from slowstep.units import format_count
+from slowstep.units import format_count, format_duration
 
 NAME = "too-few-workers"
 # One more worker may slow those that are there: at worst they share what they wait for by a tenth.
@@ -110,8 +110,8 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=wait_stage(m),
-        title=f"{_whose(m.input.loader, now)} cannot keep up: {side.wall_ns / each:.0f} ms to make a batch, "
-        f"one needed every {side.rest_ns / each:.0f} ms",
+        title=f"{_whose(m.input.loader, now)} cannot keep up: {format_duration(1e6 * side.wall_ns / each)} to make a batch, "
+        f"one needed every {format_duration(1e6 * side.rest_ns / each)}",
         share=share,
         share_low=low,
         share_high=high,

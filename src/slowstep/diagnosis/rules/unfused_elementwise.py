@@ -1,4 +1,4 @@
-"""Chains of small elementwise kernels read and write memory again and again.
+"""Chains of small elementwise kernels pass their data through memory.
 
 What it sees:
     Elementwise kernels that no compiler made hold at least 10 % of the window, more than ten of them a step. Neither XProf nor the Kineto

@@ -1,4 +1,6 @@
-"""The optimizer goes over the parameters of a model on a processor again and again, where one pass would do.
+"""The optimizer passes over its parameters several times a step.
+
+On a processor one pass would do.
 
 What it sees:
     Adam, AdamW or Adagrad that is not fused (recorded at its first call), on a processor, takes at least 10 % of the time, with its share

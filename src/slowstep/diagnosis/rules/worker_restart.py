@@ -1,4 +1,4 @@
-"""The loader's workers are started anew at every epoch, and the training waits until they are.
+"""The loader's workers are started anew in every epoch.
 
 What it sees:
     At least three iterators in the window were made with new worker processes (the loader keeps none), and starting them, ending them and
@@ -32,7 +32,7 @@ from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import PartKind
 from slowstep.reasons import Wording
-from slowstep.units import format_share
+from slowstep.units import format_duration, format_share
 
 NAME = "worker-restart"
 # One start, or two, are no habit.
@@ -74,7 +74,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"the loader's workers are started again at each of {restarts.count} epochs: {each / 1e6:.0f} ms each, "
+        title=f"the loader's workers are started again at each of {restarts.count} epochs: {format_duration(each)} each, "
         f"{format_share(share)} of the time",
         share=share,
         share_low=low,

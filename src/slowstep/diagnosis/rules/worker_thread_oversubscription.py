@@ -1,4 +1,4 @@
-"""Each worker computes on several threads, and all of them together are more than the cores.
+"""The workers compute on more threads than there are cores.
 
 What it sees:
     The training waits for input, or for a core that its workers took, at least 5 % of the window, and the workers are blocked on anything

@@ -80,7 +80,7 @@ def judge(
     if point.starting is not None and point.starting > HALF:
         return Bound(kind="start", sentence=_starting(point), rows=rows)
     if shares.making is None or shares.computing is None or shares.blocked is None:
-        return Bound(kind="undetermined", sentence="too few batches were read to say what limits the loader", rows=rows)
+        return Bound(kind="undetermined", sentence="too few batches were read to say what slows the loader", rows=rows)
     # Workers that make batches all the time are what is waited for, whatever a receipt takes beside that.
     if ready is not None and _carrying(point, ready) > max(HALF, shares.making.value):
         sentence = f"a batch is ready {format_share(ready)} of the time: receiving it takes long, not making it"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,25 @@ def _looked_at(name: str) -> Lever | DiscoveryError | None:
         return error.with_traceback(None)
 
 
+def can_be_made(name: str, trains: Iterable[str], loads: str | None) -> bool:
+    """Whether a lever's change can be made where the frameworks called so train, and a loader of `loads` feeds them (None: no loader).
+
+    What `prepared` will find, told before the training runs; of a lever's files only those that may be it are imported.
+    """
+    made, lever = implementations(name), find_by_file("slowstep.levers", name, "LEVER", Lever)
+    feeding = made.get(loads) if loads else None
+    return (
+        any(framework in made for framework in trains)
+        or (lever is not None and lever.prepare is not None)
+        or (feeding is not None and feeding.acts_on_loader)
+    )
+
+
+def changes_loader(name: str, framework: str) -> bool:
+    """Whether a framework makes a lever's change, so that one which changes loaders changes its own."""
+    return framework in implementations(name)
+
+
 def can_build(name: str) -> bool:
     """Whether a lever can also change a loader where the script builds it; not one that is broken, of which that is said elsewhere."""
     try:
@@ -74,8 +93,9 @@ def prepared(lever: Lever, training: Training, spec: LeverSpec) -> Change:
         except NotApplicable as error:
             # Its frames refer to loaders and their workers.
             refused = refused or error.with_traceback(None)
+    trains = training.recorder.framework.name or "what trains here"
     try:
-        raise refused or NotApplicable(f"nothing is known of how it is done with {training.recorder.framework.name or 'what trains here'}")
+        raise refused or NotApplicable(f"slowstep cannot make this change in a training with {trains}")
     finally:
         # This frame is the error's, and must not hold it in turn.
         del refused

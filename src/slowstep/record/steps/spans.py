@@ -38,7 +38,7 @@ def steps(loader: Iterable[T]) -> Iterator[T]:
     recorder = active()
     if recorder is None or _is_hooked(loader):
         return iter(loader)
-    return RecordedWaits(recorder, iter(loader), dataset=type(loader).__qualname__)
+    return RecordedWaits(recorder, iter(loader), dataset=type(loader).__qualname__, is_marked=True)
 
 
 def span(name: str, stage: str = "output") -> AbstractContextManager[None]:
@@ -59,7 +59,10 @@ def _is_hooked(loader: Any) -> bool:
 
 
 class RecordedWaits(Iterator[T]):
-    """An iterator whose waits are recorded; `loader` is the same number for all iterators over one data set."""
+    """An iterator whose waits are recorded; `loader` is the same number for all iterators over one data set.
+
+    `framework` is the name of the one whose loader it is, `is_marked` says that a script names it by `steps`.
+    """
 
     # What is raised where there are no more batches.
     ends: tuple[type[BaseException], ...] = (StopIteration,)
@@ -72,6 +75,7 @@ class RecordedWaits(Iterator[T]):
         dataset: str,
         loader: int | None = None,
         framework: str | None = None,
+        is_marked: bool = False,
     ) -> None:
         self._recorder = recorder
         self._batches = batches
@@ -83,7 +87,7 @@ class RecordedWaits(Iterator[T]):
         recorder.watch()
         note = {"kind": "iterator", "id": self._number, "loader": loader or self._number, "num_workers": 0, "workers": []}
         of = {} if framework is None else {"framework": framework}
-        recorder.note({**note, **of, "dataset": dataset, "batch_size": None})
+        recorder.note({**note, **of, "marked": is_marked, "dataset": dataset, "batch_size": None})
 
     def __next__(self) -> T:
         recorder, me = self._recorder, self._recorder.local.me

@@ -103,7 +103,8 @@ READING_GPU_COPIED: Final = 52  # a bytes/s received over PCIe, b bytes/s sent; 
 READING_GPU_TENANTS: Final = 53  # a processes of the tree on it, b other processes, c bytes that the others hold
 PRESSURES: Final = ("cpu", "io", "memory")
 NO_ITERATOR: Final = 0  # iterators are numbered from 1 on
-# Iterators of `slowstep.steps`; far from those of hooks. Its FETCH may be the wait for another thread's batch.
+# Iterators that are only asked for batches, by `slowstep.steps` or a hook; far from those of loaders. Their FETCH may be the wait for
+# another thread's batch.
 FIRST_OF_STEPS: Final = 1 << 32
 
 END: Final = 1  # WAIT: the iterator was exhausted (StopIteration)

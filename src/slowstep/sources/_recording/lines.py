@@ -52,6 +52,7 @@ _ITERATOR_KEYS = {
     "dataset_length": "dataset_length",
     "batches": "batches",
     "framework": "framework",
+    "marked": "marked",
 }
 
 

@@ -91,13 +91,13 @@ def after_bench(
         return _step(_bench(_longer(asked), asked.what, command), _FEW_STEPS)
     if whole is None:
         other = "compute" if asked.what == "data" else "data"
-        return _step(_bench(asked, other, command), "one half alone does not tell what limits the training")
+        return _step(_bench(asked, other, command), "one half alone does not tell what slows the training")
     better, kept = better_workers(point.workers, wholes), kept_workers_gain(point, whole)
     if kept >= max(BOTTLENECK_PREDICTED, better[1] if better else 0.0):
         why = f"with workers that are kept between epochs: about {format_ratio(kept)} the throughput by these figures"
         return _step(_prove(asked, command, "persistent-workers"), why)
     if whole.binds == "compute":
-        return _step(run(command, "--capture"), "compute is the limit: this shows what it consists of")
+        return _step(run(command, "--capture"), "computing takes longer than loading: this shows what it consists of")
     if better is not None:
         workers, known = better[0], unsure or wholes
         most = None if is_busy else most_gain(known[workers], replace(known[point.workers], real=whole.real))
@@ -109,7 +109,7 @@ def after_bench(
         return _step(run(command, "--capture"), why)
     is_even = whole.how == "max" and whole.binds == "both"
     equal = "need the same cores" if whole.cores_bound else "take about as long" if is_even else None
-    decides = f"loading and computing {equal}" if equal else "the loader is the limit"
+    decides = f"loading and computing {equal}" if equal else "loading takes longer"
     if asked.what == "compute":
         return _step(_bench(asked, "data", command), f"{decides}: this measures the loader part by part")
     return _step(_prove(asked, command), f"{decides}: this tests what helps")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from slowstep.document.next_step import NextStep, explain
+from slowstep.document.next_step import NextStep
 from slowstep.document.report import ExperimentRow
 from slowstep.prove.experiment import (
     CUT_SHORT,
@@ -23,7 +23,17 @@ from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import NEEDED
 from slowstep.prove.stats.plan import parse_spec
 from slowstep.units import format_duration
-from slowstep.workflow.next_command.typed import USUAL_BUDGET_S, budget_words, filled_in, precision_words, prove, run, to_paste
+from slowstep.workflow.next_command.typed import (
+    USUAL_BUDGET_S,
+    budget_words,
+    explain,
+    filled_in,
+    or_explained,
+    precision_words,
+    prove,
+    run,
+    to_paste,
+)
 
 Report = dict[str, Any]
 STUB = "stub="
@@ -42,7 +52,8 @@ def after_experiment(report: Report, options: tuple[str, ...], kept: tuple[str, 
     `options` are the words that chose the levers, `kept` those that every experiment of this training is to be asked for with.
     """
     command = _command(report, options, kept)
-    return NextStep(command=command, first=filled_in(command, _before(report)))
+    step = NextStep(command=command, first=filled_in(command, _before(report)))
+    return or_explained(step, state=report["verdict"]["state"], rule=report["verdict"]["rule"])
 
 
 def _command(report: Report, options: tuple[str, ...], kept: tuple[str, ...]) -> str | None:
@@ -69,6 +80,8 @@ def _command(report: Report, options: tuple[str, ...], kept: tuple[str, ...]) ->
         return explain(proved["rule"] or parse_spec(str(proved["lever"])).name)
     if (function := _to_make_faster(report)) is not None:
         return prove(command, "--levers", f"swap={function}={_faster(function)}", *kept)
+    if _applied_none(report) and _names_others(report):
+        return prove(command, *kept)
     if _fix_by_hand(report) is not None:
         return run(command)
     return run(command) if options == ("--all",) else prove(command, "--all", *kept)
@@ -91,9 +104,24 @@ def _change_to_make(report: Report) -> str | None:
 
 def _fix_by_hand(report: Report) -> str | None:
     """The fix of the first finding, where no lever tries that of any: only the changed script tells what it gains."""
-    if report["run"]["experiment"]["ended_by"] != NOTHING_TO_TRY:
+    if not _applied_none(report) or _names_others(report):
         return None
     return next((str(each["fixes"][0]["text"]) for each in report["findings"] if each["claims"] and each["fixes"]), None)
+
+
+def _applied_none(report: Report) -> bool:
+    """Whether there was no lever to test, or none of those that were asked for has a meaning in this training."""
+    asked = [row for row in _lever_rows(report) if row["state"] != "untried"]
+    refused = bool(asked) and all(row["state"] == "not applicable" and row["gain"] is None for row in asked)
+    return refused or report["run"]["experiment"]["ended_by"] == NOTHING_TO_TRY
+
+
+def _names_others(report: Report) -> bool:
+    """Whether findings name levers that were not asked for."""
+    asked = {parse_spec(str(row["lever"])).name for row in _lever_rows(report)}
+    fixes = [fix for finding in report["findings"] for fix in finding["fixes"]]
+    named = (lever for fix in fixes for lever in (fix["lever"], fix.get("bounded_by")) if lever is not None)
+    return any(parse_spec(lever).name not in asked for lever in named)
 
 
 def _proved_fix(report: Report, proved: ExperimentRow) -> str | None:

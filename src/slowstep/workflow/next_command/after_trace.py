@@ -1,4 +1,4 @@
-"""After the report of a trace whose verdict names no rule: what would tell more than this trace did."""
+"""After the report of a trace: what would tell more than this trace did, or what its verdict is about."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.missing_ranks import LATE_ONE_MAY_BE_MISSING
 from slowstep.diagnosis.trace_doubts import CUT_OFF_NO_STEP, CUT_OFF_TRAINS
 from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
-from slowstep.document.next_step import NextStep, explain
+from slowstep.document.next_step import NextStep
 from slowstep.frameworks._known import DEFAULT, words_of_profiler
 from slowstep.timeline.trace import TraceFacts
-from slowstep.workflow.next_command.typed import analyze
+from slowstep.workflow.next_command.typed import analyze, explain, or_explained
 from slowstep.workflow.traces.find import is_recording
 
 # What a trace leaves open, a recording of the training itself answers, with a trace of a few of its steps. No trace names the script.
@@ -32,11 +32,12 @@ CAPTURED: Final = re.compile(r"capture-\d+\.json(\.gz)?")
 
 
 def after_trace(diagnosis: Diagnosis, facts: TraceFacts, path: Path, *, is_inference: bool = False, is_chosen: bool = False) -> NextStep:
-    """No command where the verdict is no open question, or nothing that is known helps. `is_chosen`: of one of several steps."""
+    """What a verdict that is open asks for, or the rule of one that is not. `is_chosen`: of one of several steps."""
     reason = diagnosis.verdict.reason
     if diagnosis.verdict.state == "undetermined" and reason is not None and reason.of(*CUT_OFF) and not _is_beside_its_recording(path):
         return NextStep(first=WHOLE_AGAIN, command=analyze(path))
-    return NextStep(command=_command(diagnosis, facts, path, is_inference=is_inference, is_chosen=is_chosen))
+    step = NextStep(command=_command(diagnosis, facts, path, is_inference=is_inference, is_chosen=is_chosen))
+    return or_explained(step, state=diagnosis.verdict.state, rule=diagnosis.verdict.rule)
 
 
 def _command(diagnosis: Diagnosis, facts: TraceFacts, path: Path, *, is_inference: bool, is_chosen: bool) -> str | None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from slowstep.document.next_step import NextStep
 from slowstep.harmless import for_shell
 from slowstep.record.launching.folder import as_typed
 from slowstep.record.system.redact import HIDDEN
@@ -47,6 +49,18 @@ def prove(command: str, *options: str) -> str:
 def analyze(*words: Path | str) -> str:
     """`slowstep analyze` of what lies at paths, with options."""
     return for_shell(("slowstep", "analyze", *map(str, words)))
+
+
+def explain(name: str) -> str:
+    """The command that tells what a rule or a lever is about."""
+    return f"slowstep explain {name}"
+
+
+def or_explained(step: NextStep, *, state: str, rule: str | None) -> NextStep:
+    """The step; where nothing is to be typed the rule of a verdict that is not open is explained."""
+    if step.command is not None or rule is None or state == "undetermined":
+        return step
+    return replace(step, command=explain(rule))
 
 
 def or_compared(paths: Sequence[Path]) -> str:

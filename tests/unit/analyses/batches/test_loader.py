@@ -5,6 +5,7 @@ import pytest
 from made_events import Events
 from slowstep.analyses.batches.loader import Loader, find_loader
 from slowstep.analyses.steps.trainer import find_trainer
+from slowstep.record.writing.format import FIRST_OF_STEPS
 
 
 def _found(events: Events) -> Loader | None:
@@ -71,6 +72,30 @@ def test_loaders_are_read_together_where_the_last_epoch_has_just_begun(tmp_path)
     assert loader is not None
     assert (loader.read_together, loader.iterators, loader.is_named) == (2, (1, 3), False)
     assert [other.iterators for other in loader.beside] == [(0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("number", "said", "marked"),
+    [
+        (FIRST_OF_STEPS, {"marked": True}, True),
+        (FIRST_OF_STEPS, {"marked": False}, False),
+        (FIRST_OF_STEPS, {"marked": False, "framework": "keras"}, False),
+        # Older recordings do not say it.
+        (FIRST_OF_STEPS, {}, True),
+        (FIRST_OF_STEPS, {"framework": "tensorflow"}, False),
+        (1, {}, False),
+    ],
+)
+def test_input_is_the_scripts_own_where_it_says_so_or_where_no_framework_numbered_it(tmp_path, number, said, marked):
+    events = Events(tmp_path)
+    events.loader(iterator=number, loader=number, **said)
+    for k in range(8):
+        events.step(20 * k, batch=k, iterator=number, wait=5, length=15)
+
+    loader = _found(events)
+
+    assert loader is not None
+    assert (loader.is_marked, loader.framework) == (marked, said.get("framework"))
 
 
 def test_without_a_loader_there_is_none(tmp_path):

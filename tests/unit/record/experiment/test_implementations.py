@@ -80,14 +80,14 @@ def test_a_loader_may_feed_another_frameworks_training(known: Any, module: str |
     if module == "sys":
         assert ask(trains) == "of loads"
     else:
-        with pytest.raises(NotApplicable, match="nothing is known of how it is done with trains"):
+        with pytest.raises(NotApplicable, match="slowstep cannot make this change in a training with trains"):
             ask(trains)
 
 
 def test_what_does_not_act_on_a_loader_is_left_to_who_trains(known: Any) -> None:
     known(other=(Known("other"), made("of other")))
 
-    with pytest.raises(NotApplicable, match="nothing is known"):
+    with pytest.raises(NotApplicable, match="slowstep cannot make this change"):
         ask(Known("trains"))
 
 

@@ -70,7 +70,7 @@ def test_each_batch_is_a_wait_with_its_index(recorder: Recorder) -> None:
     assert waits == [(0, 16, 0), (1, 16, 0), (-1, -1, END)]
     (note,) = process.noted("iterator")
     assert {record.a for record in process.of("WAIT")} == {note["id"]}
-    assert note["dataset"] == "list"
+    assert (note["dataset"], note["marked"]) == ("list", True)
 
 
 def test_of_each_batch_it_is_recorded_what_the_thread_did_meanwhile(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-from slowstep.frameworks.keras.inside._framework import backend_name
+from slowstep.frameworks.keras.inside._framework import FRAMEWORK, backend_name
 from slowstep.frameworks.keras.inside._input import Input
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, find, replace
@@ -24,7 +24,7 @@ class JaxBatches(RecordedWaits[Any]):
     """Batches of which the call that trains is told when it has the first."""
 
     def __init__(self, recorder: Recorder, batches: Any, *, dataset: str, loader: int) -> None:
-        super().__init__(recorder, iter(batches), dataset=dataset, loader=loader)
+        super().__init__(recorder, iter(batches), dataset=dataset, loader=loader, framework=FRAMEWORK.name)
         self._input = recorder.shared(Input)
 
     def __next__(self) -> Any:

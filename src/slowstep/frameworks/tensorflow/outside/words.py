@@ -57,6 +57,11 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.DATA_ASIDE: "if it prepares data, do it in tf.data, with prefetch",
     Remedy.FEWER_COPIES: "tf.function(jit_compile=True) drops copies between operations; tf.TensorArray in place of tf.concat in a loop",
     Remedy.SPARED_COPIES: "compare with tf.debugging.set_log_device_placement(True) which operations hand over between devices",
+    Remedy.WORKERS: "a tf.data pipeline with map(..., num_parallel_calls=tf.data.AUTOTUNE), files read by "
+    "interleave(..., num_parallel_calls=tf.data.AUTOTUNE), and prefetch(tf.data.AUTOTUNE) at its end",
+    Remedy.PREFETCH: "prefetch(tf.data.AUTOTUNE) at the end of the tf.data pipeline",
+    Remedy.MAKE_ASIDE: "make the batches in {workers}",
+    Remedy.MOVE_ASIDE: "move what {made} into {workers}",
     Remedy.BATCHES_ASIDE: "{DEEPER_INPUT}",
     Remedy.DEEPER_INPUT: "end the tf.data pipeline with .prefetch(tf.data.AUTOTUNE) and give its maps num_parallel_calls=tf.data.AUTOTUNE",
 }

@@ -13,7 +13,7 @@ from slowstep.record.experiment.feeding import Feeder
 from slowstep.record.experiment.lever import NotApplicable
 from slowstep.record.experiment.training import Training
 
-NO_LOADER = "no torch DataLoader feeds the training"
+NO_LOADER = "no torch DataLoader feeds the training, and other input can only be changed in the script"
 OWN_ITERATORS = "{} makes iterators of its own"
 LOST = "a loader that is read beside another was built anew, and cannot be told from that one"
 

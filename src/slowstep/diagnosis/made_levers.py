@@ -1,0 +1,52 @@
+"""Which of the levers that rules name can be made in this training: what no framework in it makes is no advice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.lever_specs import name_of
+from slowstep.diagnosis.rule import Answer, Judged
+from slowstep.findings import Finding, Fix, NotJudged
+from slowstep.frameworks._known import DEFAULT
+from slowstep.record.experiment.implementations import can_be_made
+
+
+def is_made(m: Measurements, lever: str) -> bool:
+    """Whether a lever, as it is written, changes something here; of a trace it is not known, and not asked."""
+    if not m.has("trainer"):
+        return True
+    name = name_of(lever)
+    return can_be_made(name, _trains(m), None) or can_be_made(name, (), _loads(m))
+
+
+def with_made_levers(m: Measurements, answer: Answer) -> Answer:
+    """The answer of a rule without the levers that change nothing here."""
+    if isinstance(answer, Judged):
+        return replace(answer, finding=_kept(m, answer.finding))
+    if isinstance(answer, NotJudged):
+        return replace(answer, lever=_made(m, answer.lever))
+    return answer
+
+
+def _kept(m: Measurements, finding: Finding) -> Finding:
+    return replace(finding, fixes=tuple(_with_made(m, fix) for fix in finding.fixes))
+
+
+def _with_made(m: Measurements, fix: Fix) -> Fix:
+    return replace(fix, lever=_made(m, fix.lever), bounded_by=_made(m, fix.bounded_by), lever_in_doubt=_made(m, fix.lever_in_doubt))
+
+
+def _made(m: Measurements, lever: str | None) -> str | None:
+    return lever if lever is not None and is_made(m, lever) else None
+
+
+def _trains(m: Measurements) -> tuple[str, ...]:
+    """The framework that updates, and the one whose loop it is."""
+    return (m.trainer.facts.framework, m.training.words.name)
+
+
+def _loads(m: Measurements) -> str | None:
+    """The framework whose loader feeds the training; None where none does."""
+    loader = m.input.loader
+    return None if loader is None or loader.is_marked else loader.framework or DEFAULT
