@@ -55,8 +55,9 @@ test: lint
 	$(TESTS) -m 'not slow and not nightly' -n auto --dist worksteal
 	$(TESTS) -m 'slow and not nightly' -n auto --dist worksteal --durations 20
 
+# Of drawn cases a quarter.
 check: lint
-	$(TESTS) -m 'not slow and not nightly' -n auto --dist worksteal
+	$(TESTS) -m 'not slow and not nightly' -n auto --dist worksteal --hypothesis-profile quick
 
 # One test after the other: what some of them measure needs a quiet machine. Of the fuzz tests other cases every night: the first seed is told,
 # and whatever fails is printed as a line that makes it again.

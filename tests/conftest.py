@@ -11,12 +11,11 @@ import pytest
 from hypothesis import settings
 
 from busy_retry import BusyRetry
+from how_many import WHOLE
 from recorded import Server
 
 REPORTS = Path(__file__).parent / "data" / "reports"
-# How long one example takes says how busy the machine is.
-settings.register_profile("slowstep", deadline=None)
-settings.load_profile("slowstep")
+settings.load_profile(WHOLE)
 # Whoever is started in the background of a shell script, with `nohup` or by some CI, ignores Ctrl-C, and so do all that he starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -37,6 +37,7 @@ from slowstep.analyses.machine.memory import Memory
 from slowstep.analyses.machine.own_cost import OwnCost
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.over_time import OverTime, Unsteady
+from slowstep.analyses.over_time.pace import EVEN
 from slowstep.analyses.over_time.startup import Startup, StartupPart
 from slowstep.analyses.python.calls import Function
 from slowstep.analyses.python.concurrent_threads import ConcurrentThreads
@@ -100,7 +101,7 @@ def measurements(
             load=Load(tree_cores=1.3, foreign_cores=0.0, stolen_cores=0.0, cores=cores),
             cores=cores,
             delay_ns=sum((parts.of(stage, PartKind.CORE_WAIT) for stage in STAGES), np.zeros(steps)),
-            pace_spread=0.0,
+            pace=EVEN,
             stopped=(0, 0.0),
             own_cost=OwnCost(ns_per_step=2000.0, share=1e-4, once_ns=0.0),
         ),

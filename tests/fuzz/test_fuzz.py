@@ -11,6 +11,7 @@ from few import few
 from fuzz.case import Case, drawn, made
 from fuzz.targets import TARGETS
 from fuzz.trial import minimised, tried
+from how_many import how_many
 from slowstep.timeline.timeline import Timeline
 
 FAILED = [line.partition("#")[0].strip() for line in (Path(__file__).parent / "failed.txt").read_text().splitlines()]
@@ -39,7 +40,7 @@ def test_what_once_failed_fails_no_more(line: str) -> None:
 
 @pytest.mark.parametrize("name", few(sorted(TARGETS), every=2))
 def test_a_few_damaged_inputs_are_diagnosed_or_refused(name: str) -> None:
-    assert failures(name, range(FEW)) == []
+    assert failures(name, range(how_many(FEW))) == []
 
 
 @pytest.mark.slow

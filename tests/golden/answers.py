@@ -17,8 +17,10 @@ def answers(paths: list[Path]) -> dict[str, Any]:
     """The values of the report of every rank, by its number; of a single process by `0`."""
     shown = analyze(paths)
     numbers = [row["number"] for row in shown["run"].get("rank_rows", []) if row["report"] is not None]
-    reports = {number: analyze(paths, rank=number) for number in numbers} if len(numbers) > 1 else {0: shown}
-    return {str(number): _answer(report, paths) for number, report in reports.items()}
+    if len(numbers) < 2:
+        return {"0": _answer(shown, paths)}
+    reports = (shown if number == shown["run"]["training"] else analyze(paths, rank=number) for number in numbers)
+    return {str(number): _answer(report, paths) for number, report in zip(numbers, reports, strict=True)}
 
 
 def _answer(report: Mapping[str, Any], paths: list[Path]) -> dict[str, Any]:

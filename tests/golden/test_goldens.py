@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from few import few
 from golden.answers import answers, written
 
 DATA = Path(__file__).parents[1] / "data"
@@ -25,7 +26,7 @@ def _name(path: Path) -> str:
     return path.name.removesuffix(".tar.xz")
 
 
-@pytest.mark.parametrize("packed", RECORDINGS, ids=_name)
+@pytest.mark.parametrize("packed", few(RECORDINGS, every=2), ids=_name)
 def test_a_recording_is_answered_as_ever(packed, tmp_path, looked_at):
     folder = tmp_path / _name(packed)
     with tarfile.open(packed) as archive:
@@ -38,7 +39,7 @@ def test_a_recording_is_answered_as_ever(packed, tmp_path, looked_at):
     assert looked_at(GOLDENS / "recordings" / f"{_name(packed)}.json", text) == text
 
 
-@pytest.mark.parametrize("folder", TRACES, ids=_name)
+@pytest.mark.parametrize("folder", few(TRACES, every=2), ids=_name)
 def test_a_trace_is_answered_as_ever(folder, looked_at):
     text = written(answers([folder]))
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fake_executor import made_steps
+from how_many import how_many
 from slowstep.prove.stats.design import schedule
 from slowstep.prove.stats.estimates import Estimate, estimate
 from slowstep.prove.stats.intervals import log_ratio
@@ -23,7 +24,7 @@ TIMES = st.integers(1_000, 100_000_000).map(lambda tens: 10 * tens)
 ROUNDS = st.lists(st.lists(st.lists(TIMES, min_size=STEPS, max_size=STEPS), min_size=ARMS, max_size=ARMS), min_size=4, max_size=10)
 SEEDS = st.integers(0, 1000)
 # Drawing these many numbers takes longer than all that is done with them.
-FEW = settings(max_examples=40)
+FEW = settings(max_examples=how_many(40))
 
 
 def _measured(rounds: list[list[list[int]]], seed: int) -> tuple[ExperimentSteps, Plan]:

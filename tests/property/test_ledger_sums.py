@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from how_many import how_many
 from made_recordings import Training, make_recording
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measurements import Measurements
@@ -50,7 +51,7 @@ def _measured(folder: Path) -> Measurements:
     return measure_recording(SOURCE.read(folder))
 
 
-@settings(max_examples=20)
+@settings(max_examples=how_many(20))
 @given(TRAININGS)
 def test_the_ledger_of_any_training_sums_to_the_window_exactly(training):
     with tempfile.TemporaryDirectory() as temporary:
@@ -68,7 +69,7 @@ def test_the_ledger_of_any_training_sums_to_the_window_exactly(training):
         assert finding["gain"]["low"] <= finding["gain"]["predicted"] <= finding["gain"]["high"]
 
 
-@settings(max_examples=10)
+@settings(max_examples=how_many(10))
 @given(TRAININGS, st.integers(0, 1000))
 @pytest.mark.slow
 def test_the_order_of_records_of_different_kinds_changes_nothing(training, seed):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from how_many import how_many
 from made_recordings import Training, make_recording
 from slowstep.document.report import faults
 from slowstep.errors import NothingRecorded
@@ -65,7 +66,7 @@ def as_it_is(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=how_many(60), suppress_health_check=[HealthCheck.too_slow])
 @given(trainings, st.sampled_from([as_it_is, as_it_is, without_stacks, without_lengths]))
 @example({**INSTANT, "steps": 2}, as_it_is)
 @example({**INSTANT, "steps": 3}, as_it_is)

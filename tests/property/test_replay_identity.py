@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from how_many import how_many
 from made_traces import device, host, made_trace, step
 from simulated_device import Simulated, steps_of
 from slowstep.analyses.replay.clock import node_times, unchanged
@@ -29,7 +30,7 @@ any_work = st.tuples(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=how_many(40))
 @given(
     calls=st.lists(any_call, max_size=40), work=st.lists(any_work, max_size=40), cuts=st.lists(times, min_size=2, max_size=5, unique=True)
 )
@@ -51,7 +52,7 @@ actions = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=how_many(40))
 @given(program=st.lists(actions, min_size=1, max_size=40), steps=st.integers(1, 4))
 def test_a_repeating_program_replays_as_it_was_and_keeps_its_length(program: list, steps: int) -> None:
     simulated = Simulated()

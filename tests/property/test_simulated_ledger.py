@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from few import few
+from how_many import how_many
 from simulated_host import WAIT, device_program, host_program
 from simulated_training import CALLBACK, LATENCY, LOADER, NAMED, RAN_DRY, RETURN, SAVE, Account, Program, program
 from slowstep.analyses.events.parts import LAUNCH, NO_LAUNCH, NOTHING_RECORDED, rows_of
@@ -106,7 +107,7 @@ def check_bounds(ledger: Ledger, account: Account, steps: Edges) -> None:
 
 @pytest.mark.parametrize(("streams", "updates"), few([(2, 3), (1, 1), (1, 3), (2, 1)], every=4))
 def test_a_trace_gives_the_account_to_the_nanosecond(streams: int, updates: int) -> None:
-    for seed in range(SEEDS):
+    for seed in range(how_many(SEEDS)):
         made = program(seed, streams=streams, updates=updates)
         trace = made.trace()
         steps, _ = find_steps(trace)
@@ -117,7 +118,7 @@ def test_a_trace_gives_the_account_to_the_nanosecond(streams: int, updates: int)
 
 
 def test_a_recording_of_a_host_that_computes_gives_the_account_to_the_nanosecond(tmp_path: Path) -> None:
-    for seed in range(20):
+    for seed in range(how_many(20)):
         made = host_program(seed)
 
         m = measure_recording(SOURCE.read(made.write(tmp_path / str(seed))))
@@ -126,7 +127,7 @@ def test_a_recording_of_a_host_that_computes_gives_the_account_to_the_nanosecond
 
 
 def test_a_recording_of_a_host_beside_a_device_that_nobody_asked_has_bounds_around_the_account(tmp_path: Path) -> None:
-    for seed in range(20):
+    for seed in range(how_many(20)):
         made = device_program(seed)
 
         m = measure_recording(SOURCE.read(made.write(tmp_path / str(seed))))
@@ -143,7 +144,7 @@ def test_the_bounds_of_a_trace_of_the_host_alone_contain_the_account(
     monkeypatch.setattr(seen_from_host, "LATENCY_NS", LATENCY)
     monkeypatch.setattr(seen_from_host, "RETURN_NS", RETURN + 1)
     surely: Account = Counter()
-    for seed in range(SEEDS):
+    for seed in range(how_many(SEEDS)):
         made = program(seed, streams=streams, updates=updates, awaits=awaits)
         trace = made.trace(shows_device=False)
         steps, _ = find_steps(trace)
@@ -160,7 +161,7 @@ def test_the_bounds_of_a_trace_of_the_host_alone_contain_the_account(
 
 @pytest.mark.parametrize("updates", few([3, 1], every=2))
 def test_the_bounds_of_probes_contain_the_account(updates: int) -> None:
-    for seed in range(FROM_AFAR):
+    for seed in range(how_many(FROM_AFAR)):
         made = program(seed, updates=updates)
         steps, account = marked(made), seen_from_afar(made.account(*marked(made)))
 
@@ -170,7 +171,7 @@ def test_the_bounds_of_probes_contain_the_account(updates: int) -> None:
 
 @pytest.mark.slow
 def test_the_bounds_of_a_device_with_a_clock_of_its_own_contain_the_account() -> None:
-    for seed in range(FROM_AFAR):
+    for seed in range(how_many(FROM_AFAR)):
         made, draw = program(seed), random.Random(seed)
         steps, account = marked(made), seen_from_afar(made.account(*marked(made)))
         offset, wrong = draw.randint(-5000, 5000), draw.randint(0, 30)
@@ -184,7 +185,7 @@ def test_the_bounds_of_a_device_with_a_clock_of_its_own_contain_the_account() ->
 
 
 def test_an_exact_device_has_no_bounds_and_the_account_of_its_trace() -> None:
-    for seed in range(FROM_AFAR):
+    for seed in range(how_many(FROM_AFAR)):
         made = program(seed)
         ledger = charged(made, marked(made), made.device())
 
@@ -194,7 +195,7 @@ def test_an_exact_device_has_no_bounds_and_the_account_of_its_trace() -> None:
 
 @pytest.mark.slow
 def test_work_that_was_recorded_for_a_part_of_the_time_leaves_the_rest_unknown() -> None:
-    for seed in range(FROM_AFAR):
+    for seed in range(how_many(FROM_AFAR)):
         made, draw = program(seed), random.Random(seed)
         steps, account = marked(made), seen_from_afar(made.account(*marked(made)))
         begin, end = sorted(draw.sample(range(made.marks[0], made.marks[-1]), 2))
@@ -212,7 +213,7 @@ def test_asking_often_tells_much() -> None:
     """Bounds that contain all would contain the account too."""
     surely: Account = Counter()
     whole: Account = Counter()
-    for seed in range(FROM_AFAR):
+    for seed in range(how_many(FROM_AFAR)):
         made = program(seed, asks=1.0)
         steps = marked(made)
         ledger = charged(made, steps, seen_by_probes(made.issued(), made.asked(), LATENCY))
@@ -271,7 +272,7 @@ def test_a_host_that_asks_nothing_knows_nothing_but_when_it_issued_work() -> Non
 def test_counters_of_a_compiled_function_tell_what_a_window_waited_to_the_nanosecond() -> None:
     """A step is a call of several updates, which fetches its batches itself; counters are read every second call."""
     updates, between = 4, 2
-    for seed in range(20):
+    for seed in range(how_many(20)):
         made = host_program(seed)
         inside = {WAIT, BODY, BACKWARD, OPTIMIZER}
         asked = [start for start, _, part in made.did if part == WAIT]

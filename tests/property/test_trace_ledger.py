@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from how_many import how_many
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.events.parts import COLLECTIVES, COLUMNS, COPIES, DEVICE_COPIES, KERNELS, MEMSETS, part_of
 from slowstep.analyses.events.tables import LEDGER
@@ -79,20 +80,20 @@ def check_sums(trace: Timeline) -> None:
         assert ordered.filter((pl.col("start_ns") < event["end_ns"]) & (pl.col("end_ns") > event["start_ns"])).is_empty()
 
 
-@settings(max_examples=60)
+@settings(max_examples=how_many(60))
 @given(traces())
 def test_a_steps_rows_sum_to_its_length_and_no_instant_counts_twice(trace: Timeline) -> None:
     check_sums(trace)
 
 
-@settings(max_examples=40)
+@settings(max_examples=how_many(40))
 @given(traces(with_device=False))
 def test_the_same_holds_without_a_device(trace: Timeline) -> None:
     check_sums(trace)
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=how_many(40))
 @given(traces())
 def test_an_instant_belongs_to_what_has_the_highest_rank(trace: Timeline) -> None:
     steps, _ = find_steps(trace)
@@ -122,7 +123,7 @@ def test_an_instant_belongs_to_what_has_the_highest_rank(trace: Timeline) -> Non
     assert found == expected
 
 
-@settings(max_examples=40)
+@settings(max_examples=how_many(40))
 @given(traces(), st.integers(0, 1000))
 @pytest.mark.slow
 def test_the_order_of_events_does_not_matter(trace: Timeline, seed: int) -> None:

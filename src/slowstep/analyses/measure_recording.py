@@ -22,6 +22,7 @@ from slowstep.analyses.batches.loader import Loader, find_loader
 from slowstep.analyses.batches.loader_identity import find_loaders_framework
 from slowstep.analyses.batches.made_by_loader import MadeByLoader, find_made_by_loader
 from slowstep.analyses.batches.producers import ACCOUNT, Fetches, WaitParts, divide_waits, find_fetches
+from slowstep.analyses.batches.sampler import SamplerTime, divide_sampler_time
 from slowstep.analyses.batches.step_inputs import find_step_bytes
 from slowstep.analyses.batches.transfer import with_held_transfers
 from slowstep.analyses.compute.before_update import find_before_update
@@ -38,19 +39,18 @@ from slowstep.analyses.input.input_topic import InputTopic
 from slowstep.analyses.input.loop_input import find_loop_input
 from slowstep.analyses.input.prefetch_threads import find_prefetch_threads
 from slowstep.analyses.input.rebuilt import find_rebuilt_input
-from slowstep.analyses.input.sampler import SamplerTime, divide_sampler_time
 from slowstep.analyses.ledger.captured_ledger import with_captured
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.recording_ledger import build_ledger
 from slowstep.analyses.ledger.saves import Saves, find_saves
 from slowstep.analyses.machine.load import Load, find_load, without_strangers
 from slowstep.analyses.machine.machine import Machine, find_machine
-from slowstep.analyses.machine.machine_topic import MachineTopic
+from slowstep.analyses.machine.machine_topic import MachineTopic, Pace
 from slowstep.analyses.machine.own_cost import OwnCost, find_own_cost
 from slowstep.analyses.measurements import CapturedWindow, Measurements
 from slowstep.analyses.over_time.outgrown import find_outgrown
 from slowstep.analyses.over_time.over_time import OverTime, find_over_time
-from slowstep.analyses.over_time.pace import find_pace_spread
+from slowstep.analyses.over_time.pace import find_machine_pace
 from slowstep.analyses.python.calls import Function
 from slowstep.analyses.python.concurrent_threads import ConcurrentThreads, find_concurrent_threads
 from slowstep.analyses.python.functions import Files, Stacks, files_of, read_stacks
@@ -148,7 +148,7 @@ class _RecordingAnalyses:
             load=self.load,
             cores=attempt(_cores_of_one, timeline, trainer, steps),
             delay_ns=attempt(_delay_ns, self.ledger, steps),
-            pace_spread=attempt(_pace_spread, self.even, trainer, steps, self.fetches, self.waits),
+            pace=attempt(_pace, self.even, trainer, steps, self.fetches, self.waits),
             stopped=attempt(_stopped, self.suspensions, trainer),
             own_cost=attempt(_own_cost, timeline, trainer, steps, self.capture),
         )
@@ -498,8 +498,8 @@ def _garbage(timeline: Timeline, trainer: Trainer, steps: Steps, demand: Demand)
     return find_garbage(timeline, trainer, steps, demand.collecting_ns or 0.0)
 
 
-def _pace_spread(even: Ledger, trainer: Trainer, steps: Steps, fetches: Fetches, waits: WaitParts) -> float:
-    return find_pace_spread(even, find_step_bytes(trainer, steps, fetches, waits))
+def _pace(even: Ledger, trainer: Trainer, steps: Steps, fetches: Fetches, waits: WaitParts) -> Pace:
+    return find_machine_pace(even, find_step_bytes(trainer, steps, fetches, waits))
 
 
 def _filling(waits: WaitParts, steps: Steps) -> Floats:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import polars as pl
 
 from slowstep.analyses.coverage import Coverage, find_coverage
-from slowstep.analyses.device.allocations import find_memory
+from slowstep.analyses.device.allocations import find_allocations
 from slowstep.analyses.device.clocks import Clocks, find_clocks
 from slowstep.analyses.device.compilations import find_compilations
 from slowstep.analyses.device.copies import find_copies
@@ -22,7 +22,7 @@ from slowstep.analyses.device.placement import find_placement
 from slowstep.analyses.device.synchronizations import find_synchronizations
 from slowstep.analyses.events.device_work import busiest_device
 from slowstep.analyses.events.trains_with import find_words
-from slowstep.analyses.input.loader_requests import find_loader
+from slowstep.analyses.input.loader_requests import find_requests
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.named_work import find_named_work
 from slowstep.analyses.ledger.trace_ledger import build_ledger
@@ -155,8 +155,8 @@ class _TraceAnalyses:
             "copies": attempt(find_copies, timeline, steps, callers),
             "synchronizations": attempt(find_synchronizations, timeline, steps, gaps, callers),
             "collectives": attempt(find_collectives, timeline, steps, callers),
-            "memory": attempt(find_memory, timeline, steps),
-            "requests": attempt(find_loader, timeline, steps, gaps),
+            "memory": attempt(find_allocations, timeline, steps),
+            "requests": attempt(find_requests, timeline, steps, gaps),
             "placement": attempt(find_placement, timeline, steps, callers),
             "compilations": attempt(find_compilations, timeline, steps, gaps, callers),
             "named_work": attempt(find_named_work, timeline, steps),

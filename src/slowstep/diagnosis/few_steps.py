@@ -6,7 +6,8 @@ import math
 from dataclasses import replace
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps.steps import ENOUGH_STEPS, STEPS_AT_LEAST, WARMUP_AT_MOST_SHARE
+from slowstep.analyses.steps.steps import ENOUGH_NS, ENOUGH_STEPS, STEPS_AT_LEAST, WARMUP_AT_MOST_SHARE
+from slowstep.diagnosis.gain import REMOVED
 from slowstep.diagnosis.law import Answers
 from slowstep.diagnosis.rule import Judged
 from slowstep.part_words import part_in_words
@@ -15,10 +16,6 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 
 # With the longest warm-up that is left out.
 FOR_A_VERDICT = math.ceil(STEPS_AT_LEAST / (1 - WARMUP_AT_MOST_SHARE))
-# Of stacks, too, there are 200 by then.
-ENOUGH_NS = 10e9
-# What rules call, in their evidence, that which a gain is predicted from.
-REMOVED = "fix saves per step"
 # What is worth a word of it.
 LARGEST_PART = 0.1
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.chance import SEED
 from slowstep.analyses.steps.steps import Floats
-from slowstep.findings import Gain
+from slowstep.findings import Evidence, Gain
 from slowstep.reasons import Reason, Wording
 
 RESAMPLES = 400
@@ -38,6 +38,7 @@ PACE_DEVIATIONS = 1.645 * math.sqrt(2)
 # Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
 UNEVEN = 0.20
 
+REMOVED = "fix saves per step"
 NOTHING_LEFT_OF_STEP = Wording("nothing-left-of-step", "nothing would be left of a step")
 
 
@@ -73,6 +74,9 @@ class AnyCounterfactual(Protocol):
 
     def after(self, m: Measurements) -> StepAfter | None:
         """What is left of the mean step; None where that is not known."""
+
+    def removed_ms(self, m: Measurements) -> float | None:
+        """By how much the mean step gets shorter, per as many samples; None where that is not known."""
 
 
 def predict(m: Measurements, counterfactual: AnyCounterfactual) -> Gain:
@@ -132,8 +136,13 @@ class Counterfactual:
 
     def removed_ms(self, m: Measurements) -> float:
         """By how much the mean step gets shorter: no further than what then runs beside it takes."""
-        after = self.after(m)
-        return (float(m.step_ns.mean()) - max(after.own_ns, after.beside_ns)) / 1e6
+        step_ns = float(m.step_ns.mean())
+        return step_ns * (1 - 1 / self.after(m).factor(step_ns)) / 1e6
+
+
+def saved_by(m: Measurements, counterfactual: AnyCounterfactual | None) -> Evidence:
+    """What a fix saves of a step, as a finding shows it: what its gain is predicted from."""
+    return Evidence(name=REMOVED, value=None if counterfactual is None else counterfactual.removed_ms(m), unit="ms")
 
 
 def _stage_of_producers(m: Measurements) -> str:
@@ -197,12 +206,12 @@ def _drawn(m: Measurements) -> _Drawn:
 
 def runs_differ(m: Measurements) -> float:
     """The factor by which two runs may differ on a machine whose pace varied as in this one."""
-    return math.exp(PACE_DEVIATIONS * m.machine.pace_spread)
+    return math.exp(PACE_DEVIATIONS * m.machine.pace.spread)
 
 
 def is_pace_uneven(m: Measurements) -> bool:
-    """Whether they may differ by so much that a fix is not seen for certain in the next run."""
-    return runs_differ(m) - 1 >= UNEVEN
+    """Whether they may differ by so much for the machine's sake that a fix is not seen for certain in the next run."""
+    return math.exp(PACE_DEVIATIONS * m.machine.pace.beyond_chance) - 1 >= UNEVEN
 
 
 def speed_interval(m: Measurements) -> tuple[float, float]:
@@ -213,7 +222,7 @@ def speed_interval(m: Measurements) -> tuple[float, float]:
     drawn = _drawn(m)
     ends = [np.percentile(drawn.means(step_ns), [5, 95]) for step_ns, _ in _clocks(m, Case(removed_ns=np.zeros_like(m.step_ns)))]
     low, high = min(float(low) for low, _ in ends), max(float(high) for _, high in ends)
-    one_run = math.exp(max(RUN_TO_RUN, PACE_DEVIATIONS * m.machine.pace_spread) / math.sqrt(2))
+    one_run = math.exp(max(RUN_TO_RUN, PACE_DEVIATIONS * m.machine.pace.spread) / math.sqrt(2))
     return max(low, NOTHING_NS) / one_run, high * one_run
 
 

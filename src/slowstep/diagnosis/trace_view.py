@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.not_shown import ALL_STEPS, is_recordable
+from slowstep.diagnosis.evidence.not_shown import ALL_STEPS
 from slowstep.diagnosis.law import (
     BOTTLENECK_PREDICTED,
     GAIN_NOT_KNOWN,
@@ -44,9 +44,8 @@ FIXES_SAVE_TOO_LITTLE = Wording(
 )
 NO_FIX_FOR_STAGE = Wording(
     "no-fix-for-stage",
-    "{share:share} of the time is {stage}, and no fix for it is known{remedy}",
+    "{share:share} of the time is {stage}, and no fix for it is known; record the training: slowstep run",
 )
-RECORD_IT = "; record the training: slowstep run"
 MAY_CONCERN = Wording("may-concern", f"{{rule}} may concern {{low:share}} to {{high:share}} of the time; {TRACE_MORE}")
 CHOSEN_STEP = Wording("chosen-step", "in the one step that you chose ({number}, of {of})")
 NOTHING_IN_CHOSEN_STEP = Wording(
@@ -154,7 +153,7 @@ def _beside_the_model(m: Measurements, answers: Answers) -> Doubt | None:
     is_found = any(judged.finding.stage == stage for judged in answers.leading)
     share = m.ledger.share(stage)
     if stage != SHARED and not is_found:
-        return Doubt(NO_FIX_FOR_STAGE(share=share, stage=stage, remedy=RECORD_IT if is_recordable(m) else f"; {TRACE_MORE}"))
+        return Doubt(NO_FIX_FOR_STAGE(share=share, stage=stage))
     wording = LATE_ONE_NOT_SEEN if stage == SHARED else FIXES_SAVE_TOO_LITTLE
     return Doubt(wording(share=share, stage=stage))
 

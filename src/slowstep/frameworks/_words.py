@@ -57,8 +57,8 @@ class Words:
     `code` has patterns that find files of it in paths with any separator; `loop` finds one of its training loop, `marks` what a profiler's
     trace calls it; of one that is `beneath` others, these train where both are seen. `places` are where scripts make some calls, and
     `made_in` the hooks of the user's that make them, by whose ranges a recording tells whose hook it was; `lacks` is what it does not let
-    them change. `loader` is what makes batches, `unseen` what was not done where none of its steps was recorded, `is_recorded` whether any
-    can be. Phrases may have places for the values that a rule gives, `{every}`, and for other changes: `{PIN_MEMORY+COPY_AHEAD}`, or
+    them change. `loader` is what makes batches, `unseen` what was not done where none of its steps was recorded. Phrases
+    may have places for the values that a rule gives, `{every}`, and for other changes: `{PIN_MEMORY+COPY_AHEAD}`, or
     `{FUSED_ADAMW:AdamW(fused=True)}` with what is said where there is no word for it.
 
     Of a trace, `profiler` has the phrases of one that is no framework's, and `others` may train as well, where that is unknown.
@@ -77,7 +77,6 @@ class Words:
     rests_on: Words | None = None
     loader: str = ""
     unseen: str = ""
-    is_recorded: bool = True
     profiler: Mapping[Remedy, str] = field(default_factory=dict)
     others: tuple[Words, ...] = ()
 

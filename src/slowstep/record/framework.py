@@ -6,8 +6,10 @@ framework alone need stays with them.
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
 from types import FrameType
@@ -59,6 +61,11 @@ class Framework:
     def owns(self, file: str) -> bool:
         """Whether a file is one of its installed packages'."""
         return any(f"-packages{os.sep}{package}{os.sep}" in file for package in self.packages)
+
+    def tells_of(self, function: Any) -> bool:
+        """Whether its own hooks tell of the steps that a function makes, which another framework compiles: its own functions make them."""
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        return code is not None and self.owns(code.co_filename)
 
     def facts(self) -> dict[str, Any]:
         """What it would use of this machine; it must initialise nothing, for a process that forks afterwards could not use it.
@@ -137,6 +144,14 @@ class Framework:
         return lambda: None
 
 
+def described(sizes: Iterable[tuple[str, int]], device: str | None) -> dict[str, Any]:
+    """What `describe_parameters` answers, from the type of each parameter and how many elements it has."""
+    dtypes: Counter[str] = Counter()
+    for dtype, elements in sizes:
+        dtypes[dtype] += elements
+    return {"params": sum(dtypes.values()), "dtypes": dict(dtypes), "device": device}
+
+
 # Where no framework trains, or none has trained yet.
 NO_FRAMEWORK: Final = Framework()
 
@@ -177,6 +192,11 @@ def tracers() -> tuple[Callable[[], bool], ...]:
     """What tells of each framework of this process that may be tracing whether it is."""
     may_be = (each for each in known_frameworks() if type(each).is_tracing is not Framework.is_tracing)
     return tuple(framework.is_tracing for framework in may_be if is_imported(framework))
+
+
+def is_told_by_another(function: Any, framework: Framework) -> bool:
+    """Whether a framework that trains on this one tells of the steps that a function makes."""
+    return any(each is not framework and each.tells_of(function) for each in known_frameworks())
 
 
 def used_up_checks() -> tuple[Callable[[Any], bool], ...]:

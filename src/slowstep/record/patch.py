@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 Undo = Callable[[], None]
@@ -21,6 +23,34 @@ def find(root: Any, path: str) -> Any:
         except AttributeError:
             raise Unfit(f"{getattr(root, '__name__', root)} has no {path}") from None
     return found
+
+
+def argument(args: tuple[Any, ...], kwargs: Mapping[str, Any], position: int, name: str) -> Any:
+    """What a call gives for a parameter, by its place or by its name; None where it gives nothing."""
+    return args[position] if len(args) > position else kwargs.get(name)
+
+
+class _Unfinished(threading.local):
+    """What puts back all that this thread has replaced since a hook's installation began; None where none is under way."""
+
+    undos: list[Undo] | None = None
+
+
+_unfinished = _Unfinished()
+
+
+@contextmanager
+def all_or_nothing() -> Iterator[None]:
+    """Where an exception ends what is done inside, all that it had replaced by then is put back. Inside it another one has no part."""
+    outer, inner = _unfinished.undos, list[Undo]()
+    _unfinished.undos = inner
+    try:
+        yield
+    except BaseException:
+        all_of(inner)()
+        raise
+    finally:
+        _unfinished.undos = outer
 
 
 # Replacements that were undone while another lay on top of them: owner, name, the replacement, and what puts the original back.
@@ -50,6 +80,8 @@ def replace(owner: Any, name: str, new: Any) -> Undo:
         else:
             _shadowed.append((owner, name, new, put_back))
 
+    if _unfinished.undos is not None:
+        _unfinished.undos.append(undo)
     return undo
 
 

@@ -36,7 +36,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             PROCESS,
             ITERATOR,
             column("loader", pl.Int64, "number of the loader in its process"),
-            column("num_workers", pl.Int64, "worker processes of the loader"),
+            column("num_workers", pl.Int64, "worker processes of the loader, where it is known who makes its batches", nullable=True),
             column("prefetch_factor", pl.Int64, "batches asked for ahead per worker", nullable=True),
             column("batch_size", pl.Int64, "batch size the loader was given", nullable=True),
             column("workers", pl.List(pl.Int64), "process ids of its workers"),

@@ -9,7 +9,7 @@ from kineto_files import case, read
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.coverage import find_coverage, find_trace_doubts
 from slowstep.analyses.events.training_thread import training_thread
-from slowstep.analyses.input.loader_requests import find_loader
+from slowstep.analyses.input.loader_requests import find_requests
 from slowstep.analyses.ledger.trace_ledger import build_ledger
 from slowstep.analyses.steps.trace_steps import find_steps
 from slowstep.analyses.steps.traced_training import batch_size, is_training
@@ -197,4 +197,4 @@ def test_a_request_is_exposed_as_far_as_the_device_stood_still() -> None:
     trace = made_trace(hosts=hosts, devices=devices, steps=[step(1, 0, 200)])
     steps, _ = find_steps(trace)
     _, gaps = build_ledger(trace, steps)
-    assert find_loader(trace, steps, gaps).select("step", "start_ns", "exposed_ns").rows() == [(0, 50_000, 40_000)]
+    assert find_requests(trace, steps, gaps).select("step", "start_ns", "exposed_ns").rows() == [(0, 50_000, 40_000)]

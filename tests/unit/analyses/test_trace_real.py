@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from made_steps import steps
-from slowstep.analyses.device.allocations import find_memory
+from slowstep.analyses.device.allocations import find_allocations
 from slowstep.analyses.device.copies import find_copies
 from slowstep.analyses.device.kernels import find_kernels
 from slowstep.analyses.device.placement import find_placement
@@ -42,5 +42,5 @@ def test_the_start_of_a_network_allocates_and_copies_from_pageable_memory():
 
     assert copies.select("operator", "count", "bytes", "pageable", "blocking").rows() == [("aten::to", 16, 244403360, True, True)]
     assert copies["gb_per_s"].item() == pytest.approx(4.4, abs=0.1)
-    assert find_memory(timeline, WHOLE)["allocator_calls"].to_list() == [40]
+    assert find_allocations(timeline, WHOLE)["allocator_calls"].to_list() == [40]
     assert waits.filter(pl.col("call") == "cudaStreamSynchronize").select("operator", "count").rows() == [("aten::to", 16)]

@@ -14,6 +14,7 @@ from slowstep.analyses.input.input_facts import Forms, InputFunction, Pass
 from slowstep.analyses.python.calls import Function
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.evidence.input_side import InputSide, workers_needed
+from slowstep.diagnosis.gain import REMOVED
 from slowstep.frameworks._known import all_words
 from slowstep.parts import Part, PartKind
 
@@ -236,6 +237,16 @@ def test_advice_claims_nothing_and_leaves_the_verdict_alone(rule):
 )
 def test_a_cause_shows_what_was_measured(case, name, value):
     assert values(finding(case.split()[0], measurements(**FIRING[case][0])))[name] == value
+
+
+@pytest.mark.parametrize("case", FIRING)
+def test_what_the_fix_saves_is_what_the_gain_says(case):
+    """Where the workers' own need then limits the step, less than the waits that are gone."""
+    m = measurements(**FIRING[case][0])
+    found = finding(case.split()[0], m)
+
+    step_ms = float(m.step_ns.mean()) / MS
+    assert values(found)[REMOVED] == pytest.approx(step_ms * (1 - 1 / found.gain.predicted))
 
 
 @pytest.mark.parametrize(("opened", "fixes"), [(1, 3), (1 / 64, 2)], ids=["for each sample", "once per worker"])

@@ -18,8 +18,10 @@ from slowstep.analyses.compute.graphs import GraphGrowth
 from slowstep.analyses.input.input_sizes import InputSizes
 from slowstep.analyses.input.stragglers import Stragglers
 from slowstep.analyses.ledger.saves import GrowingSaves
+from slowstep.analyses.machine.machine_topic import Pace
 from slowstep.analyses.over_time.growth import PartGrowth
 from slowstep.analyses.over_time.over_time import OccasionalEvent, Unsteady
+from slowstep.analyses.over_time.pace import find_machine_pace
 from slowstep.analyses.over_time.startup import FIRST_STEP, Startup, StartupPart
 from slowstep.analyses.over_time.startup_functions import COMPILE
 from slowstep.analyses.over_time.written import WrittenBytes
@@ -42,6 +44,14 @@ def over_time(**changes: Any) -> Measured:
 def unsteady(*, variation: float = 0.6, part: Part = BODY, body_ms: float = 60.0) -> Measured:
     """Steps that differ, by the part, over 15 s or as many as steps of another length take."""
     return {"ledger": {BODY: body_ms}, **over_time(unsteady=Unsteady(variation=variation, part=part, part_share=0.6))}
+
+
+def varying(spread: float = 0.6, slow: float = 1.0, seed: int = 0) -> Measured:
+    """Steps that differ one by one, and are slower for a fifth of the run; how even the machine's pace is told by them alone."""
+    body = 60.0 * np.exp(np.random.default_rng(seed).normal(0.0, spread, STEPS))
+    body[60:100] *= slow
+    measured = unsteady() | {"ledger": {BODY: body}}
+    return measured | {"pace": find_machine_pace(measurements(**measured).ledger)}
 
 
 def event(part: Part, k: int, ms: float, *, name: str | None = None, maybe_larger: bool = False) -> OccasionalEvent:
@@ -198,7 +208,7 @@ CLOSE: dict[str, Measured] = {
     "straggler-samples that are many": slow_samples(1, 60.0, of_samples=STEPS * 16.0),
     "growing-step-time by little": grows(BACKWARD, 12.0, 1.2),
     "growing-step-time that is not certain": grows(FUNCTION, sure=0.05),
-    "growing-step-time by less than the machine's pace varied": grows(FUNCTION) | {"pace_spread": 1.5},
+    "growing-step-time by less than the machine's pace varied": grows(FUNCTION) | {"pace": Pace(spread=1.5, beyond_chance=1.5)},
     "growing-step-time of a file": BY_FILE,
     "growing-file that does not grow": {"ledger": {FUNCTION: 8.0}},
     "growing-file of too few bytes for its time": merged(grows(FUNCTION), writes(0, 2e4)),
@@ -212,9 +222,7 @@ CLOSE: dict[str, Measured] = {
     "periodic-stall of what waits for input": stalls(Part("preprocess", PartKind.SAMPLES)),
     "unstable-step-time of waits": unsteady(part=Part("preprocess", PartKind.SAMPLES)),
     "unstable-step-time that is usual": unsteady(variation=0.4),
-    "unstable-step-time of waits for a core": unsteady(part=Part("compute", PartKind.CORE_WAIT)),
-    "unstable-step-time on a machine of uneven pace": unsteady() | {"pace_spread": 0.1},
-    "unstable-step-time of a few seconds": unsteady(body_ms=6.0),
+    "unstable-step-time that is usual, at an uneven pace": unsteady(variation=0.4) | {"pace": Pace(spread=0.1, beyond_chance=0.1)},
     "unstable-step-time with the number of samples": {
         **ADVICE["unstable-step-time"],
         "samples": np.random.default_rng(1).choice([4.0, 8.0, 16.0, 32.0], STEPS),
@@ -284,6 +292,31 @@ def test_the_gain_is_of_what_the_fix_removes(case, removed_ms):
     step_ms = float(m.step_ns.mean()) / MS
     assert gain.predicted == pytest.approx(step_ms / (step_ms - removed_ms), rel=0.01)
     assert gain.low < gain.predicted < gain.high
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_steps_that_differ_one_by_one_are_unstable_and_no_change_of_the_machines_pace(seed):
+    assert finding("unstable-step-time", measurements(**varying(seed=seed))).advisory
+
+
+@pytest.mark.parametrize(
+    ("measured", "code"),
+    [
+        (varying(slow=3.0), "spread-by-its-pace"),
+        (unsteady() | {"load": {"foreign_cores": 2.0}}, "spread-by-the-machine"),
+        (unsteady(part=Part("compute", PartKind.CORE_WAIT)), "spread-by-core-waits"),
+        (unsteady(body_ms=6.0), "spread-of-few-steps"),
+        (unsteady(body_ms=600.0) | {"steps": 25}, "spread-of-few-steps"),
+    ],
+    ids=["its pace", "others use it", "too few cores", "a few seconds", "a few steps"],
+)
+def test_steps_that_vary_by_what_may_be_the_machine_are_not_judged(measured, code):
+    answer = unjudged("unstable-step-time", measurements(**measured))
+
+    assert answer is not None
+    assert answer.reason.code == code
+    # It could only have been advice.
+    assert diagnose(measurements(**measured)).verdict.reason != answer.reason
 
 
 @pytest.mark.parametrize("count", [1, 2])

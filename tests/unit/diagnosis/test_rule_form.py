@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from slowstep import diagnosis
 from slowstep.diagnosis import rules as package
+from slowstep.diagnosis.gain import REMOVED
 from slowstep.diagnosis.law import rules
 from slowstep.stages import STAGES
 
@@ -52,3 +54,9 @@ def test_every_rule_is_found_and_may_blame_known_stages_only():
     for rule in found.values():
         assert rule.stages
         assert set(rule.stages) <= set(STAGES)
+
+
+@pytest.mark.parametrize("path", sorted(Path(diagnosis.__path__[0]).rglob("*.py")), ids=lambda path: path.stem)
+def test_what_a_fix_saves_is_written_in_one_place(path):
+    """By `saved_by`, of the counterfactual that the gain is predicted from: rules had called by that name what they measured, too."""
+    assert (f'"{REMOVED}"' in path.read_text()) is (path.stem == "gain")

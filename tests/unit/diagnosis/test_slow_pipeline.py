@@ -14,6 +14,7 @@ from slowstep.analyses.batches.counted_work import CountedWork
 from slowstep.diagnosis.engine import diagnose
 from slowstep.frameworks._words import Words
 from slowstep.parts import UNKNOWN, UPDATES, Part, PartKind
+from slowstep.timeline.spine import Counted
 
 NAME = "slow-pipeline"
 WAIT = Part("preprocess", PartKind.INPUT_WAIT)
@@ -22,7 +23,7 @@ WAIT = Part("preprocess", PartKind.INPUT_WAIT)
 def trained(wait_ms: float, *, work_ms: float = 10.0, used: float = 1.0, counted: dict[str, Any] | None = None, **more: Any) -> Any:
     """Steps whose calls wait for so long, and compute; `used` cores are busy, of four."""
     work = CountedWork(
-        waits=(),
+        waits=(Counted(start_ns=0, end_ns=1, count=1, total_ns=int(wait_ms * 1e6)),),
         waited_ns=np.asarray(per_step(wait_ms)),
         busy_ns=None,
         batches=1.0,
@@ -63,7 +64,11 @@ def test_a_pipeline_that_keeps_up_is_left_alone_however_short_the_step(work_ms):
     assert answer_of(NAME, trained(0.3, work_ms=work_ms)) is None
 
 
-@pytest.mark.parametrize("counted", [{"num_workers": 0}, {"hides_waits": True}])
+@pytest.mark.parametrize(
+    "counted",
+    [{"num_workers": 0}, {"waits": (), "hides_waits": True}, {"waits": (), "is_asynchronous": True}, {"is_asynchronous": True}],
+    ids=["serial-loader judges it", "nobody counts its waits", "a loop of JAX", "calls go on while it waits"],
+)
 def test_one_that_serial_loader_judges_and_one_whose_waits_nobody_counts_are_left_to_others(counted):
     assert answer_of(NAME, trained(30.0, counted=counted)) is None
 

@@ -276,7 +276,7 @@ def test_of_several_rules_that_could_not_judge_the_one_that_an_experiment_helps_
 def test_an_uneven_machine_widens_the_gain_of_another_run_and_leaves_the_verdict(healthy, monkeypatch):
     case = Case(removed_ns=healthy.step_ns * 0.2)
     gone = Counterfactual(assumes="it is gone", expected=case, pessimistic=case, optimistic=case)
-    even, uneven = (predict(changed(healthy, pace_spread=spread), gone) for spread in (0.0, 0.1))
+    even, uneven = (predict(changed(healthy, pace={"spread": spread}), gone) for spread in (0.0, 0.1))
     judged = _judged(healthy, "slow-something", 1.25, 1.2)
 
     assert (even.predicted, even.steady_low) == (uneven.predicted, uneven.steady_low)

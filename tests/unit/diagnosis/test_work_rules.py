@@ -157,7 +157,7 @@ CDIST: Function = ("/usr/lib/python3.11/site-packages/torch/functional.py", "cdi
 
 @pytest.mark.parametrize(
     ("operation", "times", "share"),
-    [(CDIST, 1500, 0.45), (CDIST, 300, 0.2), (CDIST, 3, 0.2), (LAYER, 1500, 0.2)],
+    few([(CDIST, 1500, 0.45), (CDIST, 300, 0.2), (CDIST, 3, 0.2), (LAYER, 1500, 0.2)], every=2),
     ids=["short operations", "operations that take longer than their dispatch", "a few operations", "layers"],
 )
 def test_operations_of_torch_are_a_loops_where_they_take_no_longer_than_their_dispatch(tmp_path, operation, times, share):
@@ -329,7 +329,7 @@ def test_the_backward_of_a_loop_is_taken_from_it_by_what_other_layers_leave(tmp_
     assert many["high"] > many["predicted"]
 
 
-@pytest.mark.parametrize(("graph", "gains_more"), [(1000, True), (20, False), (None, False)])
+@pytest.mark.parametrize(("graph", "gains_more"), few([(1000, True), (20, False), (None, False)], every=2))
 def test_the_backward_of_a_loop_of_small_operations_is_no_less_than_such_loops_take(tmp_path, graph, gains_more):
     def gain(name: str, nodes: int) -> float:
         timed_functions = called(calls=1, gradient=1, nodes=nodes) | {"lines": lines(5000, 0.4)["lines"]}
@@ -390,7 +390,7 @@ def test_what_a_function_after_the_update_does_is_said_and_its_gain_predicted(tm
     assert finding["gain"]["low"] <= truth <= finding["gain"]["high"]
 
 
-@pytest.mark.parametrize(("called", "share"), [(LOGGING, 0.3), (SKLEARN, 0.3), (PILLOW, 0.9)], ids=str)
+@pytest.mark.parametrize(("called", "share"), few([(LOGGING, 0.3), (SKLEARN, 0.3), (PILLOW, 0.9)], every=2), ids=str)
 def test_a_function_that_mostly_does_something_else_is_a_slow_callback(tmp_path, called, share):
     report = report_of(tmp_path, after_step(called, share), after_ms=10, after="after_step")
 
@@ -403,7 +403,7 @@ NUMPY: Function = ("<built-in>", "method 'reduce' of 'numpy.ufunc' objects", 0)
 
 @pytest.mark.parametrize(
     ("name", "rule"),
-    [("after_step", "slow-callback"), ("cluster_features", "slow-callback"), ("auc_per_class", "per-step-metrics")],
+    few([("after_step", "slow-callback"), ("cluster_features", "slow-callback"), ("auc_per_class", "per-step-metrics")], every=2),
 )
 def test_what_is_computed_with_arrays_is_metrics_only_in_a_function_that_is_named_so(tmp_path, name, rule):
     # After the update runs after_step, which may call the function.

@@ -497,6 +497,34 @@ def test_evaluation_metrics_and_checkpoints_of_a_trainer_are_spans(recorder: Rec
     ]
 
 
+class Metrics:
+    """Metrics that may not be asked for more than they are called for."""
+
+    def __call__(self, prediction: Any) -> dict[str, float]:
+        return {"accuracy": 0.5}
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+def test_metrics_that_raise_when_they_are_looked_at_are_recorded_all_the_same(recorder: Recorder, module: Any) -> None:
+    class Evaluator:
+        def evaluation_loop(self) -> dict[str, float]:
+            return self.compute_metrics(None)
+
+        def __init__(self) -> None:
+            self.compute_metrics = Metrics()
+
+        evaluate = evaluation_loop
+
+    module(huggingface_trainer.HOOK.module, Trainer=Evaluator)
+    undo = huggingface_trainer.HOOK.install(recorder)
+
+    assert Evaluator().evaluation_loop() == {"accuracy": 0.5}
+    undo()
+    assert ("callback: Metrics", "output") in spans(recorder)
+
+
 def test_an_accelerators_checkpoints_and_logs_are_spans(recorder: Recorder, module: Any) -> None:
     class Accelerator:
         trackers = (Logger(),)

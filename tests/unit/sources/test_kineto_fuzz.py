@@ -12,12 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from how_many import how_many
 from kineto_files import SMALL, event, kernel, launch, raw, read, same
 from slowstep.errors import UnreadableInput
 from slowstep.sources._kineto.text import scan
 from slowstep.sources.kineto import SOURCE
 
-BOUNDED = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+BOUNDED = settings(max_examples=how_many(30), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 TEXTS = [gzip.decompress(path.read_bytes())[:8000] + b"]}" for path in SMALL]
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 values = st.recursive(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from how_many import how_many
 from made_exports import NAMES, OTHER, PROCESS, THREAD, call, copy, kernel, made_export, named
 from slowstep.errors import UnreadableInput
 from slowstep.reason_words import sentence
@@ -435,7 +436,7 @@ def small(tmp_path_factory):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=how_many(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 200_000), st.binary(min_size=1, max_size=40)), min_size=1, max_size=6))
 def test_a_file_with_scribbles_never_gives_a_traceback(tmp_path, small, scribbles):
     raw = bytearray(small)
@@ -468,7 +469,7 @@ VALUES = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=how_many(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_values_in_any_column_never_give_a_traceback(tmp_path, data):
     def any_rows(like):

@@ -84,7 +84,7 @@ def test_a_training_that_its_limit_stopped_is_given_a_larger_one(tmp_path: Path,
 
 
 def test_a_script_whose_records_were_lost_is_recorded_again_and_is_not_said_to_have_ended_early(tmp_path: Path) -> None:
-    folder = make_recording(tmp_path, Training(steps=150, **OPEN))
+    folder = noted(make_recording(tmp_path, Training(steps=150, **OPEN)), stop=True, steps=500, capture=[31, 35])
     records = folder / "100-1.rec"
     with records.open("r+b") as file:
         file.truncate(records.stat().st_size * 2 // 3)
@@ -92,7 +92,7 @@ def test_a_script_whose_records_were_lost_is_recorded_again_and_is_not_said_to_h
     run = diagnose_recording(folder)["run"]
 
     assert run["before_next"] == "record again: records of this run are missing"
-    assert run["next_command"] == "slowstep run train.py"
+    assert run["next_command"] == "slowstep run --steps 500 --stop --capture=31-35 train.py"
 
 
 @pytest.mark.parametrize("warmup", [190, 100_000])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slowstep.analyses.after_update.gap_sides import GapBounds
-from slowstep.analyses.after_update.gaps import BY_HAND, makes_input, name_gaps, part_of
+from slowstep.analyses.after_update.gaps import BY_HAND, divide_by_stacks, makes_input, part_of
 from slowstep.analyses.after_update.timed_gaps import SMALLEST_SHARE, DirectCall, GapFunction, TimedGaps
 from slowstep.analyses.after_update.timed_lines import TimedLines
 from slowstep.analyses.python.functions import Files, Path, Stacks, is_comprehension, shown
@@ -59,7 +59,7 @@ def divide_gaps(
     """Divide the gaps per step among named parts."""
     length = np.bincount(step, weights=(end_ns - start_ns).astype(np.float64), minlength=count).astype(np.float64)
     if not isinstance(gaps, TimedGaps) or not gaps.functions:
-        named, counts = name_gaps(trainer, forwards, stacks, start_ns, end_ns, step, count)
+        named, counts = divide_by_stacks(trainer, forwards, stacks, start_ns, end_ns, step, count)
         by_stacks = GapParts(ns=named, stacks=counts, timed={})
         if isinstance(gaps, TimedGaps):
             return _by_direct_calls(by_stacks, gaps, length)
@@ -144,7 +144,7 @@ def _by_stacks(
     for which, taken in enumerate(stacks):
         mine = second[step] == bool(which)
         if mine.any():
-            named, seen = name_gaps(trainer, forwards, taken, start_ns[mine], end_ns[mine], step[mine], count)
+            named, seen = divide_by_stacks(trainer, forwards, taken, start_ns[mine], end_ns[mine], step[mine], count)
             for part, amount in named.items():
                 ns[part] += amount
             for part, number in seen.items():

@@ -51,7 +51,7 @@ BY_HAND = Part("compute", PartKind.UPDATE_BY_HAND)
 LOADER = code(Code.LOADER)
 
 
-def name_gaps(
+def divide_by_stacks(
     trainer: Trainer, forwards: Forwards, stacks: Stacks, start_ns: Ints, end_ns: Ints, step: Ints, count: int
 ) -> tuple[dict[Part, Floats], dict[Part, int]]:
     """Divide the gaps per step among named parts. Returns ns per step for each part, and the stacks behind each."""

@@ -28,7 +28,7 @@ class CountedWork:
     num_workers: int | None  # beside the training; None where no input is counted, or it is not known who makes it
     dataset: str | None
     is_asynchronous: bool  # what calls the framework goes on meanwhile
-    hides_waits: bool = False  # its calls wait for input too, and nothing tells how long
+    hides_waits: bool = False  # its calls, or some of them, wait for input too, and nothing tells how long
 
     @property
     def data_set(self) -> str | None:
@@ -41,7 +41,8 @@ def find_counted(timeline: Timeline, trainer: Trainer, steps: Steps) -> CountedW
     mine = pl.col("process") == trainer.process, pl.col("thread") == trainer.thread
     rows = timeline.table("aggregates").filter(*mine, pl.col("end_ns") > pl.col("start_ns")).sort("start_ns")
     waits, busy = (rows.filter(pl.col("kind") == kind) for kind in ("wait", "update"))
-    hides_waits = waits.is_empty() and not trainer.is_asynchronous and bool(trainer.facts.notes["facts"].get("waits_inside"))
+    # Some calls may have counted, before they were compiled anew.
+    hides_waits = not trainer.is_asynchronous and bool(trainer.facts.notes["facts"].get("waits_inside"))
     if waits.is_empty() and not (trainer.is_asynchronous or hides_waits):
         return None
     read = timeline.table("iterators").filter(
@@ -53,7 +54,7 @@ def find_counted(timeline: Timeline, trainer: Trainer, steps: Steps) -> CountedW
         waited_ns=_by_stretch(waits, "total_ns", steps),
         busy_ns=None if busy.is_empty() else _by_stretch(busy, "total_ns", steps),
         batches=float(_by_stretch(waits, "count", steps)[~steps.excluded].mean()),
-        num_workers=made["num_workers"] if made["num_workers"] is not None and made["num_workers"] >= 0 else None,
+        num_workers=made["num_workers"],
         dataset=made["dataset"],
         is_asynchronous=trainer.is_asynchronous,
         hides_waits=hides_waits,

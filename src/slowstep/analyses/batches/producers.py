@@ -29,7 +29,7 @@ PART_STAGE = {
     PartKind.STORAGE: "read",
     PartKind.BLOCKED: "read",
     PartKind.TRANSPORT: "preprocess",
-    # On the training thread: without workers all before the fetch, else told from transport by stacks (analyses/input/sampler.py).
+    # On the training thread: without workers all before the fetch, else told from transport by stacks (analyses/batches/sampler.py).
     PartKind.DRAWING: "preprocess",
     PartKind.LOADER_START: "preprocess",
     # What of a request is neither fetch nor drawing, where the training thread makes its own batches: nothing is transported there.

@@ -11,7 +11,7 @@ from slowstep.analyses.steps.step_lookup import in_window
 from slowstep.timeline.timeline import Timeline
 
 
-def find_memory(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
+def find_allocations(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
     """The table MEMORY. Calls are counted to the first device of the trace: they do not say to which of several they belong."""
     seen = (
         in_window(timeline.table("allocations"), steps, "time_ns", host=True)

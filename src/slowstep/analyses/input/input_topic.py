@@ -8,11 +8,11 @@ from slowstep.analyses.batches.counted_work import CountedWork
 from slowstep.analyses.batches.demand import Demand
 from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.batches.made_by_loader import MadeByLoader
+from slowstep.analyses.batches.sampler import SamplerTime
 from slowstep.analyses.input.input_facts import InputFacts
 from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.input.prefetch_threads import PrefetchThreads
 from slowstep.analyses.input.rebuilt import RebuiltInput
-from slowstep.analyses.input.sampler import SamplerTime
 from slowstep.analyses.python.calls import Function
 from slowstep.analyses.steps.loader_changes import LoaderChange
 from slowstep.analyses.steps.steps import Floats

@@ -20,7 +20,7 @@ from slowstep.timeline.timeline import Timeline
 FUNCTION: Final = r"\.py\(\d+\): "
 
 
-def find_loader(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
+def find_requests(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
     """The training thread's input waits that begin in a step of the window (by the host's clock); of waits inside each other the outermost.
 
     Without a device there are no gaps, and the whole wait is exposed: the training thread does nothing else meanwhile.

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.batches.producers import OF_LOADER
 from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.steps.step_lookup import first_of_runs
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.parts import Part, PartKind
@@ -17,6 +18,10 @@ from slowstep.parts import Part, PartKind
 _OTHERS = (*OF_LOADER, PartKind.INPUT_WAIT, PartKind.CORE_WAIT)
 # A span that somebody has named may be for each batch: one between passes has so much of its time there.
 MOSTLY = 0.5
+# Of what a step takes that has it, on average over its time: steps with less have none of their own.
+OF_USUAL = 0.1
+# In so many of the steps: made in each.
+OF_ALL_STEPS = 0.9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,7 +31,7 @@ class RebuiltInput:
     parts: tuple[Part, ...]
     ns: Floats
     delay_ns: Floats  # of them
-    every_steps: float | None  # from one pass to the next; None where the window holds a single one
+    every_steps: float | None  # from one time that the largest is made to the next; None where that was once
 
 
 def find_rebuilt_input(trainer: Trainer, steps: Steps, ledger: Ledger) -> RebuiltInput | None:
@@ -41,12 +46,12 @@ def find_rebuilt_input(trainer: Trainer, steps: Steps, ledger: Ledger) -> Rebuil
     own, held = ledger.of_parts(*mine), ledger.of_parts(*others)
     # Not step by step: where all of a gap was waiting for a core, nothing else is left of its parts.
     delay = ledger.of("preprocess", PartKind.CORE_WAIT) * (float(own.sum()) / max(float(held.sum()), 1.0))
-    at = np.flatnonzero(begins)
+    parts = tuple(sorted(mine, key=lambda part: -ledger.total_of(part)))
     return RebuiltInput(
-        parts=tuple(sorted(mine, key=lambda part: -ledger.total_of(part))),
+        parts=parts,
         ns=own + delay,
         delay_ns=delay,
-        every_steps=float(np.median(np.diff(at))) if len(at) > 1 else None,
+        every_steps=_period(ledger.of_parts(parts[0])),
     )
 
 
@@ -55,6 +60,15 @@ def _is_rebuilt(ledger: Ledger, part: Part, begins: NDArray[np.bool_]) -> bool:
     if part.kind is PartKind.SPAN:
         return float(ledger.of_parts(part)[begins].sum()) > MOSTLY * ledger.total_of(part)
     return part.kind in (PartKind.FUNCTION, PartKind.LINES)
+
+
+def _period(ns: Floats) -> float | None:
+    """Steps between the begins of what takes `ns` of each. Stacks smear a little of it over all of them, and it may end in the next one."""
+    taken = ns >= OF_USUAL * float((ns**2).sum() / ns.sum())
+    if taken.mean() >= OF_ALL_STEPS:
+        return 1.0
+    at = first_of_runs(np.flatnonzero(taken))
+    return float(np.median(np.diff(at))) if len(at) > 1 else None
 
 
 def _begin_passes(trainer: Trainer, steps: Steps) -> NDArray[np.bool_]:

@@ -3,7 +3,7 @@
 `charge.py` charges time, whatever the source: what the host did (lanes) and what the device did come to it in the form of
 `timeline/spine.py`. `recording_ledger.py` and `trace_ledger.py` make these of a recording and of a trace, and name what was charged.
 
-    recording   trainer_spans.py -> charge.py -> waits divided (batches/producers.py, then input/sampler.py and batches/transfer.py: the
+    recording   trainer_spans.py -> charge.py -> waits divided (batches/producers.py, then batches/sampler.py and batches/transfer.py: the
                 order is in measure_recording.py), gaps named, closures.py, delays.py; what a framework only counts: counted.py.
                 Of a device that works while the host goes on: by what is counted of it, or where nothing is known, counted_device.py,
                 which leaves time `unknown` that it cannot place; by asking it with every stack probed_device.py. A hook asks

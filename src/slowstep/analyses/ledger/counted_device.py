@@ -41,9 +41,9 @@ def is_hosts_own(part: Part) -> bool:
 
 def charge_counted(counted: CountedWork, steps: Steps, rows: Rows) -> CountedRows:
     """The device's account in place of the host's, whose `rows` they are."""
-    whole = np.diff(steps.edges_ns).astype(np.float64)
     if counted.busy_ns is None:
-        return charge_unseen(rows, UPDATES, np.minimum(counted.waited_ns, whole))
+        return bound_unseen(rows, UPDATES, counted.waited_ns)
+    whole = np.diff(steps.edges_ns).astype(np.float64)
     host = {part: ns for part, ns in rows.items() if part.stage != DEVICE_STAGE}
     calls = np.sum([np.zeros_like(whole), *(ns for part, ns in rows.items() if part.stage == DEVICE_STAGE)], axis=0)
     return _seen(counted.busy_ns, counted.waited_ns, whole, calls, host)
@@ -61,17 +61,19 @@ def hide_waits(rows: Rows) -> CountedRows:
     return CountedRows(ns={**low, UNKNOWN: calls}, low=low, high={**known, **dict.fromkeys(open_parts, calls)})
 
 
-def charge_unseen(rows: Rows, work: Part, waited: Floats | None = None) -> CountedRows:
+def bound_unseen(rows: Rows, work: Part, waited: Floats | None = None) -> CountedRows:
     """The host's `rows` where it is not known when the device works: it may always do, and may have idled in each of the host's parts.
 
-    `work` is the device's own part; `waited` what it is known to have waited for input, if that was counted.
+    `work` is the device's own part; `waited` what the host's calls for it waited for input, if that was counted: the device may have had
+    work left from before.
     """
     whole = np.sum(list(rows.values()), axis=0)
-    known = {} if waited is None else {COUNTED_WAIT: waited}
-    rest, nothing = whole - sum(known.values(), np.zeros_like(whole)), np.zeros_like(whole)
-    host = {part: np.minimum(rest, ns) for part, ns in rows.items() if part.stage != DEVICE_STAGE or is_hosts_own(part)}
-    low = {**dict.fromkeys((*host, work, UNKNOWN), nothing), **known}
-    return CountedRows(ns={**low, UNKNOWN: rest}, low=low, high={**host, **known, work: rest, UNKNOWN: rest})
+    nothing = np.zeros_like(whole)
+    host = {part: ns for part, ns in rows.items() if part.stage != DEVICE_STAGE or is_hosts_own(part)}
+    if waited is not None:
+        host[COUNTED_WAIT] = np.minimum(host.get(COUNTED_WAIT, nothing) + waited, whole)
+    low = dict.fromkeys((*host, work, UNKNOWN), nothing)
+    return CountedRows(ns={**low, UNKNOWN: whole}, low=low, high={**host, work: whole, UNKNOWN: whole})
 
 
 def _seen(busy: Floats, waited: Floats, whole: Floats, calls: Floats, host: Rows) -> CountedRows:

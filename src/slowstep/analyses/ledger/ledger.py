@@ -115,7 +115,7 @@ def ledger_rows(ledger: Ledger) -> pl.DataFrame:
     return pl.concat(rows).select("step", *COLUMNS, "ns").sort("step", maintain_order=True)
 
 
-def with_core_delay(ledger: Ledger, *parts: Part) -> Floats:
+def with_core_delay_by_step(ledger: Ledger, *parts: Part) -> Floats:
     """Time per step of some parts of one stage, with their share of what the stage waited for a core in that step."""
     stage = parts[0].stage
     own, delay = ledger.of_parts(*parts), ledger.of(stage, PartKind.CORE_WAIT)

@@ -18,7 +18,7 @@ from slowstep.analyses.batches.producers import WaitParts
 from slowstep.analyses.ledger.charged_spans import charge_spans, charge_stretches, lay_spans, named_in_bodies
 from slowstep.analyses.ledger.closures import move_closures
 from slowstep.analyses.ledger.counted import move_counted
-from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, CountedRows, Rows, charge_counted, charge_unseen, hide_waits
+from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, CountedRows, Rows, bound_unseen, charge_counted, hide_waits
 from slowstep.analyses.ledger.delays import move_delay, move_sharing
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.named_gaps import name_gaps, place_stacks, within_steps
@@ -69,7 +69,7 @@ def build_ledger(
     if is_beside and was_asked(within):
         found = charge_probed(rows, within, place_stacks(trainer, forwards, laid, steps, within, spans.part), _device_work(trainer))
     elif is_beside:
-        found = charge_unseen(rows, _device_work(trainer)) if counted is None else charge_counted(counted, steps, rows)
+        found = bound_unseen(rows, _device_work(trainer)) if counted is None else charge_counted(counted, steps, rows)
     elif counted is not None and counted.hides_waits:
         found = hide_waits(rows)
     in_bodies_ns = named_in_bodies(spans, charged, steps.stretches)

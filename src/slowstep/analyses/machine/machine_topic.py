@@ -12,6 +12,14 @@ from slowstep.faults import MayLack
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Pace:
+    """How evenly the machine worked between eighths of the window, by what the training's own work took."""
+
+    spread: float  # standard deviation of a logarithm: two runs differ so, by the machine's pace or by chance
+    beyond_chance: float  # the same without what independent steps differ by; 0 where all of it may be that
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class MachineTopic(MayLack):
     """Cores, disks, memory and devices over the window, and their other users. None is unknown."""
 
@@ -19,6 +27,6 @@ class MachineTopic(MayLack):
     load: Load
     cores: float | None  # that this training may use: affinity and quota, divided among the trainings that run at the same time
     delay_ns: Floats  # run-queue delay of the training thread per step
-    pace_spread: float  # of the machine, between eighths of the window: standard deviation of a logarithm
+    pace: Pace
     stopped: tuple[int, float]  # how often the process was suspended since the first update, and for how many seconds
     own_cost: OwnCost | None  # of recording

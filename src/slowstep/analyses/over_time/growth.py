@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from slowstep.analyses.ledger.ledger import Ledger, with_core_delay
+from slowstep.analyses.ledger.ledger import Ledger, with_core_delay_by_step
 from slowstep.analyses.over_time.even_pace import WorkPace, pace_of
-from slowstep.analyses.over_time.pace import own_work
+from slowstep.analyses.over_time.pace import work_of_model
 from slowstep.analyses.over_time.written import WrittenBytes
 from slowstep.analyses.python.functions import Path, Stacks, is_library
 from slowstep.analyses.python.loop import LoopCall, called_from_loop
@@ -49,7 +49,7 @@ def find_growth(
     """The part that surely grows most; None where none does."""
     best: PartGrowth | None = None
     calls: list[_Called] | None = None
-    pace = pace_of(own_work(ledger))
+    pace = pace_of(work_of_model(ledger))
     for part in ledger.parts:
         ns = ledger.of_parts(part)
         if part in known or part.kind in (PartKind.CORE_WAIT, PartKind.PRODUCER_CORE_WAIT) or ns.sum() < SMALLEST_SHARE * ledger.ns.sum():
@@ -64,7 +64,7 @@ def find_growth(
             trend = replace(trend, growth_low=trend.growth_likely)
         if trend.growth_low <= 0:
             continue
-        queued = float(with_core_delay(ledger, part).sum() / ns.sum())
+        queued = float(with_core_delay_by_step(ledger, part).sum() / ns.sum())
         first = _at_the_very_first(trend, steps, trainer)
         above = np.clip(ns - first, 0, None) * queued
         best = PartGrowth(part=part, trend=trend, first_ns=first, above_ns=above, writes_share=writes, is_models=part in MODELS, both=False)

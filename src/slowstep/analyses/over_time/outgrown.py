@@ -12,7 +12,7 @@ from slowstep.analyses.after_update.timed_gaps import TimedGaps
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.over_time.even_pace import pace_of
 from slowstep.analyses.over_time.growth import SMALLEST_SHARE, trend_beside
-from slowstep.analyses.over_time.pace import own_work
+from slowstep.analyses.over_time.pace import work_of_model
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.analyses.steps.trends import Trend
@@ -34,7 +34,7 @@ def find_outgrown(ledger: Ledger, steps: Steps, trainer: Trainer, gaps: TimedGap
     parts = [part for part in ledger.parts if part.stage in ("output", "store") and ledger.total_of(part) >= least]
     if not parts:
         return frozenset()
-    timed, pace = _steps_of(np.array(gaps.began_ns), steps, trainer), pace_of(own_work(ledger))
+    timed, pace = _steps_of(np.array(gaps.began_ns), steps, trainer), pace_of(work_of_model(ledger))
     trends = {part: trend_beside(ledger, part, pace) for part in parts}
     return frozenset(part for part, trend in trends.items() if trend is not None and _outgrows(trend, timed / steps.stretches))
 

@@ -14,7 +14,7 @@ from slowstep.analyses.compute.graphs import NO_GRAPHS, GraphGrowth, Graphs, fin
 from slowstep.analyses.input.restarts import Restarts, find_restarts
 from slowstep.analyses.input.stragglers import Stragglers, find_stragglers
 from slowstep.analyses.input.validation_batches import find_validation_batches
-from slowstep.analyses.ledger.ledger import Ledger, with_core_delay
+from slowstep.analyses.ledger.ledger import Ledger, with_core_delay_by_step
 from slowstep.analyses.ledger.saves import GrowingSaves, find_growing_saves, is_saving, saving_steps
 from slowstep.analyses.over_time.growth import PartGrowth, find_growth
 from slowstep.analyses.over_time.periods import HIT_SHARE, find_periods
@@ -22,6 +22,7 @@ from slowstep.analyses.over_time.startup import Startup, find_startup
 from slowstep.analyses.over_time.validations import Validations, find_beside_loader, find_validations
 from slowstep.analyses.over_time.written import WrittenBytes, find_written
 from slowstep.analyses.python.functions import Stacks
+from slowstep.analyses.steps.step_lookup import first_of_runs
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.analyses.steps.trends import Trend, find_trend
@@ -162,7 +163,7 @@ def _start_name(trainer: Trainer) -> str:
 
 def _known_events(ledger: Ledger, steps: Steps, start_name: str, starting: Floats) -> list[OccasionalEvent]:
     """`starting` is what starts of the loader take of each step."""
-    validating = with_core_delay(ledger, VALIDATION)
+    validating = with_core_delay_by_step(ledger, VALIDATION)
     candidates: list[tuple[str, Part, Floats, Ints]] = [
         ("validation", VALIDATION, validating, np.flatnonzero(validating > 0)),
         (start_name, Part("preprocess", PartKind.LOADER_START), starting, np.flatnonzero(starting > 0)),
@@ -171,12 +172,12 @@ def _known_events(ledger: Ledger, steps: Steps, start_name: str, starting: Float
     if saving:
         at = saving_steps(ledger)
         ns = np.zeros(steps.count)
-        ns[at] = with_core_delay(ledger, *saving)[at]
+        ns[at] = with_core_delay_by_step(ledger, *saving)[at]
         candidates.append((CHECKPOINT, saving[0], ns, at))
     events = []
     for name, part, ns, at in candidates:
         if 0 < len(at) < OF_MOST_STEPS * steps.count and ns.sum() >= SMALLEST_SHARE * ledger.ns.sum():
-            at = _firsts(at)
+            at = first_of_runs(at)
             every = float(np.median(np.diff(at))) if len(at) > 1 else None
             events.append(OccasionalEvent(name=name, known=True, part=part, every_steps=every, count=len(at), ns=ns))
     return events
@@ -186,11 +187,6 @@ def _parts_of(ledger: Ledger, known: list[OccasionalEvent]) -> list[Part]:
     """The parts that known events take, and the collector."""
     saves = any(event.name == CHECKPOINT for event in known)
     return [COLLECTION, *(event.part for event in known), *(part for part in ledger.parts if saves and is_saving(part))]
-
-
-def _firsts(at: Ints) -> Ints:
-    """The first step of each event: one that begins in a step's end may go on in the next one."""
-    return np.asarray(at[np.append(True, np.diff(at) > 1)])
 
 
 def _turns(trainer: Trainer, steps: Steps) -> NDArray[np.bool_]:
@@ -225,7 +221,7 @@ def _found_events(
         if validation:
             # Of one that takes longer every so many times, all are validations.
             events = [event for event in events if event.part != part or np.setdiff1d(np.flatnonzero(event.ns), period.at).size]
-            ns[period.at] = with_core_delay(ledger, part)[period.at]
+            ns[period.at] = with_core_delay_by_step(ledger, part)[period.at]
         # A generator that updates once for five updates of its critic: that step has the work of both.
         turn = part in WORK and turns[at].mean() >= HIT_SHARE and turns[others].mean() <= 1 - HIT_SHARE
         both = part in MODELS and _are_both_longer(ledger, at, others)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from slowstep.analyses.ledger.ledger import Ledger
+from slowstep.analyses.machine.machine_topic import Pace
 from slowstep.analyses.steps.steps import Floats
 from slowstep.parts import PartKind
 
@@ -15,31 +18,45 @@ BLOCKS = 8
 STEPS_PER_BLOCK = 5
 # Of so many steps the inputs' size must be known; the others (of the recording's edges) are taken to be of the median size.
 KNOWN_AT_LEAST = 0.9
+# A line is taken from the blocks' levels.
+FREEDOM = BLOCKS - 2
+# The 95th percentile of chi squared with that freedom, by it: of 20 trainings with independent steps one differs by more between blocks.
+BEYOND_CHANCE = 12.592 / FREEDOM
+EVEN = Pace(spread=0.0, beyond_chance=0.0)
 
 
-def own_work(ledger: Ledger) -> Floats | None:
+def work_of_model(ledger: Ledger) -> Floats | None:
     """Ns per step of the training's own work, without waiting for a core; None where it is too little to tell the pace by."""
     work = ledger.of_parts(*(part for part in ledger.parts if part.stage == "compute" and part.kind is not PartKind.CORE_WAIT))
     return None if work.sum() < SMALLEST_PACE * ledger.ns.sum() else work
 
 
-def find_pace_spread(ledger: Ledger, step_bytes: Floats | None = None) -> float:
-    """Standard deviation of that work's logarithm between eighths of the window, about a line: what grows steadily is no change of pace.
+def find_machine_pace(ledger: Ledger, step_bytes: Floats | None = None) -> Pace:
+    """The spread of that work's logarithm between eighths of the window, about a line: what grows steadily is no change of pace.
 
-    Nor is what the sizes of the steps' inputs explain. 0 where there are too few steps, or too little such work.
+    Nor is what the sizes of the steps' inputs explain. Even where there are too few steps, or too little such work.
     """
-    work = own_work(ledger)
+    work = work_of_model(ledger)
     if work is None or len(work) < BLOCKS * STEPS_PER_BLOCK:
-        return 0.0
+        return EVEN
     expected = _by_size(work, step_bytes)
-    levels = np.array([block.sum() for block in np.array_split(work, BLOCKS)])
-    usual = np.array([block.sum() for block in np.array_split(expected, BLOCKS)])
-    if levels.min() <= 0 or usual.min() <= 0:
-        return 0.0
-    levels = np.log(levels / usual)
+    blocks = list(zip(np.array_split(work, BLOCKS), np.array_split(expected, BLOCKS), strict=True))
+    if min(min(took.sum(), usual.sum()) for took, usual in blocks) <= 0:
+        return EVEN
+    levels = np.log([took.sum() / usual.sum() for took, usual in blocks])
     at = np.arange(BLOCKS)
     residual = levels - np.polynomial.Polynomial.fit(at, levels, 1)(at)
-    return float(np.sqrt((residual**2).sum() / (BLOCKS - 2)))
+    found = float((residual**2).sum() / FREEDOM)
+    by_chance = float(np.mean([_by_chance(took, usual) for took, usual in blocks]))
+    beyond = found - by_chance if found > BEYOND_CHANCE * by_chance else 0.0
+    return Pace(spread=math.sqrt(found), beyond_chance=math.sqrt(beyond))
+
+
+def _by_chance(took: Floats, usual: Floats) -> float:
+    """Variance of the logarithm of a block's sum where its steps are independent, from how they differ within the block."""
+    n, total = len(took), float(took.sum())
+    about = took - usual * (total / usual.sum())
+    return float((about**2).sum()) * n / (n - 1) / total**2
 
 
 def _by_size(work: Floats, step_bytes: Floats | None) -> Floats:

@@ -23,7 +23,7 @@ class InputCode:
     def makes_input(self, function: Place, *, begins_pass: bool) -> bool:
         """Whether a function makes what the loader reads; `begins_pass`: it was called between two passes over the loader.
 
-        A sampler has no other purpose. A data set may have: what it is asked for in the middle of a pass is not for the next one.
+        A sampler may be told of results by which it draws in the middle of a pass. A data set that is asked then is not for the next pass.
         """
         file, name, _ = function
         of_class = (file, name.rpartition(".")[0])

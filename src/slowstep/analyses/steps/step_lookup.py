@@ -36,6 +36,11 @@ def steps_at(steps: pl.DataFrame, times_ns: pl.Series, *, host: bool = False) ->
     return pl.Series("step", step)
 
 
+def first_of_runs(at: Ints) -> Ints:
+    """Of the steps `at`, in order, those without one right before: what begins in a step's end may go on in the next one."""
+    return np.asarray(at[np.append(True, np.diff(at) > 1)])
+
+
 def slices(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """The rows in slices, at least one: what is grouped of all of them at once takes as much again. What is summed can be summed up."""
     yield from rows.iter_slices(TOGETHER) if rows.height else [rows]

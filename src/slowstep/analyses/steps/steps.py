@@ -23,6 +23,8 @@ WARMUP_AT_LEAST = 3
 WARMUP_AT_MOST_SHARE = 0.20
 # Of fewer nothing is judged.
 STEPS_AT_LEAST = 30
+# Less time tells no more, however many its steps: of stacks, too, there are 200 by then.
+ENOUGH_NS = 10e9
 # What a report asks for where it had too few: epochs, callbacks and validations then recur in most trainings.
 ENOUGH_STEPS = 200
 # A median of 100,000 steps takes a millisecond: in long recordings not every step is tried as the first.

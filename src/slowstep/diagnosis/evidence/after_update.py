@@ -17,7 +17,7 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.spread import TimeSpread, even, stack_spread
 from slowstep.diagnosis.evidence.timed_in import timed_in
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import LOGGING_OFF, seldom, stub
 from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.findings import Evidence, Finding, Fix
@@ -273,7 +273,7 @@ def call_seldom(
         share_low=low * entry.spread.low,
         share_high=min(high * entry.spread.high, 1.0),
         claims=entry.parts,
-        evidence=_evidence(m, entry, share, nature, removed),
+        evidence=_evidence(m, entry, share, nature, counterfactual),
         gain=predict(m, counterfactual),
         fixes=fixes,
         names_cause=True,
@@ -291,7 +291,9 @@ def lever_of(entry: TimedFunctions) -> str | None:
     return seldom(entry.lever, EVERY)
 
 
-def _evidence(m: Measurements, entry: TimedFunctions, share: float, nature: Evidence, removed: Floats) -> tuple[Evidence, ...]:
+def _evidence(
+    m: Measurements, entry: TimedFunctions, share: float, nature: Evidence, counterfactual: Counterfactual
+) -> tuple[Evidence, ...]:
     return (
         named_as(entry.part),
         Evidence(name="after the update", value=share, unit="share of window", threshold=CLAIM),
@@ -299,7 +301,7 @@ def _evidence(m: Measurements, entry: TimedFunctions, share: float, nature: Evid
         *within(entry),
         *(() if entry.calls is None else (Evidence(name="calls", value=round(entry.calls, 1), unit="per step"),)),
         timed_in(m, m.after_update.gaps.gaps if m.after_update.gaps is not None else None),
-        Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
+        saved_by(m, counterfactual),
     )
 
 

@@ -12,7 +12,7 @@ from slowstep.analyses.over_time.growth import WRITING, PartGrowth, is_writer
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.evidence.unnamed import where_unnamed
-from slowstep.diagnosis.gain import Case, Counterfactual, runs_differ
+from slowstep.diagnosis.gain import Case, Counterfactual, runs_differ, saved_by
 from slowstep.diagnosis.rule import CLAIM
 from slowstep.findings import Evidence
 from slowstep.part_words import part_in_words, part_without_place
@@ -109,7 +109,9 @@ def growth_counterfactual(m: Measurements, growth: PartGrowth, words: str, spare
     )
 
 
-def growth_evidence(m: Measurements, growth: PartGrowth, share: float, appending: Appending | None = None) -> tuple[Evidence, ...]:
+def growth_evidence(
+    m: Measurements, growth: PartGrowth, share: float, counterfactual: Counterfactual, appending: Appending | None = None
+) -> tuple[Evidence, ...]:
     """What grew, from what to what, and how sure that is; `share` is beyond what it takes at first, or what appending leaves."""
     trend, written = m.over_time.trend, m.over_time.written
     assert trend is not None
@@ -130,18 +132,16 @@ def growth_evidence(m: Measurements, growth: PartGrowth, share: float, appending
         Evidence(name="it takes at the end", value=growth.trend.last / 1e6, unit="ms"),
         Evidence(name="in code that writes files", value=growth.writes_share, unit="share of its stacks", threshold=WRITING),
         *bytes_rows,
-        *_beyond(growth, share, appending),
+        *_beyond(share, appending),
+        saved_by(m, counterfactual),
     )
 
 
-def _beyond(growth: PartGrowth, share: float, appending: Appending | None) -> tuple[Evidence, ...]:
-    spared_ns = growth.above_ns if appending is None else appending.spared_ns
-    removed = Evidence(name="fix saves per step", value=float(spared_ns.mean()) / 1e6, unit="ms")
+def _beyond(share: float, appending: Appending | None) -> tuple[Evidence, ...]:
     if appending is None:
-        return Evidence(name="beyond what it takes at first", value=share, unit="share of window", threshold=CLAIM), removed
+        return (Evidence(name="beyond what it takes at first", value=share, unit="share of window", threshold=CLAIM),)
     return (
         Evidence(name="appending writes", value=appending.added_bytes, unit="bytes per step"),
         Evidence(name="expected to be left of it", value=appending.left_ns / 1e6, unit="ms"),
         Evidence(name="beyond what is left", value=share, unit="share of window", threshold=CLAIM),
-        removed,
     )

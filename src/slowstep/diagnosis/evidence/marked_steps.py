@@ -33,7 +33,7 @@ def by_step(m: Measurements, step: pl.Series, ns: pl.Series) -> Floats:
     return np.bincount(step.to_numpy(), weights=ns.to_numpy(), minlength=m.marks.table.height).astype(np.float64)
 
 
-def share_interval(m: Measurements, part_ns: Floats) -> tuple[float, float, float]:
+def share_of_steps(m: Measurements, part_ns: Floats) -> tuple[float, float, float]:
     """Share of the window that a part takes, and its 90 % interval by the bootstrap over steps; a single step has no spread.
 
     Steps are drawn one by one: a trace holds too few of them for blocks.

@@ -13,9 +13,9 @@ from slowstep.analyses.events.parts import COLUMNS, KERNELS, is_part, part_of, p
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_CALLBACKS, NO_WRITES
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device
-from slowstep.diagnosis.gain import NOTHING_NS, RUN_TO_RUN, AnyCounterfactual, StepAfter, predict, unknown_gain
+from slowstep.diagnosis.gain import NOTHING_NS, RUN_TO_RUN, AnyCounterfactual, StepAfter, predict, saved_by, unknown_gain
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged
@@ -51,6 +51,10 @@ class Shortened:
         """What is left of the mean step; None in a trace that marks no steps."""
         predicted = self.gain(m).predicted
         return None if predicted is None or m.marks.is_window else StepAfter(own_ns=m.mean_step_ns / predicted)
+
+    def removed_ms(self, m: Measurements) -> float:
+        """By how much the mean step gets shorter."""
+        return float(np.minimum(self.removed_ns, m.step_ns).mean()) / 1e6
 
 
 MOST = 0.5
@@ -121,7 +125,7 @@ def judge_device_work(m: Measurements, name: str) -> Answer:
     part = _largest(rows)
     named, own = part_in_words(part), rows.filter(is_part(part))
     held = by_step(m, own["step"], own["ns"])
-    share = share_interval(m, held)
+    share = share_of_steps(m, held)
     if share[0] < CLAIM:
         return None
     finding = Finding(
@@ -152,7 +156,7 @@ def _without_device(m: Measurements, name: str, of: NamedStage) -> Answer:
         return None
     part = max(parts, key=m.ledger.total_of)
     removed, named = per_step(m, part), part_in_words(part)
-    share = share_interval(m, removed)
+    share = share_of_steps(m, removed)
     if share[0] < CLAIM:
         return None
     unseen = no_device(m)
@@ -161,7 +165,7 @@ def _without_device(m: Measurements, name: str, of: NamedStage) -> Answer:
         return NotJudged(rule=name, reason=unseen)
     title = f"{named} {of.alone} {format_share(share[0])} of the time"
     counterfactual = Shortened(removed, f"{named} took no time on the training thread")
-    evidence = (*_held(named, share[0], CLAIM, float(removed.mean()) / 1e6), _steps_with(removed), steps_seen(m))
+    evidence = (*_held(m, named, share[0], CLAIM, counterfactual), _steps_with(removed), steps_seen(m))
     return _judged(m, name, of, named, (part,), share, evidence, title, counterfactual)
 
 
@@ -173,7 +177,7 @@ def _beside_a_device(m: Measurements, name: str, of: NamedStage) -> Answer:
     within = pl.when(pl.col("between_steps")).then(0).otherwise(pl.col("ns")).sum().over(COLUMNS)
     gaps = rows if of.between_steps else rows.filter(within >= MOST * pl.col("ns").sum().over(COLUMNS))
     held = by_step(m, gaps["step"], gaps["ns"])
-    share = share_interval(m, held)
+    share = share_of_steps(m, held)
     if share[0] < HOST_SHARE:
         return None
     named = part_in_words(_largest(gaps))
@@ -181,15 +185,15 @@ def _beside_a_device(m: Measurements, name: str, of: NamedStage) -> Answer:
     title = f"{named} {of.waited} {format_share(share[0])} of the time"
     is_all = float(gaps["ns"].sum()) >= NEARLY_ALL * float(rows["ns"].sum())
     counterfactual = Replayed(of.scenario, of.assumes)
-    evidence = (*_held(named, share[0], HOST_SHARE, counterfactual.removed_ms(m)), _steps_with(held), steps_seen(m))
+    evidence = (*_held(m, named, share[0], HOST_SHARE, counterfactual), _steps_with(held), steps_seen(m))
     return _judged(m, name, of, named, parts, share, evidence, title, counterfactual if is_all else None)
 
 
-def _held(named: str, share: float, threshold: float, removed: float | None) -> tuple[Evidence, ...]:
+def _held(m: Measurements, named: str, share: float, threshold: float, counterfactual: AnyCounterfactual) -> tuple[Evidence, ...]:
     return (
         Evidence(name="range", value=named, unit=""),
         Evidence(name="beside the model", value=share, unit="share of window", threshold=threshold),
-        Evidence(name="fix saves per step", value=removed, unit="ms"),
+        saved_by(m, counterfactual),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.user_places import is_function
-from slowstep.diagnosis.evidence.marked_steps import by_step, share_interval
+from slowstep.diagnosis.evidence.marked_steps import by_step, share_of_steps
 from slowstep.frameworks._remedies import Remedy
 from slowstep.reasons import Reason, Wording
 
@@ -43,18 +43,13 @@ def no_launches(m: Measurements, at_least: float) -> Reason | None:
     None as well where all gaps together take less than `at_least` of the window: then no cause of theirs can matter, whichever it is.
     """
     gaps = m.device.gaps
-    if share_interval(m, by_step(m, gaps["step"], gaps["end_ns"] - gaps["start_ns"]))[0] < at_least:
+    if share_of_steps(m, by_step(m, gaps["step"], gaps["end_ns"] - gaps["start_ns"]))[0] < at_least:
         return None
     share = m.coverage.kernels_with_launch
     remedy = m.training.words.advise(Remedy.RECORD_BOTH)
     if "runtime" not in m.facts.recorded or share is None:
         return NO_RUNTIME_CALLS(remedy=remedy)
     return LAUNCHES_MISSING(share=share, remedy=remedy) if share < COVERED else None
-
-
-def is_recordable(m: Measurements) -> bool:
-    """Whether `slowstep run` can record a training of the framework that trains, as far as that is known."""
-    return m.training.words.is_recorded
 
 
 def to_mark_steps(m: Measurements) -> str:

@@ -24,9 +24,9 @@ import polars as pl
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_ALLOCATOR_CALLS
 from slowstep.diagnosis.evidence.host_calls import place
-from slowstep.diagnosis.evidence.marked_steps import by_step, claims_of, largest_stage, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import by_step, claims_of, largest_stage, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, no_launches, one_step_only, with_stacks
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -49,7 +49,7 @@ def judge(m: Measurements) -> Answer:
     call = pl.col("call").fill_null("")
     gaps = m.device.gaps.filter(pl.col("stage").is_in(STAGES) & call.str.contains(ALLOCATES) & ~call.str.contains(ASYNC))
     gaps = gaps.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
-    share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
+    share, low, high = share_of_steps(m, by_step(m, gaps["step"], gaps["ns"]))
     if share < CLAIM:
         missing = no_launches(m, CLAIM)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
@@ -81,7 +81,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="host time in them", value=_host_ms(memory, steps), unit="ms per step"),
             Evidence(name="most memory held", value=_held_gb(memory), unit="GB"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, bool(gaps["call"].str.contains(FREES).any()), with_stacks(m, sites["where"].to_list())),

@@ -27,7 +27,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input_side import RECEIVE_LOW_NS, WAIT_SHARE, concurrent_ns, find_side
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
@@ -68,7 +68,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="tensors per batch", value=forms.tensors, unit="tensors", threshold=TENSORS),
         Evidence(name="size of a batch", value=forms.size_bytes / 1e6, unit="MB", threshold=SIZE_BYTES / 1e6),
         Evidence(name="receiving", value=float(received.mean()) / 1e6, unit="ms per step", threshold=RECEIVE_NS / 1e6),
-        Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
+        saved_by(m, counterfactual),
     )
     finding = Finding(
         rule=NAME,

@@ -29,7 +29,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.input_side import SIDE_BY_SIDE
 from slowstep.diagnosis.evidence.named_ranges import WRITES, judge_ranges
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -79,7 +79,7 @@ def _by_calls(m: Measurements) -> Answer:
         Evidence(name="size of one", value=None if m.saves.bytes_each is None else m.saves.bytes_each / 1e6, unit="MB"),
         *_beside_writing(m, parts),
         Evidence(name="writing", value=share, unit="share of window", threshold=CLAIM),
-        Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
+        saved_by(m, counterfactual),
     )
     finding = Finding(
         rule=NAME,

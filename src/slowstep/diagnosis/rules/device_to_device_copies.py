@@ -26,9 +26,9 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_DEVICE_COPIES
 from slowstep.diagnosis.evidence.copy_sites import traffic
 from slowstep.diagnosis.evidence.host_calls import place
-from slowstep.diagnosis.evidence.marked_steps import per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, with_stacks
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -44,7 +44,7 @@ def judge(m: Measurements) -> Answer:
     missing = no_device(m)
     if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
-    share, low, high = share_interval(m, per_step(m, DEVICE_COPIES))
+    share, low, high = share_of_steps(m, per_step(m, DEVICE_COPIES))
     if share < CLAIM:
         return None
     sites = m.device.copies.filter(pl.col("kind").is_in(KINDS)).sort("total_ns", descending=True)
@@ -64,7 +64,7 @@ def judge(m: Measurements) -> Answer:
             *(_row(sites, row) for row in sites.head(3).iter_rows(named=True)),
             *traffic(m, sites),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, sites["where"].to_list())),

@@ -29,11 +29,10 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import SINGLE_PRECISION
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside
-from slowstep.diagnosis.evidence.marked_steps import per_step, steps_seen
-from slowstep.diagnosis.evidence.marked_steps import share_interval as share_of_steps
+from slowstep.diagnosis.evidence.marked_steps import per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -91,7 +90,7 @@ def _by_parameters(m: Measurements) -> Answer:
             Evidence(name="float64", value=double, unit="share of parameters", threshold=MOSTLY),
             Evidence(name="compute", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="convolutions", value=m.compute.work.convolutions, unit="share of forward"),
-            Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=FIXES,
@@ -145,7 +144,7 @@ def _by_kernels(m: Measurements) -> Answer:
             Evidence(name=f"float64 {what}", value=share, unit="share of window", threshold=CLAIM),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=FIXES,

@@ -25,9 +25,9 @@ from slowstep.analyses.events.parts import COLLECTIVES
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COMMUNICATION_OVERLAPPED
 from slowstep.diagnosis.evidence.kernel_side import unless_beside
-from slowstep.diagnosis.evidence.marked_steps import per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -53,7 +53,7 @@ def judge(m: Measurements) -> Answer:
     missing = no_device(m)
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)
-    share, low, high = share_interval(m, per_step(m, COLLECTIVES))
+    share, low, high = share_of_steps(m, per_step(m, COLLECTIVES))
     if share < SHARE:
         return None
     collectives = m.device.collectives.sort("exposed_ns", descending=True)
@@ -73,7 +73,7 @@ def judge(m: Measurements) -> Answer:
             *_rows(m, collectives),
             Evidence(name="ranks", value=ranks if isinstance(ranks, int) else None, unit="ranks"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, collectives["operation"][0] if collectives.height else None),

@@ -25,9 +25,9 @@ from slowstep.analyses.events.parts import KERNELS
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_OVERLAPPED
 from slowstep.diagnosis.evidence.copy_sites import CopyTime, brings_parameters, held, site_name, site_rows, traffic
-from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -44,7 +44,7 @@ def judge(m: Measurements) -> Answer:
     if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     found = held(m, "h2d", m.device.copies.filter(pl.col("kind") == "h2d"), "copy to the device")
-    share, low, high = share_interval(m, found.ns)
+    share, low, high = share_of_steps(m, found.ns)
     if share < CLAIM:
         return None
     counterfactual = Replayed(COPIES_OVERLAPPED, assumes="copies overlapped with the kernels before them")
@@ -64,7 +64,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="the host waits for", value=_blocking(found), unit="share of copies"),
             Evidence(name="copies take", value=_times_kernels(m, found), unit="of the kernels' time", threshold=1.0),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, found),

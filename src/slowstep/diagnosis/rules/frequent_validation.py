@@ -33,7 +33,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.over_time import OccasionalEvent
 from slowstep.analyses.python.calls import DOMINANT_SHARE
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import VALIDATION_OFF, seldom
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -100,7 +100,7 @@ def judge(m: Measurements) -> Answer:
             *_batches(m),
             Evidence(name="one validation", value=event.each_ns / 1e6, unit="ms"),
             Evidence(name="validating", value=share, unit="share of window", threshold=threshold),
-            Evidence(name="fix saves per step", value=float(event.ns.mean()) / 2e6, unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=(

@@ -32,9 +32,9 @@ from slowstep.diagnosis.evidence.kernel_side import (
     unless_beside,
     whose,
 )
-from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -67,7 +67,7 @@ def judge(m: Measurements) -> Answer:
     products = compute_kernels(m).filter(pl.col("class").is_in(CLASSES))
     ordinary = products.filter((pl.col("precision") == "float32") & ~pl.col("tensor_core").fill_null(False))
     found = ordinary.filter(pl.col("eligible"))
-    share, low, high = share_interval(m, kernels_ns(m, found))
+    share, low, high = share_of_steps(m, kernels_ns(m, found))
     if share < CLAIM:
         return _unknown(m, products, ordinary)
     in_sixteen_bit = sixteen_bit_share(compute_kernels(m))
@@ -86,7 +86,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="kernels in 16 bit", value=in_sixteen_bit, unit="share of kernel time", threshold=XPROF_SIXTEEN_BIT),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, whose(worst["operator"], worst["where"], None) if (in_sixteen_bit or 0.0) >= XPROF_SIXTEEN_BIT else None),
@@ -97,11 +97,11 @@ def judge(m: Measurements) -> Answer:
 
 def _unknown(m: Measurements, products: pl.DataFrame, ordinary: pl.DataFrame) -> Answer:
     """Where the finding would be one if what is not known of the kernels were so."""
-    if share_interval(m, kernels_ns(m, ordinary.filter(pl.col("eligible").fill_null(True))))[0] >= CLAIM:
+    if share_of_steps(m, kernels_ns(m, ordinary.filter(pl.col("eligible").fill_null(True))))[0] >= CLAIM:
         return NotJudged(rule=NAME, reason=DEVICE_UNKNOWN())
     maybe = products.filter(pl.col("eligible").fill_null(True) & ~pl.col("tensor_core").fill_null(False))
     unknown = maybe.filter(pl.col("precision").is_null())
-    share = share_interval(m, kernels_ns(m, unknown))[0]
+    share = share_of_steps(m, kernels_ns(m, unknown))[0]
     if share < CLAIM:
         return None
     ask = m.training.words.advise(Remedy.NAME_PRECISION)

@@ -32,9 +32,9 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.user_places import without_folders
 from slowstep.analyses.replay.scenarios import NO_WORK_BETWEEN_STEPS
 from slowstep.diagnosis.evidence.host_calls import host_work, place
-from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, claim_of, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, claim_of, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, no_launches, one_step_only
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -59,7 +59,7 @@ def judge(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing)
     gaps = m.device.gaps.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     gaps = gaps.filter(pl.col("between_steps") & pl.col("stage").is_in(STAGES_BETWEEN))
-    share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
+    share, low, high = share_of_steps(m, by_step(m, gaps["step"], gaps["ns"]))
     if share < HOST_SHARE:
         missing = no_launches(m, HOST_SHARE)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
@@ -82,7 +82,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="median gap", value=each_ms, unit="ms"),
             *(_row(m, row) for row in causes.head(3).iter_rows(named=True)),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, what),

@@ -25,7 +25,7 @@ from __future__ import annotations
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.garbage import OLDEST, Collected, Garbage
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.parts import COLLECTION
@@ -119,7 +119,7 @@ def _evidence(m: Measurements, garbage: Garbage, share: float, counterfactual: C
         *(row for kind in garbage.kinds for row in _of_kind(m, garbage, kind)),
         Evidence(name="objects freed", value=round(garbage.let_go / garbage.count), unit="per collection"),
         *((Evidence(name="workers collect", value=workers_ms, unit="ms per step"),) if workers_ms else ()),
-        Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        saved_by(m, counterfactual),
     )
 
 

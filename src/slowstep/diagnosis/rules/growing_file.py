@@ -28,7 +28,7 @@ from dataclasses import replace
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.growing import find_appending, growing, growth_counterfactual, growth_evidence, is_file
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -65,7 +65,7 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=(growth.part,),
-        evidence=growth_evidence(m, growth, share, appending),
+        evidence=growth_evidence(m, growth, share, counterfactual, appending),
         gain=predict(m, counterfactual),
         fixes=(
             Fix(
@@ -107,7 +107,7 @@ def _checkpoints(m: Measurements) -> Judged | None:
             Evidence(name="first", value=saves.first_bytes / 1e6, unit="MB"),
             Evidence(name="last", value=saves.last_bytes / 1e6, unit="MB"),
             Evidence(name="time beyond the first one's", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="fix saves per step", value=float(above.mean()) / 1e6, unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=(

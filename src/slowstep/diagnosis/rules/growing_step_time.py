@@ -74,7 +74,7 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=(growth.part,),
-        evidence=(*growth_evidence(m, growth, share), *_graph_evidence(m, growth)),
+        evidence=(*growth_evidence(m, growth, share, counterfactual), *_graph_evidence(m, growth)),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, growth),
         names_cause=growth.part.place is not None or growth.part.kind is PartKind.LIBRARY_CALL,

@@ -15,8 +15,8 @@ When it is wrong:
     function. The first steps of an epoch wait for workers that start: the interval of the share tells if it is only they. A profiler
     slows the making of batches down where it happens in the training process.
 What to try:
-    Record the training with `slowstep run` (PyTorch, JAX), which tells reading, decoding, transforms and collating apart. More workers, a
-    deeper prefetch; tf.data: .prefetch(tf.data.AUTOTUNE) and num_parallel_calls.
+    Record the training with `slowstep run`, which tells reading, decoding, transforms and collating apart where PyTorch loads. More
+    workers, a deeper prefetch; tf.data: .prefetch(tf.data.AUTOTUNE) and num_parallel_calls.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ import polars as pl
 from slowstep.analyses.events.parts import INPUT_WAIT
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_INPUT_WAIT
-from slowstep.diagnosis.evidence.marked_steps import per_step, share_interval, steps_seen
-from slowstep.diagnosis.evidence.not_shown import is_recordable, no_launches
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.evidence.marked_steps import per_step, share_of_steps, steps_seen
+from slowstep.diagnosis.evidence.not_shown import no_launches
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -57,7 +57,7 @@ RECORD_IT = Fix(text="record it with `slowstep run`: it tells what of reading, d
 def judge(m: Measurements) -> Answer:
     """Whether the next batch is late."""
     wait_ns = per_step(m, INPUT_WAIT)
-    share, low, high = share_interval(m, wait_ns)
+    share, low, high = share_of_steps(m, wait_ns)
     if share < SHARE:
         return _unseen(m)
     requests = m.device.requests
@@ -83,7 +83,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="each of them", value=each_ns / 1e6, unit="ms", threshold=None if makes_them else RECEIVE_NS / 1e6),
             Evidence(name="longest request", value=_longest_ms(requests), unit="ms"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, makes_them),
@@ -114,7 +114,7 @@ def _fixes(m: Measurements, makes_them: bool) -> tuple[Fix, ...]:
         text = words.advise(
             Remedy.DEEPER_INPUT, workers=words.name_of(Remedy.WORKERS, "workers"), ahead=words.name_of(Remedy.PREFETCH, "batches ahead")
         )
-    return (Fix(text=text), *((RECORD_IT,) if is_recordable(m) else ()))
+    return Fix(text=text), RECORD_IT
 
 
 RULE = Rule(

@@ -33,7 +33,7 @@ from slowstep.diagnosis.evidence.trainer_side import (
     copying_after_forks,
     with_core_delay,
 )
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
@@ -103,7 +103,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="read to their end", value=restarts.used_up, unit="iterators"),
             Evidence(name="creating them and their first batch", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="garbage collection meanwhile", value=float(collected.mean()) / 1e6, unit="ms per step"),
-            Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m.training.words, by_trainer=by_trainer, serial=serial, used_up=used_up),

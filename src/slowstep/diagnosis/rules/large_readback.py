@@ -24,9 +24,9 @@ from slowstep.analyses.device.copies import LARGE_BYTES
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.diagnosis.evidence.copy_sites import CopyTime, held, site_name, site_rows, traffic
-from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, with_stacks
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -48,7 +48,7 @@ def judge(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     copies = m.device.copies.filter(pl.col("kind") == "d2h")
     found = held(m, "d2h", copies.filter(pl.col("bytes") >= LARGE_BYTES * pl.col("count")), "large read-back")
-    share, low, high = share_interval(m, found.ns)
+    share, low, high = share_of_steps(m, found.ns)
     if share < CLAIM:
         return _unknown(m, copies)
     counterfactual = Replayed(NO_READBACKS, assumes="nothing were copied to the host in the step")
@@ -67,7 +67,7 @@ def judge(m: Measurements) -> Answer:
             *traffic(m, found.copies),
             Evidence(name="into pageable memory", value=_pageable(found), unit="share of copies"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, found.sites["where"].to_list())),
@@ -79,7 +79,7 @@ def judge(m: Measurements) -> Answer:
 def _unknown(m: Measurements, copies: pl.DataFrame) -> Answer:
     """Where the sizes of copies that would matter are not in the trace."""
     maybe = held(m, "d2h", copies.filter(pl.col("bytes").is_null()), "large read-back")
-    if share_interval(m, maybe.ns)[0] < CLAIM:
+    if share_of_steps(m, maybe.ns)[0] < CLAIM:
         return None
     return NotJudged(rule=NAME, reason=SIZES_NOT_SHOWN())
 

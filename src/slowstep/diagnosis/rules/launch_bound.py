@@ -31,9 +31,9 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LAUNCHES_FREE
 from slowstep.diagnosis.evidence.host_calls import host_work
 from slowstep.diagnosis.evidence.launch_gaps import launch_gaps, readbacks_a_step
-from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, claim_of, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, claim_of, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import has_stacks, no_device, no_launches, to_mark_steps
-from slowstep.diagnosis.gain import predict, unknown_gain
+from slowstep.diagnosis.gain import predict, saved_by, unknown_gain
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
@@ -60,7 +60,7 @@ def judge(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     gaps = launch_gaps(m)
     ns = by_step(m, gaps["step"], gaps["ns"])
-    share, low, high = share_interval(m, ns)
+    share, low, high = share_of_steps(m, ns)
     if share < HOST_SHARE:
         missing = no_launches(m, HOST_SHARE)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
@@ -85,7 +85,7 @@ def judge(m: Measurements) -> Answer:
             *_launches(m),
             *_readbacks(m),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m) if is_replayed else None, unit="ms"),
+            saved_by(m, counterfactual if is_replayed else None),
         ),
         gain=replace(gain, assumes=f"{ASSUMED}{_and_input(m, gain, high)}"),
         fixes=_fixes(m, long_share >= OWN_WORK, worst),

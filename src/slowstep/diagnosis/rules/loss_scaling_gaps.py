@@ -24,9 +24,9 @@ from slowstep.analyses.device.charged import CHARGED
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_LOSS_SCALING
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, gaps_share
-from slowstep.diagnosis.evidence.marked_steps import by_step, claims_of, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import by_step, claims_of, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, no_launches, with_stacks
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -60,7 +60,7 @@ def judge(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     reads = m.device.loss_scaling
     ns = by_step(m, reads["step"], reads["run_dry_ns"])
-    share, low, high = share_interval(m, ns)
+    share, low, high = share_of_steps(m, ns)
     if share < CLAIM:
         missing = _not_seen(m, reads)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
@@ -83,7 +83,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="steps with it", value=steps, unit="steps"),
             Evidence(name="host waits in it", value=_wait_ms(m, reads), unit="ms per step"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, [where])),

@@ -36,7 +36,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input_side import QUEUED_AT_WORSE, WAIT_SHARE, InputSide, find_side
 from slowstep.diagnosis.evidence.trainer_side import AFTER_FORK, AFTER_FORK_HIGH, copying_after_forks
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
 from slowstep.diagnosis.lever_specs import fix_of_its_loader, of_its_loader
 from slowstep.diagnosis.lever_specs import workers as workers_lever
@@ -108,7 +108,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="making it without workers", value=made_ns / 1e6, unit="ms per step", where=m.input.loader.data_set),
         Evidence(name="making it in a worker", value=side.wall_ns / 1e6, unit="ms per step"),
         Evidence(name="num_workers", value=m.input.loader.num_workers, unit="workers"),
-        Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        saved_by(m, counterfactual),
     )
     finding = Finding(
         rule=NAME,

@@ -29,7 +29,7 @@ from slowstep.analyses.batches.fetch_concurrency import SHARED_FROM
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.input_causes import CAUSE_SHARE, Spared, place, receive_share, sparing
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, find_side, removable_waits, workers_needed, workers_save
-from slowstep.diagnosis.gain import predict, share_interval
+from slowstep.diagnosis.gain import predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import fix_of_its_loader, mock_loader, of_its_loader, workers
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -77,7 +77,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="waiting for first bytes", value=first_byte, unit="share of making a batch", threshold=LATENCY_SHARE * received),
         Evidence(name="workers idle", value=m.input.demand.idle_share, unit="share of their time", threshold=IDLE_AT_MOST),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
-        Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        saved_by(m, counterfactual),
         *_rate(m),
         *_together(m),
     )

@@ -27,9 +27,9 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import HOST_OPERATIONS_ON_DEVICE
 from slowstep.diagnosis.evidence.host_calls import place
 from slowstep.diagnosis.evidence.kernel_side import gaps_share
-from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, claims_of, largest_stage, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import HOST_SHARE, by_step, claims_of, largest_stage, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, no_launches, with_stacks
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -49,7 +49,7 @@ def judge(m: Measurements) -> Answer:
     if missing is not None or not m.device.seen:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     gaps = _gaps_on_host(m)
-    share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
+    share, low, high = share_of_steps(m, by_step(m, gaps["step"], gaps["ns"]))
     if share < HOST_SHARE:
         missing = no_launches(m, HOST_SHARE) or _no_operators(m)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
@@ -69,7 +69,7 @@ def judge(m: Measurements) -> Answer:
             *(_row(m, site) for site in sites.head(3).iter_rows(named=True)),
             Evidence(name="operators on the host", value=_share_of_operators(m), unit="share of operators"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, worst, with_stacks(m, sites["where"].to_list())),

@@ -22,9 +22,9 @@ import polars as pl
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COPIES_PINNED
 from slowstep.diagnosis.evidence.copy_sites import held, site_name, site_rows, traffic
-from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, with_stacks
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -48,7 +48,7 @@ def judge(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     copies = m.device.copies.filter(pl.col("kind") == "h2d")
     found = held(m, "h2d", copies.filter(pl.col("pageable")), "copy to the device")
-    share, low, high = share_interval(m, found.ns)
+    share, low, high = share_of_steps(m, found.ns)
     if share < CLAIM:
         return _unknown(m, copies)
     counterfactual = Replayed(COPIES_PINNED, assumes="the copies came from pinned memory, at the link's speed, and the host did not wait")
@@ -65,7 +65,7 @@ def judge(m: Measurements) -> Answer:
             *site_rows(m, found),
             *traffic(m, found.copies),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, found.sites["where"].to_list())),
@@ -77,7 +77,7 @@ def judge(m: Measurements) -> Answer:
 def _unknown(m: Measurements, copies: pl.DataFrame) -> Answer:
     """Where the trace does not say pageable or pinned, of copies that would matter if they were pageable."""
     maybe = held(m, "h2d", copies.filter(pl.col("pageable").fill_null(True)), "copy to the device")
-    if share_interval(m, maybe.ns)[0] < CLAIM:
+    if share_of_steps(m, maybe.ns)[0] < CLAIM:
         return None
     return NotJudged(rule=NAME, reason=PINNED_NOT_SHOWN())
 

@@ -25,7 +25,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.after_update import EVERY, call_seldom, costliest, lever_of, named_by, shortened
 from slowstep.diagnosis.evidence.spread import EXACT
 from slowstep.diagnosis.evidence.trainer_side import delay_share
-from slowstep.diagnosis.gain import predict, share_interval
+from slowstep.diagnosis.gain import predict, saved_by, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
@@ -86,7 +86,7 @@ def _judge_logged(m: Measurements) -> Judged | None:
         evidence=(
             Evidence(name="function", value=part_name(named.most), unit="", where=part_place(named.most)),
             Evidence(name="on the training thread", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=(

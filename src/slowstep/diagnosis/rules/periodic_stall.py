@@ -25,7 +25,7 @@ from slowstep.analyses.batches.producers import PART_STAGE
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.over_time import OccasionalEvent
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.part_words import part_in_words
@@ -74,7 +74,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="longer by", value=event.each_ns / 1e6, unit="ms"),
             Evidence(name="part that grows most then", value=part_in_words(event.part), unit="", where=event.part.stage),
             Evidence(name="stalls", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="fix saves per step", value=float(event.ns.mean()) / 1e6, unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=(Fix(text=f"look for what the loop does every {every} steps; name it with slowstep.span() and record again"),),

@@ -26,7 +26,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.core_demand import BINDS, CoreDemand, core_bound_case, core_demand
 from slowstep.diagnosis.evidence.input_causes import Spared, more_workers_help, most_of_making, place, sparing
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, InputSide, claims, find_side
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -63,7 +63,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="preprocessing", value=side.cpu_ns / 1e6, unit="ms of CPU time per step"),
         Evidence(name="workers", value=m.input.loader.num_workers, unit="workers", threshold=int(side.cores)),
         Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
-        Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
+        saved_by(m, counterfactual),
         *(_heaviest(m) or most_of_making(m)),
     )
     finding = Finding(

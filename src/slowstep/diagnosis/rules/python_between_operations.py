@@ -40,7 +40,7 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.timed_in import STEPS, timed_in
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, body_rest, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.evidence.untimed import unseen_python
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -103,7 +103,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="each time", value=loop.line_ns / 1e3, unit="us", threshold=LONGEST_NS / 1e3),
             timed_in(m, loop.bodies, STEPS),
             Evidence(name="its share of autograd's nodes", value=loop.nodes_share, unit="share of nodes"),
-            Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=(

@@ -25,10 +25,10 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_READBACKS
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.launch_gaps import launches_exposed_by_readbacks
-from slowstep.diagnosis.evidence.marked_steps import claim_of, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import claim_of, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, no_launches, with_stacks
 from slowstep.diagnosis.evidence.run_dry import EVERY_STEP, RunDry, in_every_step, run_dries, together_ns
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -48,7 +48,7 @@ def judge(m: Measurements) -> Answer:
     found = [one for one in run_dries(m) if one.waits_for == "read-back" and in_every_step(m, one)]
     dry = together_ns(m, found)
     late = launches_exposed_by_readbacks(m, dry)
-    share, low, high = share_interval(m, dry + late)
+    share, low, high = share_of_steps(m, dry + late)
     if share < CLAIM:
         missing = no_launches(m, CLAIM)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
@@ -70,7 +70,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="steps with it", value=worst.steps / m.marks.table.height, unit="share of steps", threshold=EVERY_STEP),
             Evidence(name="bytes each", value=worst.bytes_each, unit="bytes"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, [one.where for one in found])),
@@ -88,12 +88,12 @@ def _title(found: list[RunDry], share: float, *, ahead: bool) -> str:
 
 def _costs(m: Measurements, dry: Floats, late: Floats) -> tuple[Evidence, ...]:
     """What was charged to the read-backs, and what to launching because of them."""
-    both = share_interval(m, dry + late)[0]
+    both = share_of_steps(m, dry + late)[0]
     if not late.any():
         return (Evidence(name="device idle after read-backs", value=both, unit="share of window", threshold=CLAIM),)
     return (
         Evidence(name="device idle, and late launches", value=both, unit="share of window", threshold=CLAIM),
-        Evidence(name="of it, idle right after them", value=share_interval(m, dry)[0], unit="share of window"),
+        Evidence(name="of it, idle right after them", value=share_of_steps(m, dry)[0], unit="share of window"),
     )
 
 

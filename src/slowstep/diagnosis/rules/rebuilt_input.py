@@ -27,7 +27,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
 from slowstep.diagnosis.evidence.after_update import activity_of, named_as, shortened, timed_spread
 from slowstep.diagnosis.evidence.spread import EXACT, TimeSpread, stack_spread
-from slowstep.diagnosis.gain import predict, share_interval
+from slowstep.diagnosis.gain import predict, saved_by, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
@@ -66,7 +66,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="made anew every", value=built.every_steps, unit="steps"),
             Evidence(name="making it", value=share, unit="share of window", threshold=CLAIM),
             *_known_by(m, built),
-            Evidence(name="fix saves per step", value=float(built.ns.mean()) / 1e6, unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m.training.words, part_name(largest), activity),

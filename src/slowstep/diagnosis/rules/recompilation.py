@@ -28,9 +28,9 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_COMPILATION
 from slowstep.diagnosis.evidence.host_calls import place
 from slowstep.diagnosis.evidence.kernel_side import gaps_share
-from slowstep.diagnosis.evidence.marked_steps import by_step, claims_of, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import by_step, claims_of, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, one_step_only, with_stacks
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -54,7 +54,7 @@ def judge(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing)
     found = m.device.compilations
     ns = by_step(m, found["step"], found["exposed_ns"])
-    share, low, high = share_interval(m, ns)
+    share, low, high = share_of_steps(m, ns)
     if share < CLAIM:
         return None
     missing = one_step_only(m)
@@ -78,7 +78,7 @@ def judge(m: Measurements) -> Answer:
             *(_row(m, site) for site in sites.head(3).iter_rows(named=True)),
             Evidence(name="steps in which something is compiled", value=steps, unit="steps"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, with_stacks(m, found["where"].to_list())),

@@ -32,7 +32,7 @@ from slowstep.diagnosis.evidence.input_causes import (
     sparing,
 )
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, InputSide, claims, find_side, wait_stage
-from slowstep.diagnosis.gain import Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -64,7 +64,7 @@ def judge(m: Measurements) -> Answer:
         ),
         Evidence(name="opening and reading them", value=cost.share, unit="share of making a batch", threshold=CAUSE_SHARE),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
-        Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        saved_by(m, counterfactual),
     ]
     if around is not None:
         evidence.insert(0, Evidence(name="function", value=around.name, unit="", where=place(m, around)))

@@ -23,9 +23,9 @@ import polars as pl
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_REPEATED_COPIES
 from slowstep.diagnosis.evidence.copy_sites import held, site_name, site_rows, traffic
-from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, one_step_only, with_stacks
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -43,10 +43,10 @@ def judge(m: Measurements) -> Answer:
     copies = m.device.copies.filter(pl.col("kind") == "h2d")
     missing = one_step_only(m)
     if missing is not None:
-        worth_it = share_interval(m, held(m, "h2d", copies, "copy to the device").ns)[0] >= CLAIM
+        worth_it = share_of_steps(m, held(m, "h2d", copies, "copy to the device").ns)[0] >= CLAIM
         return NotJudged(rule=NAME, reason=missing) if worth_it else None
     found = held(m, "h2d", copies.filter(pl.col("repeated")), "copy to the device")
-    share, low, high = share_interval(m, found.ns)
+    share, low, high = share_of_steps(m, found.ns)
     if share < CLAIM:
         return None
     unknown = with_stacks(m, found.sites["where"].to_list())
@@ -64,7 +64,7 @@ def judge(m: Measurements) -> Answer:
             *site_rows(m, found),
             *traffic(m, found.copies),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, unknown),

@@ -30,7 +30,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.core_demand import core_demand
 from slowstep.diagnosis.evidence.input_causes import Spared, hidden_by_workers, sparing
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, find_side
-from slowstep.diagnosis.gain import predict, share_interval
+from slowstep.diagnosis.gain import predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -96,7 +96,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="passes begun", value=len(m.input.facts.passes), unit="passes", threshold=2),
             Evidence(name="all samples", value=_all_bytes(m), unit="bytes as batched", threshold=_room(m)),
             Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
-            Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m),

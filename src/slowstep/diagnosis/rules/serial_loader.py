@@ -43,7 +43,7 @@ from slowstep.diagnosis.evidence.input_side import (
     workers_needed,
 )
 from slowstep.diagnosis.evidence.loop_side import known_by, made_in_loop, spread_of_loop_input, workers_unknown
-from slowstep.diagnosis.gain import share_interval
+from slowstep.diagnosis.gain import saved_by, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
@@ -79,7 +79,7 @@ def judge(m: Measurements) -> Answer:
         _who_makes(m.input.loader),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         *most_of_making(m),
-        Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+        saved_by(m, counterfactual),
         Evidence(name="workers need", value=counterfactual.expected.concurrent_ns / 1e6, unit="ms per step"),
     )
     finding = Finding(
@@ -123,7 +123,7 @@ def _judge_counted(m: Measurements, counted: CountedWork) -> Answer:
     evidence = (
         Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=counted.data_set),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
-        Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+        saved_by(m, counterfactual),
     )
     finding = Finding(
         rule=NAME,
@@ -163,7 +163,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="of it blocked", value=float(made.blocked_ns.mean()) / 1e6, unit="ms per step"),
         known_by(m, made),
-        Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+        saved_by(m, counterfactual),
     )
     finding = Finding(
         rule=NAME,

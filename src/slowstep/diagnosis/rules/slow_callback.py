@@ -57,7 +57,7 @@ from slowstep.diagnosis.evidence.spread import TimeSpread, stack_spread
 from slowstep.diagnosis.evidence.timed_in import timed_in
 from slowstep.diagnosis.evidence.trainer_side import delay_share, with_core_delay
 from slowstep.diagnosis.evidence.unnamed import are_notes_lost, how_to_name
-from slowstep.diagnosis.gain import predict, share_interval
+from slowstep.diagnosis.gain import predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -153,7 +153,7 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
         *_most_of_it(m, part, entry),
         *_known_by(m, timed, stacks, of_stacks),
         *_next(m, following),
-        Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
+        saved_by(m, counterfactual),
     )
     finding = Finding(
         rule=NAME,

@@ -44,7 +44,7 @@ from slowstep.diagnosis.evidence.input_side import (
     removable_waits,
     warmed_ns,
 )
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub, stub_of_collate
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -88,7 +88,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="collating", value=held, unit="share of making a batch", threshold=DOMINATES),
         Evidence(name="collate time per step", value=m.input.demand.collate_ns / 1e6, unit="ms"),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
-        Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        saved_by(m, counterfactual),
     )
     finding = Finding(
         rule=NAME,

@@ -3,7 +3,8 @@
 What it sees:
     A framework whose calls wait for their input counts how long (tf.data below Keras' fit), and what is more than the 0.3 ms that handing
     over a batch takes that is ready is at least 5 % of the window; and nothing says that it makes each batch only when it is to train on
-    it, which serial-loader judges.
+    it, which serial-loader judges. Frameworks that count nothing, and those whose calls return before their work is done (JAX, TensorFlow
+    on an accelerator), are not judged by it: the device may have work left from before while the host waits.
 Why it costs:
     What trains stands still until the pipeline has made the next batch.
 How the gain is predicted:
@@ -42,7 +43,7 @@ FIXES = (
 def judge(m: Measurements) -> Answer:
     """Whether the training waits for a pipeline that nothing else is known of, and what it would gain without."""
     counted = m.input.counted
-    if counted is None or counted.hides_waits or counted.num_workers == 0:
+    if counted is None or not counted.waits or counted.is_asynchronous or counted.num_workers == 0:
         return None
     waited = np.maximum(m.ledger.of("preprocess", PartKind.INPUT_WAIT) - counted.batches * RECEIVE_LOW_NS, 0.0)
     share, low, high = share_interval(m, waited)

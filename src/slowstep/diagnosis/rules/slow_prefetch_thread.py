@@ -29,7 +29,7 @@ from slowstep.diagnosis.evidence.by_workers import made_by_workers
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, InputSide, crowded, side_of_threads, workers_needed
 from slowstep.diagnosis.evidence.loop_side import workers_unknown
 from slowstep.diagnosis.evidence.spread import stack_spread
-from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
+from slowstep.diagnosis.gain import predict, saved_by, share_interval, unknown_gain
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
@@ -96,7 +96,7 @@ def _judged(
             _busy(threads),
             Evidence(name="making batches", value=threads.wall_ns / 1e6, unit="ms per step"),
             Evidence(name="of it computing", value=threads.cpu_ns / 1e6, unit="ms per step"),
-            Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual) if taken is None else unknown_gain(taken),
         fixes=(

@@ -18,7 +18,7 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.input.sampler import SamplerTime
+from slowstep.analyses.batches.sampler import SamplerTime
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats
@@ -26,7 +26,7 @@ from slowstep.diagnosis.evidence.input_side import WAIT_SHARE
 from slowstep.diagnosis.evidence.spread import EXACT, TimeSpread, stack_spread
 from slowstep.diagnosis.evidence.timed_in import timed_in
 from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
@@ -65,7 +65,7 @@ def judge(m: Measurements) -> Answer:
             *(() if sampler_time.into is None else (Evidence(name="most of it in", value=sampler_time.into, unit=""),)),
             Evidence(name="drawing indices", value=share, unit="share of window", threshold=WAIT_SHARE),
             _known_by(m, sampler_time),
-            Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=(

@@ -78,7 +78,7 @@ from slowstep.diagnosis.evidence.input_side import (
 )
 from slowstep.diagnosis.evidence.loop_side import known_by, made_in_loop, spread_of_loop_input
 from slowstep.diagnosis.evidence.worker_threads import take_most
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
 from slowstep.diagnosis.lever_specs import mock_loader, stub
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -148,7 +148,7 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=claims(m),
-        evidence=_evidence(m, side, function, where, share, received=received),
+        evidence=_evidence(m, side, function, where, share, counterfactual, received=received),
         gain=predict(m, counterfactual),
         fixes=(
             Fix(text=_faster(function), bounded_by=bound),
@@ -231,7 +231,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
             _loop_in_python(maker.python_share),
             known_by(m, made),
             Evidence(name="receiving a batch instead", value=RECEIVE_NS / 1e6, unit="ms per step"),
-            Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=(
@@ -248,7 +248,9 @@ def _loop_in_python(share: float) -> Evidence:
     return Evidence(name="a loop in Python", value=share, unit="share of it", threshold=DOMINANT_SHARE)
 
 
-def _evidence(m: Measurements, side: InputSide, function: Function, where: str, share: float, *, received: bool) -> tuple[Evidence, ...]:
+def _evidence(
+    m: Measurements, side: InputSide, function: Function, where: str, share: float, counterfactual: Counterfactual, *, received: bool
+) -> tuple[Evidence, ...]:
     return (
         Evidence(name="function", value=function.name, unit="", where=where),
         Evidence(
@@ -262,7 +264,7 @@ def _evidence(m: Measurements, side: InputSide, function: Function, where: str, 
         *(() if function.python_share is None else (_loop_in_python(function.python_share),)),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         _not_hidden(m, side, received=received),
-        Evidence(name="fix saves per step", value=float(side.removable_ns.mean()) / 1e6, unit="ms"),
+        saved_by(m, counterfactual),
     )
 
 

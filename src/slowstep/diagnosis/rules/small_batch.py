@@ -33,12 +33,11 @@ from slowstep.analyses.compute.fixed_cost import FEWEST_SMALL, FixedCost
 from slowstep.analyses.events.parts import LAUNCH
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import LARGER_BATCH
-from slowstep.diagnosis.evidence.marked_steps import per_step, steps_seen
-from slowstep.diagnosis.evidence.marked_steps import share_interval as share_of_steps
+from slowstep.diagnosis.evidence.marked_steps import per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, no_launches
 from slowstep.diagnosis.evidence.optimizer_side import LARGEST, flush_denormals, fused, optimizer_ns, unfused
 from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import batch_size
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -160,7 +159,7 @@ def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judg
         Evidence(name="batch size", value=round(cost.samples or 0.0), unit="samples"),
         Evidence(name="batch size assumed", value=size, unit="samples"),
         Evidence(name="optimizer", value=optimizer_ns(m) / 1e6, unit="ms", threshold=LARGEST * fixed / 1e6),
-        Evidence(name="fix saves per step", value=fixed * (1 - 1 / factor) / 1e6, unit="ms"),
+        saved_by(m, counterfactual),
     )
     finding = Finding(
         rule=NAME,
@@ -259,7 +258,7 @@ def _by_launches(m: Measurements) -> Answer:
             Evidence(name="kernels", value=int(launches["kernels"].sum()) / max(launches.height, 1), unit="per step"),
             Evidence(name="batch size", value=m.steps.batch_size, unit="samples", where=m.steps.batch_size_from),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes_of_launches(m),

@@ -26,9 +26,9 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import COLLECTIVES_MERGED
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.kernel_side import unless_beside
-from slowstep.diagnosis.evidence.marked_steps import claim_of, per_step, share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import claim_of, per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, no_marks
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -56,7 +56,7 @@ def judge(m: Measurements) -> Answer:
     joining = m.device.collectives.filter(pl.col("operation").is_in(JOIN))
     found = joining.filter(pl.col("bytes") < SMALL_BYTES)
     ns = _exposed_ns(m, found)
-    share, low, high = share_interval(m, ns)
+    share, low, high = share_of_steps(m, ns)
     a_step = _a_step(m, found)
     if share < CLAIM or a_step <= A_STEP:
         return _unknown(m, joining)
@@ -80,7 +80,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="of all collectives", value=_share_of_all(m, found), unit="share of collectives"),
             Evidence(name="each", value=int(found["total_ns"].sum()) / max(int(found["count"].sum()), 1) / 1e3, unit="us"),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m),
@@ -109,7 +109,7 @@ def _unknown(m: Measurements, joining: pl.DataFrame) -> Answer:
     maybe = joining.filter(pl.col("bytes").is_null() | (pl.col("bytes") < SMALL_BYTES))
     if not maybe["bytes"].is_null().any() or _a_step(m, maybe) <= A_STEP:
         return None
-    share = share_interval(m, _exposed_ns(m, maybe))[0]
+    share = share_of_steps(m, _exposed_ns(m, maybe))[0]
     if share < CLAIM:
         return None
     ask = m.training.words.advise(Remedy.RECORD_COLLECTIVES)

@@ -23,7 +23,7 @@ from __future__ import annotations
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.input_causes import Spared, more_workers_help, most_of_making, sparing
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, find_side, removable_waits
-from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
+from slowstep.diagnosis.gain import predict, saved_by, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import WARM_CACHE, fix_of_its_loader, mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -58,7 +58,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="read from storage", value=read_bytes / 1e6, unit="MB per step"),
         Evidence(name="rate", value=read_bytes * 1e3 / float(m.step_ns.mean()), unit="MB/s"),
         *most_of_making(m),
-        Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        saved_by(m, counterfactual),
     )
     finding = Finding(
         rule=NAME,

@@ -28,7 +28,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
 from slowstep.diagnosis.evidence.input_causes import FEWEST_SLOW_STEPS, MOST_SLOW_SAMPLES, few_slow_samples
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE, claims, removable_waits, wait_stage
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import mock_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -64,7 +64,7 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=parts,
-        evidence=_evidence(found, share),
+        evidence=(*_evidence(found, share), saved_by(m, counterfactual)),
         gain=predict(m, counterfactual),
         fixes=(
             Fix(text="look at the samples named: shrink, re-encode or cache them, or leave them out", bounded_by=mock_loader(m)),
@@ -91,7 +91,6 @@ def _evidence(found: Stragglers, share: float) -> tuple[Evidence, ...]:
         Evidence(name="a usual one", value=found.usual_ns / 1e6, unit="ms"),
         Evidence(name="steps that wait for one", value=found.steps, unit="steps", threshold=FEWEST_SLOW_STEPS),
         Evidence(name="waiting for them", value=share, unit="share of window", threshold=WAIT_SHARE),
-        Evidence(name="fix saves per step", value=float(found.removed_ns.mean()) / 1e6, unit="ms"),
     )
 
 

@@ -33,9 +33,9 @@ from slowstep.diagnosis.evidence.kernel_side import (
     unless_beside,
     whose,
 )
-from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device
-from slowstep.diagnosis.gain import predict, unknown_gain
+from slowstep.diagnosis.gain import predict, saved_by, unknown_gain
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -72,7 +72,7 @@ def judge(m: Measurements) -> Answer:
     narrow = pl.col("tensor_core") & (pl.col("name").str.extract(AT_ONCE).cast(pl.Int64) < wanted)
     missed = ~pl.col("tensor_core") & pl.col("why_not").str.starts_with(MISALIGNED)
     found = able.filter(narrow.fill_null(False) | missed.fill_null(False))
-    share, low, high = share_interval(m, kernels_ns(m, found))
+    share, low, high = share_of_steps(m, kernels_ns(m, found))
     if share < CLAIM:
         return _unknown(m, able)
     worst = found.sort("total_ns", descending=True).row(0, named=True)
@@ -94,7 +94,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="sizes should be multiples of", value=worst["why_not"] or named, unit="", threshold=MULTIPLE[worst["precision"]]),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m) if unknown is None else None, unit="ms"),
+            saved_by(m, counterfactual if unknown is None else None),
         ),
         gain=predict(m, counterfactual) if unknown is None else unknown_gain(counterfactual.assumes, because=unknown),
         fixes=_fixes(m, worst["class"], named),
@@ -116,7 +116,7 @@ def _not_replayed(able: pl.DataFrame, found: pl.DataFrame, without: float) -> Re
 def _unknown(m: Measurements, able: pl.DataFrame) -> Answer:
     """Where kernels miss the Tensor Cores and nothing tells why."""
     unknown = able.filter(~pl.col("tensor_core") & (pl.col("why_not").fill_null(UNKNOWN) == UNKNOWN))
-    share = share_interval(m, kernels_ns(m, unknown))[0]
+    share = share_of_steps(m, kernels_ns(m, unknown))[0]
     if share < CLAIM or "shapes" in m.facts.recorded:
         return None
     ask = m.training.words.advise(Remedy.RECORD_SHAPES)

@@ -45,7 +45,7 @@ from slowstep.diagnosis.evidence.input_side import (
     workers_needed,
     workers_save,
 )
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import fix_of_its_loader, of_its_loader, prefetch
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -105,7 +105,7 @@ def judge(m: Measurements) -> Answer:
         *most_of_making(m),
         Evidence(name="worker time per step", value=side.wall_ns / 1e6, unit="ms", threshold=side.rest_ns * now / 1e6),
         Evidence(name="workers idle", value=m.input.demand.idle_share, unit="share of their time"),
-        Evidence(name="fix saves per step", value=float(side.removable_ns.mean()) / 1e6, unit="ms"),
+        saved_by(m, counterfactual),
     )
     finding = Finding(
         rule=NAME,

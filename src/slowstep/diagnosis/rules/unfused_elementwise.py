@@ -23,9 +23,9 @@ import polars as pl
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import FUSED_ELEMENTWISE
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside, whose
-from slowstep.diagnosis.evidence.marked_steps import share_interval, steps_seen
+from slowstep.diagnosis.evidence.marked_steps import share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, no_marks
-from slowstep.diagnosis.gain import predict
+from slowstep.diagnosis.gain import predict, saved_by
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -47,7 +47,7 @@ def judge(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     elementwise = compute_kernels(m).filter(pl.col("class") == "elementwise")
     found = elementwise.filter(~pl.col("name").str.contains(FUSED))
-    share, low, high = share_interval(m, kernels_ns(m, found))
+    share, low, high = share_of_steps(m, kernels_ns(m, found))
     a_step = int(found["count"].sum()) / max(m.marks.table.height, 1)
     if share < SHARE or a_step <= A_STEP:
         return None
@@ -72,7 +72,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="fused already", value=fused_ns / max(int(elementwise["total_ns"].sum()), 1), unit="share of elementwise time"),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="fix saves per step", value=counterfactual.removed_ms(m), unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, f"for {named}, which takes most time: " if named else ""),

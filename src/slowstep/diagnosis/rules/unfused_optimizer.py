@@ -29,7 +29,7 @@ from slowstep.diagnosis.evidence.optimizer_side import (
     unfused,
 )
 from slowstep.diagnosis.evidence.trainer_side import with_core_delay
-from slowstep.diagnosis.gain import predict, share_interval
+from slowstep.diagnosis.gain import predict, saved_by, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding
 from slowstep.parts import OPTIMIZER
@@ -63,7 +63,7 @@ def judge(m: Measurements) -> Answer:
         evidence=(
             Evidence(name="optimizer", value=share, unit="share of window", threshold=WORTH, where=kind),
             Evidence(name="it takes", value=float(taken_ns.mean()) / 1e6, unit="ms per step"),
-            Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=(fuse(m.training.words, kind, share), *(() if flushed is None else (flushed,))),

@@ -24,7 +24,7 @@ import numpy as np
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, concurrent_producers_ns, copying_after_forks
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.diagnosis.lever_specs import PERSISTENT_WORKERS, fix_of_its_loader, of_its_loader
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -86,7 +86,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="one start and end", value=float(restarts.start_ns.sum()) / restarts.count / 1e6, unit="ms"),
             Evidence(name="first batch beyond a usual one", value=float(restarts.cold_ns.sum()) / restarts.count / 1e6, unit="ms"),
             Evidence(name="restarting", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
+            saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
         fixes=(

@@ -26,7 +26,7 @@ from __future__ import annotations
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE
 from slowstep.diagnosis.evidence.worker_threads import HELPERS, QUEUEING, find_oversubscription
-from slowstep.diagnosis.gain import predict, share_interval
+from slowstep.diagnosis.gain import predict, saved_by, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.frameworks._remedies import Remedy
@@ -41,13 +41,12 @@ def judge(m: Measurements) -> Answer:
     if found is None:
         return None
     share, low, high = share_interval(m, found.removed_ns)
-    expected = found.counterfactual.expected
     evidence = (
         Evidence(name="busy threads per worker", value=1 + found.helpers, unit="threads", threshold=1 + HELPERS),
         Evidence(name="busy threads in all", value=found.threads, unit="threads", threshold=found.cores),
         Evidence(name="queueing and waiting for threads", value=found.queueing, unit="share of the waits", threshold=QUEUEING),
         Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
-        Evidence(name="fix saves per step", value=float(expected.removed_ns.mean()) / 1e6, unit="ms"),
+        saved_by(m, found.counterfactual),
     )
     finding = Finding(
         rule=NAME,

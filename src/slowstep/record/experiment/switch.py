@@ -184,6 +184,11 @@ class Switch:
         )
 
 
+def switch_of(recorder: Recorder) -> Switch | None:
+    """The one of this process; None in runs that were asked for no lever."""
+    return recorder.shared(Switch) if recorder.experiment or recorder.levers else None
+
+
 class InStep(Blocks):
     """The same in one of several ranks: what a rank would do by itself is what all do one boundary after all of them would.
 

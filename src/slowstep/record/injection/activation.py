@@ -16,7 +16,7 @@ from slowstep.record.active import recorders
 from slowstep.record.framework import control_flags, training_modules
 from slowstep.record.hook import Hook
 from slowstep.record.injection.ancestry import find_recording
-from slowstep.record.patch import Unfit
+from slowstep.record.patch import Unfit, all_or_nothing
 from slowstep.record.recorder import Recorder, is_child_of_multiprocessing
 from slowstep.record.steps import garbage_collections
 from slowstep.record.timing.startup_stacks import StartupStacks
@@ -120,7 +120,9 @@ def install_one(recorder: Recorder, hook: Hook) -> None:
         return
     state, reason = "on", None
     try:
-        recorder.undos.append(hook.install(recorder))
+        with all_or_nothing():
+            undo = hook.install(recorder)
+        recorder.undos.append(undo)
     except Unfit as error:
         state, reason = "off", str(error)
     except Exception as error:  # what does not fit this version of a framework stays off, and is named

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 # Far from the numbers that other hooks give to iterators.
 _NUMBER: Final = 1 << 33
-_UNKNOWN: Final = -1
 
 
 class CountedInput:
@@ -26,8 +25,7 @@ class CountedInput:
         self._thread = recorder.local.me.thread
         self._read_ns, self._sums = now(), (0, 0, 0)
         recorder.ensure_open()
-        workers = _UNKNOWN if num_workers is None else num_workers
-        note = {"kind": "iterator", "id": _NUMBER, "loader": _NUMBER, "num_workers": workers, "workers": []}
+        note = {"kind": "iterator", "id": _NUMBER, "loader": _NUMBER, "num_workers": num_workers, "workers": []}
         recorder.note({**note, "dataset": dataset, "batch_size": None})
 
     def read(self, batches: int, waited_ns: int, busy_ns: int | None) -> None:

@@ -88,7 +88,7 @@ def timed(recorder: Recorder, original: Any, label: Callable[[Any], Label]) -> A
     spans = NamedSpans(recorder)
 
     @functools.wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         began_ns, failed = now(), True
         try:
             result = original(self, *args, **kwargs)

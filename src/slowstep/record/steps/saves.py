@@ -8,6 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.record.patch import argument
 from slowstep.record.recorder import now
 from slowstep.record.timing.line_counts import users_frame
 from slowstep.record.timing.tracebacks import hide_own_frames
@@ -30,7 +31,7 @@ def timed_save(recorder: Recorder, original: Any, name: str, *, position: int, k
         me = local.me
         if me.saving:
             return original(*args, **kwargs)
-        target = args[position] if len(args) > position else kwargs.get(keyword)
+        target = argument(args, kwargs, position, keyword)
         begin, flags = _position(target), FAILED
         me.saving = True
         t0 = now()

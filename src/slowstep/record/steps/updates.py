@@ -209,8 +209,7 @@ class Updates:
             return
         if is_first:
             self._frameworks.is_most(self._framework, 0)
-            said = {"framework": self._framework.name, "optimizers": self._framework.has_optimizers}
-            recorder.note({"kind": "facts", **said, **self._facts()})
+            self.note_facts()
         if self._number == 1:
             # What was spent before, while a model was compiled, is no step's.
             recorder.write_cost()
@@ -228,6 +227,11 @@ class Updates:
             recorder.note({"kind": "training_path", "optimizer": self._number, "frames": call_path(sys._getframe(1))})
             recorder.note({"kind": "loops", "optimizer": self._number, "functions": loops_beside(sys._getframe(1))})
             recorder.note({"kind": "loops_around", "optimizer": self._number, "functions": loops_around(sys._getframe(1))})
+
+    def note_facts(self) -> None:
+        """Write what the framework says of itself; to be called again where that has changed."""
+        said = {"framework": self._framework.name, "optimizers": self._framework.has_optimizers}
+        self._recorder.note({"kind": "facts", **said, **self._facts()})
 
     def _facts(self) -> dict[str, Any]:
         try:

@@ -152,7 +152,7 @@ _NEEDED: Mapping[str, Mapping[str, Kind]] = {
     "frame": {"id": int, **_FRAME},
     "stack": {"id": int, "frames": list[int]},
     "thread": {"id": int, "name": str},
-    "iterator": {"id": int, "loader": int, "num_workers": int},
+    "iterator": {"id": int, "loader": int},
     "training_frame": _FRAME,
     "forward_frame": _FRAME,
     "calls": {"of": str, "stretches": int},
@@ -172,7 +172,7 @@ _OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
     "process": {"role": str, "cwd": str, "python": str, "cpu_quota": float, "boot_id": str, "worker": int}
     | {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str, "env": dict[str, str]}
     | {"memory_available_bytes": int, "import_path": list[str]},
-    "iterator": {"prefetch_factor": int, "batch_size": int, "workers": list[int], "dataset": str, "collate": str}
+    "iterator": {"num_workers": int, "prefetch_factor": int, "batch_size": int, "workers": list[int], "dataset": str, "collate": str}
     | {"persistent": bool, "context": str}
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int, "batches": int}
     | {"framework": str, "data_set_classes": list[list[str]], "sampler_classes": list[list[str]]},

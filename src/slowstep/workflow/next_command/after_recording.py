@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps.steps import ENOUGH_STEPS, WARMUP_AT_MOST_SHARE
-from slowstep.diagnosis.few_steps import ENOUGH_NS, ENOUGH_TIME, enough, enough_ns, enough_steps
+from slowstep.analyses.steps.steps import ENOUGH_NS, ENOUGH_STEPS, WARMUP_AT_MOST_SHARE
+from slowstep.diagnosis.few_steps import ENOUGH_TIME, enough, enough_ns, enough_steps
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.ending import ended_by_an_error, first_after_error
 from slowstep.document.next_step import NextStep
 from slowstep.reason_words import sentence
 from slowstep.record.launching.folder import as_typed
+from slowstep.sources._recording.damage import MISSING_RECORDS
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_count, format_duration, type_duration
 from slowstep.workflow.next_command.after_session import after_session
@@ -23,8 +24,6 @@ from slowstep.workflow.next_command.typed import analyze, filled_in, prove, run,
 
 # Of a training that --stop ended with enough steps for a verdict, and without one.
 _TIMES_AS_MANY: Final = 2
-# Of sources/_recording/damage.py.
-LOST_RECORDS = "missing-records"
 RECORD_AGAIN = "record again: records of this run are missing"
 
 
@@ -71,7 +70,7 @@ def _to_prove(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Next
 def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> NextStep:
     """What may leave less open."""
     if _is_damaged(timeline):
-        return NextStep(first=RECORD_AGAIN, command=_again(timeline))
+        return NextStep(first=RECORD_AGAIN, command=_again(timeline, *_given_limit(timeline)))
     if m.steps.asked_too_many:
         # What was recorded is enough: less of it is to be left out.
         warmup = int(WARMUP_AT_MOST_SHARE * m.steps.total)
@@ -141,7 +140,7 @@ def _longer(timeline: Timeline, m: Measurements) -> str | None:
 
 def _is_damaged(timeline: Timeline) -> bool:
     """Whether records are missing at its end: how long the script trained is then not known."""
-    return any(row.name == LOST_RECORDS for row in timeline.health)
+    return any(row.name == MISSING_RECORDS.name for row in timeline.health)
 
 
 def _what(m: Measurements) -> str:

@@ -15,7 +15,9 @@ from slowstep.timeline.schema import TABLE
 MS = 1_000_000
 
 
-def counted(windows: list[tuple[int, int, int]], edges_ms: list[int], *, asynchronous: bool = False, iterators: int = 1) -> Any:
+def counted(
+    windows: list[tuple[int, int, int]], edges_ms: list[int], *, asynchronous: bool = False, iterators: int = 1, waits_inside: bool = False
+) -> Any:
     """Windows from, to and waiting in ms; of each the rest was computed, and a batch a millisecond of waiting came."""
     row = {"process": 0, "thread": 7, "iterator": 1}
     of = {"wait": lambda start, end, waited: waited, "update": lambda start, end, waited: end - start - waited}
@@ -30,7 +32,7 @@ def counted(windows: list[tuple[int, int, int]], edges_ms: list[int], *, asynchr
         "aggregates": pl.DataFrame(rows, schema=TABLE["aggregates"].schema),
         "iterators": pl.DataFrame(made, schema=schema) if made else TABLE["iterators"].empty(),
     }
-    facts = SimpleNamespace(notes={"facts": {}})
+    facts = SimpleNamespace(notes={"facts": {"waits_inside": waits_inside}})
     trainer: Any = SimpleNamespace(process=0, thread=7, is_asynchronous=asynchronous, facts=facts)
     edges = np.array(edges_ms) * MS
     steps: Any = SimpleNamespace(edges_ns=edges, stretches=len(edges) - 1, excluded=np.zeros(len(edges) - 1, dtype=bool))
@@ -80,3 +82,14 @@ def test_of_an_asynchronous_framework_that_counts_nothing_nothing_is_known():
     found = counted([], [0, 10, 20], asynchronous=True)
 
     assert (found.busy_ns, found.num_workers, found.waited_ns.tolist()) == (None, None, [0, 0])
+
+
+@pytest.mark.parametrize("windows", [[], [(0, 10, 5)]], ids=["none count", "some count"])
+def test_of_calls_that_hide_their_waits_it_is_said_even_where_others_count(windows):
+    assert counted(windows, [0, 10, 20], waits_inside=True).hides_waits
+    # What they are called for goes on meanwhile: its own time is in no call.
+    assert not counted(windows, [0, 10, 20], waits_inside=True, asynchronous=True).hides_waits
+
+
+def test_calls_that_count_hide_nothing():
+    assert not counted([(0, 10, 5)], [0, 10, 20]).hides_waits

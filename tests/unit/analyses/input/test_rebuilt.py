@@ -55,6 +55,13 @@ def test_a_sampler_that_is_told_of_results_is_input_in_the_middle_of_a_pass_too(
     assert stage_of(m, "Balanced.reweigh") == "preprocess"
 
 
+@pytest.mark.parametrize("every", [5, 2, 1])
+def test_how_often_it_is_made_is_its_own_period_and_not_that_of_the_passes(tmp_path, every):
+    m = measured(tmp_path, "Balanced.reweigh", SAMPLERS, on=tuple(range(every - 1, 200, every)))
+
+    assert m.input.rebuilt.every_steps == every
+
+
 @pytest.mark.parametrize(
     ("after", "code", "on"),
     [

@@ -66,8 +66,8 @@ def test_a_step_that_is_shorter_than_others_of_its_window_has_no_more_than_fits(
 def test_a_device_of_which_nobody_knows_when_it_works_may_always_do_and_blames_nobody():
     found = charged(length=[100], busy=None, waited=[10], draw=[70])
 
-    assert of(found.ns) == {"input_wait": [10], "unknown": [90]}
-    assert of(found.high) == {"draw": [70], "input_wait": [10], "updates": [90], "unknown": [90]}
+    assert of(found.ns) == {"unknown": [100]}
+    assert of(found.high) == {"draw": [70], "input_wait": [10], "updates": [100], "unknown": [100]}
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 1000)] * 5), min_size=1))

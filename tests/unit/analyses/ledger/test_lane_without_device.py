@@ -6,7 +6,7 @@ import polars as pl
 
 from made_parts import us_of
 from made_traces import host, made_trace, step
-from slowstep.analyses.input.loader_requests import find_loader
+from slowstep.analyses.input.loader_requests import find_requests
 from slowstep.analyses.ledger.trace_ledger import build_ledger
 from slowstep.analyses.steps.trace_steps import find_steps
 from slowstep.part_words import part_in_words
@@ -72,7 +72,7 @@ def test_requests_for_input_are_listed_once_with_their_step() -> None:
     hosts += [host("aten::mm", 240, 250), host("MmBackward0", 260, 270), host(LOADER, 250, 259, "annotation", thread=4)]
     trace = made_trace(hosts=hosts, steps=[step(1, 0, 150), step(2, 150, 300)])
     steps, _ = find_steps(trace)
-    assert find_loader(trace, steps, build_ledger(trace, steps)[1]).select("step", "name", "exposed_ns").rows() == [
+    assert find_requests(trace, steps, build_ledger(trace, steps)[1]).select("step", "name", "exposed_ns").rows() == [
         (0, LOADER, 30_000),
         (1, "## load_batch ##", 40_000),
     ]
@@ -98,7 +98,7 @@ def test_with_stacks_a_request_is_called_as_the_loader_calls_it() -> None:
     trace = made_trace(hosts=hosts, steps=[step(1, 0, 150), step(2, 150, 300)])
     steps, _ = find_steps(trace)
 
-    requests = find_loader(trace, steps, build_ledger(trace, steps)[1]).filter(pl.col("step") == 1)
+    requests = find_requests(trace, steps, build_ledger(trace, steps)[1]).filter(pl.col("step") == 1)
 
     assert requests.select("name", "exposed_ns").rows() == [(LOADER, 35_000)]
 

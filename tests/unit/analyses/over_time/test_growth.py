@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from how_many import how_many
 from made_parts import function_part
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.over_time.even_pace import LARGEST_POWER, WorkPace
@@ -18,7 +19,7 @@ from slowstep.analyses.steps.trends import find_trend
 from slowstep.parts import Part, PartKind
 
 STEPS = 240
-TRIES = 100
+TRIES = how_many(100)
 WRITING = function_part("output", "rewrite", "train.py", 3)
 FORWARD = Part("compute", PartKind.FORWARD_AND_REST)
 BACKWARD = Part("compute", PartKind.BACKWARD)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from slowstep.analyses.ledger.ledger import Ledger
-from slowstep.analyses.over_time.pace import find_pace_spread
+from slowstep.analyses.over_time.pace import EVEN, find_machine_pace
 from slowstep.parts import BODY, Part, PartKind
 
 STEPS = 160
@@ -18,24 +18,45 @@ def ledger_of(compute_ms: np.ndarray, *, core_ms: float = 0.0, output_ms: float 
 
 
 def test_an_even_machine_has_no_spread():
-    assert find_pace_spread(ledger_of(np.full(STEPS, 10.0))) == pytest.approx(0.0)
+    assert find_machine_pace(ledger_of(np.full(STEPS, 10.0))).spread == pytest.approx(0.0)
 
 
 def test_a_machine_that_is_half_as_fast_for_a_while_is_uneven():
     compute = np.full(STEPS, 10.0)
     compute[40:80] = 20.0
 
-    assert find_pace_spread(ledger_of(compute)) > 0.25
+    assert find_machine_pace(ledger_of(compute)).spread > 0.25
 
 
 def test_steps_that_differ_one_by_one_are_no_uneven_machine():
     compute = np.tile([5.0, 15.0], STEPS // 2)
 
-    assert find_pace_spread(ledger_of(compute)) == pytest.approx(0.0)
+    assert find_machine_pace(ledger_of(compute)).spread == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.6])
+def test_steps_that_differ_by_chance_are_no_uneven_machine(spread):
+    found = [find_machine_pace(ledger_of(10.0 * np.exp(_normal(seed, spread)))) for seed in range(100)]
+
+    assert sum(pace.beyond_chance > 0 for pace in found) <= 10
+    # Two runs differ by it all the same.
+    assert np.median([pace.spread for pace in found]) == pytest.approx(spread / np.sqrt(STEPS / 8), rel=0.2)
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.6])
+def test_an_uneven_machine_is_seen_behind_steps_that_differ(spread):
+    pace = np.repeat([0.4, -0.4, 0.4, -0.4, -0.4, 0.4, -0.4, 0.4], STEPS // 8)
+    found = [find_machine_pace(ledger_of(10.0 * np.exp(_normal(seed, spread) + pace))) for seed in range(20)]
+
+    assert np.median([each.beyond_chance for each in found]) == pytest.approx(0.45, abs=0.07)
+
+
+def _normal(seed: int, spread: float) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0.0, spread, STEPS)
 
 
 def test_work_that_grows_steadily_is_no_uneven_machine():
-    assert find_pace_spread(ledger_of(10.0 * np.exp(np.linspace(0, 1, STEPS)))) < 0.01
+    assert find_machine_pace(ledger_of(10.0 * np.exp(np.linspace(0, 1, STEPS)))).spread < 0.01
 
 
 @pytest.mark.parametrize(
@@ -44,7 +65,7 @@ def test_work_that_grows_steadily_is_no_uneven_machine():
     ids=["too few steps", "too little of its own", "none"],
 )
 def test_where_the_pace_cannot_be_seen_it_is_taken_to_be_even(ledger):
-    assert find_pace_spread(ledger) == 0.0
+    assert find_machine_pace(ledger) == EVEN
 
 
 def _sizes() -> np.ndarray:
@@ -56,8 +77,8 @@ def test_work_that_the_inputs_sizes_explain_is_no_uneven_machine():
     sizes = _sizes()
     compute = 3 + sizes / 500 + (sizes / 4000) ** 2
 
-    assert find_pace_spread(ledger_of(compute)) > 0.1
-    assert find_pace_spread(ledger_of(compute), sizes) == pytest.approx(0.0, abs=1e-6)
+    assert find_machine_pace(ledger_of(compute)).spread > 0.1
+    assert find_machine_pace(ledger_of(compute), sizes).spread == pytest.approx(0.0, abs=1e-6)
 
 
 def test_a_machine_that_is_slow_for_a_while_is_uneven_whatever_the_inputs_sizes():
@@ -65,7 +86,7 @@ def test_a_machine_that_is_slow_for_a_while_is_uneven_whatever_the_inputs_sizes(
     compute = 3 + sizes / 500
     compute[40:80] *= 2
 
-    assert find_pace_spread(ledger_of(compute), sizes) > 0.2
+    assert find_machine_pace(ledger_of(compute), sizes).spread > 0.2
 
 
 def test_sizes_of_which_too_few_are_known_explain_nothing():
@@ -73,4 +94,4 @@ def test_sizes_of_which_too_few_are_known_explain_nothing():
     compute = 3 + sizes / 500
     sizes[: STEPS // 4] = np.nan
 
-    assert find_pace_spread(ledger_of(compute), sizes) == find_pace_spread(ledger_of(compute))
+    assert find_machine_pace(ledger_of(compute), sizes) == find_machine_pace(ledger_of(compute))

@@ -5,11 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from how_many import how_many
 from slowstep.analyses.over_time.periods import FALSE_ALARMS, find_periods, log_binomial_tail
 from slowstep.analyses.steps.steps import Floats
 
 Noise = Callable[[np.random.Generator, int], Floats]
-TRIES = 150
+TRIES = how_many(150)
 
 
 def _resembling(rng: np.random.Generator, shocks: Floats, by: float) -> Floats:
@@ -92,14 +93,14 @@ def test_two_that_come_with_each_other_in_turn_are_all_found():
 @pytest.mark.parametrize("large", [0.0, pytest.param(0.5, marks=pytest.mark.nightly)])
 def test_equal_ones_are_of_one_period(large):
     """Each takes 100, give or take 20, and so does what comes with every fifth of them, or hardly more."""
-    rng, split = np.random.default_rng(2), 0
-    for _ in range(60):
+    rng, split, tries = np.random.default_rng(2), 0, how_many(60)
+    for _ in range(tries):
         series = _epochs(rng, 100, large, 100, of=20, n=2000)
         series[::20] += 20 * rng.standard_normal(100)
         split += len(find_periods(series)) > 1
 
-    # So many of 60 happen by chance in under 5 % where the share is the promised one.
-    assert log_binomial_tail(split, 60, FALSE_ALARMS) > np.log(0.05)
+    # So many of them happen by chance in under 5 % where the share is the promised one.
+    assert log_binomial_tail(split, tries, FALSE_ALARMS) > np.log(0.05)
 
 
 @pytest.mark.parametrize("of", [40, 200])

@@ -4,7 +4,7 @@ import pytest
 
 from made_steps import steps
 from made_traces import device, host, made_trace
-from slowstep.analyses.device.allocations import find_memory
+from slowstep.analyses.device.allocations import find_allocations
 from slowstep.analyses.events.tables import COLLECTIVES, MEMORY
 from slowstep.analyses.sharing.collectives import find_collectives, input_bytes
 
@@ -132,10 +132,10 @@ def test_memory_by_step_and_device():
         host("cudaLaunchKernel", 80, 81, kind="runtime"),
     ]
 
-    found = find_memory(made_trace(hosts=hosts, devices=[device("k", 0, 1)], allocations=allocations), STEPS)
+    found = find_allocations(made_trace(hosts=hosts, devices=[device("k", 0, 1)], allocations=allocations), STEPS)
 
     assert found.schema == MEMORY.schema
     assert found.rows() == [(0, -1, 7, None, 0, 0), (0, 0, 500, 950, 3, 16_000), (1, 0, 401, 950, 0, 0)]
-    assert find_memory(made_trace(), STEPS).equals(MEMORY.empty())
-    alone = find_memory(made_trace(hosts=hosts), STEPS)
+    assert find_allocations(made_trace(), STEPS).equals(MEMORY.empty())
+    alone = find_allocations(made_trace(hosts=hosts), STEPS)
     assert alone.rows() == [(0, 0, None, None, 3, 16_000)]

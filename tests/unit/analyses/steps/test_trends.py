@@ -3,11 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from how_many import how_many
 from slowstep.analyses.over_time.periods import log_binomial_tail
 from slowstep.analyses.steps.steps import Floats
 from slowstep.analyses.steps.trends import find_trend
 
-TRIES = 200
+TRIES = how_many(200)
 PROMISED = 0.01
 
 

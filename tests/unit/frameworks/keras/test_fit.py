@@ -17,10 +17,10 @@ if keras.config.backend() != "tensorflow":
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
+from recorded import make_folder, only  # noqa: E402
 from slowstep.frameworks.keras.inside import callbacks, evaluating, fit, jax_input  # noqa: E402
 from slowstep.frameworks.tensorflow.inside import fetches, functions, tracing  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
-from slowstep.record.writing.format import CONTROL_BYTES, CONTROL_FILE  # noqa: E402
 
 # Of Keras with the newest NumPy.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")]
@@ -49,8 +49,7 @@ def patched() -> dict[str, Any]:
 
 @pytest.fixture
 def recorder(tmp_path: Path) -> Iterator[Recorder]:
-    (tmp_path / CONTROL_FILE).write_bytes(b"\1" + bytes(CONTROL_BYTES - 1))
-    recorder = Recorder(str(tmp_path), level=0)
+    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
     recorder.fault = lambda error: pytest.fail(repr(error))  # type: ignore[method-assign]
     before = patched()
     undos = [each.HOOK.install(recorder) for each in HOOKS]
@@ -113,6 +112,33 @@ def test_of_several_batches_in_a_call_it_is_said_that_nothing_tells_how_long_it_
     assert fit.FRAMEWORK.waits_inside
 
 
+def noted_facts(recorder: Recorder) -> list[dict[str, Any]]:
+    recorder.stop("exit")
+    return only(recorder.folder).noted("facts")
+
+
+def test_a_model_that_is_compiled_anew_for_several_batches_hides_its_waits_from_then_on(recorder):
+    made = model()
+    made.fit(X, Y, batch_size=16, verbose=0)
+    assert not fit.FRAMEWORK.waits_inside
+    made.compile("sgd", "mse", steps_per_execution=2)
+    made.fit(X, Y, batch_size=16, verbose=0)
+    assert fit.FRAMEWORK.waits_inside
+    made.compile("sgd", "mse")
+    made.fit(X, Y, batch_size=16, verbose=0)
+
+    assert counted(recorder) == 8
+    # Of the last nobody knows when it began to be so.
+    assert [note["waits_inside"] for note in noted_facts(recorder)] == [False, True]
+
+
+def test_of_two_models_each_is_asked_for_itself(recorder):
+    model().fit(X, Y, batch_size=16, verbose=0)
+    model(steps_per_execution=2).fit(X, Y, batch_size=16, verbose=0)
+
+    assert fit.FRAMEWORK.waits_inside
+
+
 def test_an_eager_fit_and_calls_with_a_batch_hide_nothing(recorder, told):
     model(run_eagerly=True).fit(X, Y, batch_size=16, verbose=0)
     model().train_on_batch(X, Y)
@@ -137,6 +163,73 @@ def test_a_function_trains_in_whose_trace_gradients_are_computed(recorder, told)
         predict(X)
 
     assert told == [("TrainedFunction",)] * 3
+
+
+def test_a_function_that_explains_or_attacks_trains_nothing(recorder, told):
+    weight = tf.Variable(tf.ones((8, 1)))
+
+    @tf.function
+    def saliency(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_mean((x @ weight) ** 2)
+        return tape.gradient(target=loss, sources=x)
+
+    frozen = tf.Variable(tf.ones((8, 1)), trainable=False)
+
+    @tf.function
+    def sensitivity(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(frozen)
+            loss = tf.reduce_mean((x @ frozen) ** 2)
+        return tape.gradient(loss, [frozen])
+
+    for _ in range(3):
+        saliency(tf.constant(X))
+        sensitivity(tf.constant(X))
+
+    assert told == []
+
+
+def test_adversarial_training_trains(recorder, told):
+    weight = tf.Variable(tf.ones((8, 1)))
+
+    @tf.function
+    def step(x: Any) -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            loss = tf.reduce_mean((x @ weight) ** 2)
+        attack = tape.gradient(loss, x)
+        weight.assign_sub(0.1 * tape.gradient(target=loss, sources={"weight": weight})["weight"])
+        return attack
+
+    step(tf.constant(X))
+
+    assert told == [("TrainedFunction",)]
+
+
+def test_a_function_has_its_own_names(recorder):
+    @tf.function
+    def step(x: Any, function: Any) -> Any:
+        return x + function
+
+    assert float(step(tf.constant(1.0), function=tf.constant(2.0))) == 3.0
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+def test_a_data_set_that_ends_leaves_no_batch_open(recorder, told):
+    def batches() -> Any:
+        for _ in range(3):
+            yield X[:16], Y[:16]
+
+    form = tf.TensorSpec((16, 8)), tf.TensorSpec((16, 1))
+    model().fit(tf.data.Dataset.from_generator(batches, output_signature=form), verbose=0, shuffle=False)
+    weight, optimizer = tf.Variable(1.0), keras.optimizers.SGD()
+    optimizer.apply_gradients([(tf.constant(1.0), weight)])
+
+    assert told == [("Sequential", 1)] * 3
+    recorder.stop("exit")
+    assert [note["type"] for note in only(recorder.folder).noted("optimizer")] == ["SGD"]
 
 
 def test_a_model_that_was_recorded_is_saved_and_loaded_as_any_other(recorder, told, tmp_path):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import json
 from typing import Any
 
 import pytest
 from torch.utils.data import BatchSampler, ConcatDataset, Dataset, SequentialSampler, Subset
 
-from slowstep.frameworks.torch.inside._described import describe_iterator
+from slowstep.frameworks.torch.inside._described import describe_iterator, even_batches
 
 
 def pad(samples: list[Any], length: int = 8) -> list[Any]:
@@ -106,6 +107,36 @@ class SizedCrops(Crops):
         return 1
 
 
+class Reports:
+    """What data sets, samplers and trainers of a project have in common."""
+
+    def log_metrics(self) -> None:
+        """Does nothing."""
+
+
+class ReportingCrops(Reports, Crops):
+    """A data set that logs too."""
+
+    def rotate(self) -> None:
+        """Does nothing."""
+
+
+class Answers:
+    """Whatever it is asked for, it has."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self
+
+
+class Patched(Pictures):
+    """One with an attribute that is no function of it."""
+
+    transform: Any = Answers()
+
+    def resample(self) -> None:
+        """Does nothing."""
+
+
 class Drawn:
     """A user's sampler."""
 
@@ -132,11 +163,22 @@ def _own(places: list[list[str]]) -> list[str]:
         (Crops(), ["Crops", "Pictures"]),
         (Subset(Crops(), [0]), ["Crops", "Pictures"]),
         (ConcatDataset([SizedCrops(), SizedCrops()]), ["SizedCrops", "Crops", "Pictures"]),
+        (ReportingCrops(), ["ReportingCrops", "Crops", "Pictures"]),
+        (Patched(), ["Patched", "Pictures"]),
         (Lazy(), ["Lazy"]),
         ([1, 2], []),
         (None, []),
     ],
-    ids=["with its base", "wrapped", "of several", "that loads what it is asked for", "a list", "none"],
+    ids=[
+        "with its base",
+        "wrapped",
+        "of several",
+        "with what it logs with",
+        "with an attribute that answers every name",
+        "that loads what it is asked for",
+        "a list",
+        "none",
+    ],
 )
 def test_the_classes_of_a_data_set_are_told_with_those_of_what_is_inside_it(data_set: Any, names: list[str]) -> None:
     assert _own(describe_iterator({"_dataset": data_set}, None)["data_set_classes"]) == names
@@ -153,3 +195,47 @@ def test_what_wraps_itself_is_looked_at_a_few_times_only() -> None:
     sampler.sampler = sampler
 
     assert _own(describe_iterator({"_index_sampler": sampler}, None)["sampler_classes"]) == ["Drawn"]
+
+
+class ReportingDrawn(Reports, Drawn):
+    """A sampler that logs too."""
+
+    def reweigh(self) -> None:
+        """Does nothing."""
+
+
+def test_what_a_sampler_logs_with_is_no_sampler() -> None:
+    assert _own(describe_iterator({"_index_sampler": ReportingDrawn()}, None)["sampler_classes"]) == ["ReportingDrawn", "Drawn"]
+
+
+class Refuses:
+    """A collator, sampler, loader or data set that may not be asked for more than it is called for."""
+
+    def __call__(self, samples: list[Any]) -> list[Any]:
+        return samples
+
+    @property
+    def batch_size(self) -> int:
+        raise AssertionError
+
+    batch_sampler = num_workers = multiprocessing_context = __wrapped__ = data_collator = dataset = batch_size
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(name)
+
+
+def test_nothing_that_the_script_would_have_to_compute_is_asked_for() -> None:
+    odd = Refuses()
+    note = describe_iterator({"_collate_fn": odd, "_index_sampler": odd, "_dataset": odd}, odd)
+
+    assert (note["collate"], note["is_default_collate"]) == (f"{__name__}.Refuses.__call__", False)
+    assert (note["batch_size"], note["batches"], note["context"]) == (None, None, None)
+    assert even_batches({"_collate_fn": odd, "_index_sampler": odd}) == (-1, -1, -1)
+
+
+def test_what_answers_every_name_is_described_by_its_class() -> None:
+    note = describe_iterator({"_collate_fn": Answers(), "_index_sampler": Answers(), "_dataset": Answers()}, Answers())
+
+    assert (note["collate"], note["collate_file"], note["is_default_collate"]) == (f"{__name__}.Answers", None, False)
+    assert (note["batch_size"], note["context"]) == (None, None)
+    json.dumps(note)

@@ -7,7 +7,9 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -132,6 +134,25 @@ def test_a_hook_that_does_not_fit_is_off_and_the_next_is_on(tmp_path: Path) -> N
         ("two", "off", "KeyError: 'surprise'"),
         ("three", "on", None),
     ]
+
+
+@pytest.mark.parametrize("kind", [Unfit, KeyError, KeyboardInterrupt])
+def test_a_hook_that_fails_half_way_leaves_no_patch(tmp_path: Path, kind: type[BaseException]) -> None:
+    owner = SimpleNamespace(first=1, second=2, kept=3)
+
+    def half(recorder: Recorder) -> activation.Undo:
+        replace(owner, "first", None)
+        replace(owner, "second", None)
+        raise kind
+
+    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
+    undo = replace(owner, "kept", None)
+    with suppress(KeyboardInterrupt):
+        activation.install_one(recorder, Hook(name="half", module="sys", install=half))
+
+    assert vars(owner) == {"first": 1, "second": 2, "kept": None}
+    undo()
+    assert owner.kept == 3
 
 
 class Base:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
+import pytest
+
 from recorded import make_folder, processes
 from slowstep.record.framework import NO_FRAMEWORK
 from slowstep.record.recorder import Recorder, now
@@ -19,9 +22,16 @@ class Trainer:
     """What trains without an optimizer."""
 
 
-def test_each_reading_of_the_counters_is_what_came_since_the_last(tmp_path: Path) -> None:
+def read(recorder: Recorder) -> dict[str, pl.DataFrame]:
+    """The tables of what it has written."""
+    (path,) = Path(recorder.folder).glob("*.rec")
+    return process_tables(0, read_notes(path.with_suffix(".jsonl")), read_records(path).records)
+
+
+@pytest.mark.parametrize("num_workers", [3, None], ids=["three make them", "it is not known who makes them"])
+def test_each_reading_of_the_counters_is_what_came_since_the_last(tmp_path: Path, num_workers: int | None) -> None:
     recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
-    counted = CountedInput(recorder, dataset="Pictures", num_workers=3)
+    counted = CountedInput(recorder, dataset="Pictures", num_workers=num_workers)
 
     counted.read(2, 20, 200)
     counted.read(5, 50, 600)
@@ -31,8 +41,7 @@ def test_each_reading_of_the_counters_is_what_came_since_the_last(tmp_path: Path
     records = process.of("AGGREGATE")
     assert [(r.extra, r.a, r.b) for r in records] == [(WAIT, 2, 20), (UPDATE, 2, 200), (WAIT, 3, 30), (UPDATE, 3, 400)]
     assert records[0].t1 == records[2].t0
-    (iterator,) = [note for note in process.notes if note["kind"] == "iterator"]
-    assert (iterator["dataset"], iterator["num_workers"], iterator["id"]) == ("Pictures", 3, records[0].c)
+    assert read(recorder)["iterators"].select("dataset", "num_workers", "iterator").rows() == [("Pictures", num_workers, records[0].c)]
 
 
 def test_a_call_that_makes_several_updates_is_one_step_with_so_many(tmp_path: Path) -> None:
@@ -46,8 +55,7 @@ def test_a_call_that_makes_several_updates_is_one_step_with_so_many(tmp_path: Pa
     counted.read(12, 20, 200)
     recorder.stop("exit")
 
-    (path,) = Path(recorder.folder).glob("*.rec")
-    tables = process_tables(0, read_notes(path.with_suffix(".jsonl")), read_records(path).records)
+    tables = read(recorder)
     assert tables["updates"]["updates"].to_list() == [4, 4, 4]
     assert tables["aggregates"].select("kind", "count", "total_ns").rows() == [("wait", 12, 20), ("update", 12, 200)]
     assert recorder.page._words[1] == 3

@@ -6,6 +6,8 @@ import sys
 from collections import Counter
 from typing import Any
 
+from slowstep.record.framework import described
+
 
 def leaves_of(tree: Any) -> list[Any]:
     """All that a tree holds, in its order. Raises what JAX does of a tree that it does not know."""
@@ -29,10 +31,7 @@ def may_be_trained(array: Any) -> bool:
 
 def describe(found: list[Any]) -> dict[str, Any]:
     """How many elements they have, of which types, and where most of them are."""
-    dtypes: Counter[str] = Counter()
     devices: Counter[str] = Counter()
     for array in found:
-        dtypes[str(array.dtype)] += int(array.size)
         devices[str(next(iter(array.devices())).platform)] += int(array.size)
-    device = devices.most_common(1)[0][0] if devices else None
-    return {"params": sum(dtypes.values()), "dtypes": dict(dtypes), "device": device}
+    return described(((str(array.dtype), int(array.size)) for array in found), devices.most_common(1)[0][0] if devices else None)

@@ -27,7 +27,7 @@ def install(recorder: Recorder) -> Undo:
     register = find(monitoring, "register_event_duration_secs_listener")
     spans = NamedSpans(recorder)
 
-    def compiled(event: str, seconds: float, **more: Any) -> None:
+    def compiled(event: str, seconds: float, /, **more: Any) -> None:
         try:
             # A process in which nothing trains gets no files because it compiles.
             if event.endswith(_EVENTS) and recorder.page.recording and recorder.watched:

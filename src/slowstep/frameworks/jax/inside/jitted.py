@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK
 from slowstep.frameworks.jax.inside._leaves import arrays, is_array, leaves_of, may_be_trained
 from slowstep.frameworks.jax.inside._post_hook import call_after_each
-from slowstep.record.experiment.switch import Switch
-from slowstep.record.framework import known_frameworks
+from slowstep.record.experiment.switch import switch_of
+from slowstep.record.framework import is_told_by_another
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
@@ -62,7 +62,7 @@ class _Jitted:
     __slots__ = ("__weakref__", "calls", "given", "is_own", "is_told_of", "trained")
 
     def __init__(self, function: Any) -> None:
-        self.calls, self.is_own, self.is_told_of = 0, _is_own(function), _is_told_of(function)
+        self.calls, self.is_own, self.is_told_of = 0, _is_own(function), is_told_by_another(function, FRAMEWORK)
         self.given: dict[int, weakref.ref[Any]] = {}
         self.trained: _Trained | None = None
 
@@ -78,7 +78,7 @@ class JittedCalls:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._updates = Updates(recorder, FRAMEWORK)
-        self._switch = recorder.shared(Switch) if recorder.experiment or recorder.levers else None
+        self._switch = switch_of(recorder)
         self._known: weakref.WeakKeyDictionary[Any, _Jitted] = weakref.WeakKeyDictionary()
         # The same by what JAX has made of a function.
         self._jitted: weakref.WeakKeyDictionary[Any, _Jitted] = weakref.WeakKeyDictionary()
@@ -233,12 +233,6 @@ def _is_own(function: Any) -> bool:
     return code is not None and any(f"-packages/{package}/" in code.co_filename for package in _OWN)
 
 
-def _is_told_of(function: Any) -> bool:
-    """Whether it is of a framework that trains on JAX: of its steps that tells itself."""
-    code = getattr(function, "__code__", None)
-    return code is not None and any(each is not FRAMEWORK and each.owns(code.co_filename) for each in known_frameworks())
-
-
 def install(recorder: Recorder) -> Undo:
     """Be told. Raises Unfit where this version of JAX does not tell."""
     calls = JittedCalls(recorder)
@@ -257,10 +251,10 @@ def _on_longer_way(calls: JittedCalls) -> Undo:
     """Have calls seen that compile, or have effects. Raises Unfit where this version of JAX has no such function."""
     module = sys.modules.get("jax._src.pjit")
     original: Callable[..., Any] = find(module, _LONGER_WAY)
-    names = list(inspect.signature(original).parameters)
     try:
+        names = list(inspect.signature(original).parameters)
         function_at, args_at, kwargs_at = (names.index(name) for name in ("fun", "args", "kwargs"))
-    except ValueError:
+    except (TypeError, ValueError):
         raise Unfit(f"{_LONGER_WAY} takes something else") from None
 
     @functools.wraps(original)

@@ -5,27 +5,27 @@ from __future__ import annotations
 import math
 import sys
 import weakref
-from collections import Counter
 from typing import Any, Final
 
-from slowstep.record.framework import NO_FRAMEWORK, Framework, caller, known_frameworks
+from slowstep.frameworks.tensorflow.inside._framework import device_of
+from slowstep.record.framework import NO_FRAMEWORK, Framework, caller, described, known_frameworks
 
 # On this one Keras computes operation by operation, and calls its optimizer each time; on the others all of a step is compiled.
 TORCH: Final = "torch"
 TENSORFLOW: Final = "tensorflow"
-_CLASSES: Final = {TENSORFLOW: "TensorFlow", "jax": "JAX", TORCH: "Torch"}
+JAX: Final = "jax"
+_CLASSES: Final = {TENSORFLOW: "TensorFlow", JAX: "JAX", TORCH: "Torch"}
 
 
 class Keras(Framework):
     """It has a loop. What computes in it says whether calls return before that is done.
 
     `waits_inside` tells that calls which train wait for their input as well, and that nothing tells how long; `running` is the list of
-    callbacks of the `fit` that was told of a batch last.
+    callbacks of the `fit` that was told of a batch last. What it knows is of one recording.
     """
 
     name = "keras"
     module = "keras"
-    has_optimizers = False
     packages = ("keras", "keras_hub", "keras_nlp", "keras_cv", "keras_tuner")
     # `History` is what `fit` returns.
     steering_callbacks = frozenset(
@@ -36,8 +36,25 @@ class Keras(Framework):
     )
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Know nothing of what has trained so far."""
         self.waits_inside = False
+        # Where all of a step is compiled no optimizer is seen to be called.
+        self.has_optimizers = False
         self.running: weakref.ref[Any] | None = None
+
+    def runs(self, callbacks: Any) -> None:
+        """A `fit` with this list of callbacks is told of a batch."""
+        if self.running is None or self.running() is not callbacks:
+            self.running = weakref.ref(callbacks)
+
+    def tells_of(self, function: Any) -> bool:
+        """Also of the `train_step` of a model that the script has written: `fit` has it compiled as it is."""
+        model = getattr(sys.modules.get("keras"), "Model", None)
+        is_step = model is not None and isinstance(getattr(function, "__self__", None), model)
+        return super().tells_of(function) or (is_step and getattr(function, "__name__", None) == "train_step")
 
     def facts(self) -> dict[str, Any]:
         """Those of what computes."""
@@ -73,10 +90,8 @@ class Keras(Framework):
     def describe_parameters(self, parameters: Any) -> dict[str, Any]:
         """By their shapes: on JAX a variable has no value while `fit` runs."""
         found = list(parameters)
-        dtypes: Counter[str] = Counter()
-        for variable in found:
-            dtypes[str(variable.dtype)] += math.prod(variable.shape)
-        return {"params": sum(dtypes.values()), "dtypes": dict(dtypes), "device": _device_of(found[0]) if found else None}
+        sizes = ((str(variable.dtype), math.prod(variable.shape)) for variable in found)
+        return described(sizes, _device_of(found[0]) if found else None)
 
 
 def backend_name() -> str:
@@ -92,12 +107,10 @@ def backend() -> Framework:
 
 
 def _device_of(variable: Any) -> str | None:
-    if backend_name() == "jax":
+    if backend_name() == JAX:
         # By now it has computed: nothing is initialised by asking.
         return str(sys.modules["jax"].default_backend())
-    device = str(getattr(variable.value, "device", "")).lower()
-    # `/job:localhost/replica:0/task:0/device:cpu:0` or `cuda:0`.
-    return device.rpartition("device:")[2].partition(":")[0] or None
+    return device_of(variable.value)
 
 
 FRAMEWORK: Final = Keras()

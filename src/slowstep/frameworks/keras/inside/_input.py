@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.tensorflow.inside.fetches import CountedFetches
@@ -21,6 +22,12 @@ TENSORFLOW_TRAINER: Final = "keras.src.backend.tensorflow.trainer"
 _ENTRIES: Final = ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch")
 
 
+class _Received(threading.local):
+    """When the call of this thread that trains had its first batch."""
+
+    ns = 0
+
+
 class Input:
     """Waits of this process: those that a compiled call counts itself, and those that it makes in Python."""
 
@@ -28,25 +35,23 @@ class Input:
         self._recorder = recorder
         self._counted: CountedInput | None = None
         self._fetches = recorder.shared(CountedFetches)
-        self._fetches.wants = fetches_one_batch
+        self._fetches.owner = fetches_one_batch
         self._read_ns = 0
-        # When the call that trains had its first batch.
-        self._received_ns = 0
+        self._received = _Received()
         recorder.forgetters.append(self.forget)
 
     def forget(self) -> None:
         """Start anew, as in a forked child."""
         self._counted = None
-        self._read_ns = self._received_ns = 0
+        self._read_ns = self._received.ns = 0
 
-    @property
-    def is_counted(self) -> bool:
-        """Whether compiled calls count their waits."""
-        return self._fetches.traced > 0
+    def is_counted(self, model: Any) -> bool:
+        """Whether the compiled calls that a model's `fit` makes just now count their waits: compiled anew, it makes others."""
+        return self._fetches.are_counted(getattr(model, "train_function", None))
 
     def count(self, at_ns: int, *, last: bool = False) -> None:
         """Read the counters when that is due. Raises what TensorFlow does."""
-        if self.is_counted and (last or at_ns >= self._read_ns + _READ_EVERY_NS):
+        if self._fetches.are_any_counted and (last or at_ns >= self._read_ns + _READ_EVERY_NS):
             if self._counted is None:
                 self._counted = CountedInput(self._recorder, dataset=DATASET, num_workers=None)
             self._counted.read(*self._fetches.read(), None)
@@ -54,27 +59,27 @@ class Input:
 
     def begins(self) -> None:
         """A call that trains begins now, and has no batch yet."""
-        self._received_ns = 0
+        self._received.ns = 0
 
     def received(self) -> None:
         """A batch was received in Python."""
-        self._received_ns = self._received_ns or now()
+        self._received.ns = self._received.ns or now()
 
     def received_ns(self, began_ns: int) -> int:
         """When a call that began then had its first batch; its begin where it asks for none in Python."""
-        return max(began_ns, self._received_ns)
+        return max(began_ns, self._received.ns)
 
 
-def fetches_one_batch() -> bool:
-    """Whether the function that is traced just now trains on one batch a call, in one place: then what its fetch takes is waited for.
+def fetches_one_batch() -> Any:
+    """The function that is traced just now where it trains on one batch a call, in one place: then what its fetch takes is waited for.
 
-    Of several batches the next is fetched while the last is trained on.
+    None else: of several batches the next is fetched while the last is trained on.
     """
     model = _training_model(sys._getframe(1))
     if model is None or getattr(model, "steps_per_execution", 1) != 1:
-        return False
+        return None
     strategy = getattr(model, "distribute_strategy", None)
-    return int(getattr(strategy, "num_replicas_in_sync", 1)) == 1
+    return model.train_function if int(getattr(strategy, "num_replicas_in_sync", 1)) == 1 else None
 
 
 def _training_model(frame: FrameType | None) -> Any:

@@ -69,7 +69,7 @@ def _recorded(recorder: Recorder, original: Any, event: str, labels: TurnLabels)
             recorder.fault(error)
 
     @functools.wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         if not recorder.live[0]:
             return original(self, *args, **kwargs)
         try:

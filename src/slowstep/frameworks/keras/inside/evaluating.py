@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.keras.inside.fit import trainer_class
 from slowstep.record.hook import Hook
@@ -21,16 +21,21 @@ _SAVES: Final = ("save", "save_weights")
 
 def install(recorder: Recorder) -> Undo:
     """Replace them. Raises Unfit where this version's Model lacks one."""
-    undos = [_named(recorder, name, label) for name, label in _METHODS.items()]
     model = find(sys.modules.get("keras"), "Model")
+    holders = {name: trainer_class(name) for name in _METHODS}
     # Of the arguments the first is the model itself.
     saved = {name: timed_save(recorder, find(model, name), f"Model.{name}", position=1, keyword="filepath") for name in _SAVES}
-    return all_of([*undos, *(replace(model, name, method) for name, method in saved.items())])
+    named = {name: _named(recorder, find(holder, name), _METHODS[name]) for name, holder in holders.items()}
+    return all_of(
+        [
+            *(replace(holder, name, named[name]) for name, holder in holders.items()),
+            *(replace(model, name, method) for name, method in saved.items()),
+        ]
+    )
 
 
-def _named(recorder: Recorder, name: str, label: Label) -> Undo:
-    holder = trainer_class(name)
-    return replace(holder, name, timed(recorder, find(holder, name), lambda _: label))
+def _named(recorder: Recorder, original: Any, label: Label) -> Any:
+    return timed(recorder, original, lambda _: label)
 
 
 HOOK = Hook(name="keras_model", module="keras", install=install)

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import functools
 import sys
-import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from operator import index
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.frameworks.keras.inside._begun import Begun, BegunBatches
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK, TENSORFLOW, TORCH, backend_name
 from slowstep.frameworks.keras.inside._input import Input
+from slowstep.frameworks.keras.inside._made import wait_for
 from slowstep.frameworks.keras.inside.callbacks import MODULE
-from slowstep.record.experiment.switch import Switch
+from slowstep.record.experiment.switch import Switch, switch_of
 from slowstep.record.hook import Hook
-from slowstep.record.patch import Undo, all_of, find, replace
+from slowstep.record.patch import Undo, all_of, argument, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.steps.updates import Updates
 from slowstep.record.timing.tracebacks import hide_own_frames
@@ -32,59 +35,85 @@ class TrainBatches:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder, self.updates = recorder, Updates(recorder, FRAMEWORK)
         self._input = recorder.shared(Input)
-        self._switch = recorder.shared(Switch) if recorder.experiment or recorder.levers else None
-        # When a batch began, and its number, by the id() of its list of callbacks, or of its model: both live longer.
-        self._begun: dict[int, tuple[int, int]] = {}
-        recorder.forgetters.append(self._begun.clear)
+        self._switch = switch_of(recorder)
+        self._begun = BegunBatches()
+        self._called = self._eager = 0
+        recorder.forgetters.append(self._begun.forget)
 
-    def begins(self, key: Any, batch: int) -> None:
-        """All callbacks were told that a batch begins; `key` is their list, or the model that is called by the script."""
-        self._input.begins()
-        self._begun[id(key)] = now(), batch
-
-    def ends(self, callbacks: Any, batch: int) -> None:
-        """It has ended, and no callback knows yet. With several batches in a call the number is that of the last. Raises nothing."""
-        ended_ns = now()
-        # Not the property of that name: with JAX it would copy the parameters.
-        model = vars(callbacks).get("_model")
-        began_ns, first = self._begun.pop(id(callbacks), (0, 0))
-        if FRAMEWORK.running is None or FRAMEWORK.running() is not callbacks:
-            FRAMEWORK.running = weakref.ref(callbacks)
-        if not began_ns or model is None or not self._recorder.live[0]:
-            return
+    def begins(self, key: Any, batch: int, loop: FrameType) -> None:
+        """All callbacks were told that a batch begins; `key` is their list, or the model that is called by the script. Raises nothing."""
         try:
-            # Eager fetches are seen one by one.
-            FRAMEWORK.waits_inside = backend_name() == TENSORFLOW and not (self._input.is_counted or model.run_eagerly)
-            began_ns = self._input.received_ns(began_ns)
-            self.updates.called(model, began_ns, ended_ns, max(batch - first + 1, 1))
-            self._input.count(ended_ns)
-            self._switch_levers(model)
+            self._input.begins()
+            self._begun.begins(key, now(), batch, loop)
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
+
+    def ends(self, callbacks: Any, batch: int, logs: Any) -> None:
+        """It has ended, and no callback knows yet. With several batches in a call the number is that of the last. Raises nothing."""
+        ended_ns = now()
+        begun = self._begun.ends(callbacks)
+        try:
+            # Not the property of that name: with JAX it would copy the parameters.
+            model = vars(callbacks).get("_model")
+            if begun is not None and model is not None and self._recorder.live[0]:
+                self._trained(model, begun, ended_ns, max(batch - begun.batch + 1, 1))
+                if self._switch is not None:
+                    self._switch.updated(model, wait_for(logs))
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+
+    def _trained(self, model: Any, begun: Begun, ended_ns: int, updates: int) -> None:
+        is_counted = self._input.is_counted(model)
+        # Eager fetches are seen one by one.
+        hides = backend_name() == TENSORFLOW and not (is_counted or model.run_eagerly)
+        self._called += 1
+        self._keep_facts(hides_waits=hides)
+        self.updates.called(model, self._input.received_ns(begun.at_ns), ended_ns, updates)
+        if is_counted:
+            self._input.count(ended_ns)
+
+    def _keep_facts(self, *, hides_waits: bool = False) -> None:
+        """Say anew what is so of most updates. What is not known of some waits is not known of all: nobody tells which steps they were."""
+        waits_inside, has_optimizers = FRAMEWORK.waits_inside or hides_waits, FRAMEWORK.has_optimizers
+        more, fewer = (self._called, self._eager) if has_optimizers else (self._eager, self._called)
+        # Of two that are called in turns, now one is ahead and now the other.
+        if more > 2 * fewer:
+            has_optimizers = not has_optimizers
+        if self._recorder.live[0] and (waits_inside, has_optimizers) != (FRAMEWORK.waits_inside, FRAMEWORK.has_optimizers):
+            FRAMEWORK.waits_inside, FRAMEWORK.has_optimizers = waits_inside, has_optimizers
+            self.updates.note_facts()
 
     def leave(self, key: Any) -> int:
         """The call that trains is over, with a result or without. When it began."""
-        return self._begun.pop(id(key), (0, 0))[0]
+        begun = self._begun.ends(key)
+        return 0 if begun is None else begun.at_ns
 
     def trained_on(self, model: Any, began_ns: int) -> None:
         """A call of `train_on_batch` has ended, which got its batch from the script. Raises nothing."""
-        self.updates.called(model, began_ns, now())
+        ended_ns = now()
         try:
-            self._switch_levers(model)
+            self._called += 1
+            self._keep_facts()
+            self.updates.called(model, began_ns, ended_ns)
+            if self._switch is not None:
+                # It gives numbers: the device has made them.
+                self._switch.updated(model, lambda: True)
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
-    def _switch_levers(self, model: Any) -> None:
-        if self._switch is not None:
-            self._switch.updated(model)
-
     def is_eager_update(self) -> bool:
-        """Whether a call of an optimizer just now is no part of a call that trains: neither of one that is compiled, nor of ours."""
-        if self._begun or not sys.modules["tensorflow"].executing_eagerly():
+        """Whether a call of an optimizer just now is no part of a call that trains: neither of one that is compiled, nor of ours. Then the
+        loop is the script's. Raises nothing.
+        """
+        try:
+            if not sys.modules["tensorflow"].executing_eagerly() or self._begun.is_any_open():
+                return False
+            self._eager += 1
+            self._keep_facts()
+            return True
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
             return False
-        # Then the loop is the script's, and so are all of its steps.
-        FRAMEWORK.has_optimizers = True
-        return True
 
     def close(self) -> None:
         """Undo what a lever has changed for all of the training."""
@@ -101,23 +130,53 @@ class TrainBatches:
 
 
 def install(recorder: Recorder) -> Undo:
-    """Replace what tells callbacks of batches, and `train_on_batch`. Raises Unfit where this version has none of it."""
-    if backend_name() == TORCH:
-        FRAMEWORK.has_optimizers = True
-        return _eager_updates(Updates(recorder, FRAMEWORK), lambda: True)
-    callback_list = find(sys.modules.get(MODULE), "CallbackList")
+    """Replace what tells callbacks of batches, and what updates. Raises Unfit where this version has none of it."""
+    FRAMEWORK.forget()
+    return _install_eager(recorder) if backend_name() == TORCH else _install_compiled(recorder)
+
+
+def _install_eager(recorder: Recorder) -> Undo:
+    """Each operation is called by itself: calls of the optimizer are updates."""
+    callback_list, optimizer = find(sys.modules.get(MODULE), "CallbackList"), find(sys.modules.get("keras"), _OPTIMIZER)
+    begin, apply = find(callback_list, "on_train_batch_begin"), find(optimizer, "apply")
+    FRAMEWORK.has_optimizers = True
+    switch = switch_of(recorder)
+    return all_of(
+        [
+            FRAMEWORK.forget,
+            *([] if switch is None else [switch.close]),
+            replace(callback_list, "on_train_batch_begin", _begun(begin, lambda callbacks, *_: FRAMEWORK.runs(callbacks))),
+            replace(optimizer, "apply", _updated(recorder, apply, Updates(recorder, FRAMEWORK), lambda: True)),
+        ]
+    )
+
+
+def _install_compiled(recorder: Recorder) -> Undo:
+    """All of a step is one call, but in eager loops of TensorFlow."""
+    callback_list, optimizer = find(sys.modules.get(MODULE), "CallbackList"), find(sys.modules.get("keras"), _OPTIMIZER)
+    names = ("on_train_batch_begin", "on_train_batch_end", "on_epoch_end")
+    begin, end, epoch_end = (find(callback_list, name) for name in names)
+    trainer = trainer_class("train_on_batch")
+    on_batch, apply = find(trainer, "train_on_batch"), find(optimizer, "apply")
     batches = TrainBatches(recorder)
-    begin, end = find(callback_list, "on_train_batch_begin"), find(callback_list, "on_train_batch_end")
+
+    def begins(callbacks: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], loop: FrameType) -> None:
+        FRAMEWORK.runs(callbacks)
+        batches.begins(callbacks, _number(args, kwargs), loop)
+
+    def ends(callbacks: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        batches.ends(callbacks, _number(args, kwargs), argument(args, kwargs, 1, "logs"))
+
     undos = [
+        FRAMEWORK.forget,
         batches.close,
-        replace(callback_list, "on_train_batch_begin", _after(begin, batches.begins)),
-        replace(callback_list, "on_train_batch_end", _before(end, batches.ends)),
-        replace(callback_list, "on_epoch_end", _before(find(callback_list, "on_epoch_end"), lambda *_: batches.all_end())),
+        replace(callback_list, names[0], _begun(begin, begins)),
+        replace(callback_list, names[1], _ended(end, ends)),
+        replace(callback_list, names[2], _ended(epoch_end, lambda *_: batches.all_end())),
+        replace(trainer, "train_on_batch", _on_batch(on_batch, batches)),
     ]
     if backend_name() == TENSORFLOW:
-        undos.append(_eager_updates(batches.updates, batches.is_eager_update))
-    trainer = trainer_class("train_on_batch")
-    undos.append(replace(trainer, "train_on_batch", _on_batch(find(trainer, "train_on_batch"), batches)))
+        undos.append(replace(optimizer, "apply", _updated(recorder, apply, batches.updates, batches.is_eager_update)))
     return all_of(undos)
 
 
@@ -128,26 +187,38 @@ def trainer_class(method: str) -> Any:
     return next(kind for kind in model.__mro__ if method in vars(kind))
 
 
-def _after(original: Any, told: Any) -> Any:
+def _number(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
+    """That of a batch, as callbacks are told it; 0 where a loop of the script's own tells something else."""
+    try:
+        return index(argument(args, kwargs, 0, "batch"))
+    except TypeError:
+        return 0
+
+
+def _begun(original: Any, told: Callable[[Any, tuple[Any, ...], Mapping[str, Any], FrameType], None]) -> Any:
+    """A method of a list of callbacks, after which `told`, which raises nothing, is called with its arguments and its caller's frame."""
+
     @functools.wraps(original)
-    def method(self: Any, batch: int, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
-            return original(self, batch, *args, **kwargs)
+            result = original(self, *args, **kwargs)
         except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
-        finally:
-            told(self, batch)
+        told(self, args, kwargs, sys._getframe(1))
+        return result
 
     return method
 
 
-def _before(original: Any, told: Any) -> Any:
+def _ended(original: Any, told: Callable[[Any, tuple[Any, ...], Mapping[str, Any]], None]) -> Any:
+    """A method of a list of callbacks, before which `told`, which raises nothing, is called with its arguments."""
+
     @functools.wraps(original)
-    def method(self: Any, batch: int, *args: Any, **kwargs: Any) -> Any:
-        told(self, batch)
+    def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        told(self, args, kwargs)
         try:
-            return original(self, batch, *args, **kwargs)
+            return original(self, *args, **kwargs)
         except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
@@ -157,8 +228,8 @@ def _before(original: Any, told: Any) -> Any:
 
 def _on_batch(original: Any, batches: TrainBatches) -> Any:
     @functools.wraps(original)
-    def train_on_batch(self: Any, *args: Any, **kwargs: Any) -> Any:
-        batches.begins(self, 0)
+    def train_on_batch(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        batches.begins(self, 0, sys._getframe())
         try:
             result = original(self, *args, **kwargs)
         except BaseException:  # passed on, without our frames in the traceback
@@ -172,14 +243,13 @@ def _on_batch(original: Any, batches: TrainBatches) -> Any:
     return train_on_batch
 
 
-def _eager_updates(updates: Updates, is_update: Callable[[], bool]) -> Undo:
-    """Have calls of Keras' optimizer stand for those of PyTorch's own."""
-    optimizer = find(sys.modules.get("keras"), _OPTIMIZER)
+def _updated(recorder: Recorder, original: Any, updates: Updates, is_update: Callable[[], bool]) -> Any:
+    """`apply` of Keras' optimizer, whose calls stand for those of PyTorch's own where `is_update`, which raises nothing, says so."""
     before, after = updates.build_hooks()
-    original = find(optimizer, "apply")
+    switch = switch_of(recorder)
 
     @functools.wraps(original)
-    def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def apply(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         told = is_update()
         if told:
             before(self, args, kwargs)
@@ -190,9 +260,18 @@ def _eager_updates(updates: Updates, is_update: Callable[[], bool]) -> Undo:
             raise
         if told:
             after(self, args, kwargs)
+            if switch is not None:
+                _tell_switch(recorder, switch, self)
         return result
 
-    return replace(optimizer, "apply", apply)
+    return apply
+
+
+def _tell_switch(recorder: Recorder, switch: Switch, optimizer: Any) -> None:
+    try:
+        switch.updated(optimizer)
+    except Exception as error:  # the border: counted, and never raised into the training
+        recorder.fault(error)
 
 
 _OPTIMIZER: Final = "src.optimizers.base_optimizer.BaseOptimizer"

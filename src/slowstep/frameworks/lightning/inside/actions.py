@@ -121,7 +121,7 @@ def _after(first: Callable[[Any], None], original: Any) -> Any:
     """`original`, a method, with something done before it."""
 
     @functools.wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         first(self)
         return original(self, *args, **kwargs)
 

@@ -54,7 +54,7 @@ class _Metrics:
         inside, live, outermost = self._inside, self._recorder.live, timed(self._recorder, original, self._label_of)
 
         @functools.wraps(original)
-        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
             if inside[0] or not live[0]:
                 return original(self, *args, **kwargs)
             inside[0] = True

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
-from slowstep.record.framework import Framework
+from slowstep.record.framework import Framework, described
 from slowstep.record.system.facts import cores_allowed
 
 
@@ -38,10 +37,8 @@ class TensorFlow(Framework):
     def describe_parameters(self, parameters: Iterable[Any]) -> dict[str, Any]:
         """By their shapes; of one whose shape is open the elements are not known, and the device of the first stands for all."""
         found = [each for each in parameters if each is not None]
-        dtypes: Counter[str] = Counter()
-        for each in found:
-            dtypes[str(getattr(each.dtype, "name", each.dtype))] += int(each.shape.num_elements() or 0)
-        return {"params": sum(dtypes.values()), "dtypes": dict(dtypes), "device": device_of(found[0]) if found else None}
+        sizes = ((str(getattr(each.dtype, "name", each.dtype)), int(each.shape.num_elements() or 0)) for each in found)
+        return described(sizes, device_of(found[0]) if found else None)
 
     def has_compiled(self) -> bool:
         """Its graphs do not notice that they are recorded."""
@@ -54,7 +51,7 @@ def accelerators() -> list[Any]:
 
 
 def device_of(tensor: Any) -> str | None:
-    """The kind of device that a tensor or variable is on: `cpu`, of `/job:localhost/replica:0/task:0/device:CPU:0`."""
+    """The kind of device that a tensor or variable is on: `cpu`, of `/job:localhost/replica:0/task:0/device:CPU:0` or `cpu:0`."""
     return str(getattr(tensor, "device", "") or "").lower().rpartition("device:")[2].partition(":")[0] or None
 
 

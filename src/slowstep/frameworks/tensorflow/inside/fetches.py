@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.tensorflow.inside._framework import FRAMEWORK
 from slowstep.record.hook import Hook
-from slowstep.record.patch import Undo, all_of, find, replace
+from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.steps.known import Known
 from slowstep.record.steps.spans import RecordedWaits, new_number
 from slowstep.record.timing.tracebacks import hide_own_frames
@@ -31,20 +31,44 @@ _FETCHES: Final = ("__next__", "get_next", "get_next_as_optional")
 
 
 class CountedFetches:
-    """How often fetches in graphs were waited for, and how long in all; `wants` tells while one is traced whether it is to be counted."""
+    """How often fetches in graphs were waited for, and how long in all; `owner` tells while one is traced for which function that trains it
+    is to be counted, None where it is not to be.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self.wants: Callable[[], bool] = bool
+        self.owner: Callable[[], Any] = _nobody
+        self._owners: weakref.WeakSet[Any] = weakref.WeakSet()
         self.forget()
         recorder.forgetters.append(self.forget)
 
     def forget(self) -> None:
         """Start anew, as in a forked child."""
-        self.traced = self._batches = 0
+        self._owners.clear()
+        self._traced = self._batches = 0
         self._waited_ns = 0.0
         # Resources live as long as the process; those of a recording before this one have other names.
         self._name = f"slowstep_fetches_{os.getpid()}_{id(self)}"
+
+    @property
+    def are_any_counted(self) -> bool:
+        """Whether there is anything to read."""
+        return self._traced > 0
+
+    def are_counted(self, function: Any) -> bool:
+        """Whether a function that trains counts its fetches; False as well of one that was traced before."""
+        return any(each is function for each in self._owners)
+
+    def is_wanted(self) -> bool:
+        """Whether the fetch that is traced just now is to be counted. Raises nothing."""
+        try:
+            owner = self.owner()
+            if owner is not None:
+                self._owners.add(owner)
+            return owner is not None
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+            return False
 
     def counted(self, fetch: Callable[[], Any]) -> Any:
         """What a fetch gives while it is traced, with what counts it put around. Raises what the fetch does."""
@@ -60,13 +84,13 @@ class CountedFetches:
             with tf.control_dependencies([ended]):
                 gradient = tf.stack([ended - began, tf.ones_like(ended)])
                 tf.raw_ops.ResourceAccumulatorApplyGradient(handle=self._accumulator(tf), local_step=_ANY_STEP, gradient=gradient)
-        self.traced += 1
+        self._traced += 1
         return got
 
     def read(self) -> tuple[int, int]:
         """Batches so far, and nanoseconds in all. To be asked where no function runs; raises what TensorFlow does."""
         tf = sys.modules["tensorflow"]
-        if self.traced:
+        if self._traced:
             with tf.device("CPU:0"):
                 accumulator = self._accumulator(tf)
                 if int(tf.raw_ops.ResourceAccumulatorNumAccumulated(handle=accumulator)):
@@ -80,6 +104,10 @@ class CountedFetches:
     def _accumulator(self, tf: Any) -> Any:
         of = {"dtype": tf.float64, "shape": [2], "reduction_type": "SUM"}
         return tf.raw_ops.ResourceConditionalAccumulator(**of, container="", shared_name=self._name)
+
+
+def _nobody() -> None:
+    return None
 
 
 class _Fetch(Iterator[Any]):
@@ -137,7 +165,7 @@ class EagerIterators:
                 if executes_eagerly():
                     waits = self._waits_of(iterator)
                     return original(iterator) if waits is None else waits.fetch(original)
-                return self._counted.counted(lambda: original(iterator)) if self._counted.wants() else original(iterator)
+                return self._counted.counted(lambda: original(iterator)) if self._counted.is_wanted() else original(iterator)
             except BaseException:  # passed on, without our frames in the traceback
                 hide_own_frames()
                 raise
@@ -166,8 +194,10 @@ def install(recorder: Recorder) -> Undo:
     """Replace what fetches. Raises Unfit where this version has none of it."""
     owner = find(sys.modules.get(_MODULE), "OwnedIterator")
     iterators = EagerIterators(recorder)
-    undos = [replace(owner, name, iterators.fetched(find(owner, name))) for name in _FETCHES if name in vars(owner)]
-    return all_of(undos)
+    originals = {name: vars(owner)[name] for name in _FETCHES if name in vars(owner)}
+    if not originals:
+        raise Unfit(f"OwnedIterator has no {', '.join(_FETCHES)}")
+    return all_of([replace(owner, name, iterators.fetched(original)) for name, original in originals.items()])
 
 
 HOOK = Hook(name="tensorflow_fetches", module="tensorflow", install=install)

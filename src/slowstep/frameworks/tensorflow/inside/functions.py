@@ -1,22 +1,23 @@
 """Calls of tf.functions: of a loop that is the script's own a step is a call of one that trains.
 
-One trains in whose trace gradients are computed: of what it calls Python sees nothing later. Gradients that are computed eagerly are seen
-each time, and whose they are the optimizer tells that is called with them.
+One trains in whose trace gradients of trainable variables are computed: of what it calls Python sees nothing later. Gradients that are
+computed eagerly are seen each time, and whose they are the optimizer tells that is called with them.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.tensorflow.inside._framework import FRAMEWORK
-from slowstep.record.framework import known_frameworks
+from slowstep.frameworks.tensorflow.inside._results import wait_for
+from slowstep.record.experiment.switch import switch_of
+from slowstep.record.framework import is_told_by_another
 from slowstep.record.hook import Hook
-from slowstep.record.patch import Undo, all_of, find, replace
+from slowstep.record.patch import Undo, all_of, argument, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.steps.updates import Updates
 from slowstep.record.timing.tracebacks import hide_own_frames
@@ -40,18 +41,21 @@ class TracedFunctions:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder, self._updates = recorder, Updates(recorder, FRAMEWORK)
+        self._switch = switch_of(recorder)
         self._calls = OpenCalls()
         self._trained: weakref.WeakKeyDictionary[Any, TrainedFunction] = weakref.WeakKeyDictionary()
         recorder.forgetters.append(self._trained.clear)
 
-    def trains(self, variables: Any) -> None:
+    def trains(self, sources: Any) -> None:
         """What is traced just now computes gradients of these. Raises nothing."""
         function = self._calls.outermost
-        if function is None or function in self._trained:
-            return
         try:
-            if not _is_told_of(function.python_function):
-                self._trained[function] = TrainedFunction(function.python_function, sys.modules["tensorflow"].nest.flatten(variables))
+            if function is None or function in self._trained or is_told_by_another(function.python_function, FRAMEWORK):
+                return
+            # Gradients of the input are an explanation's, or an attack's.
+            trained = [each for each in sys.modules["tensorflow"].nest.flatten(sources) if getattr(each, "trainable", False)]
+            if trained:
+                self._trained[function] = TrainedFunction(function.python_function, trained)
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
@@ -60,7 +64,7 @@ class TracedFunctions:
         calls, live, trained = self._calls, self._recorder.live, self._trained
 
         @functools.wraps(original)
-        def __call__(function: Any, *args: Any, **kwargs: Any) -> Any:
+        def __call__(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             if calls.outermost is not None or not live[0]:
                 return original(function, *args, **kwargs)
             calls.outermost = function
@@ -75,9 +79,23 @@ class TracedFunctions:
             known = trained.get(function)
             if known is not None:
                 self._updates.called(known, began_ns, now())
+                self._tell_switch(known, result)
             return result
 
         return __call__
+
+    def close(self) -> None:
+        """Undo what a lever has changed for all of the training."""
+        if self._switch is not None:
+            self._switch.close()
+
+    def _tell_switch(self, trained: TrainedFunction, result: Any) -> None:
+        if self._switch is None:
+            return
+        try:
+            self._switch.updated(trained, wait_for(result))
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
 
 
 class TrainedFunction:
@@ -88,25 +106,20 @@ class TrainedFunction:
         self.described = FRAMEWORK.describe_parameters(variables)
 
 
-def _is_told_of(function: Any) -> bool:
-    """Whether it is of a framework that trains on this one: of its steps that tells itself."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    return code is not None and any(each is not FRAMEWORK and each.owns(code.co_filename) for each in known_frameworks())
-
-
 def install(recorder: Recorder) -> Undo:
     """Replace calls of tf.functions, and what computes gradients. Raises Unfit where this version has other ones."""
     function, tape = find(sys.modules.get(_FUNCTIONS), "Function"), find(sys.modules.get(_TAPES), "GradientTape")
+    call, gradient = find(function, "__call__"), find(tape, "gradient")
+    executes_eagerly = find(sys.modules["tensorflow"], "executing_eagerly")
     functions = recorder.shared(TracedFunctions)
-    gradient, executes_eagerly = find(tape, "gradient"), sys.modules["tensorflow"].executing_eagerly
 
     @functools.wraps(gradient)
-    def seen_gradient(self: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+    def seen_gradient(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         if not executes_eagerly():
-            functions.trains(sources)
+            functions.trains(argument(args, kwargs, 1, "sources"))
         began_ns = now()
         try:
-            result = gradient(self, target, sources, *args, **kwargs)
+            result = gradient(self, *args, **kwargs)
         except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
@@ -115,7 +128,7 @@ def install(recorder: Recorder) -> Undo:
             recorder.event(BACKWARD, began_ns, now())
         return result
 
-    return all_of([replace(function, "__call__", functions.called(find(function, "__call__"))), replace(tape, "gradient", seen_gradient)])
+    return all_of([functions.close, replace(function, "__call__", functions.called(call)), replace(tape, "gradient", seen_gradient)])
 
 
 HOOK = Hook(name="tensorflow_functions", module="tensorflow", install=install)

@@ -39,9 +39,16 @@ def install(recorder: Recorder) -> Undo:
         finally:
             # A process in which nothing trains gets no files because it traces, as to read its data.
             if recorder.watched:
-                spans.write(Label(COMPILATION + _name((*args, *kwargs.values())), stage="compute"), began_ns, failed=failed)
+                _write(recorder, spans, (*args, *kwargs.values()), began_ns, failed=failed)
 
     return replace(module, _TRACE, trace)
+
+
+def _write(recorder: Recorder, spans: NamedSpans, given: tuple[Any, ...], began_ns: int, *, failed: bool) -> None:
+    try:
+        spans.write(Label(COMPILATION + _name(given), stage="compute"), began_ns, failed=failed)
+    except Exception as error:  # the border: counted, and never raised into the training
+        recorder.fault(error)
 
 
 def _name(given: tuple[Any, ...]) -> str:

@@ -1,11 +1,14 @@
-"""Describes a loader and its iterator. What a subclass hides or computes wrongly is null, never an error."""
+"""Describes a loader and its iterator. What a subclass hides or computes is null: nothing of the user's is called but lengths."""
 
 from __future__ import annotations
 
-import functools
+import multiprocessing
 import sys
+from collections.abc import Mapping
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
+from slowstep.record.attributes import called_in, code_of, held_by, name_of
 from slowstep.record.writing.format import READY_UNKNOWN
 
 _MAP_STYLE: Final = 0
@@ -13,18 +16,20 @@ _WRAPPER: Final = "RemoveColumnsCollator"
 _DEEPEST: Final = 8
 # Where data sets and samplers keep those that they wrap, or read of several of them.
 _WRAPPED: Final = ("dataset", "datasets", "sampler", "batch_sampler")
+# How samples are read of a data set, and indices of a sampler.
+_READ_BY: Final = ("__getitem__", "__getitems__", "__iter__")
+# The property that shows it may be a subclass's own.
+_KEPT_CONTEXT: Final = "_DataLoader__multiprocessing_context"
 # Bases of nearly every class, which make no input.
 _BASES: Final = ("abc", "builtins", "collections.abc", "typing")
+
+_KNOWN: Final[WeakKeyDictionary[type, tuple[tuple[str, str], ...]]] = WeakKeyDictionary()
 
 
 def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
     """The fields of an iterator's note, from the iterator's attributes and, where known, its loader."""
-    collate = state.get("_collate_fn")
-    function = _whole(collate)
-    if callable(function) and not hasattr(function, "__qualname__"):
-        # An object: what it does when it is called.
-        function = type(function).__call__
-    code = getattr(function, "__code__", None)
+    function = _whole(state.get("_collate_fn"))
+    code = code_of(function)
     return {
         "num_workers": state.get("_num_workers"),
         "prefetch_factor": state.get("_prefetch_factor"),
@@ -38,10 +43,10 @@ def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
         "batches": _batches(state.get("_index_sampler")),
         "data_set_classes": _classes_in(state.get("_dataset")),
         "sampler_classes": _classes_in(state.get("_index_sampler")),
-        "collate": _qualified_name(function),
-        "collate_file": getattr(code, "co_filename", None),
-        "collate_line": getattr(code, "co_firstlineno", None),
-        "is_default_collate": _is_default_collate(collate),
+        "collate": name_of(function),
+        "collate_file": None if code is None else code.co_filename,
+        "collate_line": None if code is None else code.co_firstlineno,
+        "is_default_collate": _is_default_collate(state.get("_collate_fn")),
         "drop_last": state.get("_drop_last"),
         "context": _context(loader),
     }
@@ -50,10 +55,10 @@ def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
 def even_batches(state: dict[str, Any]) -> tuple[int, int, int]:
     """How many samples every batch of an iterator holds, the index of the last one, and what that holds; all -1 where that is not sure."""
     sampler: Any = state.get("_index_sampler")
-    size, batches = getattr(sampler, "batch_size", None), _batches(sampler)
+    batches = _batches(sampler)
     # A function that collates may make batches of any size, and so may a stream.
     is_even = _is_default_collate(state.get("_collate_fn")) and state.get("_dataset_kind") == _MAP_STYLE
-    if batches is None or not is_even or type(size) is not int:
+    if batches is None or not is_even or type(size := sampler.batch_size) is not int:
         return -1, -1, -1
     return size, batches - 1, min(len(sampler.sampler) - (batches - 1) * size, size)
 
@@ -85,9 +90,9 @@ def _batches(sampler: Any) -> int | None:
 
 
 def _batch_size(state: dict[str, Any], loader: Any) -> int | None:
-    for owner in (loader, getattr(loader, "batch_sampler", None), state.get("_index_sampler")):
-        size = getattr(owner, "batch_size", None)
-        if isinstance(size, int):
+    for owner in (loader, held_by(loader, "batch_sampler"), state.get("_index_sampler")):
+        size = held_by(owner, "batch_size")
+        if type(size) is int:
             return size
     return None
 
@@ -104,17 +109,30 @@ def _length(state: dict[str, Any]) -> int | None:
 
 
 def _classes_in(whole: Any) -> list[list[str]]:
-    """File and qualified name of the class of a data set or sampler and of those inside it, with their bases."""
+    """File and qualified name of the class of a data set or sampler and of those inside it, with their bases that are such themselves."""
     found: dict[tuple[str, str], None] = {}
     things, seen = [whole], 0
     while things and seen < _DEEPEST:
         thing, seen = things.pop(0), seen + 1
-        found.update(dict.fromkeys(place for kind in type(thing).__mro__ if (place := _place_of_class(kind)) is not None))
+        found.update(dict.fromkeys(_places_of(type(thing))))
         # Not by getattr: a wrapper may look up what it has not in what it wraps, or load it.
-        inner = getattr(thing, "__dict__", {})
+        inner: Mapping[str, Any] = held_by(thing, "__dict__") or {}
         for held in (inner.get(name) for name in _WRAPPED):
-            things.extend(held[:_DEEPEST] if isinstance(held, (list, tuple)) else [] if held is None else [held])
+            things.extend(held[:_DEEPEST] if type(held) is list or type(held) is tuple else [] if held is None else [held])
     return [list(place) for place in found]
+
+
+def _places_of(kind: type) -> tuple[tuple[str, str], ...]:
+    """A class's own place and those of its bases that can be read; kept, as loops may make an iterator in each step."""
+    places = _KNOWN.get(kind)
+    if places is None:
+        places = _KNOWN[kind] = tuple(place for each in _reading(kind) if (place := _place_of_class(each)) is not None)
+    return places
+
+
+def _reading(kind: type) -> list[type]:
+    """A class, and those of its bases whose instances can be read: what is mixed in for something else (to log) makes no input."""
+    return [kind, *(base for base in kind.__mro__[1:] if any(name in vars(each) for each in base.__mro__ for name in _READ_BY))]
 
 
 def _place_of_class(kind: type) -> tuple[str, str] | None:
@@ -123,7 +141,7 @@ def _place_of_class(kind: type) -> tuple[str, str] | None:
         return None
     name = kind.__qualname__
     for method in vars(kind).values():
-        code = getattr(method, "__code__", None)
+        code = code_of(method)
         # What is generated, or was defined elsewhere and assigned, has another file, or name.
         if code is not None and code.co_qualname.startswith(f"{name}."):
             return code.co_filename, name
@@ -131,33 +149,23 @@ def _place_of_class(kind: type) -> tuple[str, str] | None:
 
 
 def _is_default_collate(collate: Any) -> bool:
-    return str(getattr(collate, "__module__", "")).startswith("torch.utils.data")
+    return str(held_by(collate, "__module__")).startswith("torch.utils.data")
 
 
 def _whole(function: Any) -> Any:
-    """What a partial function, or a collator that only hands over to another (transformers' RemoveColumnsCollator), stands for."""
+    """What runs where it is called, behind a collator that only hands over to another (transformers' RemoveColumnsCollator)."""
     for _ in range(_DEEPEST):
-        if isinstance(function, functools.partial):
-            function = function.func
-        elif type(function).__name__ == _WRAPPER and callable(inner := getattr(function, "data_collator", None)):
-            function = inner
-        else:
+        inner = held_by(function, "data_collator") if type(function).__name__ == _WRAPPER else None
+        if not callable(inner):
             break
-    return function
-
-
-def _qualified_name(function: Any) -> str | None:
-    name = getattr(function, "__qualname__", None) or type(function).__qualname__
-    module = getattr(function, "__module__", None)
-    return f"{module}.{name}" if module else name
+        function = inner
+    return called_in(function)
 
 
 def _context(loader: Any) -> str | None:
-    if loader is None or not loader.num_workers:
+    if not held_by(loader, "num_workers"):
         return None
-    context = getattr(loader, "multiprocessing_context", None)
+    context = held_by(loader, _KEPT_CONTEXT)
     if context is None:
-        import multiprocessing
-
         return multiprocessing.get_start_method(allow_none=True)
-    return str(getattr(context, "_name", None) or type(context).__name__)
+    return str(held_by(context, "_name") or type(context).__name__)

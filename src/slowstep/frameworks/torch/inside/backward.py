@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.frameworks.torch.inside._backwards import Backwards
 from slowstep.frameworks.torch.inside._used_forwards import UsedForwards
 from slowstep.record.hook import Hook
-from slowstep.record.patch import Undo, all_of, find, replace
+from slowstep.record.patch import Undo, all_of, argument, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.timing.tracebacks import hide_own_frames
 from slowstep.record.writing.format import BACKWARD, FAILED
@@ -84,7 +84,7 @@ def _timed(recorder: Recorder, watch: Backwards, original: Any) -> Any:
 
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
-        tensors = args[0] if args else kwargs.get("tensors")
+        tensors = argument(args, kwargs, 0, "tensors")
         if watch.on:
             watch.begin(tensors)
         if open_forwards:

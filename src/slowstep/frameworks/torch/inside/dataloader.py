@@ -66,7 +66,7 @@ def noted_constructor(recorder: Recorder, original: Any) -> Any:
     fault, live, numbering = recorder.fault, recorder.live, recorder.shared(Numbering)
 
     @functools.wraps(original)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
         try:
             original(self, *args, **kwargs)
         except BaseException:  # passed on, without our frames in the traceback

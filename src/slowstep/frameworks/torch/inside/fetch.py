@@ -22,16 +22,15 @@ if TYPE_CHECKING:
 
 
 def install(recorder: Recorder) -> Undo:
-    """Replace both. Raises Unfit where torch has neither."""
+    """Replace both. Raises Unfit where torch lacks one."""
     module = sys.modules.get("torch.utils.data._utils.fetch")
     if module is None:
         raise Unfit("torch.utils.data._utils.fetch is not imported with torch")
+    fetchers = [find(module, name) for name in ("_MapDatasetFetcher", "_IterableDatasetFetcher")]
+    originals = [find(fetcher, "fetch") for fetcher in fetchers]
     fetches = FetchTimer(recorder)
-    undos = []
-    for name in ("_MapDatasetFetcher", "_IterableDatasetFetcher"):
-        fetcher = find(module, name)
-        undos.append(replace(fetcher, "fetch", _timed(recorder, fetches, find(fetcher, "fetch"))))
-    return all_of(undos)
+    each = zip(fetchers, originals, strict=True)
+    return all_of([replace(fetcher, "fetch", _timed(recorder, fetches, original)) for fetcher, original in each])
 
 
 def is_passed_over(me: ThreadState) -> bool:

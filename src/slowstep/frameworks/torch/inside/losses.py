@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from slowstep.frameworks.torch.inside._scaling import when_scaling
 from slowstep.record.experiment.losses import LossSum
 from slowstep.record.hook import Hook
-from slowstep.record.patch import Undo, all_of, find, replace
+from slowstep.record.patch import Undo, all_of, argument, find, replace
 from slowstep.record.writing.format import ENV_LOSSES
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class _Told:
     def backward(self, original: Any) -> Any:
         @functools.wraps(original)
         def backward(*args: Any, **kwargs: Any) -> Any:
-            self._tell(self._losses.enter, args[0] if args else kwargs.get("tensors"))
+            self._tell(self._losses.enter, argument(args, kwargs, 0, "tensors"))
             try:
                 return original(*args, **kwargs)
             finally:
@@ -75,11 +75,11 @@ class _Told:
 
     def may_step(self, original: Any) -> Any:
         @functools.wraps(original)
-        def _maybe_opt_step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        def _maybe_opt_step(scaler: Any, /, *args: Any, **kwargs: Any) -> Any:
             before = self._updates
-            result = original(scaler, optimizer, *args, **kwargs)
+            result = original(scaler, *args, **kwargs)
             if self._updates == before:
-                self._tell(self._losses.updated, optimizer)
+                self._tell(self._losses.updated, argument(args, kwargs, 0, "optimizer"))
             return result
 
         return _maybe_opt_step

@@ -133,7 +133,7 @@ def _timed(recorder: Recorder, original: Any) -> Any:
     before_forwards = recorder.before_forwards
 
     @functools.wraps(original)
-    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         me = local.me
         if me.forward:
             return original(self, *args, **kwargs)

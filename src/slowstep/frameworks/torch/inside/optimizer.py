@@ -10,7 +10,7 @@ from slowstep.frameworks.torch.inside._answers.device_events import DeviceEvents
 from slowstep.frameworks.torch.inside._capture import UpdateProfiler
 from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.record.hook import Hook
-from slowstep.record.patch import Undo, Unfit, all_of, find, replace
+from slowstep.record.patch import Undo, Unfit, all_of, argument, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.steps.updates import Updates
 from slowstep.record.timing.tracebacks import hide_own_frames
@@ -44,10 +44,11 @@ def _scaled_step(recorder: Recorder, updates: Updates, original: Any) -> Any:
     fault, live = recorder.fault, recorder.live
 
     @functools.wraps(original)
-    def _maybe_opt_step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _maybe_opt_step(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        optimizer = argument(args, kwargs, 0, "optimizer")
         t0, before = now(), updates.count(optimizer)
         try:
-            result = original(self, optimizer, *args, **kwargs)
+            result = original(self, *args, **kwargs)
         except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise

@@ -88,7 +88,7 @@ def noted_build(recorder: Recorder, switch: Switch, original: Any) -> Any:
     """The constructor of a loader, `original`: the switch hears where the script has called it."""
 
     @functools.wraps(original)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         try:
             switch.built(self, place_of_call(2), FRAMEWORK.name)

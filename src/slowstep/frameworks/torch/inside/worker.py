@@ -72,7 +72,7 @@ class IndexQueue:
         self._get, self._event, self._local = queue.get, recorder.event, recorder.local
         self._live = recorder.live
 
-    def get(self, *args: Any, **kwargs: Any) -> Any:
+    def get(self, /, *args: Any, **kwargs: Any) -> Any:
         """Get the next task, recorded as idle time."""
         t0 = now()
         try:
@@ -96,7 +96,7 @@ class DataQueue:
     def __init__(self, queue: Any) -> None:
         self._queue, self._put = queue, queue.put
 
-    def put(self, item: Any, *args: Any, **kwargs: Any) -> Any:
+    def put(self, item: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Put a batch, or what went wrong in making it."""
         if type(item) is tuple and len(item) == 2:
             text = getattr(item[1], "exc_msg", None)

@@ -58,7 +58,7 @@ class FollowingQueue:
         self._follow, self._queue, self._get, self._fault = follower.look, queue, queue.get, fault
         self._is_following = True
 
-    def get(self, *args: Any, **kwargs: Any) -> Any:
+    def get(self, /, *args: Any, **kwargs: Any) -> Any:
         """Get the next task."""
         task = self._get(*args, **kwargs)
         if self._is_following:

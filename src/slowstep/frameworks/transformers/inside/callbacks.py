@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from slowstep.record.hook import Hook
-from slowstep.record.patch import Undo, find, replace
+from slowstep.record.patch import Undo, argument, find, replace
 from slowstep.record.steps.callback_turns import CallbackTurns
 from slowstep.record.steps.named_spans import Label, NamedSpans, place_of
 from slowstep.record.timing.tracebacks import hide_own_frames
@@ -35,12 +35,13 @@ def install(recorder: Recorder) -> Undo:
         return label
 
     @functools.wraps(original)
-    def call_event(self: Any, event: Any, *args: Any, **kwargs: Any) -> Any:
+    def call_event(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         if not recorder.live[0]:
-            return original(self, event, *args, **kwargs)
+            return original(self, *args, **kwargs)
+        event = argument(args, kwargs, 0, "event")
         watched = CallbackTurns(self, lambda callback, begun_ns: spans.write(label_of(callback, event), begun_ns))
         try:
-            return original(watched, event, *args, **kwargs)
+            return original(watched, *args, **kwargs)
         except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise

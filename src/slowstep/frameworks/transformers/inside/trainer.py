@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import sys
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
+from slowstep.record.attributes import qualified_name
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
@@ -50,7 +52,7 @@ def _metrics_recorded(recorder: Recorder, original: Any) -> Any:
     spans = NamedSpans(recorder)
 
     @functools.wraps(original)
-    def evaluation_loop(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def evaluation_loop(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         compute = vars(self).get("compute_metrics")
         if not callable(compute) or not recorder.live[0]:
             return original(self, *args, **kwargs)
@@ -68,10 +70,11 @@ def _metrics_recorded(recorder: Recorder, original: Any) -> Any:
 
 
 def _timed_metrics(spans: NamedSpans, compute: Any) -> Any:
-    name = getattr(compute, "__qualname__", None) or type(compute).__name__
-    label = Label(CALLBACK + name, "output", *place_of(compute))
+    label = Label(CALLBACK + qualified_name(compute), "output", *place_of(compute))
+    # An object may compute what it is asked for, or raise.
+    is_function = type(compute) in (FunctionType, MethodType)
 
-    @functools.wraps(compute, updated=())
+    @functools.wraps(compute, assigned=functools.WRAPPER_ASSIGNMENTS if is_function else (), updated=())
     def compute_metrics(*args: Any, **kwargs: Any) -> Any:
         began_ns, failed = now(), True
         try:

@@ -67,7 +67,7 @@ class Forward:
         has_gradient, ident = self._has_gradient, threading.get_ident
 
         @functools.wraps(original)
-        def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:
+        def __call__(module: Any, /, *args: Any, **kwargs: Any) -> Any:
             if self._is_inside or not has_gradient() or ident() != self._training.thread:
                 return original(module, *args, **kwargs)
             self._is_inside = self._saw_forward = True

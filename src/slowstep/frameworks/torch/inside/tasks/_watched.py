@@ -28,7 +28,7 @@ class CallTimer:
         self._bench, self._part = bench, part
         self.ns = self.still_ns = self.others_ns = self.calls = 0
 
-    def time(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def time(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Call a function. Its exceptions pass."""
         bench = self._bench
         if bench.segments is not None:
@@ -45,7 +45,7 @@ class CallTimer:
         finally:
             self.ns += now() - began_ns
 
-    def _time_long(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _time_long(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         delay_ns = self._bench.delay_ns
         waited_ns, process_ns, cpu_ns, began_ns = delay_ns(), time.process_time_ns(), time.thread_time_ns(), now()
         try:
@@ -65,7 +65,7 @@ class Step:
         self.slot, self._bench = slot, bench
         self.watch: CallTimer | None = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if self.watch is None:
             self.watch = CallTimer(self._bench, len(self._bench.order))
             self._bench.order.append(self)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from slowstep.frameworks.torch.inside.levers._input.stream import MULTI, torch_class
-from slowstep.record.patch import Undo, all_of, replace
+from slowstep.record.patch import Undo, all_of, argument, replace
 
 
 class Feeds(Protocol):
@@ -57,7 +57,7 @@ def _started(feed: Feeds, original: Callable[[Any], Any]) -> Any:
 
 def _restarted(feed: Feeds, original: Callable[..., None]) -> Any:
     @functools.wraps(original)
-    def _reset(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
-        feed.restart(self, loader, functools.partial(original, self, loader, *args, **kwargs))
+    def _reset(self: Any, /, *args: Any, **kwargs: Any) -> None:
+        feed.restart(self, argument(args, kwargs, 0, "loader"), functools.partial(original, self, *args, **kwargs))
 
     return _reset
