@@ -47,7 +47,7 @@ def main() -> int:
         print(row["trace"], *(unexplained(row) or ["agrees, or says why not"]), sep=": ")
     stored = HERE / "results" / f"peers-{datetime.now(UTC):%Y-%m-%d}.json"
     stored.write_text(json.dumps(rows, indent=1), encoding="utf-8")
-    (HERE / "peers.md").write_text(page(rows), encoding="utf-8")
+    (HERE / "peers.md").write_text(page(stored.name, rows), encoding="utf-8")
     return int(any(unexplained(row) for row in rows))
 
 

@@ -8,9 +8,10 @@ AGREES = 0.01
 SHARES = ("busy", "idle", "compute", "communication", "copies")
 BEGINNING = """# Beside Holistic Trace Analysis
 
-Written by `python benchmarks/peers.py TRACE...`. HTA (`traceinsight` 0.6.1) and slowstep over the same device events of the same traces,
-in percent of the time from the first event's begin to the last one's end. Both count an instant once in which several streams work. The
-first column is HTA without its rounding (`HTA_DISABLE_NS_ROUNDING=1`), the last is what it says as it comes.
+Written by `python benchmarks/peers.py TRACE...`; all numbers are in `benchmarks/results/{results}`. HTA (`traceinsight` 0.6.1) and slowstep
+over the same device events of the same traces, in percent of the time from the first event's begin to the last one's end. Both count an
+instant once in which several streams work. The first column is HTA without its rounding (`HTA_DISABLE_NS_ROUNDING=1`), the last is what it
+says as it comes.
 
 | trace | share | HTA | slowstep | apart, points | HTA as it comes |
 | --- | --- | ---: | ---: | ---: | ---: |
@@ -53,9 +54,10 @@ def _explained(row: dict[str, Any], share: str) -> bool:
     return bool(row["differing"]) and by_its_kinds
 
 
-def page(rows: list[dict[str, Any]]) -> str:
+def page(results_file: str, rows: list[dict[str, Any]]) -> str:
     """The whole page."""
-    return BEGINNING + "".join(map(_shares, rows)) + DEFINITIONS + "\n## Trace by trace\n\n" + "".join(map(_notes, rows))
+    beginning = BEGINNING.format(results=results_file)
+    return beginning + "".join(map(_shares, rows)) + DEFINITIONS + "\n## Trace by trace\n\n" + "".join(map(_notes, rows))
 
 
 def _shares(row: dict[str, Any]) -> str:

@@ -156,7 +156,7 @@ def main() -> int:
     except ChildFailed as error:
         print(error, file=sys.stderr)
         return 2
-    text = page(raw)
+    text = page(results.name, raw)
     (HERE / "prove.md").write_text(text)
     print(text)
     return 1 if misses(raw) else 0

@@ -10,18 +10,18 @@ from prove_score import Ends, Scored, allowed, false_proofs, known_in_s, median_
 
 HEAD = """# Are the proofs right?
 
-Made by `benchmarks/prove.py`; the results are in `results/`. Measured: the gain by `slowstep prove` in one process, its lever switched on
-and off. True: samples/s that the plain script says without the problem by those with it, in pairs of runs right before and after (mean
-over the pairs of a round; interval by Student's t, the spread of pairs within rounds taken together). What a fix gains differs between
-machines and hours, so each round is compared with its own pairs. Medians over rounds; the last column is the time of the whole command,
-start-up and all.
+Made by `benchmarks/prove.py` from `benchmarks/results/{results}`. Measured: the gain by `slowstep prove` in one process, its lever
+switched on and off. True: samples/s that the plain script says without the problem by those with it, in pairs of runs right before and
+after (mean over the pairs of a round; interval by Student's t, the spread of pairs within rounds taken together). What a fix gains
+differs between machines and hours, so each round is compared with its own pairs. Medians over rounds; the last column is the time of the
+whole command, start-up and all.
 """
 
 
-def page(raw: Mapping[str, Any]) -> str:
+def page(results_file: str, raw: Mapping[str, Any]) -> str:
     """The page in Markdown."""
     error, (wrong, runs) = median_log_error(raw), false_proofs(raw)
-    lines = [HEAD, *(_sitting(each) for each in raw["sittings"]), ""]
+    lines = [HEAD.format(results=results_file), *(_sitting(each) for each in raw["sittings"]), ""]
     lines += ["| variant, lever | true gain | measured | \\|ln\\| | intervals overlap | s |", "| --- " * 6 + "|"]
     lines += [_row(each) for each in score(raw)]
     lines.append(f"\nMedian |ln| {'-' if error is None else f'{error:.3f}'} (bar: 0.04).")

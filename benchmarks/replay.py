@@ -75,7 +75,7 @@ def main() -> int:
     machine = {"cores": len(os.sched_getaffinity(0)), "machine": platform.machine(), "torch": torch.__version__, "device": device}
     machine["load"] = os.getloadavg()[0]
     given.out.write_text(json.dumps({"machine": machine, "pairs": results}, indent=1) + "\n")
-    (HERE / "replay.md").write_text(page(machine, results))
+    (HERE / "replay.md").write_text(page(given.out.name, machine, results))
     return 0
 
 

@@ -8,17 +8,17 @@ from typing import Any
 
 HEAD = """# Gains by replay against true gains
 
-Made by `benchmarks/replay.py`; the results are in `results/`. Each row is one training script with and without one problem: the true gain
-is the median step with it by the median step without it, neither profiled, in turns; the predicted gain comes from a trace of the one with
-the problem. `no-problem` has none: what its gains miss 1 by is the noise of the machine.
+Made by `benchmarks/replay.py` from `benchmarks/results/{results}`. Each row is one training script with and without one problem: the true
+gain is the median step with it by the median step without it, neither profiled, in turns; the predicted gain comes from a trace of the
+one with the problem. `no-problem` has none: what its gains miss 1 by is the noise of the machine.
 Medians over rounds. `|ln|` is |ln(predicted / true)|; the last column says in how many rounds the interval held the true gain.
 """
 
 
-def page(machine: Mapping[str, Any], pairs: Mapping[str, Any]) -> str:
+def page(results_file: str, machine: Mapping[str, Any], pairs: Mapping[str, Any]) -> str:
     """The page in Markdown."""
     said = f"{machine['cores']} cores ({machine['machine']}), load {machine['load']:.1f}, torch {machine['torch']}"
-    lines = [HEAD, f"Machine: {said}, {machine['device'] or 'no device'}.\n"]
+    lines = [HEAD.format(results=results_file), f"Machine: {said}, {machine['device'] or 'no device'}.\n"]
     lines += ["| pair | scenario | with, ms | without, ms | true gain | predicted | \\|ln\\| | interval holds |", "| --- " * 8 + "|"]
     lines += [_row(name, pair) for name, pair in pairs.items() if "rounds" in pair]
     skipped = [name for name, pair in pairs.items() if "rounds" not in pair]

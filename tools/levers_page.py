@@ -13,8 +13,8 @@ from slowstep.record.experiment.lever import DEMAND, NUMERICS, ORDER, Lever
 BEGINNING = """# Levers
 
 Generated from the levers' own docstrings by `python tools/pages.py`; a test holds it against them. `slowstep explain NAME` prints one.
-A lever is a change that `slowstep prove --levers` makes to an unmodified training from outside, and undoes; a file in
-`src/slowstep/levers/` each.
+A lever is a change that `slowstep prove --levers` makes to an unmodified training from outside, and undoes; a file each, in
+`src/slowstep/levers/` or, where one framework alone has it, in that one's `inside/levers/`.
 
 | lever | on the command line | changes beside the time |
 | --- | --- | --- |

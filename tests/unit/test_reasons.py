@@ -25,12 +25,11 @@ NUMBERS = Wording("numbers", "{ns:ms} ms, {ratio:.2f}x, {size:bytes}, {n:number}
 
 
 def wordings() -> Iterator[tuple[str, Wording]]:
-    """All of the package, by the module and name under which they stand, once for each import."""
-    for module in pkgutil.walk_packages(slowstep.__path__, "slowstep."):
-        # Those are programs, or need a framework.
-        if module.name.partition(".")[2].split(".")[0] in ("analyses", "diagnosis", "workflow", "report", "faults", "experiments"):
-            found = importlib.import_module(module.name)
-            yield from ((f"{module.name}.{name}", value) for name, value in vars(found).items() if isinstance(value, Wording))
+    """All of the package, by the module and name under which they stand, once for each import by one that has its own."""
+    root = Path(slowstep.__path__[0])
+    for path in sorted(path for path in root.rglob("*.py") if "Wording(" in path.read_text(encoding="utf-8")):
+        name = ".".join(("slowstep", *path.relative_to(root).with_suffix("").parts))
+        yield from ((f"{name}.{key}", value) for key, value in vars(importlib.import_module(name)).items() if isinstance(value, Wording))
 
 
 ALL = {id(wording): wording for _, wording in wordings()}.values()

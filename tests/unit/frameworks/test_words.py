@@ -118,9 +118,11 @@ def test_in_a_trace_the_framework_whose_profiler_it_was_has_the_word(framework, 
 
 def test_where_it_is_unknown_who_trains_the_words_of_all_are_said():
     said = words_of_profiler(None).advise(Remedy.READ_SELDOM, every=50)
+    own = [words for words in OWN_LOOPS if Remedy.READ_SELDOM in words.arguments]
 
-    assert [said.index(f"{words.title}: {words.advise(Remedy.READ_SELDOM, every=50)}") for words in OWN_LOOPS] == sorted(
-        said.index(f"{words.title}: ") for words in OWN_LOOPS
+    assert len(own) > 1
+    assert [said.index(f"{words.title}: {words.advise(Remedy.READ_SELDOM, every=50)}") for words in own] == sorted(
+        said.index(f"{words.title}: ") for words in own
     )
     assert "Lightning" not in said
     assert words_of_profiler(None).advise(Remedy.FUSED_ADAMW) == Remedy.FUSED_ADAMW.value
