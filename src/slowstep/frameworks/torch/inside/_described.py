@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from slowstep.frameworks.torch.inside._answers.dividing import divides
 from slowstep.record.attributes import called_in, code_of, held_by, name_of
 from slowstep.record.writing.format import READY_UNKNOWN
 
 _MAP_STYLE: Final = 0
+_STREAM: Final = 1
 _WRAPPER: Final = "RemoveColumnsCollator"
 _DEEPEST: Final = 8
 # Where data sets and samplers keep those that they wrap, or read of several of them.
@@ -49,7 +51,15 @@ def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
         "is_default_collate": _is_default_collate(state.get("_collate_fn")),
         "drop_last": state.get("_drop_last"),
         "context": _context(loader),
+        "divides": _divides(state, loader),
     }
+
+
+def _divides(state: dict[str, Any], loader: Any) -> bool | None:
+    """Whether workers get a part each of a stream; None of a data set with indices, of which a sampler gives each worker others."""
+    if state.get("_dataset_kind") != _STREAM:
+        return None
+    return divides(state.get("_dataset"), held_by(loader, "worker_init_fn"))
 
 
 def even_batches(state: dict[str, Any]) -> tuple[int, int, int]:

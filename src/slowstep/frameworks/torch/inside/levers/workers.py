@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from slowstep.frameworks.torch.inside._answers.dividing import divides
 from slowstep.frameworks.torch.inside.levers._input.rebuilt import Rebuilt, at_building, own_loader
+from slowstep.frameworks.torch.inside.levers._input.stream import torch_class
 from slowstep.levers.workers import LEVER, read_workers
 from slowstep.record.experiment.lever import Change, Implementation, LeverSpec, NotApplicable
 from slowstep.record.experiment.training import Training
 from slowstep.units import format_count
+
+
+# Of a stream: with other workers the training would be given other samples, not the same ones sooner.
+REPEATS: Final = "each worker gives all samples of {}, which does not ask torch.utils.data.get_worker_info() for its part"
 
 
 def arguments(loader: Any, spec: LeverSpec) -> dict[str, Any]:
@@ -16,10 +22,17 @@ def arguments(loader: Any, spec: LeverSpec) -> dict[str, Any]:
     workers = read_workers(spec)
     if loader.num_workers == workers:
         raise NotApplicable(f"the loader has {format_count(workers, 'worker')} already")
+    if max(workers, loader.num_workers) > 1 and _gives_all_to_each(loader):
+        raise NotApplicable(REPEATS.format(type(loader.dataset).__qualname__))
     if loader.num_workers == 0:
         # It has said nothing about them, and that is how serial-loader's fix has them.
         return {"num_workers": workers, "persistent_workers": True}
     return {"num_workers": workers}
+
+
+def _gives_all_to_each(loader: Any) -> bool:
+    is_stream = isinstance(loader.dataset, torch_class("IterableDataset"))
+    return is_stream and divides(loader.dataset, loader.worker_init_fn) is False
 
 
 def prepare(training: Training, spec: LeverSpec) -> Change:

@@ -1,0 +1,106 @@
+"""Whether a stream gives each worker other samples, by its code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from slowstep.frameworks.torch.inside._answers.dividing import divides
+
+
+class Whole(IterableDataset[int]):
+    """Each worker gives all."""
+
+    def __iter__(self) -> Iterator[int]:
+        yield from range(8)
+
+
+class ByInfo(IterableDataset[int]):
+    def __iter__(self) -> Iterator[int]:
+        info = torch.utils.data.get_worker_info()
+        yield from range(0 if info is None else info.id, 8, 1 if info is None else info.num_workers)
+
+
+def part(numbers: range) -> list[int]:
+    info = get_worker_info()
+    return [number for number in numbers if info is None or number % info.num_workers == info.id]
+
+
+class ByFunction(IterableDataset[int]):
+    """In what a function of the script's does for it."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(part(range(8)))
+
+
+class Heir(ByInfo):
+    def augment(self, number: int) -> int:
+        return number
+
+
+class Around(IterableDataset[int]):
+    """What it wraps divides, or nobody does."""
+
+    def __init__(self, *inner: IterableDataset[int]) -> None:
+        self.inner = inner
+
+    def __iter__(self) -> Iterator[int]:
+        for inner in self.inner:
+            yield from inner
+
+
+class Held(IterableDataset[int]):
+    """With a function that it was given."""
+
+    def __init__(self, cut: Callable[[range], Any]) -> None:
+        self.cut = cut
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.cut(range(8)))
+
+
+class Hostile(Whole):
+    """Whose attributes and properties nobody may ask."""
+
+    @property
+    def info(self) -> int:
+        raise AssertionError
+
+    def __getattribute__(self, name: str) -> Any:
+        raise AssertionError(name)
+
+
+def closed(cut: Callable[[range], Any]) -> Callable[[range], Any]:
+    return lambda numbers: cut(numbers)
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [ByInfo(), ByFunction(), Heir(), Around(Whole(), ByInfo()), Around(Around(ByFunction())), Held(part), Held(closed(part))],
+    ids=["itself", "by a function", "as its base", "one of two that it wraps", "deep in it", "given a function", "given a closure"],
+)
+def test_a_stream_divides_where_code_that_it_reaches_asks_for_the_worker(stream: Any) -> None:
+    assert divides(stream) is True
+    shared = sorted(int(number) for number in DataLoader(stream, num_workers=2, batch_size=None) if stream.__class__ is not Around)
+    assert shared in ([], list(range(8)))
+
+
+@pytest.mark.parametrize("stream", [Whole(), Around(Whole()), Held(list)], ids=["plain", "wrapping one", "given a type"])
+def test_a_stream_of_the_scripts_that_nothing_tells_of_workers_gives_all_to_each(stream: Any) -> None:
+    assert divides(stream) is False
+
+
+def test_nothing_of_a_stream_is_asked_or_called() -> None:
+    assert divides(Hostile()) is False
+
+
+def test_what_is_done_as_a_worker_starts_may_divide_it() -> None:
+    assert divides(Whole(), start_worker=lambda number: None) is None
+
+
+def test_of_a_librarys_stream_that_does_not_tell_nothing_is_known() -> None:
+    assert divides(torch.utils.data.ChainDataset([])) is None
