@@ -8,6 +8,7 @@ from typing import Any, cast
 from slowstep.analyses.measurements import CapturedWindow, Measurements
 from slowstep.analyses.over_time.over_time import OccasionalEvent
 from slowstep.analyses.steps.phases import TrainingInTurn
+from slowstep.diagnosis.evidence.by_workers import how_to_divide
 from slowstep.diagnosis.few_steps import is_provisional
 from slowstep.document.captured import capture_facts, capture_note
 from slowstep.document.ending import ending_note
@@ -42,6 +43,15 @@ def _by_hand(m: Measurements) -> str | None:
     return "no torch.optim optimizer was used, so a step is taken to end with its backward pass" if m.trainer.by_hand else None
 
 
+def repeated_samples(m: Measurements) -> str | None:
+    """That several workers each give all samples of a stream."""
+    loader, how = m.input.loader, how_to_divide(m)
+    if loader is None or loader.num_workers < 2 or how is None:
+        return None
+    workers, of = loader.num_workers, loader.data_set or "the data set"
+    return f"each of the {workers} workers gives all samples of {of}, so an epoch has every one {workers} times: {how}"
+
+
 def _name(run: RunFacts, script: str | None) -> str:
     """What was run: of a command that names no script, as `bash run.sh`, the one that trained."""
     is_programs = bool(run.command) and Path(run.command[0]).stem == run.name
@@ -58,7 +68,7 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
     run, facts, steps = timeline.run, m.trainer.facts, m.steps
     first = int(m.trainer.update_end_ns[0])
     follows = m.trainer.elsewhere is not None and m.trainer.elsewhere.before > 0
-    said = [attempt.otherwise(None, note, m) for note in (_by_hand, _stopped)]
+    said = [attempt.otherwise(None, note, m) for note in (_by_hand, repeated_samples, _stopped)]
     said += [attempt.otherwise(None, ending_note, timeline), attempt.otherwise(None, _session, timeline, m)]
     notes = [note for note in said if note]
     if run.experiment_ns is not None and not (folder / EXPERIMENT_FILE).exists():

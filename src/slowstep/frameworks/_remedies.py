@@ -15,6 +15,7 @@ class Remedy(Enum):
     WORKERS = "give the loader more worker processes"
     PERSISTENT_WORKERS = "keep the loader's workers from epoch to epoch"
     PREFETCH = "let the loader make more batches ahead"
+    DIVIDE_STREAM = "have each worker give its part of {stream}"
     ANY_ORDER = "take batches in the order in which they are ready"
     PIN_MEMORY = "have batches made in pinned memory"
     COPY_AHEAD = "copy to the device without waiting"
@@ -135,7 +136,15 @@ class Remedy(Enum):
 # What of them is the loader's, whichever framework trains.
 OF_LOADER: Final = frozenset(
     {
-        *(Remedy.WORKERS, Remedy.PERSISTENT_WORKERS, Remedy.PREFETCH, Remedy.ANY_ORDER, Remedy.PIN_MEMORY, Remedy.KEEP_LOADER),
+        *(
+            Remedy.WORKERS,
+            Remedy.PERSISTENT_WORKERS,
+            Remedy.DIVIDE_STREAM,
+            Remedy.PREFETCH,
+            Remedy.ANY_ORDER,
+            Remedy.PIN_MEMORY,
+            Remedy.KEEP_LOADER,
+        ),
         *(Remedy.BATCH_SIZE, Remedy.WHOLE_BATCHES),
         *(Remedy.COLLATED_TENSORS, Remedy.ONLY_STACK, Remedy.HAND_OVER, Remedy.THREAD_PER_WORKER),
         *(Remedy.INDICES_AT_ONCE, Remedy.WEIGHTED_INDICES),

@@ -7,12 +7,14 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset, SequentialSampler, get_worker_info
+from torch.utils.data import DataLoader, Dataset, IterableDataset, SequentialSampler, get_worker_info
 
 from made_trainings import AS_IS, Samples, Script, Walked, loader, plan_of, walk
 from slowstep.frameworks.torch.inside.levers._input import rebuilt
@@ -377,6 +379,25 @@ def test_a_loader_that_was_just_built_is_changed_in_place_or_not_at_all() -> Non
     with pytest.raises(NotApplicable, match="Stubborn keeps its num_workers in a way of its own"):
         WORKERS.build(stubborn, LeverSpec(name="workers", value="2"))
     assert stubborn.__dict__ == before
+
+
+class Whole(IterableDataset[torch.Tensor]):
+    """Each worker gives all of it."""
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        return iter(torch.zeros(40, 4))
+
+
+@pytest.mark.parametrize(("now", "then", "is_tried"), [(0, 1, True), (1, 0, True), (0, 2, False), (1, 2, False), (2, 1, False)])
+def test_workers_that_would_give_other_samples_are_not_tried(now: int, then: int, is_tried: bool) -> None:
+    assert WORKERS.build is not None
+    build, spec = partial(WORKERS.build, DataLoader(Whole(), batch_size=4, num_workers=now)), LeverSpec(name="workers", value=str(then))
+
+    if is_tried:
+        assert build(spec)["workers"] == then
+    else:
+        with pytest.raises(NotApplicable, match="each worker gives all samples of Whole"):
+            build(spec)
 
 
 def test_levers_that_only_need_other_arguments_act_where_a_loader_is_built() -> None:

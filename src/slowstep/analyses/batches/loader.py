@@ -47,6 +47,7 @@ class Loader:
     is_named: bool  # its data set's name tells it from those
     is_marked: bool = False  # input of the script's own, by `slowstep.steps`: no framework makes its batches, and no lever changes it
     framework: str | None = None  # whose loader it is, by the framework's name
+    divides: bool | None = None  # whether each worker gives its part of a stream, not all of it; None of a data set with indices, too
 
     @property
     def is_surely_most_waited_for(self) -> bool:
@@ -81,6 +82,7 @@ def find_loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
         is_named=row["dataset"] is not None and row["dataset"] not in datasets,
         is_marked=_is_marked(row),
         framework=row["framework"],
+        divides=row["divides"],
     )
 
 

@@ -87,7 +87,20 @@ def fix_by_workers(m: Measurements, handed: HandedOver, workers: int) -> Fix:
     if is_marked(m):
         return Fix(text=words.advise(Remedy.MAKE_ASIDE, workers=words.write({Remedy.WORKERS: workers}) or "worker processes"))
     text = words.write({Remedy.WORKERS: workers, Remedy.PERSISTENT_WORKERS: True}) or words.advise(Remedy.WORKERS)
-    return fix_of_its_loader(m, text + _for(m, handed), workers_lever(workers))
+    return fix_of_its_loader(m, text + _for(m, handed) + _of_stream(m), workers_lever(workers))
+
+
+def _of_stream(m: Measurements) -> str:
+    """What more workers than one ask for, where each would give all samples."""
+    return "" if (how := how_to_divide(m)) is None else f"; more than one would each give all samples: first {how}"
+
+
+def how_to_divide(m: Measurements) -> str | None:
+    """What to change in a stream of which each worker gives all samples; None of other data sets."""
+    loader = m.input.loader
+    if loader is None or loader.divides is not False:
+        return None
+    return m.training.words.advise(Remedy.DIVIDE_STREAM, stream=loader.dataset or "the data set")
 
 
 def _for(m: Measurements, handed: HandedOver) -> str:

@@ -99,6 +99,7 @@ class InputSide:
     others_ns: float = 0.0  # how long the workers of other loaders take for what a step reads
     delay_ns: float = 0.0  # of `wall_ns`, in which producers waited for a core
     in_loop: bool = False  # whether the training thread is the producer
+    gives_all: bool = False  # a stream, of which each worker would give all samples
 
 
 def find_side(m: Measurements) -> InputSide | Reason:
@@ -130,6 +131,7 @@ def find_side(m: Measurements) -> InputSide | Reason:
         others_ns=m.input.demand.others_ns,
         delay_ns=m.input.demand.queued_ns,
         in_loop=m.input.loader.num_workers == 0,
+        gives_all=m.input.loader.divides is False,
     )
 
 
@@ -246,8 +248,10 @@ def workers_needed(side: InputSide, now: int) -> int:
     """The least number of workers that keeps up with the training thread, never fewer than one more than now.
 
     Never more than can compute at once on the cores, by the share of the workers' time that is CPU time, nor WORKERS_PER_CORE. In what they
-    waited for a core no other worker finds one.
+    waited for a core no other worker finds one. One for a stream of which each gives all samples: more would give each of them again.
     """
+    if side.gives_all and now == 0:
+        return 1
     used = side.cpu_ns / max(side.wall_ns - side.delay_ns, 1.0)
     if now == 0 or used <= 1 + SPARE_THREADS:
         # Beside a training thread that makes its batches itself PyTorch's own threads still spin; in a worker it has none.

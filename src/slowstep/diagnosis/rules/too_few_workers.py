@@ -28,6 +28,7 @@ from slowstep.analyses.batches.fetch_concurrency import FetchConcurrency
 from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
+from slowstep.diagnosis.evidence.by_workers import how_to_divide
 from slowstep.diagnosis.evidence.input_causes import few_slow_samples, most_of_making
 from slowstep.diagnosis.evidence.input_side import (
     ATTAINED,
@@ -130,7 +131,11 @@ def _whose(loader: Loader, workers: int) -> str:
 
 
 def _fix(m: Measurements, loader: Loader, workers: int) -> Fix:
-    return fix_of_its_loader(m, m.training.words.advise(Remedy.WORKERS, workers) + _for(loader), workers_lever(workers))
+    text = m.training.words.advise(Remedy.WORKERS, workers) + _for(loader)
+    if (how := how_to_divide(m)) is not None:
+        # With other workers it is trained on other samples, and no lever tries that.
+        return Fix(text=f"{text}, and {how}: each worker gives all samples now")
+    return fix_of_its_loader(m, text, workers_lever(workers))
 
 
 def _for(loader: Loader) -> str:

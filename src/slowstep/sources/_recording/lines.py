@@ -53,6 +53,7 @@ _ITERATOR_KEYS = {
     "batches": "batches",
     "framework": "framework",
     "marked": "marked",
+    "divides": "divides",
 }
 
 

@@ -52,6 +52,7 @@ WORDS = Words(
         Remedy.WORKERS: _of_loader("num_workers"),
         Remedy.PERSISTENT_WORKERS: _of_loader("persistent_workers"),
         Remedy.PREFETCH: _of_loader("prefetch_factor"),
+        Remedy.DIVIDE_STREAM: "have {stream}.__iter__ give the part of the worker that it is in (torch.utils.data.get_worker_info())",
         Remedy.ANY_ORDER: _of_loader("in_order", False),
         Remedy.PIN_MEMORY: _of_loader("pin_memory"),
         Remedy.COPY_AHEAD: ".to(device, non_blocking=True)",

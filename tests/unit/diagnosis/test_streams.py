@@ -1,0 +1,40 @@
+"""Streams of which each worker gives all samples: nobody is told to start several workers without a word."""
+
+from __future__ import annotations
+
+import pytest
+
+from judged import finding
+from made_measurements import fed, measurements
+from slowstep.analyses.measurements import Measurements
+from slowstep.document.recorded_run import repeated_samples
+from slowstep.findings import Finding
+
+
+def _measured(workers: int, divides: bool | None) -> Measurements:
+    return measurements(**fed(workers, cpu_ms=60, loader={"divides": divides}))
+
+
+def _fix(found: Finding) -> tuple[str | None, bool]:
+    """Its lever, and whether it says how to divide the stream."""
+    return found.fixes[0].lever, "get_worker_info" in found.fixes[0].text
+
+
+@pytest.mark.parametrize("divides", [None, True])
+def test_as_many_workers_as_are_needed_where_each_gives_its_part(divides):
+    assert _fix(finding("serial-loader", _measured(0, divides))) == ("workers=4", False)
+    assert _fix(finding("too-few-workers", _measured(1, divides))) == ("workers=4", False)
+    assert repeated_samples(_measured(2, divides)) is None
+
+
+def test_one_worker_gives_what_the_training_thread_gave_and_more_need_a_change_of_the_stream():
+    assert _fix(finding("serial-loader", _measured(0, False))) == ("workers=1", True)
+
+
+def test_no_lever_tries_more_workers_that_would_give_other_samples():
+    assert _fix(finding("too-few-workers", _measured(1, False))) == (None, True)
+
+
+@pytest.mark.parametrize(("workers", "is_said"), [(0, False), (1, False), (2, True)])
+def test_that_samples_are_given_several_times_is_said(workers, is_said):
+    assert (repeated_samples(_measured(workers, False)) is not None) == is_said
