@@ -8,12 +8,12 @@ What it changes:
 What it answers:
     Whether more (or fewer) workers make the training faster on this machine, and how much.
 When it has no meaning:
-    Where the loader has that many workers already, reads a stream that gives each worker all of its samples (an IterableDataset that does
-    not divide itself by torch.utils.data.get_worker_info()) and either number is above one, makes iterators of its own, reads its sampler as one iterator, or its workers cannot be
-    started a second time (a data set that cannot be pickled) or find no room for their batches in memory. The processes of both
-    loaders take memory at the same time. Where the loader cannot be built a second time, for a reason that another run does not have,
-    `slowstep prove` compares whole runs, in which the script builds it with the lever. Data comes in another order: nothing is said
-    about the loss.
+    Where the loader has that many workers already, makes iterators of its own, reads its sampler as one iterator, or its workers cannot be
+    started a second time (a data set that cannot be pickled) or find no room for their batches in memory. Where it reads a stream that
+    gives each worker all of its samples (an IterableDataset that does not divide itself by torch.utils.data.get_worker_info()), and
+    either number is above one: the training would be given other samples. The processes of both loaders take memory at the same time.
+    Where the loader cannot be built a second time, for a reason that another run does not have, `slowstep prove` compares whole runs, in
+    which the script builds it with the lever. Data comes in another order: nothing is said about the loss.
 How it is undone:
     The own loader's batches are given out again, after those that gathered were thrown away; in the end the second loader's workers end.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -137,6 +138,13 @@ def test_every_second_validation_is_left_out_as_the_fix_proposes():
 
 def test_checkpoints_are_left_out():
     assert levers_of("blocking-checkpoint", ledger={SAVE: every(5, 40.0)})[0] == ("checkpoint-off", None)
+
+
+def test_a_function_that_writes_them_is_left_out_as_a_whole():
+    function = replace(function_part("store", "save_all", "train.py", 80), kind=PartKind.SAVING_FUNCTION)
+    measured = {"ledger": {SAVE: every(5, 40.0), function: every(5, 20.0)}, "files": {(function.name, function.place): SCRIPT}}
+
+    assert levers_of("blocking-checkpoint", **measured)[0] == ("stub=__main__:save_all", None)
 
 
 def test_workers_that_are_started_anew_are_kept():

@@ -140,6 +140,6 @@ RULE = Rule(
     name=NAME,
     stages=("store",),
     topics=("ledger", "steps", "training"),
-    where_known=("compute", "device", "facts", "input", "machine", "marks", "replay", "saves"),
+    where_known=("compute", "device", "facts", "input", "machine", "marks", "python", "replay", "saves", "trainer"),
     judge=judge,
 )

@@ -12,7 +12,6 @@ from slowstep.record.experiment.lever import Change, Implementation, LeverSpec, 
 from slowstep.record.experiment.training import Training
 from slowstep.units import format_count
 
-
 # Of a stream: with other workers the training would be given other samples, not the same ones sooner.
 REPEATS: Final = "each worker gives all samples of {}, which does not ask torch.utils.data.get_worker_info() for its part"
 
