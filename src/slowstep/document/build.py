@@ -6,12 +6,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, cast
 
-from slowstep.diagnosis.law import Diagnosis
+from slowstep.diagnosis.law import GAIN_NOT_KNOWN, Diagnosis
 from slowstep.document.bench import BenchRow
 from slowstep.document.report import SCHEMA, FindingRow, HealthRow, Report, Run, VerdictRow
 from slowstep.document.rows import finding_row, next_row, not_judged_row
 from slowstep.document.sections import ALONE, ExperimentSection, RankSection, Sections
 from slowstep.document.words import verdict_row
+from slowstep.reasons import Reason, Wording
+
+GAIN_MEASURED = Wording(
+    "gain-measured",
+    "what fixing {rule} would gain could not be predicted ({whole}{share:share} of the time); "
+    "the experiment measured {value:.2f}x ({low:.2f} to {high:.2f})",
+)
 
 
 def build(
@@ -69,7 +76,18 @@ def _verdict(diagnosis: Diagnosis, experiment: ExperimentSection | None) -> Verd
     verdict = diagnosis.verdict
     if experiment is not None and experiment.proof is not None and verdict.state == "healthy":
         verdict = replace(verdict, reason=experiment.proof)
+    if experiment is not None and verdict.reason is not None and verdict.reason.code == GAIN_NOT_KNOWN.code:
+        verdict = replace(verdict, reason=_once_tried(verdict.reason, experiment))
     return verdict_row(verdict, diagnosis.findings)
+
+
+def _once_tried(unknown: Reason, experiment: ExperimentSection) -> Reason:
+    """Why the verdict is open where only an experiment tells: that it is to be tried, unless it was."""
+    values = unknown.values
+    measured = experiment.measured.get(str(values["rule"]))
+    if measured is None:
+        return unknown
+    return GAIN_MEASURED(rule=values["rule"], whole=values["whole"], share=values["share"], **measured)
 
 
 def _findings(rows: list[FindingRow], experiment: ExperimentSection | None) -> list[FindingRow]:

@@ -47,8 +47,8 @@ class RunRow:
 
     @property
     def name(self) -> str:
-        """The folder's name."""
-        return self.folder.name
+        """The folder's name, of the current one too."""
+        return self.folder.name or self.folder.resolve().name
 
 
 def runs_in(folder: Path) -> list[Path]:

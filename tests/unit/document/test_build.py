@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from slowstep.diagnosis.law import Diagnosis
+from slowstep.diagnosis.law import GAIN_NOT_KNOWN, Diagnosis
 from slowstep.document.build import build
 from slowstep.document.next_step import NextStep
 from slowstep.document.report import NO_THROUGHPUT, faults, unseen_row
@@ -105,6 +105,20 @@ def test_what_an_experiment_proved_is_said_of_a_training_in_which_no_rule_saw_it
 
     assert (healthy["verdict"]["state"], healthy["verdict"]["code"]) == ("healthy", "proved")
     assert (undetermined["verdict"]["state"], undetermined["verdict"]["code"]) == ("undetermined", "not-known")
+
+
+def test_a_fix_whose_gain_was_measured_is_not_to_be_tried_again(sections):
+    unknown = GAIN_NOT_KNOWN(rule="chatty-logging", whole=None, share=0.5, remedy="try its fix")
+    sections = sections.with_diagnosis(
+        replace(sections.diagnosis, verdict=replace(HEALTHY, state="undetermined", healthy=None, reason=unknown))
+    )
+    measured = {"value": 1.2, "low": 1.1, "high": 1.3}
+
+    tried = build(sections, experiment=an_experiment(measured={"chatty-logging": measured}))
+    other = build(sections, experiment=an_experiment(measured={"slow-start": measured}))
+
+    assert (tried["verdict"]["state"], tried["verdict"]["code"]) == ("undetermined", "gain-measured")
+    assert other["verdict"]["code"] == "gain-not-known"
 
 
 def test_the_next_step_is_a_command_and_what_is_to_be_done_before(sections):

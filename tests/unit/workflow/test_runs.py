@@ -42,6 +42,12 @@ def test_without_a_recording_it_is_said_how_to_make_one(tmp_path, folder):
         last_run(tmp_path / folder)
 
 
+def test_a_recording_has_its_name_inside_its_own_folder_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(recorded(tmp_path / "slowstep_runs" / "a", "2026-11-27T12:00:01+00:00"))
+
+    assert [row_of(run).name for run in runs_here(Path())] == ["a"]
+
+
 def test_the_last_is_the_one_that_was_begun_last_whatever_it_is_called(tmp_path):
     runs = tmp_path / "slowstep_runs"
     last = recorded(runs / "a", "2026-11-27T12:00:01+00:00")

@@ -93,7 +93,7 @@ LESS = {
     ActivityKind.COMPRESSING: ": less to compress, or a lower level",
 }
 
-NO_STACKS_AFTER_UPDATE = Wording("no-stacks-after-update", "no stack samples were taken after the updates; {remedy}")
+NO_STACKS_AFTER_UPDATE = Wording("no-stacks-after-update", "no stack sample tells what runs after the updates; {remedy}")
 
 
 def judge(m: Measurements) -> Answer:
