@@ -14,14 +14,15 @@ import pytest
 from recorded import make_folder
 from slowstep.record import patch
 from slowstep.record.hook import Hook
-from slowstep.record.injection.activation import discovered
 from slowstep.record.patch import Unfit
 from slowstep.record.recorder import Recorder
+from slowstep.record.steps import garbage_collections
 from slowstep.record.writing.format import ENV_LOSSES, ENV_SEEDS
+from slowstep.registry import discover_whole
 
 pytestmark = pytest.mark.slow
 
-HOOKS = {hook.name: hook for hook in discovered()}
+HOOKS = discover_whole("slowstep.frameworks", "HOOK", Hook, in_each="inside")[0] | {garbage_collections.HOOK.name: garbage_collections.HOOK}
 # A hook asks for some twenty names at most.
 MOST_NAMES = 60
 

@@ -93,12 +93,15 @@ def prepared(lever: Lever, training: Training, spec: LeverSpec) -> Change:
         except NotApplicable as error:
             # Its frames refer to loaders and their workers.
             refused = refused or error.with_traceback(None)
-    trains = training.recorder.framework.name or "what trains here"
     try:
-        raise refused or NotApplicable(f"slowstep cannot make this change in a training with {trains}")
+        raise refused or NotApplicable(f"slowstep cannot make this change in a training with {_whatever_trains(training)}")
     finally:
         # This frame is the error's, and must not hold it in turn.
         del refused
+
+
+def _whatever_trains(training: Training) -> str:
+    return training.recorder.framework.name or "what trains here"
 
 
 def _ways(lever: Lever, training: Training) -> Iterator[Prepare]:

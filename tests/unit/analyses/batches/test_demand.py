@@ -61,5 +61,5 @@ def test_its_workers_are_said_to_need_what_one_of_its_batches_takes(tmp_path, da
     answer = too_few_workers.judge(_in_turns(tmp_path, datasets=datasets))
 
     assert isinstance(answer, Judged)
-    assert answer.finding.title.endswith("of 2, cannot keep up: 48 ms to make a batch, one needed every 28 ms")
+    assert answer.finding.title.endswith("of 2, cannot keep up: 48.0 ms to make a batch, one needed every 27.9 ms")
     assert answer.finding.fixes[0].text.endswith(f"num_workers=2) {whose}")

@@ -68,7 +68,7 @@ def test_the_finding_says_what_a_checkpoint_of_several_files_takes(tmp_path):
     judged = blocking_checkpoint.judge(m)
 
     assert isinstance(judged, Judged)
-    assert f"for 18 ms at each of {m.saves.count} checkpoints" in judged.finding.title
+    assert f"for 18.5 ms at each of {m.saves.count} checkpoints" in judged.finding.title
 
 
 def test_without_the_users_line_what_writes_is_named(tmp_path):
@@ -111,7 +111,7 @@ def test_what_a_trainer_does_around_a_write_is_the_checkpoint_too(tmp_path, writ
 
     assert isinstance(judged, Judged)
     assert event is not None
-    assert f"for 14 ms at each of {m.saves.count} checkpoints" in judged.finding.title
+    assert f"for 14.2 ms at each of {m.saves.count} checkpoints" in judged.finding.title
     assert judged.finding.share == pytest.approx(14 / 114, rel=0.05)
     assert (event.every_steps, event.count) == (5, m.saves.count)
     assert [event.name for event in m.over_time.events] == ["checkpoint"]
