@@ -43,6 +43,13 @@ def _by_hand(m: Measurements) -> str | None:
     return "no torch.optim optimizer was used, so a step is taken to end with its backward pass" if m.trainer.by_hand else None
 
 
+def _several_models(m: Measurements) -> str | None:
+    """That the steps are not all of one training."""
+    if m.trainer.models < 2:
+        return None
+    return f"{m.trainer.models} models are trained by the same lines, after each other, and judged as one training: each has too few steps"
+
+
 def repeated_samples(m: Measurements) -> str | None:
     """That several workers each give all samples of a stream."""
     loader, how = m.input.loader, how_to_divide(m)
@@ -68,7 +75,7 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
     run, facts, steps = timeline.run, m.trainer.facts, m.steps
     first = int(m.trainer.update_end_ns[0])
     follows = m.trainer.elsewhere is not None and m.trainer.elsewhere.before > 0
-    said = [attempt.otherwise(None, note, m) for note in (_by_hand, repeated_samples, _stopped)]
+    said = [attempt.otherwise(None, note, m) for note in (_by_hand, _several_models, repeated_samples, _stopped)]
     said += [attempt.otherwise(None, ending_note, timeline), attempt.otherwise(None, _session, timeline, m)]
     notes = [note for note in said if note]
     if run.experiment_ns is not None and not (folder / EXPERIMENT_FILE).exists():

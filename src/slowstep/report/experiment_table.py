@@ -210,7 +210,7 @@ def _why_open(row: ExperimentRow) -> list[str]:
     if row["held_back"] is not None:
         return []
     if row["below"] is not None and row["below"] < 1:
-        return [f"a gain below {format_share(row['below'])} would not show"]
+        return [f"a gain below {format_share(row['below'])} is too small to be seen in this time"]
     return [f"too few {'runs' if row['how'] == 're-runs' else 'blocks'}, or too uneven ones"]
 
 

@@ -27,6 +27,7 @@ class RunFacts:
     asked_capture: tuple[int, ...] | None = None  # the first and the last step of --capture
     received: tuple[str, ...] = ()  # signals by which others asked slowstep to end, as Ctrl-C does
     told: tuple[str, ...] | None = None  # of framework.control_flags, what the command's processes told; None where not all of them could
+    folder: str | None = None  # in which the command was given
     host: str | None = None
     launcher_rank: int | None = None  # of several launchers of one job: which one this is
     launchers: int | None = None

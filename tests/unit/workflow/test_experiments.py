@@ -340,7 +340,7 @@ def test_a_lever_that_was_given_up_late_says_what_it_gained_until_then_and_has_n
     page = drawn(report)
     assert f"{reason} | it gained until then 1." in page
     assert f", in {rounds} rounds" in page
-    assert "would not show" not in page
+    assert "too small to be seen" not in page
     assert "a verdict takes" not in page
 
 
@@ -383,7 +383,7 @@ def test_a_gain_of_too_few_rounds_says_how_many_a_verdict_takes_and_not_what_wou
     row, page = row_of(report, "prefetch=4"), drawn(report)
     assert (row["verdict"], row["below"]) == ("cannot distinguish" if says else "proved", None)
     assert says is None or says in page
-    assert "would not show" not in page
+    assert "too small to be seen" not in page
 
 
 def test_an_experiment_with_a_lever_that_was_not_undone_is_not_trusted(tmp_path):
@@ -439,7 +439,7 @@ def test_a_lever_that_needs_cores_is_not_refuted_where_others_have_them_and_says
     assert (row["verdict"], row["held_back"], row["below"]) == ("cannot distinguish", "load", None)
     page = drawn(busy)
     assert "not refuted, because it needs cores and other processes used 50 % of them meanwhile" in page
-    assert "would not show" not in page
+    assert "too small to be seen" not in page
     assert "too few blocks" not in page
     # More rounds would not help.
     assert busy["run"]["next_command"] == "slowstep prove train.py"

@@ -37,6 +37,23 @@ def noted(folder: Path, **asked: Any) -> Path:
     return folder
 
 
+@pytest.mark.parametrize(("there", "prefix"), [("elsewhere", "cd {} && "), ("gone", ""), ("here", "")])
+def test_what_runs_a_script_is_typed_from_the_folder_in_which_it_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str, prefix: str
+) -> None:
+    folder = make_recording(tmp_path / "recording", Training(steps=300, **OPEN))
+    started_in = tmp_path / there
+    for name in ("elsewhere", "here"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    notes = folder / "launcher.jsonl"
+    lines = [json.loads(line) for line in notes.read_text().splitlines()]
+    told = [line | {"cwd": str(started_in)} if line["kind"] == "process" else line for line in lines]
+    notes.write_text("".join(json.dumps(line) + "\n" for line in told))
+
+    assert diagnose_recording(folder)["run"]["next_command"] == f"{prefix.format(started_in)}slowstep run train.py"
+
+
 def test_a_script_that_was_too_short_is_not_run_again_as_it_is_and_is_told_one_number_of_steps(tmp_path: Path) -> None:
     report = report_of(tmp_path, steps=12, workers=2)
 

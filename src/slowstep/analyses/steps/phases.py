@@ -9,7 +9,7 @@ it is the same model's, by the parameters that it holds. Models in turn are trai
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import groupby
 from typing import Any
@@ -37,6 +37,7 @@ class Phase:
     updates: int  # of all of them
     start_ns: int
     end_ns: int
+    models: int = 1  # that are trained in it, as far as that is known
 
     @property
     def length_ns(self) -> int:
@@ -165,7 +166,7 @@ def _of_row(row: list[Phase], models: Mapping[int, int]) -> list[Phase]:
     take_turns = len(trainings) > len({models[phase.anchor] for phase in row})
     most_ns, whole_ns = (of(phase.length_ns for phase in trainings) for of in (max, sum))
     if take_turns or longest(trainings).calls < ENOUGH_CALLS or most_ns < LONGEST_SHARE * whole_ns:
-        return [_one(row)]
+        return [replace(_one(row), models=len({models[phase.anchor] for phase in row}))]
     return trainings
 
 

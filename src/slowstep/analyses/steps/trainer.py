@@ -48,6 +48,7 @@ class Trainer:
     input_code: InputCode = NONE_RECORDED  # what makes what the training's loaders read
     other_cells: int = 0  # updates of a session that ran before or after a prompt: between two of them nobody trained
     elsewhere: Elsewhere | None = None  # the trainings of this thread before and after this one, each with an optimizer of its own
+    models: int = 1  # that its updates change, one after the other or in turns: too many, or with too few steps each, to be told apart
     samples_from: str = LEADING  # whence the number of samples of each of `waits` is known
     takes_turns: bool = True  # every optimizer updates once in each step, in the same order
     steps_per_batch: float = 1.0  # from one batch to the next of the loader that is read most seldom of those that feed the training
@@ -197,6 +198,7 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         collections=within(run, mine("collections")),
         input_code=find_input_code(timeline, process, read),
         other_cells=other_cells,
+        models=phase.models,
         elsewhere=elsewhere(phases, phase, ways, _in_turn(timeline, (process, thread), phases, phase)),
         takes_turns=takes_turns,
         steps_per_batch=passes.steps_per_batch(waits.filter(feeds), anchor["end_ns"].to_numpy()),

@@ -108,7 +108,7 @@ def _trains_elsewhere(run: RunFacts) -> tuple[str, str] | None:
     if "old_python" in told:
         return f"the command runs a Python older than 3.11. {records}", "Train with Python 3.11 or later."
     if "python" in told:
-        return f"{plain().title} was never imported by this command. {records}", _PROFILE_OTHER
+        return f"this command imported none of {_recorded(' or ')}. {records}", _PROFILE_OTHER
     return f"the command started no Python process that slowstep could record. {records}", _AUTO
 
 

@@ -34,6 +34,7 @@ def run_facts(folder: str, launchers: list[NoteLines], cut_ns: int | None = None
         asked_seconds=run.get("seconds"),
         asked_capture=tuple(run.get("capture") or ()) or None,
         session=_session(notes),
+        folder=notes.process.get("cwd"),
         host=run.get("host"),
         launcher_rank=run.get("launcher_rank"),
         launchers=run.get("launchers"),

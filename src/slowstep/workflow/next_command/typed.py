@@ -6,6 +6,7 @@ They are quoted for the shell, have a mark where a secret was not recorded, and 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from slowstep.record.system.redact import HIDDEN
 
 # A word that needs no quotes, and with which no service lets anybody in.
 FILL_IN: Final = "FILL_IN"
+_OF_SCRIPTS: Final = ("slowstep run ", "slowstep prove ", "slowstep bench ")
 # For how long `slowstep prove` and `slowstep bench` measure where they are not told.
 USUAL_BUDGET_S: Final = 60.0
 # What `slowstep prove` takes where it is not told: half the width of an interval as a share.
@@ -49,6 +51,14 @@ def prove(command: str, *options: str) -> str:
 def analyze(*words: Path | str) -> str:
     """`slowstep analyze` of what lies at paths, with options."""
     return for_shell(("slowstep", "analyze", *map(str, words)))
+
+
+def from_folder(command: str | None, folder: str | None) -> str | None:
+    """A command that runs a script, from the folder in which that was started where it is another one than this, and still there."""
+    if command is None or folder is None or not command.startswith(_OF_SCRIPTS):
+        return command
+    is_elsewhere = os.path.isdir(folder) and os.path.realpath(folder) != os.path.realpath(os.curdir)
+    return f"{for_shell(('cd', folder))} && {command}" if is_elsewhere else command
 
 
 def explain(name: str) -> str:

@@ -70,18 +70,19 @@ def test_of_trainings_of_equal_length_the_first_is_looked_at(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "trained",
+    ("trained", "models"),
     [
-        [(0, 50), (1, 50), (2, 50)],
-        [(0, 50), (0, 50), (1, 50), (2, 50)],
-        [(0, 20), (0, 20), (0, 30)],
-        [(0, 50)] * 30,
+        ([(0, 50), (1, 50), (2, 50)], 1),
+        ([(0, 50), (0, 50), (1, 50), (2, 50)], 2),
+        ([(0, 20), (0, 20), (0, 30)], 3),
+        ([(0, 50)] * 30, 30),
     ],
     ids=["made anew for the same model", "models in turns", "too few steps of each", "many models of few steps each"],
 )
-def test_optimizers_of_one_line_are_one_trainings(tmp_path, trained):
+def test_optimizers_of_one_line_are_one_trainings_and_so_many_models_are_counted(tmp_path, trained, models):
     trainer = _trainings(tmp_path, *trained)
 
+    assert trainer.models == models
     assert len(trainer.update_end_ns) == sum(steps for _, steps in trained)
     assert trainer.elsewhere is None
 

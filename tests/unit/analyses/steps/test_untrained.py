@@ -201,7 +201,7 @@ def without_files(folder: Path, *, told: list[str] | None, code: int = 0) -> str
 @pytest.mark.parametrize(
     ("told", "said", "unsaid"),
     [
-        (["python"], ["PyTorch was never imported", "records PyTorch", "slowstep analyze TRACE"], ["slowstep.auto"]),
+        (["python"], ["imported none of PyTorch", "records PyTorch", "slowstep analyze TRACE"], ["slowstep.auto"]),
         (["python", "tensorflow"], ["TensorFlow", "tf.profiler", "slowstep analyze logs"], ["slowstep.auto", "jax.profiler"]),
         (["python", "jax"], ["JAX", "jax.profiler", "slowstep analyze logs"], ["slowstep.auto", "TensorFlow"]),
         (["old_python"], ["older than 3.11"], ["slowstep.auto"]),
