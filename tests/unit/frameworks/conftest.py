@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
-import pytest
+# TensorFlow takes ten seconds and 700 MB of each process that imports it, and makes all its forks slow: these are run in processes of
+# their own, by `test_with_tensorflow.py`.
+WITH_TENSORFLOW = ("keras/test_fit.py", "tensorflow/test_results.py", "test_missing_names.py")
+IN_OWN_PROCESS = "SLOWSTEP_TESTS_WITH_TENSORFLOW"
 
-# They import TensorFlow, which takes ten seconds and 700 MB of each process, and are slow: where only quick tests run, nobody imports it.
-WITH_TENSORFLOW = ("keras/test_fit.py", "tensorflow/test_results.py")
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    is_quick = "not slow" in (config.getoption("markexpr") or "")
-    return True if is_quick and collection_path.as_posix().endswith(WITH_TENSORFLOW) else None
+collect_ignore = [] if IN_OWN_PROCESS in os.environ else list(WITH_TENSORFLOW)

@@ -42,7 +42,9 @@ WORKERS = {Remedy.WORKERS: 2, Remedy.PERSISTENT_WORKERS: True}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("argument", ARGUMENTS)
-def test_every_argument_is_one_of_the_installed_version(argument):
+def test_every_argument_is_one_of_the_installed_version(argument, monkeypatch):
+    # By default Keras imports TensorFlow, which takes ten seconds.
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
     for kind in ("Adam", "AdamW", "Adagrad") if "{kind}" in argument.owner else ("",):
         module, _, name = argument.owner.format(kind=kind).partition(":")
         called = getattr(pytest.importorskip(module), name)
