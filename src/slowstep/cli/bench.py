@@ -67,7 +67,7 @@ def data(
     It is CPU-, DISK-, NETWORK- or TRANSPORT-BOUND, or BLOCKED, by what takes over half of the time; else UNDETERMINED. "left out" is how
     many ms less a sample takes without a transform. docs/bench.md has the thresholds.
 
-    The training runs in a sandbox, and is thrown away. Options of slowstep stand before COMMAND.
+    The training runs in a sandbox, and all that it writes is discarded. Options of slowstep stand before COMMAND.
     """
     _bench(_asked("data", command, budget, out, sandbox, seed, allow_writes=allow_writes), json)
 
@@ -89,7 +89,7 @@ def compute(
 ) -> None:
     """Measure the training on cached batches: what its compute could do if its input cost nothing.
 
-    The training runs in a sandbox, and is thrown away. Options of slowstep stand before COMMAND.
+    The training runs in a sandbox, and all that it writes is discarded. Options of slowstep stand before COMMAND.
     """
     _bench(_asked("compute", command, budget, out, sandbox, seed, allow_writes=allow_writes), json)
 

@@ -57,7 +57,7 @@ def prove(
     allow_writes: Writes = False,
     sandbox: SandboxKind = None,
 ) -> None:
-    """Prove by experiment which change makes a training faster. The training runs in a sandbox, and is thrown away.
+    """Prove by experiment which change makes a training faster. The training runs in a sandbox, and all that it writes is discarded.
 
     A lever is a change that is made to the running training from outside, on and off in turn; slowstep explain lists them.
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict, cast
 
 
 class SandboxRow(TypedDict):
-    """Where a training was run and thrown away: `claims` is what may be said of it, `write_ratio` its writing speed by that outside."""
+    """Where a sandboxed training was run: `claims` is what may be said of it, `write_ratio` its writing speed by that outside."""
 
     kind: str
     claims: str

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep import calibration
 from slowstep.analyses.steps.chance import SEED
 
 # Beside so many fewer others than usual, at most 3/4 of them all, a batch tells something when it is seen at least this often (as of
@@ -24,9 +25,8 @@ BLOCKED_SHARE = 0.5
 # Of longer recordings so many of each kind, spread over all of it.
 MOST = 1_000
 RESAMPLES = 500
-# Halfway between one limit for all (1) and one for each (0). Measured with a server of either kind, at ends of epochs: 0.71 (0.59 to 0.80)
-# and 0.97 (0.94 to 1.01) of one for all, with two and four workers; -0.01 (-0.16 to 0.13) and -0.02 (-0.09 to 0.04) of one for each.
-SHARED_FROM = 0.5
+# Halfway between one limit for all (1) and one for each (0).
+SHARED_FROM = calibration.SHARED_LIMIT.value
 
 Floats = NDArray[np.float64]
 

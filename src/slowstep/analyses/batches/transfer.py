@@ -13,16 +13,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep import calibration
 from slowstep.analyses.batches.producers import ACCOUNT, PART_STAGE, Fetches, WaitParts, busy_between
 from slowstep.analyses.steps.steps import Floats
 from slowstep.parts import PartKind
 from slowstep.timeline.timeline import Timeline
 
-# Receiving a batch from a worker that had it ready (docs/definitions.md: the floor is 1 to 2 ms, measured at 0.3 ms on an idle machine).
-RECEIVE_NS = 1_000_000.0
-# What receiving takes per tensor, and per byte for pages that are mapped and given back. Measured on two busy cores with batches of 1 to
-# 200 tensors and of 1 KB to 64 MB: 0.35 to 0.45 ms, and 0.4 to 1.5 ns.
-TENSOR_NS, BYTE_NS = 450_000.0, 1.5
+# Receiving a batch from a worker that had it ready (docs/definitions.md).
+RECEIVE_NS = calibration.RECEIVING.value
+# What receiving takes per tensor, and per byte for pages that are mapped and given back.
+TENSOR_NS, BYTE_NS = calibration.RECEIVING_TENSOR.value, calibration.RECEIVING_BYTE.value
 # A worker that computes for less than this share of a wait did nothing that held it up.
 IDLE_SHARE = 0.10
 # Fewer waits than this tell no usual time: the median of 10 lies between the second and the ninth with 98 %.

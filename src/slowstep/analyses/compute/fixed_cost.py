@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep import calibration
 from slowstep.analyses.ledger.closures import has_closures
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.steps.chance import SEED
@@ -29,12 +30,9 @@ LARGER_SHARE = 0.05
 # A smaller step is compared with the median of so many usual ones right before it: few enough for the same speed of the machine.
 BESIDE = 10
 # Upper bounds of the fixed cost of forward and backward together, per autograd node and per weight (laid out anew, and its gradient
-# written, once per step). Measured by benchmarks/dispatch.py on one core: 7 to 28 us a node, up to 3.9 ns a weight; a third more here.
-DISPATCH_NS = 37_000.0
-WEIGHT_NS = 5.2
-# Between these bounds the geometric mean of what was measured a node, and half of the most a weight.
-USUAL_DISPATCH_NS = 14_000.0
-USUAL_WEIGHT_NS = 2.0
+# written, once per step), and what is usual.
+USUAL_DISPATCH_NS, (_, DISPATCH_NS) = calibration.DISPATCH.value, calibration.DISPATCH.bounds
+USUAL_WEIGHT_NS, (_, WEIGHT_NS) = calibration.LAYING_OUT.value, calibration.LAYING_OUT.bounds
 RESAMPLES = 500
 # Of input, what each batch takes however few samples it holds.
 PER_BATCH = (PartKind.TRANSPORT, PartKind.LOADER_OVERHEAD)

@@ -50,21 +50,21 @@ UNKNOWN: Final = ("", 2.0, 1.0, 0.5, 1.0, 3)
 # show 12.2 to 12.9 on a P100, 25.1 on an A100, 52.8 to 55.6 on an H100 (users' reports and NVIDIA's own guide); the worse and the better
 # case are assumed: 25 % less (20 on an A10 is among the reports) to 10 % more.
 LINK_GB_PER_S: Final = {3: 12.0, 4: 24.0, 5: 50.0}
-LINK_WORSE: Final = 0.75
-LINK_BETTER: Final = 1.1
+LINK_PESSIMISTIC: Final = 0.75
+LINK_OPTIMISTIC: Final = 1.1
 # A copy takes this long however small it is; assumed (the shortest copies in the traces of tests/data take 0.8 to 2.8 us).
 COPY_AT_LEAST_NS: Final = 1_500.0
 
 # 16 bit, worse: a kernel that is bound by memory moves half the bytes, and casts are added under autocast. PyTorch's recipe for automatic
 # mixed precision promises 2 to 3 times for whole networks, NVIDIA up to 3; a quarter less than the least of that is assumed. Expected, and
 # assumed: the geometric mean of worse and better, as shapes that fill the cores are as usual as those that do not.
-HALF_WORSE: Final = 1.5
+HALF_PESSIMISTIC: Final = 1.5
 # 16-bit kernels that miss the cores: NVIDIA's "Matrix Multiplication Background" (section 2.2) shows up to the ratio of the rates with
 # cuBLAS 10 and little with 11, which uses the cores for any size, more slowly; how little at worst is assumed.
-ALIGNED_WORSE: Final = 1.1
+ALIGNED_PESSIMISTIC: Final = 1.1
 # float64 to float32: at least the bytes are halved; the worse case, of kernels bound by latency, is assumed.
 SINGLE_EXPECTED: Final = 2.0
-SINGLE_WORSE: Final = 1.1
+SINGLE_PESSIMISTIC: Final = 1.1
 
 # Receiving a batch that was ready takes 0.3 ms on an idle machine, 1 to 2 ms on a busy one (measured on PyTorch's loader).
 RECEIVE_NS: Final = Assumed(expected=300_000, optimistic=0, pessimistic=2_000_000)
@@ -98,24 +98,24 @@ def half_precision(device: str | None) -> Assumed:
     """How many times as fast a float32 matrix product, not on Tensor Cores, runs in 16 bit."""
     _, half, full, *_ = sheet(device)
     optimistic = half / full
-    pessimistic = min(HALF_WORSE, optimistic)
+    pessimistic = min(HALF_PESSIMISTIC, optimistic)
     return Assumed(expected=(pessimistic * optimistic) ** 0.5, optimistic=optimistic, pessimistic=pessimistic)
 
 
 def aligned_shapes(device: str | None) -> Assumed:
     """How many times as fast a 16-bit matrix product runs once its sizes suit the Tensor Cores."""
     _, half, _, _, ordinary, _ = sheet(device)
-    optimistic = max(half / ordinary, ALIGNED_WORSE)
-    return Assumed(expected=(ALIGNED_WORSE * optimistic) ** 0.5, optimistic=optimistic, pessimistic=ALIGNED_WORSE)
+    optimistic = max(half / ordinary, ALIGNED_PESSIMISTIC)
+    return Assumed(expected=(ALIGNED_PESSIMISTIC * optimistic) ** 0.5, optimistic=optimistic, pessimistic=ALIGNED_PESSIMISTIC)
 
 
 def single_precision(device: str | None) -> Assumed:
     """How many times as fast a float64 kernel runs in float32."""
     _, _, single, double, *_ = sheet(device)
-    return Assumed(expected=SINGLE_EXPECTED, optimistic=max(single / double, SINGLE_EXPECTED), pessimistic=SINGLE_WORSE)
+    return Assumed(expected=SINGLE_EXPECTED, optimistic=max(single / double, SINGLE_EXPECTED), pessimistic=SINGLE_PESSIMISTIC)
 
 
 def link_gb_per_s(device: str | None) -> Assumed:
     """What a copy from or to pinned memory reaches."""
     usual = LINK_GB_PER_S[sheet(device)[5]]
-    return Assumed(expected=usual, optimistic=usual * LINK_BETTER, pessimistic=usual * LINK_WORSE)
+    return Assumed(expected=usual, optimistic=usual * LINK_OPTIMISTIC, pessimistic=usual * LINK_PESSIMISTIC)

@@ -16,7 +16,7 @@ from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.spread import TimeSpread, even, stack_spread
 from slowstep.diagnosis.evidence.timed_in import timed_in
-from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
+from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import LOGGING_OFF, seldom, stub
 from slowstep.diagnosis.rule import CLAIM, Judged
@@ -349,6 +349,6 @@ def shortened(
     return Counterfactual(
         assumes=assumes,
         expected=Case(removed_ns=removed, concurrent_ns=beside, delay_share=queued),
-        pessimistic=Case(removed_ns=removed * spread.low, concurrent_ns=WORSE_BESIDE * beside, delay_share=queued),
+        pessimistic=Case(removed_ns=removed * spread.low, concurrent_ns=PESSIMISTIC_BESIDE * beside, delay_share=queued),
         optimistic=Case(removed_ns=most, concurrent_ns=beside, delay_share=delay),
     )

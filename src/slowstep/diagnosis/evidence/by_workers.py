@@ -19,7 +19,7 @@ from slowstep.diagnosis.evidence.input_side import (
     cores_beside_others,
 )
 from slowstep.diagnosis.evidence.spread import EXACT, TimeSpread
-from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE
+from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_queued, unknown_gain
 from slowstep.diagnosis.lever_specs import fix_of_its_loader, is_marked
 from slowstep.diagnosis.lever_specs import workers as workers_lever
@@ -127,7 +127,7 @@ def made_by_workers(side: InputSide, workers: int, spread: TimeSpread = EXACT, r
         return Case(removed_ns=removed, concurrent_ns=beside, delay_share=share_queued(part * side.own_queued_ns, removed))
 
     words = f"{format_count(workers, 'worker')} made the batches in parallel to the training, and receiving one took 1 ms"
-    pessimistic = case(RECEIVE_HIGH_NS, shared, SIDE_BY_SIDE, spread.low, WORSE_BESIDE)
+    pessimistic = case(RECEIVE_HIGH_NS, shared, SIDE_BY_SIDE, spread.low, PESSIMISTIC_BESIDE)
     optimistic = case(RECEIVE_LOW_NS, side.cores, part=spread.high)
     return Counterfactual(assumes=words, expected=case(RECEIVE_NS, shared), pessimistic=pessimistic, optimistic=optimistic)
 

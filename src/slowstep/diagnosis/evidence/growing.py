@@ -10,7 +10,7 @@ from slowstep.analyses.after_update.gaps import FEWEST_STACKS
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.growth import WRITING, PartGrowth, is_writer
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
+from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.evidence.unnamed import where_unnamed
 from slowstep.diagnosis.gain import Case, Counterfactual, runs_differ, saved_by
 from slowstep.diagnosis.rule import CLAIM
@@ -103,7 +103,7 @@ def growth_counterfactual(m: Measurements, growth: PartGrowth, words: str, spare
     return Counterfactual(
         assumes=words,
         expected=case(growth.above_ns if spared_ns is None else spared_ns),
-        pessimistic=case(sure * growth.above_ns, WORSE_BESIDE),
+        pessimistic=case(sure * growth.above_ns, PESSIMISTIC_BESIDE),
         # What the part takes at first goes too.
         optimistic=case(with_core_delay(m, growth.part)),
     )

@@ -14,7 +14,7 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input_side import (
     ATTAINED,
     COMFORTABLE,
-    QUEUED_AT_WORSE,
+    QUEUED_PESSIMISTIC,
     RELIEF_EXPECTED,
     SAVES_AT_LEAST,
     SIDE_BY_SIDE,
@@ -222,6 +222,6 @@ def sparing(
     return Counterfactual(
         assumes=assumes,
         expected=case(spared.expected, RELIEF_EXPECTED),
-        pessimistic=case(spared.pessimistic, queued=QUEUED_AT_WORSE),
+        pessimistic=case(spared.pessimistic, queued=QUEUED_PESSIMISTIC),
         optimistic=case(spared.optimistic, SIDE_BY_SIDE),
     )

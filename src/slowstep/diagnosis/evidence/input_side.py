@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from slowstep import calibration
 from slowstep.analyses.batches.producers import REMOVABLE
 from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.input.prefetch_threads import PrefetchThreads
@@ -21,16 +22,14 @@ WAIT_SHARE = 0.05
 # Producers that are busy more than this share of the training thread's time per step stall it now and then: queues smooth, but not wholly.
 COMFORTABLE = 0.90
 # Beside the usual RECEIVE_NS: what receiving takes at best and at worst.
-RECEIVE_LOW_NS = 300_000.0
-RECEIVE_HIGH_NS = 2_000_000.0
+RECEIVE_LOW_NS, RECEIVE_HIGH_NS = calibration.RECEIVING.bounds
 
-# Threads that compute side by side slow each other, even on cores of their own: they share caches, memory, and often a physical core.
-# Measured on the case study: compute of 30.5 ms a step alone, 31.3 beside a worker busy 60 % of the time, 34.6 beside one always busy.
-# Cores that share less slow each other less: the middle is expected where a worker that was always busy is relieved.
-SIDE_BY_SIDE = 0.12
+# Threads that compute side by side slow each other, even on cores of their own. Cores that share less slow each other less: the middle is
+# expected where a worker that was always busy is relieved.
+SIDE_BY_SIDE = calibration.SIDE_BY_SIDE.value
 RELIEF_EXPECTED = SIDE_BY_SIDE / 2
 # The training thread's waiting for a core goes with what computes beside it; at worst, as where that comes in bursts, half as much.
-QUEUED_AT_WORSE = 0.5
+QUEUED_PESSIMISTIC = 0.5
 # Workers that wait cost memory, and share what they wait for: no more than this many per core are proposed.
 WORKERS_PER_CORE = 4
 
@@ -39,10 +38,8 @@ SPARE_THREADS = 0.10
 
 # If more workers would save less than this share of the step, something else is the limit and not the number of workers.
 SAVES_AT_LEAST = 0.05
-# Of what all cores would get done where each computed always and as fast as beside what there is now. Measured on the two cores of a
-# virtual machine by the samples/s that one more worker gave four trainings whose bound were the cores: 0.64, 0.72, 0.75 and 0.89; under one
-# that kept them busy for longer at a time they computed for 0.96 of it.
-ATTAINED = 0.85
+# Of what all cores would get done where each computed always and as fast as beside what there is now.
+ATTAINED = calibration.ATTAINED.value
 
 # Of the cores that workers would keep busy: with less than half of them left, most of their work displaces the training's own.
 ENOUGH_LEFT = 0.5
@@ -72,12 +69,14 @@ class Warmed:
     at_most: float
 
 
-# It finds its caches cold after making a batch, and the threads of its operations asleep. Measured on two cores of a virtual machine, where
-# others computed now and then: after a loop in Python of 2, 12 and 40 ms forward to update took longer by 0 to 16 % of that loop, by 6 % in
-# the median, by more than 10 % in four of 21 (each of five blocks; five models of 0.5 to 37 ms with two threads, two of them with one). Of
-# models of 3 ms and more that was up to 0.8 of their own time. One of 65 ms, with one thread, differed no more than by chance.
-WARMED_EXPECTED = Warmed(share=0.05, at_most=0.25)
-WARMED_AT_BETTER = Warmed(share=0.10, at_most=0.45)
+# It finds its caches cold after making a batch, and the threads of its operations asleep.
+WARMED_EXPECTED, WARMED_OPTIMISTIC = (
+    Warmed(share=share, at_most=at_most)
+    for share, at_most in (
+        (calibration.WARMED.value, calibration.WARMED_AT_MOST.value),
+        (calibration.WARMED.bounds[1], calibration.WARMED_AT_MOST.bounds[1]),
+    )
+)
 NOT_WARMED = Warmed(share=0.0, at_most=0.0)
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from slowstep import calibration
 from slowstep.analyses.ledger.closures import has_closures
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.growing import growing
-from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
+from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.findings import Fix
 from slowstep.frameworks._remedies import Remedy
@@ -18,12 +19,11 @@ from slowstep.frameworks._words import Words
 from slowstep.parts import OPTIMIZER
 from slowstep.units import format_share
 
-# Of an optimizer's time what is left with fused=True. Measured on one and two shared cores (torch 2.13), of parameters of 0.1 to 30 million
-# elements in 1 to 60 tensors: 0.17 to 0.40 of Adam's and AdamW's, 0.21 to 0.56 of Adagrad's (median of all 0.28); in 20 to 1000 tensors of
-# 256 to 10,000 elements 0.17 to 0.29 and 0.22 to 0.45. Of SGD's it was 0.5 to 0.8 with momentum, and nothing gained without: not advised.
-FUSED_LEFT, FUSED_LEFT_AT_WORSE, FUSED_LEFT_AT_BETTER = 0.28, 0.56, 0.17
+# Of an optimizer's time what is left with fused=True.
+FUSED_LEFT, (FUSED_LEFT_OPTIMISTIC, FUSED_LEFT_PESSIMISTIC) = calibration.FUSED_LEFT.value, calibration.FUSED_LEFT.bounds
 # Of the fixed cost: from half of it on the optimizer is the largest part, and making it faster comes before anything else.
 LARGEST = 0.5
+# Of SGD's time 0.5 to 0.8 was left with momentum, and nothing was gained without: not advised.
 GAINS_BY_FUSING = ("Adam", "AdamW", "Adagrad")
 
 
@@ -80,8 +80,8 @@ def fused_counterfactual(m: Measurements, kind: str) -> Counterfactual:
     return Counterfactual(
         assumes=f"{kind} with fused=True took {format_share(FUSED_LEFT)} of its time",
         expected=case(FUSED_LEFT),
-        pessimistic=case(FUSED_LEFT_AT_WORSE, WORSE_BESIDE),
-        optimistic=case(FUSED_LEFT_AT_BETTER),
+        pessimistic=case(FUSED_LEFT_PESSIMISTIC, PESSIMISTIC_BESIDE),
+        optimistic=case(FUSED_LEFT_OPTIMISTIC),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from slowstep import calibration
 from slowstep.analyses.compute.blocked import Blocked
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
@@ -11,11 +12,8 @@ from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.parts import BODY, Part, PartKind
 
 # Producers that nearly bind stall the training now and then (queues smooth, but not wholly): at worst B is a tenth larger.
-WORSE_BESIDE = 1.10
-# After a fork each page of the training's memory is copied when it is next written to. The step after one took 1.3 to 5 times as long as
-# others, 1.9 and 2.2 in the medians of two sittings with six models of 0.01 to 17 million parameters (benchmarks/after_fork.py, two cores
-# of a virtual machine).
-AFTER_FORK, AFTER_FORK_HIGH = 2.0, 3.5
+PESSIMISTIC_BESIDE = 1.10
+AFTER_FORK, (_, AFTER_FORK_HIGH) = calibration.AFTER_FORK.value, calibration.AFTER_FORK.bounds
 
 
 def blocked_inside(m: Measurements) -> Blocked | None:

@@ -19,8 +19,8 @@ HELPERS = 0.25
 QUEUEING = 0.20
 # Producers that are blocked for longer than they compute wait for something else than cores.
 BLOCKED_AT_MOST = 0.5
-WASTED, WASTED_AT_WORSE = 1.0, 0.5
-OWN_WASTED_AT_BETTER = 0.5
+WASTED, WASTED_PESSIMISTIC = 1.0, 0.5
+OWN_WASTED_OPTIMISTIC = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,5 +82,5 @@ def _counterfactual(side: InputSide, cores: CoreDemand, helpers_share: float, wo
 
     return Counterfactual(
         assumes="the extra threads only spin, and one thread per worker did the work in the same time",
-        expected=case(WASTED), pessimistic=case(WASTED_AT_WORSE), optimistic=case(WASTED, OWN_WASTED_AT_BETTER),
+        expected=case(WASTED), pessimistic=case(WASTED_PESSIMISTIC), optimistic=case(WASTED, OWN_WASTED_OPTIMISTIC),
     )  # fmt: skip

@@ -36,7 +36,7 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.after_update import named_by
 from slowstep.diagnosis.evidence.named_ranges import judge_device_work
 from slowstep.diagnosis.evidence.timed_in import STEPS, timed_in
-from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, body_rest, concurrent_producers_ns, delay_share
+from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, body_rest, concurrent_producers_ns, delay_share
 from slowstep.diagnosis.evidence.untimed import unseen_python
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
@@ -48,7 +48,7 @@ from slowstep.units import format_share
 
 NAME = "beside-the-model"
 # Of a hook that runs every few steps, or reads nothing back: the same assumption as python-between-operations'.
-LEFT_AT_WORSE = 0.20
+LEFT_PESSIMISTIC = 0.20
 UNKNOWN = "it ran in parallel to the training, or less often"
 
 
@@ -176,7 +176,7 @@ def _counterfactual(m: Measurements, beside: OutsideModel, body: Floats) -> Coun
     return Counterfactual(
         assumes=f"{_name(beside)} did nothing",
         expected=expected,
-        pessimistic=replace(expected, removed_ns=body * beside.low * (1 - LEFT_AT_WORSE), concurrent_ns=WORSE_BESIDE * blocked),
+        pessimistic=replace(expected, removed_ns=body * beside.low * (1 - LEFT_PESSIMISTIC), concurrent_ns=PESSIMISTIC_BESIDE * blocked),
         optimistic=replace(expected, removed_ns=body * beside.high),
     )
 

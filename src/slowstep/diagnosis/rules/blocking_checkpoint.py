@@ -28,7 +28,7 @@ from slowstep.analyses.ledger.saves import is_saving
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.input_side import SIDE_BY_SIDE
 from slowstep.diagnosis.evidence.named_ranges import WRITES, judge_ranges
-from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
+from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -63,7 +63,7 @@ def _by_calls(m: Measurements) -> Answer:
         delay_share=delay_share(m, *parts),
     )
     # At worst a write leaves a tenth of its time on the training thread: copying the state to memory.
-    pessimistic = replace(case, removed_ns=0.9 * removed, concurrent_ns=WORSE_BESIDE * case.concurrent_ns)
+    pessimistic = replace(case, removed_ns=0.9 * removed, concurrent_ns=PESSIMISTIC_BESIDE * case.concurrent_ns)
     # At best the training no longer shares cores and memory with the kernel, which writes to disk what the call has left in memory.
     relief = SIDE_BY_SIDE * (m.step_ns - removed).clip(min=0.0)
     optimistic = replace(case, removed_ns=removed + relief)

@@ -31,7 +31,7 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside
 from slowstep.diagnosis.evidence.marked_steps import per_step, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device
-from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns
+from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -116,7 +116,7 @@ def _counterfactual(m: Measurements) -> Counterfactual:
     return Counterfactual(
         assumes="float32 were as much faster than float64 as in slowstep's benchmark",
         expected=case(0, 1.0),
-        pessimistic=case(1, WORSE_BESIDE),
+        pessimistic=case(1, PESSIMISTIC_BESIDE),
         optimistic=case(2, 1.0),
     )
 

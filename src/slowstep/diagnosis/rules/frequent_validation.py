@@ -32,7 +32,7 @@ from slowstep.analyses.input.validation_batches import ValidationBatches
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.over_time import OccasionalEvent
 from slowstep.analyses.python.calls import DOMINANT_SHARE
-from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share
+from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import VALIDATION_OFF, seldom
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -81,7 +81,7 @@ def judge(m: Measurements) -> Answer:
     removed = event.ns / 2
     beside = concurrent_producers_ns(m, spared_cpu_ns=float(removed.mean()))
     case = Case(removed_ns=removed, concurrent_ns=beside, delay_share=delay_share(m, event.part))
-    pessimistic = replace(case, concurrent_ns=WORSE_BESIDE * beside)
+    pessimistic = replace(case, concurrent_ns=PESSIMISTIC_BESIDE * beside)
     every = round(event.every_steps)
     words = f"there were a validation every {2 * every} steps, each as long as now"
     counterfactual = Counterfactual(assumes=words, expected=case, pessimistic=pessimistic, optimistic=case)

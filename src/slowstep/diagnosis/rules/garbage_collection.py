@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.garbage import OLDEST, Collected, Garbage
-from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
+from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -35,7 +35,7 @@ from slowstep.units import format_share
 NAME = "garbage-collection"
 # A full collection in so many steps lets go of what stands in circles; of a step's objects, most are let go without one.
 EVERY = 500
-EVERY_AT_WORSE = 250
+EVERY_PESSIMISTIC = 250
 # Who asked for most of the time: the fix is another.
 MOSTLY = 0.5
 
@@ -88,7 +88,7 @@ def _counterfactual(m: Measurements, garbage: Garbage, *, asked: bool) -> Counte
     return Counterfactual(
         assumes=f"there were one full collection in {EVERY} steps" + (" on request" if asked else ", and no other"),
         expected=case(EVERY),
-        pessimistic=case(EVERY_AT_WORSE, WORSE_BESIDE),
+        pessimistic=case(EVERY_PESSIMISTIC, PESSIMISTIC_BESIDE),
         optimistic=case(None),
     )
 

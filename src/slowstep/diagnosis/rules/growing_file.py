@@ -27,7 +27,7 @@ from dataclasses import replace
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.growing import find_appending, growing, growth_counterfactual, growth_evidence, is_file
-from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns, delay_share
+from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -89,7 +89,7 @@ def _checkpoints(m: Measurements) -> Judged | None:
         return None
     beside = concurrent_producers_ns(m, spared_cpu_ns=float(above.mean()))
     case = Case(removed_ns=above, concurrent_ns=beside, delay_share=delay_share(m, *saves.parts))
-    pessimistic = replace(case, concurrent_ns=WORSE_BESIDE * beside)
+    pessimistic = replace(case, concurrent_ns=PESSIMISTIC_BESIDE * beside)
     counterfactual = Counterfactual(
         assumes="checkpoints stayed as small as the first", expected=case, pessimistic=pessimistic, optimistic=case
     )

@@ -30,7 +30,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.input_side import claims
 from slowstep.diagnosis.evidence.trainer_side import (
     AFTER_FORK_HIGH,
-    WORSE_BESIDE,
+    PESSIMISTIC_BESIDE,
     concurrent_producers_ns,
     copying_after_forks,
     with_core_delay,
@@ -48,7 +48,7 @@ FEWEST = 10
 # A shuffled pass begins with a list of all indices, which fills the caches: the training's own work then took 1 to 6 ns longer for each of
 # 100,000 or 400,000, up to 0.7 of what it took in all (benchmarks/index_lists.py, five models, two cores). Whether it shuffles is not
 # known.
-LISTED_AT_BETTER_NS = 6.0
+LISTED_OPTIMISTIC_NS = 6.0
 MOST_BY_LISTS = 0.7
 # One batch of each, or a pair of them (two micro-batches).
 MOST_BATCHES = 2.0
@@ -73,10 +73,10 @@ def judge(m: Measurements) -> Answer:
     beside = 0.0 if serial else min(wall / max(m.input.loader.num_workers, 1), concurrent_producers_ns(m))
     own = m.step_ns - removed
     case = Case(removed_ns=removed + copying_after_forks(m, own), concurrent_ns=beside)
-    pessimistic = Case(removed_ns=0.9 * (removed - collected), concurrent_ns=WORSE_BESIDE * beside)
+    pessimistic = Case(removed_ns=0.9 * (removed - collected), concurrent_ns=PESSIMISTIC_BESIDE * beside)
     all_collected = np.maximum(with_core_delay(m, COLLECTION), collected)
     quicker = copying_after_forks(m, own, AFTER_FORK_HIGH)
-    listed = LISTED_AT_BETTER_NS * (m.input.facts.dataset_length or 0) * restarts.count / m.steps.count
+    listed = LISTED_OPTIMISTIC_NS * (m.input.facts.dataset_length or 0) * restarts.count / m.steps.count
     quicker = np.maximum(quicker, np.minimum(listed, MOST_BY_LISTS * own))
     optimistic_ns = removed - collected + all_collected + quicker
     optimistic = Case(

@@ -36,7 +36,7 @@ import numpy as np
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.input_side import QUEUED_AT_WORSE, WAIT_SHARE, InputSide, find_side
+from slowstep.diagnosis.evidence.input_side import QUEUED_PESSIMISTIC, WAIT_SHARE, InputSide, find_side
 from slowstep.diagnosis.evidence.trainer_side import AFTER_FORK, AFTER_FORK_HIGH, copying_after_forks
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
@@ -76,11 +76,13 @@ class _Assumed:
 
 
 EXPECTED = _Assumed(collated=0.25, mapped_ns=200_000.0, unmapped_ns=19_000.0, slowed=0.125)
-WORSE = _Assumed(collated=1.0, mapped_ns=0.0, unmapped_ns=0.0, slowed=0.25, queued=QUEUED_AT_WORSE, makes_at_once=False, after_fork=1.0)
-BETTER = _Assumed(collated=0.125, mapped_ns=400_000.0, unmapped_ns=30_000.0, slowed=0.0, after_fork=AFTER_FORK_HIGH)
+PESSIMISTIC = _Assumed(
+    collated=1.0, mapped_ns=0.0, unmapped_ns=0.0, slowed=0.25, queued=QUEUED_PESSIMISTIC, makes_at_once=False, after_fork=1.0
+)
+OPTIMISTIC = _Assumed(collated=0.125, mapped_ns=400_000.0, unmapped_ns=30_000.0, slowed=0.0, after_fork=AFTER_FORK_HIGH)
 # Waiting for a core, or for memory to be copied, is no sign that workers are needless: it only adds to what taking them away gains.
 ALONE = replace(EXPECTED, queued=0.0, after_fork=1.0)
-ALONE_AT_BETTER, ALONE_AT_WORSE = (replace(case, queued=0.0, after_fork=1.0) for case in (BETTER, WORSE))
+ALONE_OPTIMISTIC, ALONE_PESSIMISTIC = (replace(case, queued=0.0, after_fork=1.0) for case in (OPTIMISTIC, PESSIMISTIC))
 # Of a step: taking away less is no bottleneck, and leaves nothing in doubt.
 MAY_MATTER = 1 - 1 / BOTTLENECK_PREDICTED
 
@@ -101,8 +103,8 @@ def judge(m: Measurements) -> Answer:
     counterfactual = Counterfactual(
         assumes="the training thread made a batch as fast as a worker, and the loader's own collating were four times as fast",
         expected=_case(m, side, waits, EXPECTED),
-        pessimistic=_case(m, side, waits, WORSE),
-        optimistic=_case(m, side, waits, BETTER),
+        pessimistic=_case(m, side, waits, PESSIMISTIC),
+        optimistic=_case(m, side, waits, OPTIMISTIC),
     )
     waited_ns, made_ns = float(waits.mean()), _made_here_ns(m, side, EXPECTED)
     evidence = (
@@ -135,7 +137,7 @@ def judge(m: Measurements) -> Answer:
 def _may_gain(m: Measurements, side: InputSide, waits: Floats) -> NotJudged | None:
     """That taking the workers away may matter where it is not expected to; None where it cannot, or others make all waits longer."""
     optimistic, pessimistic = (
-        _case(m, side, waits, assumed).removed_ns.sum() / m.step_ns.sum() for assumed in (ALONE_AT_BETTER, ALONE_AT_WORSE)
+        _case(m, side, waits, assumed).removed_ns.sum() / m.step_ns.sum() for assumed in (ALONE_OPTIMISTIC, ALONE_PESSIMISTIC)
     )
     if optimistic < MAY_MATTER or m.machine.load.busy:
         return None

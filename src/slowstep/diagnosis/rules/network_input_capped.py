@@ -44,7 +44,7 @@ LATENCY_SHARE = 0.5
 FIRST_BYTE = "HTTPResponse.begin"
 # Workers with nothing to do for longer than this could have asked for more.
 IDLE_AT_MOST = 0.20
-LEFT_AT_WORSE = 0.2
+LEFT_PESSIMISTIC = 0.2
 LIMITS = {
     True: "the network's rate decides, not the number of workers",
     False: "the rate of each connection decides",
@@ -67,7 +67,7 @@ def judge(m: Measurements) -> Answer:
     if blocked < WAIT_SHARE or (together is False and workers_save(m, side, number)):
         return None
     assumes = "the data were on this machine, and nothing else about making batches changed"
-    spared = Spared(expected=received, pessimistic=(1 - LEFT_AT_WORSE) * received, optimistic=received)
+    spared = Spared(expected=received, pessimistic=(1 - LEFT_PESSIMISTIC) * received, optimistic=received)
     counterfactual = sparing(m, side, spared, assumes, is_cpu=False)
     around = m.input.facts.around(received)
     where = None if around is None else place(m, around)

@@ -24,7 +24,7 @@ from __future__ import annotations
 from slowstep.analyses.batches.producers import PART_STAGE
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.over_time import OccasionalEvent
-from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns
+from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -57,7 +57,7 @@ def judge(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=MAYBE_LARGER_INPUT(every=every, ms=event.each_ns / 1e6))
     beside = concurrent_producers_ns(m, spared_cpu_ns=float(event.ns.mean()))
     case = Case(removed_ns=event.ns, concurrent_ns=beside)
-    pessimistic = Case(removed_ns=event.ns, concurrent_ns=WORSE_BESIDE * beside)
+    pessimistic = Case(removed_ns=event.ns, concurrent_ns=PESSIMISTIC_BESIDE * beside)
     counterfactual = Counterfactual(
         assumes="those steps were as long as the others", expected=case, pessimistic=pessimistic, optimistic=case
     )

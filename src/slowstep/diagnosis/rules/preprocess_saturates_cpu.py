@@ -38,7 +38,7 @@ NAME = "preprocess-saturates-cpu"
 BLOCKED_AT_MOST = 0.5
 # A function that holds as much of the making is named before those that it calls.
 MOSTLY = 0.5
-LEFT, LEFT_AT_WORSE = 0.5, 0.75
+LEFT, LEFT_PESSIMISTIC = 0.5, 0.75
 SHOWN = 3
 
 
@@ -95,13 +95,13 @@ def _full(cores: float) -> str:
 def _counterfactual(m: Measurements, side: InputSide, cores: CoreDemand, workers: int) -> Counterfactual:
     words = "preprocessing took half of its CPU time"
     if not workers:
-        return sparing(m, side, Spared(expected=1 - LEFT, pessimistic=1 - LEFT_AT_WORSE, optimistic=1.0), words)
+        return sparing(m, side, Spared(expected=1 - LEFT, pessimistic=1 - LEFT_PESSIMISTIC, optimistic=1.0), words)
 
     def case(left: float) -> Case:
         # Who computes half as long is kept from it half as long.
         return core_bound_case(side, cores, left * side.cpu_ns, workers, left * side.delay_ns)
 
-    return Counterfactual(assumes=words, expected=case(LEFT), pessimistic=case(LEFT_AT_WORSE), optimistic=case(0.0))
+    return Counterfactual(assumes=words, expected=case(LEFT), pessimistic=case(LEFT_PESSIMISTIC), optimistic=case(0.0))
 
 
 def _heaviest(m: Measurements) -> tuple[Evidence, ...]:

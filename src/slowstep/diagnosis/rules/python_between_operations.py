@@ -38,7 +38,7 @@ from slowstep.analyses.python.hot_loop import LONGEST_NS, OFTEN, HotLoop
 from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.timed_in import STEPS, timed_in
-from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, body_rest, concurrent_producers_ns, delay_share, with_core_delay
+from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, body_rest, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.evidence.untimed import unseen_python
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import stub
@@ -51,7 +51,7 @@ from slowstep.units import format_share
 
 NAME = "python-between-operations"
 # What is left after the fix: the same assumption as slow-transform's.
-LEFT, LEFT_AT_WORSE = 0.05, 0.20
+LEFT, LEFT_PESSIMISTIC = 0.05, 0.20
 # Backward over forward of layers: a gradient of the input and one of the weights, each as much work as the forward (Kaplan et al. 2020,
 # "Scaling laws for neural language models", section 2.1).
 OTHERS_BACKWARD = 2.0
@@ -82,7 +82,7 @@ def judge(m: Measurements) -> Answer:
         return None
     of_backward, at_most = _of_backward(m, loop, body)
     removed = (body * loop.share + of_backward) * (1 - LEFT)
-    low_ns, high_ns = body * loop.low * (1 - LEFT_AT_WORSE), body * loop.high + at_most
+    low_ns, high_ns = body * loop.low * (1 - LEFT_PESSIMISTIC), body * loop.high + at_most
     counterfactual = _counterfactual(m, loop, low_ns=low_ns, removed_ns=removed, high_ns=high_ns)
     bound = stub(m, loop.name, loop.file)
     where = f"{shown(loop.file, m.trainer.facts.script)}:{loop.line}"
@@ -163,7 +163,7 @@ def _counterfactual(m: Measurements, loop: HotLoop, *, low_ns: Floats, removed_n
     return Counterfactual(
         assumes=f"{_name(loop)} took a twentieth of its time",
         expected=expected,
-        pessimistic=replace(expected, removed_ns=low_ns, concurrent_ns=WORSE_BESIDE * beside),
+        pessimistic=replace(expected, removed_ns=low_ns, concurrent_ns=PESSIMISTIC_BESIDE * beside),
         optimistic=replace(expected, removed_ns=high_ns),
     )
 

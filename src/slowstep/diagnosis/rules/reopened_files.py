@@ -41,7 +41,7 @@ from slowstep.units import format_share
 
 NAME = "reopened-files"
 # Of a container's opening, at worst: the first use of what was read at opening is paid for later.
-CONTAINER_WORSE = 0.8
+CONTAINER_PESSIMISTIC = 0.8
 
 
 def judge(m: Measurements) -> Answer:
@@ -104,7 +104,7 @@ def _counterfactual(m: Measurements, side: InputSide, cost: FileCost) -> Counter
     around = m.input.facts.around(cost.share)
     whole = max(cost.share, around.share if around is not None else 0.0)
     if cost.container is not None:
-        spared = Spared(expected=cost.share, pessimistic=CONTAINER_WORSE * cost.share, optimistic=(cost.share + whole) / 2)
+        spared = Spared(expected=cost.share, pessimistic=CONTAINER_PESSIMISTIC * cost.share, optimistic=(cost.share + whole) / 2)
         return sparing(m, side, spared, f"{cost.container.name} ran once per worker, not once per sample")
     left = 1 / max(cost.opens_per_sample, 1.0)
     spared = Spared(expected=(cost.share + whole) / 2 * (1 - left), pessimistic=cost.share * (1 - left), optimistic=whole * (1 - left))

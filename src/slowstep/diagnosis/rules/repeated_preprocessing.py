@@ -57,7 +57,7 @@ DECODERS = (
 HOLDS = 0.30
 # Epochs that drop their last batch, and batches that were not recorded: what is left of a whole pass.
 WHOLE_PASS = 0.9
-LEFT, LEFT_AT_WORSE = 0.1, 0.3
+LEFT, LEFT_PESSIMISTIC = 0.1, 0.3
 # The training needs memory too.
 MEMORY_SHARE = 0.5
 
@@ -73,7 +73,7 @@ def judge(m: Measurements) -> Answer:
     if share < WAIT_SHARE or hidden_by_workers(replace(side, rest_ns=cores.alone_ns)):
         return None
     held = decoder.share
-    spared = Spared(expected=(1 - LEFT) * held, pessimistic=(1 - LEFT_AT_WORSE) * held, optimistic=held)
+    spared = Spared(expected=(1 - LEFT) * held, pessimistic=(1 - LEFT_PESSIMISTIC) * held, optimistic=held)
     counterfactual = sparing(
         m,
         side,

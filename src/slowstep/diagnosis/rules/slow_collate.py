@@ -28,12 +28,12 @@ from slowstep.analyses.python.calls import Function
 from slowstep.analyses.python.functions import shown
 from slowstep.diagnosis.evidence.input_side import (
     NOT_WARMED,
-    QUEUED_AT_WORSE,
+    QUEUED_PESSIMISTIC,
     RELIEF_EXPECTED,
     SIDE_BY_SIDE,
     WAIT_SHARE,
-    WARMED_AT_BETTER,
     WARMED_EXPECTED,
+    WARMED_OPTIMISTIC,
     InputSide,
     Warmed,
     claims,
@@ -152,8 +152,8 @@ def _counterfactual(m: Measurements, side: InputSide) -> Counterfactual:
     return Counterfactual(
         assumes=words,
         expected=case(floor, WARMED_EXPECTED, RELIEF_EXPECTED),
-        pessimistic=case(min(3 * floor, collate), NOT_WARMED, queued=QUEUED_AT_WORSE),
-        optimistic=case(0.0, WARMED_AT_BETTER, SIDE_BY_SIDE),
+        pessimistic=case(min(3 * floor, collate), NOT_WARMED, queued=QUEUED_PESSIMISTIC),
+        optimistic=case(0.0, WARMED_OPTIMISTIC, SIDE_BY_SIDE),
     )
 
 

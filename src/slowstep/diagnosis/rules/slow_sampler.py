@@ -25,7 +25,7 @@ from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input_side import WAIT_SHARE
 from slowstep.diagnosis.evidence.spread import EXACT, TimeSpread, stack_spread
 from slowstep.diagnosis.evidence.timed_in import timed_in
-from slowstep.diagnosis.evidence.trainer_side import WORSE_BESIDE, concurrent_producers_ns
+from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -36,7 +36,7 @@ from slowstep.units import format_share
 NAME = "slow-sampler"
 DRAWING = Part("preprocess", PartKind.DRAWING)
 # What is left after the fix: the same assumption as slow-transform's.
-LEFT, LEFT_AT_WORSE = 0.05, 0.20
+LEFT, LEFT_PESSIMISTIC = 0.05, 0.20
 
 
 def judge(m: Measurements) -> Answer:
@@ -98,7 +98,7 @@ def _counterfactual(m: Measurements, drawn: Floats, spread: TimeSpread) -> Count
     return Counterfactual(
         assumes="drawing took a twentieth of its time",
         expected=Case(removed_ns=drawn * (1 - LEFT), concurrent_ns=beside),
-        pessimistic=Case(removed_ns=drawn * (1 - LEFT_AT_WORSE) * spread.low, concurrent_ns=WORSE_BESIDE * beside),
+        pessimistic=Case(removed_ns=drawn * (1 - LEFT_PESSIMISTIC) * spread.low, concurrent_ns=PESSIMISTIC_BESIDE * beside),
         optimistic=Case(removed_ns=drawn * spread.high, concurrent_ns=beside),
     )
 

@@ -59,12 +59,12 @@ from slowstep.diagnosis.evidence.input_causes import (
 from slowstep.diagnosis.evidence.input_side import (
     ATTAINED,
     NOT_WARMED,
-    QUEUED_AT_WORSE,
+    QUEUED_PESSIMISTIC,
     RELIEF_EXPECTED,
     SIDE_BY_SIDE,
     WAIT_SHARE,
-    WARMED_AT_BETTER,
     WARMED_EXPECTED,
+    WARMED_OPTIMISTIC,
     InputSide,
     Warmed,
     claims,
@@ -95,9 +95,9 @@ NAME = "slow-transform"
 LEFT = 0.05
 # `np.load(path)["x"][index]` reads all of the array for one row of it.
 LOAD_ONCE = Fix(text="where np.load opens the same archive for every sample, load its arrays once (an .npy file with mmap_mode='r')")
-LEFT_AT_WORSE = 0.20
+LEFT_PESSIMISTIC = 0.20
 # What it takes a sample at worst: four operations on a tensor of 128 values took 14 us (two shared cores, torch 2.13).
-SAMPLE_AT_WORSE_NS = 15_000.0
+SAMPLE_PESSIMISTIC_NS = 15_000.0
 BY_CORES, BY_RECEIPT = "the cores are used up", "batches take about as long to receive from workers"
 BY_THREADS = "the training's own threads use the cores"
 BY_PART = "workers would hide only a part of it"
@@ -215,8 +215,8 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     counterfactual = Counterfactual(
         assumes=f"{name} took a twentieth of its time",
         expected=Case(removed_ns=spared + warmed_ns(side, spared, WARMED_EXPECTED)),
-        pessimistic=Case(removed_ns=held * maker.python_share * (1 - LEFT_AT_WORSE) * spread.low),
-        optimistic=Case(removed_ns=optimistic_ns + warmed_ns(side, optimistic_ns, WARMED_AT_BETTER)),
+        pessimistic=Case(removed_ns=held * maker.python_share * (1 - LEFT_PESSIMISTIC) * spread.low),
+        optimistic=Case(removed_ns=optimistic_ns + warmed_ns(side, optimistic_ns, WARMED_OPTIMISTIC)),
     )
     finding = Finding(
         rule=NAME,
@@ -310,12 +310,12 @@ def _counterfactual(m: Measurements, side: InputSide, function: Function) -> Cou
     words = f"{function.name} took a twentieth of its time" + (", and left more of the cores to the training" if workers else "")
     known = m.steps.samples[np.isfinite(m.steps.samples)]
     samples = float(known.mean()) if known.size else 0.0
-    pessimistic_ns = max(LEFT_AT_WORSE, min(SAMPLE_AT_WORSE_NS * samples / max(held, 1.0), 1.0))
+    pessimistic_ns = max(LEFT_PESSIMISTIC, min(SAMPLE_PESSIMISTIC_NS * samples / max(held, 1.0), 1.0))
     return Counterfactual(
         assumes=words,
         expected=case(LEFT, WARMED_EXPECTED, RELIEF_EXPECTED),
-        pessimistic=case(pessimistic_ns, NOT_WARMED, queued=QUEUED_AT_WORSE),
-        optimistic=case(0.0, WARMED_AT_BETTER, SIDE_BY_SIDE, handed=1.0),
+        pessimistic=case(pessimistic_ns, NOT_WARMED, queued=QUEUED_PESSIMISTIC),
+        optimistic=case(0.0, WARMED_OPTIMISTIC, SIDE_BY_SIDE, handed=1.0),
     )
 
 

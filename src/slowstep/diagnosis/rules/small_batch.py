@@ -60,7 +60,7 @@ SHORT_OPERATOR_NS = 10_000
 UNJUDGED_SHORT = 0.20
 # How the cost per sample changes beyond the sizes seen: its slope from 4 to 32 samples over that from 1 to 4 was 0.3 to 1.03 on six of
 # seven models (median 0.89: small products do not fill the vector units), by benchmarks/dispatch.py on one core.
-PER_SAMPLE_EXPECTED, PER_SAMPLE_WORSE, PER_SAMPLE_BETTER = -0.10, 0.05, -0.60
+PER_SAMPLE_EXPECTED, PER_SAMPLE_PESSIMISTIC, PER_SAMPLE_OPTIMISTIC = -0.10, 0.05, -0.60
 
 SAMPLES_UNKNOWN = Wording(
     "samples-unknown", "the fixed cost dominates the step, but how many samples a step holds is unknown; use slowstep.steps()"
@@ -223,8 +223,8 @@ def _counterfactual(m: Measurements, cost: FixedCost, fixed: float, factor: int,
     return Counterfactual(
         assumes=f"the batch size were {size}, with a tenth less time per sample beyond the fixed cost",
         expected=case(fixed, PER_SAMPLE_EXPECTED),
-        pessimistic=case(min(cost.low_ns, fixed), PER_SAMPLE_WORSE),
-        optimistic=case(max(cost.high_ns or fixed, fixed), PER_SAMPLE_BETTER),
+        pessimistic=case(min(cost.low_ns, fixed), PER_SAMPLE_PESSIMISTIC),
+        optimistic=case(max(cost.high_ns or fixed, fixed), PER_SAMPLE_OPTIMISTIC),
         samples_ratio=float(factor),
     )
 

@@ -34,7 +34,7 @@ from slowstep.units import format_share
 NAME = "storage-wait"
 # Later passes that read less than half of the first one's bytes are being served by the page cache more and more: see cold-cache.
 LASTING = 0.5
-LEFT_AT_WORSE = 0.2
+LEFT_PESSIMISTIC = 0.2
 ASSUMES = "the data were in memory, and nothing else about making batches changed"
 
 
@@ -49,7 +49,7 @@ def judge(m: Measurements) -> Answer:
         return None
     # Of the making of a batch: as much as of the waits.
     held = float(blocked.sum() / max(removable_waits(m).sum(), 1.0))
-    spared = Spared(expected=held, pessimistic=(1 - LEFT_AT_WORSE) * held, optimistic=held)
+    spared = Spared(expected=held, pessimistic=(1 - LEFT_PESSIMISTIC) * held, optimistic=held)
     counterfactual = sparing(m, side, spared, ASSUMES, is_cpu=False)
     hidden = more_workers_help(m, side)
     read_bytes = float(m.input.facts.storage_bytes_per_step.mean())

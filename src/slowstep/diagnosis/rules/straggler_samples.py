@@ -36,7 +36,7 @@ from slowstep.frameworks._remedies import Remedy
 from slowstep.units import format_duration
 
 NAME = "straggler-samples"
-LEFT_AT_WORSE = 0.25
+LEFT_PESSIMISTIC = 0.25
 # Batches that each worker makes ahead: four times as many as by itself.
 AHEAD = 8
 
@@ -51,7 +51,7 @@ def judge(m: Measurements) -> Answer:
     if share < WAIT_SHARE or not parts:
         return None
     case = Case(removed_ns=found.removed_ns)
-    pessimistic = Case(removed_ns=(1 - LEFT_AT_WORSE) * found.removed_ns)
+    pessimistic = Case(removed_ns=(1 - LEFT_PESSIMISTIC) * found.removed_ns)
     # Without workers nothing is made ahead, and torch takes no prefetch_factor.
     has_workers = m.input.loader is not None and m.input.loader.num_workers > 0
     words = "slow samples took as long as the others"

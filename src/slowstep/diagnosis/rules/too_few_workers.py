@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from slowstep import calibration
 from slowstep.analyses.batches.fetch_concurrency import FetchConcurrency
 from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.measurements import Measurements
@@ -58,8 +59,8 @@ from slowstep.units import format_count, format_duration
 
 NAME = "too-few-workers"
 # One more worker may slow those that are there: at worst they share what they wait for by a tenth.
-WORSE_SHARING = 1.10
-ATTAINED_AT_WORSE = 0.70
+PESSIMISTIC_SHARING = 1.10
+ATTAINED_PESSIMISTIC, _ = calibration.ATTAINED.bounds
 # From this share of the window on, the restarts of the loader forbid a healthy verdict (docs/definitions.md: 10 % unjudged).
 RESTARTS = 0.10
 # What workers that keep up could try to make ahead, times what they do; and what they do by themselves (torch's default).
@@ -196,7 +197,7 @@ def _counterfactual(m: Measurements, side: InputSide, workers: int) -> Counterfa
     return Counterfactual(
         assumes=f"{workers} workers shared the work evenly and {how}",
         expected=case(beside(longer.expected), core_bound_ns(m, side, ATTAINED)),
-        pessimistic=case(max(beside(longer.pessimistic), side.rest_ns) * WORSE_SHARING, core_bound_ns(m, side, ATTAINED_AT_WORSE)),
+        pessimistic=case(max(beside(longer.pessimistic), side.rest_ns) * PESSIMISTIC_SHARING, core_bound_ns(m, side, ATTAINED_PESSIMISTIC)),
         optimistic=case(beside(longer.optimistic), min(core_bound_ns(m, side, 1.0), known_bound_ns(m, side))),
     )
 

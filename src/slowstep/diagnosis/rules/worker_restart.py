@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.evidence.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, concurrent_producers_ns, copying_after_forks
+from slowstep.diagnosis.evidence.trainer_side import AFTER_FORK_HIGH, PESSIMISTIC_BESIDE, concurrent_producers_ns, copying_after_forks
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.diagnosis.lever_specs import PERSISTENT_WORKERS, fix_of_its_loader, of_its_loader
@@ -65,7 +65,7 @@ def judge(m: Measurements) -> Answer:
     beside = max(concurrent_producers_ns(m) - float(removed.mean()), 0.0)
     own = m.step_ns - removed
     case = Case(removed_ns=removed + copying_after_forks(m, own), concurrent_ns=beside)
-    pessimistic = Case(removed_ns=starting, concurrent_ns=WORSE_BESIDE * beside)
+    pessimistic = Case(removed_ns=starting, concurrent_ns=PESSIMISTIC_BESIDE * beside)
     optimistic = Case(removed_ns=removed + copying_after_forks(m, own, AFTER_FORK_HIGH), concurrent_ns=beside)
     counterfactual = Counterfactual(
         assumes="workers were kept between epochs", expected=case, pessimistic=pessimistic, optimistic=optimistic

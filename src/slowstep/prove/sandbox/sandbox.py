@@ -1,4 +1,4 @@
-"""Where the experiment runs: the user's script, unmodified, on files that are thrown away.
+"""Where the experiment runs: the user's script, unmodified, on files that are discarded afterwards.
 
 An *overlay* holds back all writes, wherever they go: a mount namespace of the script's own, with an overlay over every writable folder of
 the machine. A *copy* of the working folder stands in where that is not possible; writes elsewhere are refused by the kernel where it has
@@ -29,7 +29,7 @@ from slowstep.record.writing.format import ENV_UNPROTECTED
 
 
 def open_unprotected(folder: str, cwd: str) -> Opened:
-    """Only what slowstep itself needs is thrown away. Raises Impossible where not even that can be made."""
+    """Only what slowstep itself writes is discarded. Raises Impossible where not even that can be made."""
     scratch = os.path.join(folder, SCRATCH)
     fresh(scratch)
     return Opened(

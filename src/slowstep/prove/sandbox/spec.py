@@ -13,7 +13,7 @@ USER: Final = "userxattr"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntrySpec:
-    """How to enter: `kind` overlay, copy or none; paths are absolute. `folder` is the recording's, `scratch` what is thrown away.
+    """How to enter: `kind` overlay, copy or none; paths are absolute. `folder` is the recording's, `scratch` what is discarded.
 
     `mine` is the folder in the scratch that is seen, in an overlay, in its place. `memory_bytes` keeps the layers in memory, so many bytes
     of them. `writable` are the folders that a copy may write to where the kernel can hold back all other writes; None where it cannot.

@@ -9,8 +9,8 @@ import pytest
 
 from slowstep.diagnosis.evidence.input_side import (
     NOT_WARMED,
-    WARMED_AT_BETTER,
     WARMED_EXPECTED,
+    WARMED_OPTIMISTIC,
     InputSide,
     cores_beside_others,
     relieved_ns,
@@ -61,7 +61,7 @@ def test_producers_that_compute_nothing_spare_nothing():
 
 @pytest.mark.parametrize(
     ("warmed", "spared", "shorter"),
-    [(WARMED_EXPECTED, 100.0, 5.0), (WARMED_EXPECTED, 1000.0, 0.25 * 50), (WARMED_AT_BETTER, 100.0, 10.0), (NOT_WARMED, 100.0, 0.0)],
+    [(WARMED_EXPECTED, 100.0, 5.0), (WARMED_EXPECTED, 1000.0, 0.25 * 50), (WARMED_OPTIMISTIC, 100.0, 10.0), (NOT_WARMED, 100.0, 0.0)],
     ids=["as expected", "no more than a quarter of it", "at best", "at worse"],
 )
 def test_work_after_a_batch_that_takes_less_is_shorter_too(warmed, spared, shorter):
