@@ -143,6 +143,7 @@ def test_of_several_updates_in_a_call_it_is_not_known_how_long_they_wait(work: W
     assert shares(report)["unattributed"] > 0.5
 
 
+@pytest.mark.nightly
 def test_input_that_the_calling_thread_makes_is_a_serial_loader_with_jax(work: Workplace) -> None:
     report = recorded(work, FIT, "jax", INPUT=0.05)
 
@@ -186,7 +187,8 @@ def test_what_a_callback_costs_is_proved(work: Workplace, script: str, backend: 
     assert report["run"]["next_command"].startswith("slowstep run")
 
 
-@pytest.mark.parametrize("backend", ["torch", pytest.param("tensorflow", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("backend", ["torch", "tensorflow"])
 def test_callbacks_are_left_out_and_a_lever_that_keras_lacks_is_refused_with_why(work: Workplace, backend: str) -> None:
     write(work, FIT, backend)
     plain = work.run("train.py", slowstep=False)
