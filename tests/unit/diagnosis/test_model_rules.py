@@ -150,3 +150,10 @@ def test_a_line_that_holds_most_of_the_forward_is_advice(change, fires):
     if fires:
         found = finding("dominant-module", m)
         assert (found.advisory, values(found)["line"]) == (True, "model.py:35")
+
+
+@pytest.mark.parametrize(("operation", "is_named"), [("Conv2d", True), ("LSTMCell", False), (None, False)])
+def test_another_layout_is_advised_to_convolutions_only(operation, is_named):
+    m = measurements(**work(forward_line=ForwardLine(**{**LINE, "operation": operation})))
+
+    assert ("channels_last" in finding("dominant-module", m).fixes[0].text) is is_named

@@ -43,7 +43,8 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="stack samples in the forward", value=line.stacks, unit="samples"),
     )
     title = f"{what} in {line.function} holds {format_share(line.share)} of the forward"
-    fix = f"look at {what} first: a cheaper layer, a smaller input to it, channels_last, or {m.training.words.advise(Remedy.COMPILE)}"
+    layout = "channels_last, " if "Conv" in (line.operation or "") else ""
+    fix = f"look at {what} first: a cheaper layer, a smaller input to it, {layout}or {m.training.words.advise(Remedy.COMPILE)}"
     return advice(NAME, "compute", title, evidence, "that line took less time", (fix,), share=share)
 
 

@@ -263,7 +263,7 @@ def _evidence(
             where=" > ".join(function.path),
         ),
         *called_for_it(function),
-        *(() if function.python_share is None else (_loop_in_python(function.python_share),)),
+        *((_loop_in_python(function.python_share),) if function.python_share is not None and function.is_python else ()),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         _not_hidden(m, side, received=received),
         saved_by(m, counterfactual),
