@@ -86,7 +86,8 @@ def measurements(
     `stacks` is how many of them name a part. Others are fields of topics, or topics: a value, or for a dataclass the fields of it that
     change, as in `machine={"ranks": 2}`.
     """
-    parts = replace(_parts(HEALTHY | dict(ledger or {}), steps), gap_stacks=dict(stacks or {}))
+    within = {part: 1.0 for part in ledger or {} if part.kind is PartKind.SAVING_FUNCTION}
+    parts = replace(_parts(HEALTHY | dict(ledger or {}), steps), gap_stacks=dict(stacks or {}), written_within=within)
     of_steps = _steps(parts.ns, samples)
     found = of_topics(
         training=TrainingTopic(words=plain()),

@@ -64,10 +64,14 @@ def name_of(lever: str) -> str:
 
 
 def _changes_it(m: Measurements, lever: str) -> bool:
-    """Whether a lever changes the loader, where there is one: not input of the script's own, nor one whose framework does not make it."""
+    """Whether a lever changes the loader, where there is one: not input of the script's own, nor one whose framework does not make it, nor
+    the workers of a stream that each may give all of.
+    """
     loader = m.input.loader
     if loader is None or loader.is_marked:
         return loader is None
+    if loader.divides is False and name_of(lever) == "workers" and max(loader.num_workers, int(lever.partition("=")[2])) > 1:
+        return False
     return loader.framework is None or changes_loader(name_of(lever), loader.framework)
 
 

@@ -22,7 +22,7 @@ NO_STACKS = HealthKind(
 UNEVEN_PACE = HealthKind(
     "uneven-pace",
     "notice",
-    "the machine's pace varied, as on a shared machine: another run may be up to {factor:.3g} times faster or slower; "
+    "the machine's pace varied, as on a shared machine: nine of ten other runs are within a factor of {factor:.3g}; "
     "for a reliable figure: slowstep prove",
 )
 BATCH_SIZE_CHANGED = HealthKind("batch-size-changed", "notice", "the batch size changed {told}")

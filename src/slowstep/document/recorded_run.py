@@ -44,19 +44,19 @@ def _by_hand(m: Measurements) -> str | None:
 
 
 def _several_models(m: Measurements) -> str | None:
-    """That the steps are not all of one training."""
+    """That the steps are not all of one training: models take turns, or are many, or have few steps each."""
     if m.trainer.models < 2:
         return None
-    return f"{m.trainer.models} models are trained by the same lines, after each other, and judged as one training: each has too few steps"
+    return f"{m.trainer.models} models are trained by the same lines, and judged as one training"
 
 
 def repeated_samples(m: Measurements) -> str | None:
-    """That several workers each give all samples of a stream."""
+    """That several workers may each give all samples of a stream."""
     loader, how = m.input.loader, how_to_divide(m)
     if loader is None or loader.num_workers < 2 or how is None:
         return None
     workers, of = loader.num_workers, loader.data_set or "the data set"
-    return f"each of the {workers} workers gives all samples of {of}, so an epoch has every one {workers} times: {how}"
+    return f"each of the {workers} workers may give all samples of {of}, {workers} times an epoch, unless it draws them at random: {how}"
 
 
 def _name(run: RunFacts, script: str | None) -> str:

@@ -57,7 +57,7 @@ def test_a_lever_has_the_number_of_workers_that_the_fix_proposes(rule, measured)
 def test_a_lever_of_one_loader_is_named_where_the_training_surely_waits_for_that_one(sure, named):
     m: Any = SimpleNamespace(
         input=SimpleNamespace(
-            loader=None if sure is None else SimpleNamespace(is_surely_most_waited_for=sure, is_marked=False, framework=None)
+            loader=None if sure is None else SimpleNamespace(is_surely_most_waited_for=sure, is_marked=False, framework=None, divides=None)
         )
     )
 
@@ -66,7 +66,9 @@ def test_a_lever_of_one_loader_is_named_where_the_training_surely_waits_for_that
 
 @pytest.mark.parametrize(("sure", "lever", "in_doubt"), [(True, "workers=2", None), (False, None, "workers=2")])
 def test_a_lever_that_may_change_another_loader_than_the_findings_is_in_doubt(sure, lever, in_doubt):
-    m: Any = SimpleNamespace(input=SimpleNamespace(loader=SimpleNamespace(is_surely_most_waited_for=sure, is_marked=False, framework=None)))
+    m: Any = SimpleNamespace(
+        input=SimpleNamespace(loader=SimpleNamespace(is_surely_most_waited_for=sure, is_marked=False, framework=None, divides=None))
+    )
 
     fix = lever_specs.fix_of_its_loader(m, "two workers", "workers=2", bounded_by="mock-loader")
 
@@ -76,7 +78,7 @@ def test_a_lever_that_may_change_another_loader_than_the_findings_is_in_doubt(su
 @pytest.mark.parametrize(("framework", "is_made"), [(None, True), ("torch", True), ("tensorflow", False), ("keras", False)])
 @pytest.mark.parametrize("sure", [True, False])
 def test_a_lever_of_a_loader_is_named_where_the_framework_makes_it_whose_loader_it_is(framework, is_made, sure):
-    loader = SimpleNamespace(is_surely_most_waited_for=sure, is_marked=False, framework=framework)
+    loader = SimpleNamespace(is_surely_most_waited_for=sure, is_marked=False, framework=framework, divides=None)
     m: Any = SimpleNamespace(input=SimpleNamespace(loader=loader))
 
     fix = lever_specs.fix_of_its_loader(m, "two workers", "workers=2")

@@ -7,6 +7,7 @@ import pytest
 from judged import finding
 from made_measurements import fed, measurements
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.lever_specs import of_its_loader
 from slowstep.document.recorded_run import repeated_samples
 from slowstep.findings import Finding
 
@@ -29,6 +30,14 @@ def test_as_many_workers_as_are_needed_where_each_gives_its_part(divides):
 
 def test_one_worker_gives_what_the_training_thread_gave_and_more_need_a_change_of_the_stream():
     assert _fix(finding("serial-loader", _measured(0, False))) == ("workers=1", True)
+
+
+@pytest.mark.parametrize(
+    ("lever", "divides", "is_made"),
+    [("workers=3", False, False), ("workers=0", False, False), ("workers=3", True, True), ("prefetch=4", False, True)],
+)
+def test_no_rule_proposes_another_number_of_workers_for_it(lever, divides, is_made):
+    assert of_its_loader(_measured(2, divides), lever) == (lever if is_made else None)
 
 
 def test_no_lever_tries_more_workers_that_would_give_other_samples():

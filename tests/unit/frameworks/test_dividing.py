@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
+import polars
 import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from slowstep.frameworks.torch.inside._answers import dividing
 from slowstep.frameworks.torch.inside._answers.dividing import divides
 
 
@@ -74,14 +79,86 @@ class Hostile(Whole):
         raise AssertionError(name)
 
 
+class Cutter:
+    def cut(self, numbers: range) -> list[int]:
+        return part(numbers)
+
+
+class Slotted:
+    __slots__ = ("cut",)
+
+    def __init__(self, cut: Callable[[range], Any]) -> None:
+        self.cut = cut
+
+    def __call__(self, numbers: range) -> Any:
+        return self.cut(numbers)
+
+
+class InClass(IterableDataset[int]):
+    cuts: ClassVar = [part]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.cuts[0](range(8)))
+
+
+TABLE = {"cut": part}
+
+
+class ByTable(IterableDataset[int]):
+    def __iter__(self) -> Iterator[int]:
+        return iter(TABLE["cut"](range(8)))
+
+
+class Served(IterableDataset[int]):
+    """What all workers share gives each sample once."""
+
+    def __init__(self, shared: Any) -> None:
+        self.shared = shared
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.shared.get, None)
+
+
+def deep(levels: int) -> Callable[[range], Any]:
+    return closed(deep(levels - 1)) if levels else part
+
+
 def closed(cut: Callable[[range], Any]) -> Callable[[range], Any]:
     return lambda numbers: cut(numbers)
 
 
 @pytest.mark.parametrize(
     "stream",
-    [ByInfo(), ByFunction(), Heir(), Around(Whole(), ByInfo()), Around(Around(ByFunction())), Held(part), Held(closed(part))],
-    ids=["itself", "by a function", "as its base", "one of two that it wraps", "deep in it", "given a function", "given a closure"],
+    [
+        ByInfo(),
+        ByFunction(),
+        Heir(),
+        Around(Whole(), ByInfo()),
+        Around(Around(ByFunction())),
+        Held(part),
+        Held(closed(part)),
+        Held(partial(part)),
+        Held(Cutter().cut),
+        Held({"a": Cutter()}["a"].cut),
+        Held(Slotted(part)),
+        InClass(),
+        ByTable(),
+    ],
+    ids=[
+        "itself",
+        "by a function",
+        "as its base",
+        "one of two that it wraps",
+        "deep in it",
+        "given a function",
+        "given a closure",
+        "a partial",
+        "a bound method",
+        "of a table",
+        "in a slot",
+        "in its class",
+        "by a global table",
+    ],
 )
 def test_a_stream_divides_where_code_that_it_reaches_asks_for_the_worker(stream: Any) -> None:
     assert divides(stream) is True
@@ -96,6 +173,30 @@ def test_a_stream_of_the_scripts_that_nothing_tells_of_workers_gives_all_to_each
 
 def test_nothing_of_a_stream_is_asked_or_called() -> None:
     assert divides(Hostile()) is False
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [Served(multiprocessing.get_context("fork").Queue()), Held(deep(8)), Around(*(Whole() for _ in range(60)))],
+    ids=["shared by all", "too deep", "too many"],
+)
+def test_of_what_workers_share_and_of_what_is_too_much_to_look_at_nothing_is_known(stream: Any) -> None:
+    assert divides(stream) is None
+
+
+def test_a_stream_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, looked = Whole(), []
+    monkeypatch.setattr(dividing, "_Look", lambda thing: looked.append(thing) or SimpleNamespace(asks=True, is_open=False))
+
+    assert [divides(stream), divides(stream), divides(Whole())] == [True] * 3
+    assert len(looked) == 2
+
+
+def test_long_lists_of_paths_and_frames_of_libraries_hide_nothing() -> None:
+    stream = Around(Whole())
+    stream.__dict__ |= {"paths": ["a"] * 1000, "table": polars.DataFrame({"a": [1]})}
+
+    assert divides(stream) is False
 
 
 def test_what_is_done_as_a_worker_starts_may_divide_it() -> None:

@@ -25,6 +25,7 @@ class Ledger:
     ns: Floats
     gap_stacks: dict[Part, int] = field(default_factory=dict)  # parts that stacks named, and by how many
     timed: dict[Part, int] = field(default_factory=dict)  # parts that timed calls named, and in how many gaps
+    written_within: dict[Part, float] = field(default_factory=dict)  # of the writing of checkpoints, within functions that are for it
     in_bodies_ns: Floats | None = None  # per step: named parts inside the steps' bodies, which are none of BODY; None: there are none
     between: BetweenBatches | None = None  # of steps of several batches
     low: Floats | None = None  # the least that each part took, as `ns`; None where all is known

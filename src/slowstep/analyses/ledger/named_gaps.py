@@ -30,8 +30,9 @@ def name_gaps(
     steps: Steps,
     stacks: Stacks,
     gaps: TimedGaps | TimedLines | None,
-) -> tuple[GapParts, dict[Part, Floats]]:
-    """What ran where no span is open, as stacks and timed gaps tell, and its ns per step, without the garbage collection meanwhile.
+) -> tuple[GapParts, dict[Part, Floats], dict[Part, float]]:
+    """What ran where no span is open, as stacks and timed gaps tell; its ns per step, without the garbage collection meanwhile; and what
+    share of the writing of checkpoints is within each function that is for it.
 
     A gap is divided as a whole, by the division without collections: what ran before one in it and what ran after it are one.
     """
@@ -39,13 +40,13 @@ def name_gaps(
         _apart_from_validations(_open_gaps(*each, steps), forwards) for each in (laid.without_collections, laid.owned)
     )
     divided = divide_gaps(trainer, forwards, stacks, *whole, steps.stretches, gaps)
-    named = with_saving_functions(divided, trainer, steps, stacks)
+    named, within = with_saving_functions(divided, trainer, steps, stacks)
     before, after, exact = (_ns_per_step(each, steps) for each in (whole, left, validating))
     scale = np.divide(after, before, out=np.ones(steps.stretches), where=before > 0)
     ns = {part: each * scale for part, each in named.ns.items()}
     if exact.any():
         ns[VALIDATION] = ns.get(VALIDATION, 0) + exact
-    return named, ns
+    return named, ns, within
 
 
 def within_steps(stacks: Stacks, steps: Steps) -> Stacks:

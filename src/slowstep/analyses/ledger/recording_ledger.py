@@ -58,7 +58,7 @@ def build_ledger(
     spans = label_spans(trainer, waits, forwards)
     laid = lay_spans(spans, trainer.collections.height, steps)
     charged = charge_stretches(trainer, laid, steps)
-    named, named_ns = name_gaps(trainer, forwards, laid, steps, stacks, gaps)
+    named, named_ns, written_within = name_gaps(trainer, forwards, laid, steps, stacks, gaps)
     rows = _together(charge_spans(spans, waits, charged, steps.stretches), named_ns)
     move_closures(trainer, steps, stacks, rows)
     rows = _folded(rows)
@@ -73,7 +73,7 @@ def build_ledger(
     elif counted is not None and counted.hides_waits:
         found = hide_waits(rows)
     in_bodies_ns = named_in_bodies(spans, charged, steps.stretches)
-    ledger = _stacked(found, steps, named, in_bodies_ns, find_between_batches(trainer, spans.bodies, steps))
+    ledger = _stacked(found, steps, named, written_within, in_bodies_ns, find_between_batches(trainer, spans.bodies, steps))
     return ledger if counted is None or is_beside or counted.hides_waits else _with_counted_waits(ledger, trainer, steps, counted)
 
 
@@ -101,7 +101,14 @@ def _with_counted_waits(ledger: Ledger, trainer: Trainer, steps: Steps, counted:
     return move_counted(ledger, begins, ends, counted.waits, OPTIMIZER if trainer.has_optimizers else UPDATES, COUNTED_WAIT)
 
 
-def _stacked(found: CountedRows, steps: Steps, named: GapParts, in_bodies_ns: Floats, between: BetweenBatches | None) -> Ledger:
+def _stacked(
+    found: CountedRows,
+    steps: Steps,
+    named: GapParts,
+    written_within: dict[Part, float],
+    in_bodies_ns: Floats,
+    between: BetweenBatches | None,
+) -> Ledger:
     """The rows of all stretches as a ledger of the steps."""
     parts = tuple(parts_in_order(found.ns))
 
@@ -115,6 +122,7 @@ def _stacked(found: CountedRows, steps: Steps, named: GapParts, in_bodies_ns: Fl
         high=None if found.high is None else of_steps(found.high),
         gap_stacks=named.stacks,
         timed=named.timed,
+        written_within=written_within,
         in_bodies_ns=in_bodies_ns[~steps.excluded],
         between=between,
     )

@@ -20,7 +20,8 @@ STEPS_PER_BLOCK = 5
 KNOWN_AT_LEAST = 0.9
 # A line is taken from the blocks' levels.
 FREEDOM = BLOCKS - 2
-# The 95th percentile of chi squared with that freedom, by it: of 20 trainings with independent steps one differs by more between blocks.
+# The 95th percentile of chi squared with that freedom, by it: of 20 trainings with independent steps one differs by more between blocks,
+# two where these are as skewed as a lognormal of sigma 1.
 BEYOND_CHANCE = 12.592 / FREEDOM
 EVEN = Pace(spread=0.0, beyond_chance=0.0)
 

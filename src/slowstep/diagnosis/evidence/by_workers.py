@@ -91,12 +91,12 @@ def fix_by_workers(m: Measurements, handed: HandedOver, workers: int) -> Fix:
 
 
 def _of_stream(m: Measurements) -> str:
-    """What more workers than one ask for, where each would give all samples."""
-    return "" if (how := how_to_divide(m)) is None else f"; more than one would each give all samples: first {how}"
+    """What more workers than one ask for, where each may give all samples."""
+    return "" if (how := how_to_divide(m)) is None else f"; more than one may each give all samples: first {how}"
 
 
 def how_to_divide(m: Measurements) -> str | None:
-    """What to change in a stream of which each worker gives all samples; None of other data sets."""
+    """What to change in a stream of which each worker may give all samples; None of other data sets."""
     loader = m.input.loader
     if loader is None or loader.divides is not False:
         return None

@@ -98,7 +98,7 @@ class InputSide:
     others_ns: float = 0.0  # how long the workers of other loaders take for what a step reads
     delay_ns: float = 0.0  # of `wall_ns`, in which producers waited for a core
     in_loop: bool = False  # whether the training thread is the producer
-    gives_all: bool = False  # a stream, of which each worker would give all samples
+    gives_all: bool = False  # a stream, of which each worker may give all samples
 
 
 def find_side(m: Measurements) -> InputSide | Reason:
@@ -247,7 +247,7 @@ def workers_needed(side: InputSide, now: int) -> int:
     """The least number of workers that keeps up with the training thread, never fewer than one more than now.
 
     Never more than can compute at once on the cores, by the share of the workers' time that is CPU time, nor WORKERS_PER_CORE. In what they
-    waited for a core no other worker finds one. One for a stream of which each gives all samples: more would give each of them again.
+    waited for a core no other worker finds one. One for a stream of which each may give all samples: more may give them again.
     """
     if side.gives_all and now == 0:
         return 1

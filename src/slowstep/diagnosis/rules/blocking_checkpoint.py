@@ -41,6 +41,8 @@ from slowstep.parts import Part, PartKind
 from slowstep.units import format_duration, format_share
 
 NAME = "blocking-checkpoint"
+# By stacks, of which one in ten may have met the write that another function asks for.
+NEARLY_ALL = 0.9
 
 
 def judge(m: Measurements) -> Answer:
@@ -84,7 +86,8 @@ def _by_calls(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="store",
-        title=f"{_stopping(parts)} for {format_duration(each)} at each of {m.saves.count} checkpoints, {format_share(share)} of the time",
+        title=f"{_stopping(m, parts)} for {format_duration(each)} at each of {m.saves.count} checkpoints, "
+        f"{format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -97,28 +100,30 @@ def _by_calls(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _stopping(parts: list[Part]) -> str:
+def _stopping(m: Measurements, parts: list[Part]) -> str:
     """Who stops the training, where it is one function."""
-    functions = _functions(parts)
-    return f"{part_name_and_place(functions[0])} stops the training" if len(functions) == 1 else "the training stops"
+    function = _one_function(m, parts)
+    return "the training stops" if function is None else f"{part_name_and_place(function)} stops the training"
 
 
 def _beside_writing(m: Measurements, parts: list[Part]) -> tuple[Evidence, ...]:
     """What the functions that ask for the writing do besides."""
     return tuple(
         Evidence(name=f"beside it in {part_name(part)}", value=m.ledger.share_of(part), unit="share of window", where=part_place(part))
-        for part in _functions(parts)
+        for part in parts
+        if part.kind is PartKind.SAVING_FUNCTION
     )
 
 
 def _lever(m: Measurements, parts: list[Part]) -> str:
     """Without the function that writes them, where it is one and can be named; else without the writing alone."""
-    functions = _functions(parts)
-    return (stub_of(m, functions[0]) if len(functions) == 1 else None) or CHECKPOINT_OFF
+    function = _one_function(m, parts)
+    return (None if function is None else stub_of(m, function)) or CHECKPOINT_OFF
 
 
-def _functions(parts: list[Part]) -> list[Part]:
-    return [part for part in parts if part.kind is PartKind.SAVING_FUNCTION]
+def _one_function(m: Measurements, parts: list[Part]) -> Part | None:
+    """The function within which nearly all is written; None where there is none, as where the loop writes itself too."""
+    return next((part for part in parts if m.ledger.written_within.get(part, 0.0) >= NEARLY_ALL), None)
 
 
 def _fixes(words: Words, lever: str) -> tuple[Fix, ...]:

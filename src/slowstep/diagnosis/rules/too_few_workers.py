@@ -134,8 +134,7 @@ def _whose(loader: Loader, workers: int) -> str:
 def _fix(m: Measurements, loader: Loader, workers: int) -> Fix:
     text = m.training.words.advise(Remedy.WORKERS, workers) + _for(loader)
     if (how := how_to_divide(m)) is not None:
-        # With other workers it is trained on other samples, and no lever tries that.
-        return Fix(text=f"{text}, and {how}: each worker gives all samples now")
+        text = f"{text}, and {how}: nothing in its code asks for that, and each may give all samples now"
     return fix_of_its_loader(m, text, workers_lever(workers))
 
 

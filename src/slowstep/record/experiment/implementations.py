@@ -62,7 +62,11 @@ def can_be_made(name: str, trains: Iterable[str], loads: str | None) -> bool:
 
     What `prepared` will find, told before the training runs; of a lever's files only those that may be it are imported.
     """
-    made, lever = implementations(name), find_by_file("slowstep.levers", name, "LEVER", Lever)
+    try:
+        made, lever = implementations(name), find_by_file("slowstep.levers", name, "LEVER", Lever)
+    except DiscoveryError:
+        # Whoever tries it is told what is broken.
+        return True
     feeding = made.get(loads) if loads else None
     return (
         any(framework in made for framework in trains)
@@ -73,7 +77,10 @@ def can_be_made(name: str, trains: Iterable[str], loads: str | None) -> bool:
 
 def changes_loader(name: str, framework: str) -> bool:
     """Whether a framework makes a lever's change, so that one which changes loaders changes its own."""
-    return framework in implementations(name)
+    try:
+        return framework in implementations(name)
+    except DiscoveryError:
+        return True
 
 
 def can_build(name: str) -> bool:

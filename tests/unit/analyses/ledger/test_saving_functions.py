@@ -18,21 +18,40 @@ from slowstep.record.writing import format as fmt
 SNAPSHOT = (SCRIPT, "Trainer.snapshot", 60, 66)
 AFTER_STEP = (SCRIPT, "after_step", 80, 83)
 TORCH_SAVE = ("/usr/lib/python3.11/site-packages/torch/serialization.py", "save", 900, 960)
+LOGGING = ("/usr/lib/python3.11/logging/__init__.py", "Logger.info", 1400, 1410)
 PLACE = CodePlace("train.py", 60)
 # A stack stands for so many ms.
 EACH = 5
 
 
-def _measured(folder: Path, called: tuple[tuple[str, str, int, int], ...], *, save: int, rest: int, before: bool = False) -> Measurements:
-    """Fifty steps of 20 ms, after each fifth of which what the loop called writes for `save` ms and does something else for `rest`:
-    fsync first where `before`, else afterwards."""
+def _measured(
+    folder: Path,
+    called: tuple[tuple[str, str, int, int], ...],
+    *,
+    save: int,
+    rest: int,
+    before: bool = False,
+    logs: int = 0,
+    loop_saves: int = 0,
+    stacks: int | None = None,
+) -> Measurements:
+    """A hundred steps of 20 ms, after each fifth of which what the loop called writes for `save` ms, and does something else for `rest`
+    (first where it is `before`) and `logs`; the loop itself writes for `loop_saves`. Of the writes only so many `stacks` are taken.
+    """
     events = Events(folder)
     events.loader()
-    writing, beside = events.trainer.stack([LOOP, *called, TORCH_SAVE]), events.trainer.stack([LOOP, *called])
-    now = 0.0
+    writing, beside, logging, own = (
+        events.trainer.stack([LOOP, *frames]) for frames in ((*called, TORCH_SAVE), called, (*called, LOGGING), (TORCH_SAVE,))
+    )
+    now, left = 0.0, stacks
 
     def stay(stack: int, ms: int) -> float:
+        nonlocal left
         for part in range(0, ms, EACH):
+            if stack == writing and left is not None:
+                left -= 1
+                if left < 0:
+                    continue
             when = at(now + part + EACH / 2)
             events.trainer.event(fmt.STACK, when, when, stack, EACH * 1e6, 0, thread=TRAINER_THREAD)
         return now + ms
@@ -47,6 +66,10 @@ def _measured(folder: Path, called: tuple[tuple[str, str, int, int], ...], *, sa
             events.save(now, now + save, 1_000_000)
             now = stay(writing, save)
             now = now if before else stay(beside, rest)
+            now = stay(logging, logs)
+            if loop_saves:
+                events.save(now, now + loop_saves, 1_000_000)
+                now = stay(own, loop_saves)
     return measure_recording(events.timeline())
 
 
@@ -84,7 +107,38 @@ def test_the_loops_own_lines_are_for_everything(tmp_path):
     assert PartKind.SAVING_FUNCTION not in _parts(m, "store")
 
 
-def test_few_stacks_tell_nobody_who_writes(tmp_path):
-    m = _measured(tmp_path, (SNAPSHOT,), save=1, rest=40)
+@pytest.mark.parametrize(("stacks", "is_known"), [(4, False), (6, True)])
+def test_few_stacks_tell_nobody_who_writes(tmp_path, stacks, is_known):
+    m = _measured(tmp_path, (SNAPSHOT,), save=60, rest=40, stacks=stacks)
+
+    assert (PartKind.SAVING_FUNCTION in _parts(m, "store")) is is_known
+
+
+@pytest.mark.parametrize(("save", "is_for_it"), [(45, False), (55, True)])
+def test_a_function_is_for_what_it_does_half_of_its_time(tmp_path, save, is_for_it):
+    m = _measured(tmp_path, (SNAPSHOT,), save=save, rest=100 - save)
+
+    assert (PartKind.SAVING_FUNCTION in _parts(m, "store")) is is_for_it
+
+
+def test_what_it_does_in_two_stages_is_added_up(tmp_path):
+    m = _measured(tmp_path, (SNAPSHOT,), save=60, rest=20, logs=20)
+
+    assert _parts(m, "store") == pytest.approx({PartKind.SAVE: 12, PartKind.SAVING_FUNCTION: 8}, rel=0.1)
+    assert float(m.ledger.ns.sum()) == pytest.approx(float(m.step_ns.sum()), rel=0.01)
+
+
+def test_half_of_its_time_is_that_of_all_its_parts(tmp_path):
+    m = _measured(tmp_path, (SNAPSHOT,), save=40, rest=30, logs=30)
 
     assert PartKind.SAVING_FUNCTION not in _parts(m, "store")
+    assert float(m.ledger.ns.sum()) == pytest.approx(float(m.step_ns.sum()), rel=0.01)
+
+
+def test_a_function_that_writes_little_of_it_is_not_blamed_for_what_the_loop_writes(tmp_path):
+    m = _measured(tmp_path, (SNAPSHOT,), save=20, rest=10, loop_saves=60)
+
+    judged = blocking_checkpoint.judge(m)
+    assert isinstance(judged, Judged)
+    assert "snapshot" not in judged.finding.title
+    assert judged.finding.fixes[0].lever == "checkpoint-off"

@@ -14,7 +14,7 @@ from slowstep import levers
 from slowstep.errors import DiscoveryError
 from slowstep.record.experiment import implementations
 from slowstep.record.experiment.arms import Arms
-from slowstep.record.experiment.implementations import broken_levers, can_build, find_lever, known_levers, prepared
+from slowstep.record.experiment.implementations import broken_levers, can_be_made, can_build, find_lever, known_levers, prepared
 from slowstep.record.experiment.lever import Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.framework import NO_FRAMEWORK, Framework
 
@@ -151,6 +151,8 @@ def test_a_broken_lever_is_named_and_costs_no_other(broken: str) -> None:
     assert broken not in known_levers()
     assert list(broken_levers()) == [broken]
     assert not can_build(broken)
+    # An analysis goes on, and whoever tries it is told.
+    assert can_be_made(broken, (), None)
     with pytest.raises(DiscoveryError, match=r"half_done\.py cannot be imported: ZeroDivisionError"):
         find_lever(broken)
 

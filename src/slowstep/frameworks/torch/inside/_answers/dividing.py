@@ -1,92 +1,147 @@
-"""Whether a stream (an IterableDataset) gives each worker other samples, as its code tells: nothing of it is called.
+"""Whether a stream (an IterableDataset) may give each worker all of its samples, as its code tells: nothing of it is called.
 
-Every worker iterates over a copy of the stream. Where that does not ask torch.utils.data.get_worker_info() which worker it is in, each
-worker gives all samples.
+Every worker iterates over a copy of the stream. Where nothing that it is made of asks torch.utils.data.get_worker_info() which worker it is
+in, each gives all samples, unless they are drawn at random, or come from outside one by one.
 """
 
 from __future__ import annotations
 
+import functools
+import weakref
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, Final
 
+from slowstep.record.attributes import held_by
 from slowstep.record.timing.line_counts import is_users
 
 # What asks which worker it is, or is built on that: torch's own, webdataset's and torchdata's.
 _ASKS: Final = frozenset({"get_worker_info", "pytorch_worker_info", "split_by_worker", "sharding_filter", "worker_id", "_worker_info"})
-# So much is looked at; of more it is not known. Of what others hold so many are, and so deep.
-_MOST_CODES: Final = 2000
+# What all workers may share, or what tells them apart otherwise.
+_OUTSIDE: Final = frozenset({"environ", "getenv", "getpid", "get_nowait", "recv", "urlopen", "connect", "socket"})
+_SHARED: Final = ("multiprocessing", "queue", "socket", "subprocess", "torch.multiprocessing")
+# Of what is larger, or deeper, it is not known: loops may make an iterator in each step.
+_MOST_CODES: Final = 400
 _MOST_HELD: Final = 50
 _DEEPEST: Final = 6
-_CONTAINERS: Final = (list, tuple, set, frozenset)
+_CONTAINERS: Final = (list, tuple, set, frozenset, deque)
+_PLAIN: Final = (bool, bytes, complex, float, int, str, type(None))
 # What every stream is made of.
 _ROOTS: Final = ("abc", "builtins", "collections", "torch", "typing")
+# By the id of the stream, which lives.
+_known: dict[int, tuple[weakref.ref[Any], bool | None]] = {}
 
 
 def divides(stream: Any, start_worker: Any = None) -> bool | None:
-    """Whether each worker gets a part of the stream; None where that is not known, as where the script does something when a worker starts
-    (`start_worker`), or where the stream is a library's.
+    """Whether each worker gets a part of the stream; False where nothing asks for it. None where that is not known, as where the script
+    does something when a worker starts (`start_worker`), or where the stream is a library's. Looked at once for each stream.
     """
+    kept = _known.get(id(stream))
+    if kept is not None and kept[0]() is stream:
+        answer = kept[1]
+    else:
+        answer = _looked_at(stream)
+        _keep(stream, answer)
+    return None if answer is False and start_worker is not None else answer
+
+
+def _looked_at(stream: Any) -> bool | None:
     look = _Look(stream)
-    if look.asks:
-        return True
-    return False if not look.is_cut and start_worker is None and _is_users(type(stream)) else None
+    return True if look.asks else None if look.is_open or not _is_users(type(stream)) else False
+
+
+def _keep(stream: Any, answer: bool | None) -> None:
+    number = id(stream)
+    try:
+        _known[number] = weakref.ref(stream, lambda _: _known.pop(number, None)), answer
+    except TypeError:  # it has slots only
+        pass
 
 
 class _Look:
-    """Goes over the code that a thing is made of, the nearest first, until some of it asks which worker runs it."""
+    """Goes over the code that a thing is made of, the nearest first, until some of it asks which worker runs it. `is_open`: something was
+    met that may tell workers apart in another way, or was not looked at.
+    """
 
     def __init__(self, thing: Any) -> None:
-        self.asks = self.is_cut = False
+        self.asks = self.is_open = False
         self._pending = deque[tuple[Any, int]]([(thing, 0)])
         self._seen: set[int] = set()
         self._codes = 0
-        while self._pending and not self.asks and not self.is_cut:
+        while self._pending and not self.asks and not self.is_open:
             thing, depth = self._pending.popleft()
-            if id(thing) not in self._seen and depth <= _DEEPEST:
+            # Not by isinstance, which asks a thing of the script's for its `__class__`.
+            if type(thing) not in _PLAIN and id(thing) not in self._seen:
                 self._seen.add(id(thing))
+                self.is_open |= depth > _DEEPEST
                 self._at(thing, depth)
 
     def _at(self, thing: Any, depth: int) -> None:
         """A thing, what it holds, and what its code names."""
-        # Not by isinstance, which asks a thing of the script's for its `__class__`.
         kind = type(thing)
         if kind is FunctionType:
             self._at_function(thing, depth)
         elif issubclass(kind, type):
             self._at_class(thing, depth)
-        elif kind in _CONTAINERS:
-            self._pending.extend((held, depth + 1) for held in islice(thing, _MOST_HELD))
-        elif kind.__module__ != "builtins":
-            self._pending.append((kind, depth))
-            self._pending.extend((held, depth + 1) for held in islice(list(_attributes(thing).values()), _MOST_HELD))
+        elif kind is MethodType:
+            self._add(depth, thing.__func__, thing.__self__)
+        elif issubclass(kind, functools.partial):
+            self._add(depth, thing.func, *thing.args, *thing.keywords.values())
+        elif kind in _CONTAINERS or kind is dict:
+            self._at_container(thing.values() if kind is dict else thing, depth)
+        elif kind is GeneratorType:
+            # What is left of it lies in its frame.
+            self.is_open = True
+        elif kind.__module__ != "builtins" and kind is not ModuleType:
+            self._at_object(thing, depth)
+
+    def _add(self, depth: int, *things: Any) -> None:
+        self._pending.extend((thing, depth + 1) for thing in things)
+
+    def _at_container(self, held: Any, depth: int) -> None:
+        first = list(islice(held, _MOST_HELD + 1))
+        # A long list of paths or numbers is that to its end.
+        self.is_open |= len(first) > _MOST_HELD and any(type(each) not in _PLAIN for each in first)
+        self._add(depth, *first[:_MOST_HELD])
+
+    def _at_object(self, thing: Any, depth: int) -> None:
+        kind = type(thing)
+        self.is_open |= str(kind.__module__).startswith(_SHARED)
+        self._add(depth - 1, kind)
+        slots = (name for base in kind.__mro__ for name in _slots(base))
+        own = held_by(thing, "__dict__")
+        values = list(own.values()) if type(own) is dict else []
+        # A library's object does as its class says; what a script's holds may do anything.
+        if _is_users(kind) or depth == 0:
+            self._at_container([*values, *(held_by(thing, name) for name in slots)], depth)
+        else:
+            self._add(depth, *(each for each in islice(values, _MOST_HELD) if callable(each) or type(each) in (list, tuple)))
 
     def _at_class(self, kind: type, depth: int) -> None:
         for base in kind.__mro__:
-            if base.__module__.partition(".")[0] not in _ROOTS:
-                for value in list(vars(base).values()):
-                    self._at_callable(_function_of(value), depth)
+            if str(base.__module__).partition(".")[0] not in _ROOTS:
+                values = list(vars(base).values())
+                self._add(depth - 1, *filter(None, map(_function_of, values)))
+                if _is_users(base):
+                    self._add(depth, *(value for value in values if _function_of(value) is None))
 
     def _at_function(self, function: FunctionType, depth: int) -> None:
         codes = list(_codes(function.__code__))
         names = {name for code in codes for name in code.co_names}
         self._codes += len(codes)
         self.asks = not names.isdisjoint(_ASKS)
-        self.is_cut = self._codes > _MOST_CODES
-        for cell in function.__closure__ or ():
-            self._at_callable(_content(cell), depth + 1)
+        # What a library's function calls is not followed.
+        if self.asks or not is_users(function.__code__.co_filename):
+            return
+        self.is_open |= self._codes > _MOST_CODES or not names.isdisjoint(_OUTSIDE)
+        self._add(depth, *map(_content, function.__closure__ or ()))
         for name in names & function.__globals__.keys():
             value = function.__globals__[name]
-            self._at_callable(value, depth + 1)
-            if type(value) is ModuleType and is_users(str(getattr(value, "__file__", "<"))):
-                for called in names & vars(value).keys():
-                    self._at_callable(vars(value)[called], depth + 1)
-
-    def _at_callable(self, value: Any, depth: int) -> None:
-        if type(value) is FunctionType or issubclass(type(value), type):
-            self._pending.append((value, depth))
+            self._add(depth, value)
+            if type(value) is ModuleType and is_users(str(held_by(value, "__file__") or "<")):
+                self._add(depth, *(vars(value)[called] for called in names & vars(value).keys()))
 
 
 def _is_users(kind: type) -> bool:
@@ -96,27 +151,23 @@ def _is_users(kind: type) -> bool:
 
 def _function_of(value: Any) -> FunctionType | None:
     """What a class holds as a function, without looking it up there."""
-    if isinstance(value, (staticmethod, classmethod)):
+    if type(value) in (staticmethod, classmethod):
         value = value.__func__
-    elif isinstance(value, property):
+    elif type(value) is property:
         value = value.fget
-    return value if isinstance(value, FunctionType) else None
+    return value if type(value) is FunctionType else None
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if type(slots) is str else tuple(name for name in slots if type(name) is str)
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
     yield code
     for inner in code.co_consts:
-        if isinstance(inner, CodeType):
+        if type(inner) is CodeType:
             yield from _codes(inner)
-
-
-def _attributes(thing: Any) -> dict[str, Any]:
-    # Not by getattr, which may run code of the script's.
-    try:
-        found = object.__getattribute__(thing, "__dict__")
-    except AttributeError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _content(cell: CellType) -> Any:

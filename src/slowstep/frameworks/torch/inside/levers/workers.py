@@ -13,7 +13,7 @@ from slowstep.record.experiment.training import Training
 from slowstep.units import format_count
 
 # Of a stream: with other workers the training would be given other samples, not the same ones sooner.
-REPEATS: Final = "each worker gives all samples of {}, which does not ask torch.utils.data.get_worker_info() for its part"
+REPEATS: Final = "nothing in the code of {} asks torch.utils.data.get_worker_info() which worker it is in: each may give all samples"
 
 
 def arguments(loader: Any, spec: LeverSpec) -> dict[str, Any]:
