@@ -212,6 +212,10 @@ class BenchAct:
         notes = self._executor.notes("task")
         return next((note["doing"] for note in reversed(notes) if note["part"] == "begins"), "waiting for the training to pause")
 
+    def _is_on_processor(self) -> bool:
+        """Whether the parameters that are trained are."""
+        return {note.get("device") for note in self._executor.notes("optimizer")} == {"cpu"}
+
     def _walk_blocks(self, step_s: float) -> None:
         """As it is, as it is once more, and on cached batches, until the time is over, the plan, or the script."""
         budget_s = self._asked.budget_s - self._loader_s
@@ -219,7 +223,13 @@ class BenchAct:
         step_ms, epoch = max(step_s * 1e3, 1e-3), self._epoch()
         ahead = self._measured.is_asynchronous = any(note.get("asynchronous") for note in self._executor.notes("facts"))
         plan = make_plan(
-            [CACHED], seed=seed, step_ms=step_ms, period_steps=epoch, is_asynchronous=ahead, shares_cores=ahead, budget_s=budget_s
+            [CACHED],
+            seed=seed,
+            step_ms=step_ms,
+            period_steps=epoch,
+            is_asynchronous=ahead,
+            shares_cores=ahead and self._is_on_processor(),
+            budget_s=budget_s,
         )
         self._measured.plan = plan
         self._executor.post(plan)

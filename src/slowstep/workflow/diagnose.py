@@ -39,6 +39,7 @@ from slowstep.workflow.judge_job import JudgedJob, judge_job
 from slowstep.workflow.next_command.after_fault import after_fault
 from slowstep.workflow.next_command.after_ranks import after_launcher
 from slowstep.workflow.next_command.after_recording import after_recording
+from slowstep.workflow.next_command.typed import from_its_folder
 from slowstep.workflow.traces.find import EXPECTED
 
 FEWEST_BESIDE_OTHERS = 3
@@ -147,7 +148,8 @@ def _reports(folder: Path, judged: JudgedJob, beside: Sequence[HealthRow]) -> di
     def report(number: int) -> dict[str, Any]:
         more_health = (*faults[number], *beside)
         tried = experiment if number == judged.first else None
-        return dict(build(sections[number], ranks=judged.others.get(number, ALONE), experiment=tried, more_health=more_health))
+        typed = replace(sections[number], next_step=from_its_folder(sections[number].next_step))
+        return dict(build(typed, ranks=judged.others.get(number, ALONE), experiment=tried, more_health=more_health))
 
     return {number: report(number) for number in sections}
 

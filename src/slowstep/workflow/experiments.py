@@ -32,4 +32,5 @@ def join_experiment(sections: Sections, folder: Path) -> tuple[Sections, Experim
         "findings": [finding_row(finding) for finding in sections.diagnosis.findings],
         "experiments": section.rows,
     }
-    return replace(sections, next_step=after_experiment(told, section.options, experiment.kept)), section
+    step = after_experiment(told, section.options, experiment.kept)
+    return replace(sections, next_step=replace(step, folder=sections.next_step.folder)), section
