@@ -77,6 +77,20 @@ def _reached(name: str, imports: dict[str, set[str]]) -> set[str]:
     return found
 
 
+def _between_parts(package: str, imports: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Which parts of a package, its modules and packages, each of them imports."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for name, imported in imports.items():
+        if part := _part(name, package):
+            found[part] |= {other for each in imported if (other := _part(each, package))} - {part}
+    return found
+
+
+def _part(module: str, package: str) -> str:
+    """The part of a package that a module is or stands in; empty for one outside, and the package itself."""
+    return module.removeprefix(f"{package}.").partition(".")[0] if module.startswith(f"{package}.") else ""
+
+
 def _named_at_run_time(tree: ast.Module) -> Iterator[str]:
     """Imports by name of what is or may be a module of slowstep's own."""
     for node in ast.walk(tree):
@@ -122,6 +136,20 @@ def test_no_module_imports_one_that_imports_it(trees):
     known = set(trees)
 
     assert _circles({name: _imported(tree, known) - {name} for name, tree in trees.items()}) == []
+
+
+def test_parts_of_a_package_import_each_other_one_way(trees):
+    imports = {name: _imported(tree, set(trees)) - {name} for name, tree in trees.items()}
+    packages = [name for name, path in _modules(ROOT).items() if path.name == "__init__.py"]
+
+    assert {package: circles for package in packages if (circles := _circles(_between_parts(package, imports)))} == {}
+
+
+def test_parts_that_import_each_other_by_other_modules_are_seen():
+    imports = {"a.b.one": {"a.c.one"}, "a.c.one": set(), "a.c.two": {"a.d"}, "a.d": {"a.b.two"}, "a.b.two": set(), "e": {"a.b.one"}}
+
+    assert _circles(imports) == []
+    assert _circles(_between_parts("a", imports)) == [["b", "c", "d"]]
 
 
 def test_a_circle_is_seen_wherever_its_imports_stand():

@@ -20,8 +20,9 @@ from slowstep.errors import INTERRUPTED_CODE, BadUsage, UnwritableOutput
 from slowstep.report.json import REPORT_FILE, dumps, show_and_write, write
 from slowstep.report.terminal import show
 from slowstep.workflow.bench import bench as bench_training
-from slowstep.workflow.bench_act import BenchMeasurements, BenchRequest, What
+from slowstep.workflow.bench_act import BenchMeasurements
 from slowstep.workflow.bench_report import make_report
+from slowstep.workflow.bench_request import BenchRequest, Half
 
 
 class Halves(TyperGroup):
@@ -95,7 +96,7 @@ def compute(
 
 
 def _asked(
-    what: What, words: list[str], budget: str, out: str | None, sandbox: str | None, seed: int | None, *, allow_writes: bool
+    what: Half, words: list[str], budget: str, out: str | None, sandbox: str | None, seed: int | None, *, allow_writes: bool
 ) -> BenchRequest:
     check_can_measure(sandbox)
     seconds = parse_duration(budget, "--budget")

@@ -15,7 +15,8 @@ from slowstep.prove.executor import LiveExecutor
 from slowstep.prove.sandboxed_run import sandboxed_run
 from slowstep.record.launching.folder import holds_nothing, remove_folder
 from slowstep.units import format_about, format_duration
-from slowstep.workflow.bench_act import BenchAct, BenchLimits, BenchMeasurements, BenchRequest, Phase
+from slowstep.workflow.bench_act import BenchAct, BenchLimits, BenchMeasurements, Phase
+from slowstep.workflow.bench_request import BenchRequest
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.nothing_recorded import describe_nothing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from slowstep.analyses.machine.load import Load
 from slowstep.errors import INTERRUPTED_CODE, UNTRIED_CODE, NothingRecorded, UnreadableInput
@@ -22,10 +22,8 @@ from slowstep.record.experiment.tasks import UNKNOWN
 from slowstep.record.launching.command import Command
 from slowstep.record.writing import format as contract
 from slowstep.units import format_count
-from slowstep.workflow.next_command.typed import USUAL_BUDGET_S
+from slowstep.workflow.bench_request import BenchRequest, EndedBy
 
-What = Literal["data", "compute"]
-EndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood still"]
 # What is done, how much of it (0 to 1), and what has been reached.
 Phase = Callable[[str, float, str], None]
 
@@ -37,19 +35,6 @@ _TICK_S: Final = 0.1
 NOTHING_READ: Final = "this training reads none that slowstep bench can read alone"
 # By what loaders are told from each other.
 _DESCRIBED: Final = ("dataset", "dataset_length", "batch_size", "num_workers", "collate")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BenchRequest:
-    """What was asked for; `budget_s` is for the measuring, the script's start and first updates come before it."""
-
-    what: What
-    words: tuple[str, ...]
-    budget_s: float = USUAL_BUDGET_S
-    out: str | None = None
-    allow_writes: bool = False
-    sandbox: str | None = None
-    seed: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

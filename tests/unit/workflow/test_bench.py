@@ -22,8 +22,9 @@ from slowstep.record.writing import format as contract
 from slowstep.report.terminal import render
 from slowstep.workflow import bench_act
 from slowstep.workflow.bench import bench, how_long
-from slowstep.workflow.bench_act import CACHED, BenchAct, BenchLimits, BenchMeasurements, BenchRequest
+from slowstep.workflow.bench_act import CACHED, BenchAct, BenchLimits, BenchMeasurements
 from slowstep.workflow.bench_report import make_report
+from slowstep.workflow.bench_request import BenchRequest
 
 COMMAND = Command(words=("train.py", "--lr", "1"), path="python", argv=("python", "train.py", "--lr", "1"), stem="train")
 PLACE = {"kind": "overlay", "claims": "no file changed", "warnings": []}

@@ -155,6 +155,9 @@ STOPPED_BY_LAUNCHER: Final = 4
 UNTIMED_COMPILED: Final = "compiled"
 UNTIMED_THREADS: Final = "threads"
 
+# Where a recording was begun from within (`started_in`): at no prompt and in no cell.
+IN_SCRIPT: Final = "a script"
+
 # How the launcher speaks to the processes that it starts.
 ENV_RECORDING: Final = "SLOWSTEP_RECORDING"  # the folder, absolute
 ENV_LEVEL: Final = "SLOWSTEP_LEVEL"  # 0, 1 or 2

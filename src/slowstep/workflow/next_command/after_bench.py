@@ -17,8 +17,9 @@ from slowstep.prove.bench.overlap import Whole
 from slowstep.prove.stats.figures import Figure, combined, inverse
 from slowstep.prove.stats.judging import WORTH
 from slowstep.units import format_count, format_ratio, format_share
-from slowstep.workflow.bench_act import BenchRequest, EndedBy
-from slowstep.workflow.next_command.typed import USUAL_BUDGET_S, budget_words, filled_in, place_words, prove, run, to_paste
+from slowstep.workflow.bench_request import BenchRequest, EndedBy
+from slowstep.workflow.next_command.typed import budget_words, filled_in, place_words, prove, run, to_paste
+from slowstep.workflow.usual import USUAL_BUDGET_S
 
 _HALF: Final = 0.5
 _NO_LOADER: Final = (

@@ -23,17 +23,8 @@ from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import NEEDED
 from slowstep.prove.stats.plan import parse_spec
 from slowstep.units import format_duration
-from slowstep.workflow.next_command.typed import (
-    USUAL_BUDGET_S,
-    budget_words,
-    explain,
-    filled_in,
-    or_explained,
-    precision_words,
-    prove,
-    run,
-    to_paste,
-)
+from slowstep.workflow.next_command.typed import budget_words, explain, filled_in, or_explained, precision_words, prove, run, to_paste
+from slowstep.workflow.usual import USUAL_BUDGET_S
 
 Report = dict[str, Any]
 STUB = "stub="

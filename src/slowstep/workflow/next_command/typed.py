@@ -20,10 +20,6 @@ from slowstep.record.system.redact import HIDDEN
 # A word that needs no quotes, and with which no service lets anybody in.
 FILL_IN: Final = "FILL_IN"
 _OF_SCRIPTS: Final = ("slowstep run ", "slowstep prove ", "slowstep bench ")
-# For how long `slowstep prove` and `slowstep bench` measure where they are not told.
-USUAL_BUDGET_S: Final = 60.0
-# What `slowstep prove` takes where it is not told: half the width of an interval as a share.
-USUAL_PRECISION: Final = 0.05
 
 
 def to_paste(words: Sequence[str]) -> str:
