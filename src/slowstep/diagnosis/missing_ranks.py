@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from slowstep.analyses.job.job import Job, TracedRank
+from slowstep.analyses.job.job import Job
 from slowstep.analyses.job.late_rank import RankComparison
 from slowstep.diagnosis.healthy import OVERLAP_NOT_KNOWN
 from slowstep.diagnosis.law import Diagnosis
@@ -109,7 +109,7 @@ def compare_with_others(compared: RankComparison) -> tuple[Fix, ...]:
 
 def find_absences(job: Job, reported: Iterable[int]) -> list[Health]:
     """Which ranks of a job are not among those `reported`, and why."""
-    unnamed = sum(isinstance(rank, TracedRank) and not rank.is_told for rank in job.ranks)
+    unnamed = sum(not rank.is_told for rank in job.ranks)
     short = sorted({rank.number for rank in job.ranks} - set(reported))
     found = (
         _missing(job) if job.missing_count else None,
@@ -129,7 +129,7 @@ def name_ranks(numbers: Sequence[int]) -> str:
 
 
 def _missing(job: Job) -> Health:
-    if job.source == "traces":
+    if job.is_read_apart:
         return WITHOUT_TRACE(job.missing_count, here=len(job.ranks), size=job.size)
     here = "of those on this machine " if job.elsewhere else None
     return WITHOUT_RECORDING(job.missing_count, size=job.size, here=here, ranks=name_ranks(job.missing))

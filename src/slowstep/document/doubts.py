@@ -1,4 +1,4 @@
-"""What is doubtful about the measurements of a recording themselves, and what to do about it."""
+"""What is doubtful about the measurements themselves, and what to do about it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ONE_PERIOD = HealthKind(
 THINNED = HealthKind("thinned", "info", "the recording reached its size limit: details are kept for part of the steps")
 
 
-def find_recording_doubts(m: Measurements) -> list[Health]:
+def find_doubts(m: Measurements) -> list[Health]:
     """What is doubtful about the measurements themselves."""
     # Of a damaged recording its losses are told.
     rows = [] if m.python.has_stacks or are_notes_lost(m) else [NO_STACKS(1)]
