@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.torch.inside._answers.compiled import has_compiled
-from slowstep.frameworks.torch.inside._used_forwards import Key, UsedForwards
+from slowstep.frameworks.torch.inside._autograd.used_forwards import Key, UsedForwards
 from slowstep.health import HealthKind
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from slowstep.frameworks.torch.inside._graph import nodes_below
+from slowstep.frameworks.torch.inside._autograd.graph_size import nodes_below
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
