@@ -39,7 +39,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.over_time import OverTime, Unsteady
 from slowstep.analyses.over_time.pace import EVEN
 from slowstep.analyses.over_time.startup import Startup, StartupPart
-from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.calls import TimedFunction
 from slowstep.analyses.python.concurrent_threads import ConcurrentThreads
 from slowstep.analyses.python.garbage import Garbage
 from slowstep.analyses.python.python_topic import PythonTopic
@@ -376,8 +376,8 @@ def _loader(workers: int, batch_size: int | None) -> Loader:
     )
 
 
-def _fetch_function() -> Function:
-    return Function(name="__getitem__", file=DATA, line=20, share=1.0, path=("__getitem__",), parts=(("load", 0.35), ("resize", 0.3)))
+def _fetch_function() -> TimedFunction:
+    return TimedFunction(name="__getitem__", file=DATA, line=20, share=1.0, path=("__getitem__",), parts=(("load", 0.35), ("resize", 0.3)))
 
 
 def _input_facts(steps: int) -> InputFacts:

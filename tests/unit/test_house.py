@@ -77,6 +77,30 @@ def _reached(name: str, imports: dict[str, set[str]]) -> set[str]:
     return found
 
 
+def _types(module: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The classes and types of a module, each with what it is: a class is the module's own, a type is what it stands for. What begins with
+    an underscore is known by nobody else, but that classes have names in tracebacks.
+    """
+    for node in tree.body:
+        match node:
+            case ast.ClassDef(name=name):
+                yield name, module
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                if _is_of_a_type(name):
+                    yield name, ast.unparse(value)
+
+
+def _renamed(tree: ast.Module) -> Iterator[str]:
+    """Slowstep's own classes and types that are imported by another name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "slowstep":
+            yield from (f"{alias.name} as {alias.asname}" for alias in node.names if alias.asname and _is_of_a_type(alias.name))
+
+
+def _is_of_a_type(name: str) -> bool:
+    return name[0].isupper() and not name.isupper()
+
+
 def _between_parts(package: str, imports: dict[str, set[str]]) -> dict[str, set[str]]:
     """Which parts of a package, its modules and packages, each of them imports."""
     found: dict[str, set[str]] = defaultdict(set)
@@ -112,14 +136,37 @@ def test_every_large_folder_that_is_named_is_one():
     assert [folder for folder in LARGE if len([*(ROOT / folder).glob("*.py")]) - 1 <= MOST_MODULES] == []
 
 
-def test_a_class_has_a_name_of_its_own(trees):
-    homes = defaultdict(list)
+def test_a_class_or_a_type_has_a_name_of_its_own(trees):
+    homes = defaultdict(set)
     for module, tree in trees.items():
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef):
-                homes[node.name].append(module)
+        for name, meaning in _types(module, tree):
+            homes[name].add(meaning)
 
-    assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
+    assert {name: meanings for name, meanings in homes.items() if len(meanings) > 1} == {}
+
+
+def test_a_class_or_a_type_is_called_the_same_everywhere(trees):
+    found = {module: names for module, tree in trees.items() if (names := [*_renamed(tree)])}
+
+    assert found == {}
+
+
+def test_another_name_for_an_own_class_is_seen():
+    source = "from slowstep.parts import Place as CodePlace, PLACE as P\nfrom collections.abc import Set as AbstractSet"
+
+    assert [*_renamed(ast.parse(source))] == ["Place as CodePlace"]
+
+
+def test_types_of_one_name_are_seen_where_they_mean_something_else():
+    sources = {
+        "a": "class Place: ...",
+        "b": "Place = tuple[str, int]",
+        "c": "Place: TypeAlias = tuple[str,int]",
+        "d": "PLACE = 1\n_Place = int",
+    }
+    found = {module: [*_types(module, ast.parse(text))] for module, text in sources.items()}
+
+    assert found == {"a": [("Place", "a")], "b": [("Place", "tuple[str, int]")], "c": [("Place", "tuple[str, int]")], "d": []}
 
 
 def test_a_module_has_a_name_of_its_own_in_its_package(trees):

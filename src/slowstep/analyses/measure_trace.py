@@ -43,12 +43,12 @@ from slowstep.reasons import Reason, Wording
 from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace import TraceFacts
 
-Chosen = int | Literal["slowest", "median"] | None
+ChosenStep = int | Literal["slowest", "median"] | None
 STEP_CHOSEN = Wording("step-chosen", "of {steps} whole steps you chose step {number}{which}: all that is said here is of it alone")
 CHOSEN_BY = Wording("chosen-by", ", the {which} one")
 
 
-def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Chosen = None) -> Measurements:
+def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: ChosenStep = None) -> Measurements:
     """Measure one rank's trace; of one step only where one is chosen, by its number in the trace or by its length.
 
     An analysis that fails by a fault of its own takes only what needs it with it. Raises BadUsage for a step that is not in the trace,
@@ -65,7 +65,7 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
 class _TraceAnalyses:
     """The analyses of one trace: what one finds is kept for the others that need it."""
 
-    def __init__(self, timeline: Timeline, batch_size: int | None, step: Chosen) -> None:
+    def __init__(self, timeline: Timeline, batch_size: int | None, step: ChosenStep) -> None:
         self.attempt = Attempts()
         self._timeline, self._given_size, self._step = timeline, batch_size, step
 
@@ -194,7 +194,7 @@ def _busy_share(device: dict[str, Any], steps: pl.DataFrame, gaps: pl.DataFrame)
     return 1 - int((gaps["end_ns"] - gaps["start_ns"]).sum()) / window_ns if device and window_ns else None
 
 
-def _notes(notes: tuple[Reason, ...], whole: pl.DataFrame, steps: pl.DataFrame, step: Chosen) -> tuple[Reason, ...]:
+def _notes(notes: tuple[Reason, ...], whole: pl.DataFrame, steps: pl.DataFrame, step: ChosenStep) -> tuple[Reason, ...]:
     """What is to be read of the steps, and which of them was chosen."""
     if steps.height == whole.height:
         return notes
@@ -202,7 +202,7 @@ def _notes(notes: tuple[Reason, ...], whole: pl.DataFrame, steps: pl.DataFrame, 
     return (*notes, STEP_CHOSEN(steps=whole.height, number=steps["number"][0], which=which))
 
 
-def _chosen(steps: pl.DataFrame, step: Chosen) -> pl.DataFrame:
+def _chosen(steps: pl.DataFrame, step: ChosenStep) -> pl.DataFrame:
     if step is None:
         return steps
     length = pl.col("end_ns") - pl.col("start_ns")

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.prove_progress import tell_on
-from slowstep.cli.sandbox_options import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
+from slowstep.cli.sandbox_options import CommandWords, Json, Out, SandboxKind, Seed, Writes, check_can_measure
 from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.errors import INTERRUPTED_CODE, BadUsage, UnwritableOutput
@@ -55,7 +55,7 @@ _Budget = Annotated[str, typer.Option("--budget", metavar="TIME", help="Measure 
     epilog=_EXAMPLE.format("data --budget 2m"),
 )
 def data(
-    command: Words,
+    command: CommandWords,
     budget: _Budget = "60s",
     json: Json = None,
     out: Out = None,
@@ -80,7 +80,7 @@ def data(
     epilog=_EXAMPLE.format("compute"),
 )
 def compute(
-    command: Words,
+    command: CommandWords,
     budget: _Budget = "60s",
     json: Json = None,
     out: Out = None,

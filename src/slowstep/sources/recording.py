@@ -23,7 +23,7 @@ from slowstep.sources._recording.notes import NoteLines, read_notes
 from slowstep.sources._recording.process import outline_tables, process_tables
 from slowstep.sources._recording.records import LATEST_NS, Lost, Records, WrittenRecords, losses, read_records
 from slowstep.sources._recording.run import run_facts
-from slowstep.sources._source import PLAIN, Reading, Source
+from slowstep.sources._source import PLAIN, HowRead, Source
 from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
 from slowstep.timeline.schema import TABLE, TABLES
 from slowstep.timeline.timeline import ProcessFacts, Timeline
@@ -49,7 +49,7 @@ def sniff(head: bytes, path: Path) -> bool:
     return path.is_dir() and is_recording(str(path))
 
 
-def read(path: Path, how: Reading = PLAIN) -> Timeline:
+def read(path: Path, how: HowRead = PLAIN) -> Timeline:
     """Read a recording folder into a Timeline. Raises UnreadableInput where the folder holds no recording or cannot be read."""
     return OpenRecording(path).timeline()
 

@@ -22,10 +22,10 @@ from slowstep.record.experiment.tasks import UNKNOWN
 from slowstep.record.launching.command import Command
 from slowstep.record.writing import format as contract
 from slowstep.units import format_count
-from slowstep.workflow.bench_request import BenchRequest, EndedBy
+from slowstep.workflow.bench_request import BenchEndedBy, BenchRequest
 
 # What is done, how much of it (0 to 1), and what has been reached.
-Phase = Callable[[str, float, str], None]
+TellPhase = Callable[[str, float, str], None]
 
 TASK: Final = "bench_data"
 CACHED: Final = Arm(name="mock-loader", levers=(LeverSpec(name="mock-loader", value=ACROSS_EPOCHS),))
@@ -61,7 +61,7 @@ class BenchMeasurements:
     """
 
     command: Command
-    ended_by: EndedBy = "done"
+    ended_by: BenchEndedBy = "done"
     reason: str | None = None
     notes: list[dict[str, Any]] = field(default_factory=list)
     plan: Plan | None = None
@@ -104,9 +104,9 @@ class BenchMeasurements:
 class Stopped(Exception):
     """The measuring ends here: what was measured until now is what there is."""
 
-    def __init__(self, ended_by: EndedBy, reason: str) -> None:
+    def __init__(self, ended_by: BenchEndedBy, reason: str) -> None:
         super().__init__(reason)
-        self.ended_by: EndedBy = ended_by
+        self.ended_by: BenchEndedBy = ended_by
 
 
 class BenchAct:
@@ -117,7 +117,7 @@ class BenchAct:
         executor: Executor,
         asked: BenchRequest,
         measured: BenchMeasurements,
-        phase: Phase,
+        phase: TellPhase,
         limits: BenchLimits,
         *,
         clock: Callable[[], float] = time.monotonic,

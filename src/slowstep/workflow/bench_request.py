@@ -8,7 +8,7 @@ from typing import Literal
 from slowstep.workflow.usual import USUAL_BUDGET_S
 
 Half = Literal["data", "compute"]
-EndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood still"]
+BenchEndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood still"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,7 @@ from judged import answer_of, code_of, finding, judged, named, unjudged, values
 from made_measurements import DATA, MS, fed, loop_fed, measurements, merged, per_step
 from slowstep.analyses.batches.fetch_concurrency import FetchConcurrency
 from slowstep.analyses.input.input_facts import Forms, InputFunction, Pass
-from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.calls import TimedFunction
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.evidence.input_side import InputSide, workers_needed
 from slowstep.diagnosis.gain import REMOVED
@@ -45,7 +45,7 @@ def form(tensors: float = 2, size_bytes: float = 1e6, spare_bytes: float = 0.0, 
 
 def transform(name: str, share: float) -> Measured:
     """One function of the user's holds so much of the making outside of collate."""
-    return {"fetch_function": Function(name=name, file=DATA, line=40, share=share, path=("__getitem__", name))}
+    return {"fetch_function": TimedFunction(name=name, file=DATA, line=40, share=share, path=("__getitem__", name))}
 
 
 def passes(

@@ -14,7 +14,7 @@ from judged import finding
 from made_measurements import DATA, MS, SCRIPT, every, fed, measurements, per_step
 from made_parts import function_part
 from slowstep.analyses.over_time.over_time import OccasionalEvent
-from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.calls import TimedFunction
 from slowstep.diagnosis import lever_specs
 from slowstep.parts import BACKWARD, VALIDATION, Part, PartKind
 from slowstep.prove.stats.plan import parse_spec
@@ -31,13 +31,13 @@ def levers_of(rule: str, **measured: Any) -> list[tuple[str | None, str | None]]
 
 def collates(name: str, *, by_torch: bool = False, inner: float = 0.0) -> Measured:
     """Batches of which most is made in a collate function, and so much of that in another one which it calls."""
-    function = Function(name="mask_tokens", file=DATA, line=90, share=inner, path=("mask_tokens",)) if inner else None
+    function = TimedFunction(name="mask_tokens", file=DATA, line=90, share=inner, path=("mask_tokens",)) if inner else None
     loader = {"collate": name, "collate_is_default": by_torch}
     return {**fed(1, cpu_ms=32.5, loader=loader, demand={"collate_ns": 26 * MS}), "collate_function": function}
 
 
 def transforms(workers: int, **more: Any) -> Measured:
-    function = Function(name="darken", file=DATA, line=40, share=0.9, path=("__getitem__", "darken"))
+    function = TimedFunction(name="darken", file=DATA, line=40, share=0.9, path=("__getitem__", "darken"))
     return fed(workers, fetch_function=function, **more)
 
 

@@ -12,7 +12,7 @@ import pytest
 from judged import answer_of, code_of, finding, judged, named, unjudged, values
 from made_measurements import DATA, MS, every, fed, loop_fed, measurements, merged
 from made_parts import function_part
-from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.calls import TimedFunction
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rule import Judged
 from slowstep.findings import NotJudged
@@ -29,7 +29,7 @@ def collates(ms: float, name: str = "pad_slowly", *, by_torch: bool = False) -> 
 
 def transform(share: float) -> Measured:
     """A function of the user's that holds so much of the making of samples."""
-    return {"fetch_function": Function(name="augment", file=DATA, line=40, share=share, path=("__getitem__", "augment"))}
+    return {"fetch_function": TimedFunction(name="augment", file=DATA, line=40, share=share, path=("__getitem__", "augment"))}
 
 
 def calls_back(ms: float, stacks: int = 100) -> Measured:

@@ -12,7 +12,7 @@ from made_answers import set_answers
 from made_measurements import changed, fed, measurements
 from made_parts import function_part
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.calls import TimedFunction
 from slowstep.analyses.python.garbage import Collected
 from slowstep.analyses.steps.phases import Elsewhere, TrainingInTurn
 from slowstep.diagnosis import engine
@@ -168,7 +168,7 @@ def test_of_float64_beside_others_no_wait_for_a_core_is_removed_twice():
 
 COLLECTED = Collected(generation=2, asked=False, count=200, total_ns=200 * 30e6, longest_ns=30e6)
 CROWDED: dict[str, Any] = {"cores": 2.0, "delay_ms": 8.0}
-AUGMENT = Function(name="augment", file="data.py", line=40, share=0.8, path=("__getitem__", "augment"))
+AUGMENT = TimedFunction(name="augment", file="data.py", line=40, share=0.8, path=("__getitem__", "augment"))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from slowstep.prove.bench.loader_stages import READING, BuiltinCalls
 from slowstep.prove.stats.figures import FEWEST_BLOCKS, Figure, ratio
 from slowstep.units import format_count, format_ratio, format_share
 
-Kind = Literal["cpu", "storage", "network", "blocked", "transport", "start", "undetermined"]
+BoundKind = Literal["cpu", "storage", "network", "blocked", "transport", "start", "undetermined"]
 
 HALF: Final = 0.5
 HALF_FROM: Final = "SageMaker's I/O rule: over half of the time"
@@ -44,7 +44,7 @@ class Row:
 class Bound:
     """The verdict in one word and one sentence, with all that it was drawn from."""
 
-    kind: Kind
+    kind: BoundKind
     sentence: str
     rows: tuple[Row, ...]
 
@@ -195,7 +195,7 @@ def _too_long_a_way(carrying: float, gain: float) -> str:
     )
 
 
-def _cause(point: Point, calls: BuiltinCalls | None, blocked: float) -> tuple[Kind, str]:
+def _cause(point: Point, calls: BuiltinCalls | None, blocked: float) -> tuple[BoundKind, str]:
     """What producers stand still for: told by their calls where half of their reading is of one kind, else by counters of the kernel."""
     text = f"making a batch is {format_share(blocked)} waiting"
     kinds = {kind: calls.whole((kind,)) for kind in READING} if calls else {}

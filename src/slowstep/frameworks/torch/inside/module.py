@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.torch.inside._answers.compiled import has_compiled
-from slowstep.frameworks.torch.inside._autograd.used_forwards import Key, UsedForwards
+from slowstep.frameworks.torch.inside._autograd.used_forwards import ForwardKey, UsedForwards
 from slowstep.health import HealthKind
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
@@ -65,7 +65,7 @@ FORWARD_NOT_RECORDED: Final = HealthKind(
     "code is compiled already, and to record its forwards would have it compiled again: record with --level 2 from the start",
 )
 # Flags, samples, and of a call with gradients its key and first node.
-_Met = tuple[int, int, Key | None, int]
+_Met = tuple[int, int, ForwardKey | None, int]
 _UNKNOWN: _Met = (0, -1, None, 0)
 
 
