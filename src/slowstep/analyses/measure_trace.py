@@ -21,7 +21,6 @@ from slowstep.analyses.device.operators import find_operators
 from slowstep.analyses.device.placement import find_placement
 from slowstep.analyses.device.synchronizations import find_synchronizations
 from slowstep.analyses.events.device_work import busiest_device
-from slowstep.analyses.events.trains_with import find_words
 from slowstep.analyses.input.loader_requests import find_requests
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.named_work import find_named_work
@@ -35,7 +34,7 @@ from slowstep.analyses.steps.marks_topic import MarksTopic
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trace_steps import as_steps, find_steps
 from slowstep.analyses.steps.traced_training import batch_size as batch_size_of
-from slowstep.analyses.steps.traced_training import is_training
+from slowstep.analyses.steps.traced_training import find_words, is_training
 from slowstep.analyses.steps.training_topic import TrainingTopic
 from slowstep.errors import BadUsage
 from slowstep.faults import Attempts, Results
