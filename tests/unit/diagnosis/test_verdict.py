@@ -397,3 +397,14 @@ def test_gradients_that_are_computed_between_forwards_are_said_beside_what_is_no
     reason = engine.diagnose(measurements(between_forwards=between)).verdict.reason
 
     assert (reason.values["beside"] is not None) is is_said
+
+
+@pytest.mark.parametrize(("ms", "is_open"), [(20.0, True), (1.0, False)])
+def test_lines_that_may_hold_more_than_an_update_by_hand_are_not_blamed(ms, is_open):
+    beside = Part("compute", PartKind.BESIDE_BACKWARD, None, CodePlace("train.py", 34))
+
+    diagnosis = engine.diagnose(measurements(ledger={beside: ms}))
+
+    assert diagnosis.findings == ()
+    assert diagnosis.verdict.state == ("undetermined" if is_open else "healthy")
+    assert (diagnosis.verdict.reason is not None and diagnosis.verdict.reason.code == "lines-beside-backward") is is_open
