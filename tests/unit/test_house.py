@@ -23,6 +23,9 @@ ALIKE = {
     "frameworks": "each framework has the same rooms",
     "sources": "each source has parts of its own, which read the same things from another format",
 }
+TESTS = Path(__file__).parents[1]
+# What writes recordings: rules are tested on measurements that are built in a dozen lines, what analyses find of recordings beside them.
+RECORDING_MAKERS = {"made_recordings", "made_events", "simulated_training"}
 # Who may import a module of slowstep's own by a name that is made at run time.
 BY_NAME = {
     "slowstep.registry": "finds plug-ins",
@@ -228,3 +231,14 @@ def test_an_import_by_name_is_seen_where_it_may_be_of_an_own_module():
         "import_module(f'slowstep.{name}')",
         "importlib.import_module(home)",
     ]
+
+
+def test_no_test_of_a_rule_makes_a_recording():
+    helpers, tests = TESTS.glob("*.py"), [*(TESTS / "unit" / "diagnosis").rglob("*.py")]
+    trees = {path.stem: tree for path, tree in parsed([*helpers, *tests]).items()}
+    imports = {name: _imported(tree, set(trees)) for name, tree in trees.items()}
+
+    assert len(tests) > 30
+    assert {path.stem: makers for path in tests if (makers := _reached(path.stem, imports) & RECORDING_MAKERS)} == {}
+    # As one that does, of measurements that only an analysis can make.
+    assert _reached("judged_recordings", imports) >= {"made_recordings"}

@@ -287,3 +287,11 @@ def test_rules_of_a_loader_have_nothing_to_say_of_a_loop_without_one():
 
     assert not [rule for rule, answer in answers.items() if isinstance(answer, Judged | NotJudged)]
     assert named(measurements(workers=None)) == []
+
+
+def test_a_write_leaves_a_tenth_of_its_time_at_worst():
+    """Copying the state to memory, for a thread that writes it."""
+    counterfactual = judged("blocking-checkpoint", measurements(**saves(5, 40.0))).counterfactual
+
+    assert counterfactual is not None
+    assert (counterfactual.expected.removed_ns.mean() / MS, counterfactual.pessimistic.removed_ns.mean() / MS) == pytest.approx((8.0, 7.2))
