@@ -71,6 +71,11 @@ def format_ratio(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:,.{_ratio_digits(value)}f}x"
 
 
+def format_times(value: float) -> str:
+    """A factor in a sentence: "2.3 times", "46 times"."""
+    return f"{value:,.{_ratio_digits(value)}f} times"
+
+
 def format_ratio_interval(value: float, low: float, high: float | None) -> str:
     """A factor with its interval, all as precise as the factor: "1.8x (1.6-2.0)"; more precise where that would hide the interval.
 
