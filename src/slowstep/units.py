@@ -100,6 +100,7 @@ def _ratio_ends(value: float, low: float, high: float | None) -> tuple[str, str,
 
 def _ratio_end(end: float, digits: int) -> str:
     """An end of an interval. It is not rounded to one or across it where two digits tell it from one: a gain or none is read there."""
+    digits = digits if _ratio_digits(end) else 0
     while digits < _MOST_RATIO_DIGITS and end != 1 and (float(f"{end:.{digits}f}") - 1) * (end - 1) <= 0:
         digits += 1
     return f"{end:,.{digits}f}"

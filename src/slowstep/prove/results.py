@@ -40,7 +40,7 @@ NO_EFFECT: Final = f"nothing that it changes happened in the {{steps}} steps cou
 SELDOM: Final = f"what it changes happened in only {{blocks}} of its {{rounds}} blocks, too few to refute it: {MORE}"
 LONG_STEPS: Final = "not refuted, because steps of up to {most} more than usual came too seldom to tell whether it shortens them, too"
 KEPT_FIRST: Final = (
-    "as measured it gains {gain:.2f}x, but the first batch of each validation is still read ({each}), and without it the gain may be "
+    "as measured it gains {gain:ratio}, but the first batch of each validation is still read ({each}), and without it the gain may be "
     "larger: use stub=MODULE:FUNCTION on the function that validates"
 )
 UNCORRECTED: Final = "other processes used {share} of the machine, and how long the training waited for a core is not known"
