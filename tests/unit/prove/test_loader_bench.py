@@ -332,7 +332,7 @@ def test_computing_workers_are_cpu_bound():
 @pytest.mark.parametrize(
     ("cores", "process_ms", "said"),
     [
-        (8, 60, "100 % computing beside 40 % waiting for a core"),
+        (8, 60, "100 % computing, waits for a core (40 % of the time) left out, and"),
         (1, 95, "100 % computing (40 % waiting for a core)"),
         (8, 100, "100 % computing,"),
     ],

@@ -193,8 +193,8 @@ def _computed(shares: _Shares) -> str:
     text = f"{format_share(0.0 if shares.computing is None else min(shares.computing.value, 1.0))} computing"
     if shares.queueing is None or shares.queueing.value < MUCH_QUEUEING:
         return text
-    waiting = f"{format_share(shares.queueing.value)} waiting for a core"
-    return f"{text} beside {waiting}" if shares.is_foreign else f"{text} ({waiting})"
+    waiting = format_share(shares.queueing.value)
+    return f"{text}, waits for a core ({waiting} of the time) left out" if shares.is_foreign else f"{text} ({waiting} waiting for a core)"
 
 
 def _beside_compute(point: Point) -> str:
