@@ -15,7 +15,7 @@ from slowstep.units import UNKNOWN, format_bytes, format_duration, format_number
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from slowstep.document.report import EvidenceRow, FindingRow, GainRow, IntervalRow
+    from slowstep.document.report import EvidenceRow, FindingRow, GainRow, MeasuredRow
     from slowstep.report.canvas import Canvas
     from slowstep.report.left_out import LeftOut
 
@@ -128,7 +128,7 @@ def _gain_in_short(gain: GainRow, provisional: bool) -> str:
     return f"gain {format_ratio(predicted)}{', provisional' if provisional else ''}"
 
 
-def _measured_as(measured: IntervalRow) -> str:
+def _measured_as(measured: MeasuredRow) -> str:
     """What the interval makes of it: a gain, a loss, or neither for certain."""
     if measured["high"] < 1.0:
         return "no gain,"
