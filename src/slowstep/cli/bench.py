@@ -32,6 +32,9 @@ class Halves(TyperGroup):
         """The half. Raises BadUsage for a name that is none, which most often is the user's command already."""
         found = super().get_command(ctx, cmd_name)
         if found is None and not ctx.resilient_parsing:
+            half = cmd_name.lower()
+            if half in self.commands:
+                raise BadUsage(f"there is no half {cmd_name!r}. Did you mean: slowstep bench {half}")
             raise BadUsage(f"which half? slowstep bench data {cmd_name}, or slowstep bench compute {cmd_name}")
         return found
 

@@ -32,7 +32,7 @@ IS_THE_LAST: Final = Wording(
     "{here}{who} is the last{often}: its own work takes {own_ns:ms} ms per step, that of rank {fastest} {fastest_ns:ms} ms{gain}",
 )
 LAST_OFTEN: Final = Wording("last-often", " (the last in {times} of {steps} steps)")
-EVENING_OUT: Final = Wording("evening-out", "; evening the ranks out would gain {gain:.2f}x at most")
+EVENING_OUT: Final = Wording("evening-out", "; evening the ranks out would gain {gain:ratio} at most")
 
 UNEVEN_AND_MORE: Final = Wording("uneven-and-more", "{pace}; and {reason}")
 UNEVEN_IN_TURN: Final = Wording("uneven-in-turn", "{pace}: give all of them batches of equal length and size in each step")

@@ -22,8 +22,8 @@ NO_STACKS = HealthKind(
 UNEVEN_PACE = HealthKind(
     "uneven-pace",
     "notice",
-    "the machine's pace varied, as on a shared machine: nine of ten other runs are within a factor of {factor:.3g}; "
-    "for a reliable figure: slowstep prove",
+    "the machine's speed varied during the run, as on a shared machine: nine of ten repeats would be within a factor of {factor:.3g} "
+    "of this run's speed; slowstep prove measures gains all the same",
 )
 BATCH_SIZE_CHANGED = HealthKind("batch-size-changed", "notice", "the batch size changed {told}")
 LOADER_CHANGED = HealthKind("loader-changed", "notice", "the training went on with another loader {told}")

@@ -23,7 +23,7 @@ from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps
 from slowstep.prove.stats.repeated import ArmState, RepeatedRuns
 from slowstep.record.experiment.lever import DEMAND, Lever
-from slowstep.units import format_duration, format_share
+from slowstep.units import format_duration, format_ratio, format_share
 
 # Why a gain that is seen to be small refutes nothing: others have the cores that the lever asks for, what it changes came too seldom, it
 # may shorten long steps that were counted as if it did not, or what it leaves in the arm is as large as the gain in question.
@@ -39,7 +39,7 @@ NO_EFFECT: Final = f"nothing that it changes happened in the {{steps}} steps cou
 SELDOM: Final = f"what it changes happened in only {{blocks}} of its {{rounds}} blocks, too few to refute it: {MORE}"
 LONG_STEPS: Final = "not refuted, because steps of up to {most} more than usual came too seldom to tell whether it shortens them, too"
 KEPT_FIRST: Final = (
-    "as measured it gains {gain:.2f}x, but the first batch of each validation is still read ({each}), and without it the gain may be "
+    "as measured it gains {gain}, but the first batch of each validation is still read ({each}), and without it the gain may be "
     "larger: use stub=MODULE:FUNCTION on the function that validates"
 )
 UNCORRECTED: Final = "other processes used {share} of the machine, and how long the training waited for a core is not known"
@@ -234,7 +234,7 @@ def _held_back(result: Result, blocks: int | None, loaded: str | None, levers: M
         )
     if isinstance(measured, WithKept) and measured.hides(WORTH) and KEPT_EACH in result.facts:
         gain, each = measured.log_ratio.least.factor, format_duration(result.facts[KEPT_EACH])
-        return replace(result, held_back="kept", withheld=KEPT_FIRST.format(gain=gain, each=each))
+        return replace(result, held_back="kept", withheld=KEPT_FIRST.format(gain=format_ratio(gain), each=each))
     return result
 
 

@@ -43,7 +43,7 @@ def what_is_given(paths: Sequence[Path]) -> Given:
     """What the words of the command line mean. Raises NoRecording where nothing was recorded here, BadUsage for a script, and
     UnreadableInput for a damaged report.
     """
-    if not paths or (list(paths) == [Path(LAST)] and not os.path.exists(LAST)):
+    if not paths or (_is_last(paths) and not os.path.exists(paths[0])):
         return _of_recording(last_run(Path()), chosen=True)
     paths = tuple(_by_name(path) for path in paths)
     for path in paths:
@@ -54,6 +54,10 @@ def what_is_given(paths: Sequence[Path]) -> Given:
     if len(paths) > 1:
         raise BadUsage(f"{reports[0]} is a report of slowstep: give it alone{or_compared(paths)}")
     return _of_report(reports[0])
+
+
+def _is_last(paths: Sequence[Path]) -> bool:
+    return [str(path).lower() for path in paths] == [LAST]
 
 
 def _by_name(path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -445,6 +446,18 @@ def test_whether_batches_are_wider_than_their_values_is_not_judged_where_none_wa
 
     assert (None if answer is None else answer.reason.code) == code
     assert answer is None or answer.advisory
+
+
+@pytest.mark.parametrize(("later_ms", "said"), [(0.5, "took 3.8 times as long"), (4e-5, "took next to none of its time")])
+def test_a_first_pass_is_held_against_the_next_ones_by_a_factor_unless_they_take_next_to_nothing(later_ms, said):
+    measured = with_all(fed(1, cpu_ms=8.5), cold())
+    first, *others = measured["input"]["passes"]
+    measured["input"]["passes"] = (first, *(replace(each, making_ns_per_sample=later_ms * MS) for each in others))
+
+    (found,) = [finding for finding in diagnose(measurements(**measured)).findings if finding.rule == "cold-cache"]
+
+    assert said in found.title
+    assert found.evidence[2].value == 1.4
 
 
 def test_samples_of_tensors_that_no_worker_makes_sooner_may_be_taken_in_whole_batches():

@@ -86,7 +86,7 @@ def test_a_job_with_a_late_rank_is_shown_by_that_rank_and_is_not_healthy(late: P
     assert report["run"]["rank"] == 1
     assert verdict(report) == ("undetermined", None)
     assert "58.1 ms per step, that of rank 0 36.5 ms" in report["verdict"]["summary"]
-    assert "1.56x at most" in report["verdict"]["summary"]
+    assert "1.6x at most" in report["verdict"]["summary"]
 
 
 def health(report: dict[str, Any]) -> dict[str, str]:

@@ -26,6 +26,8 @@ BUSY: Final = 0.9
 BUSY_CORE_SOURCE: Final = "SageMaker's CPU rule: a core is busy from 90 %"
 # One in ten bytes from storage: under it the page cache has answered nine reads of ten, and storage explains no half of the time.
 FROM_STORAGE: Final = 0.1
+# Less waiting for a core does not explain why fewer cores are busy than compute.
+MUCH_QUEUEING: Final = 1 - BUSY
 STORAGE_FROM: Final = "own choice: under a tenth the page cache answers nine reads of ten"
 
 
@@ -167,25 +169,37 @@ def _uneven(making: Figure) -> str:
 
 
 def _computing(point: Point, shares: _Shares, cores: float | None, points: Sequence[Point]) -> str:
-    share = 0.0 if shares.computing is None else shares.computing.value
-    who = "the training thread makes its own batches and" if not point.workers else "while making batches, a worker"
-    text = f"{who} computes {format_share(share)} of the time"
+    text = f"making a batch is {_computed(shares)}"
     if shares.cores is None or cores is None:
         return text
-    text += f", {shares.cores:.1f} of {cores:g} cores are busy with it"
+    text += f", and the loader uses {shares.cores:.1f} of {cores:g} cores"
     is_full, measured = shares.cores >= BUSY * cores, beside_others(point, points)
     # What the curve measured goes before what busy cores let one expect.
     if measured is not None and measured.is_faster:
-        return f"{text}: {'yet ' if is_full else ''}{measured.said} (see the curve)"
+        return f"{text}, {'but' if is_full else 'and'} {measured.said} (see the curve)"
     if is_full:
         return f"{text}: more workers would find no free core{'' if measured is None else f', and were {measured.said} (see the curve)'}"
     if shares.is_foreign:
-        return f"{text}, yet it waits for cores: other processes use them, or bursts of its own"
+        return f"{text}: other processes use the rest, or it needs many at once now and then"
     return (
-        f"{text}: more workers could use the others"
+        f"{text}: more workers could use the rest"
         if measured is None
-        else f"{text}: yet more workers were {measured.said} (see the curve)"
+        else f"{text}, but more workers were {measured.said} (see the curve){_beside_compute(point)}"
     )
+
+
+def _computed(shares: _Shares) -> str:
+    """What computing takes of making a batch, and where it is much the waiting for a core, which counts as computing or is left out."""
+    text = f"{format_share(0.0 if shares.computing is None else min(shares.computing.value, 1.0))} computing"
+    if shares.queueing is None or shares.queueing.value < MUCH_QUEUEING:
+        return text
+    waiting = format_share(shares.queueing.value)
+    return f"{text}, waits for a core ({waiting} of the time) left out" if shares.is_foreign else f"{text} ({waiting} waiting for a core)"
+
+
+def _beside_compute(point: Point) -> str:
+    """Of a loader without workers: a curve of the loader alone does not show what they are for."""
+    return "" if point.workers else ", with nothing else to do: in the training they work while the model computes"
 
 
 def _too_long_a_way(carrying: float, gain: float) -> str:
