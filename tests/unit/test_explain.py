@@ -15,8 +15,10 @@ from slowstep.analyses.measure_recording import MAKERS as RECORDED
 from slowstep.cli import explain, plugin_texts
 from slowstep.cli.explain import HEADINGS, LEVER_HEADINGS
 from slowstep.cli.plugin_texts import RULES, lever_text, measured_topics, names_of_levers, names_of_rules, rule_terms, rule_text
-from slowstep.cli.report_words import VERDICT_MEANING
+from slowstep.cli.report_words import VERDICT_MEANING, meaning
 from slowstep.errors import BadUsage, DiscoveryError
+from slowstep.part_words import part_in_words
+from slowstep.parts import Part, PartKind
 from slowstep.record.experiment.implementations import known_levers
 from slowstep.registry import discover
 from slowstep.stages import STAGE_MEANING, STAGES
@@ -170,7 +172,7 @@ def test_a_name_may_be_spelled_as_its_file_is_or_as_a_lever_is_given(name):
     ("name", "hint"), [("serial-lodaer", "serial-loader"), ("collate", "slow-collate"), ("xyz", "slowstep explain lists them all")]
 )
 def test_an_unknown_name_gets_the_closest_ones(name, hint):
-    with pytest.raises(BadUsage, match=f"no rule or lever is called '{name}'.*{hint}"):
+    with pytest.raises(BadUsage, match=f"no rule, lever, stage or part is called '{name}'.*{hint}"):
         explain.chosen(name, TEXTS)
 
 
@@ -237,6 +239,23 @@ def test_stages_and_verdicts_of_a_report_are_explained(word, says):
 
     assert said.exit_code == 0
     assert all(each in said.output for each in says)
+
+
+@pytest.mark.parametrize("kind", PartKind)
+def test_every_part_of_a_report_is_explained_and_hides_no_rule_or_lever(kind):
+    words = part_in_words(Part("", kind))
+
+    word, text, is_stage = meaning(words)
+
+    assert words not in {*names_of_rules(), *names_of_levers()}
+    assert (word, is_stage) == (words, words in STAGE_MEANING)
+    assert text not in ("", words)
+
+
+def test_a_name_of_a_rule_and_a_lever_is_offered_once():
+    with pytest.raises(BadUsage, match="Did you mean cold-cache") as error:
+        explain.chosen("cold-cach", ["cold-cache", "cold-cache"])
+    assert str(error.value).count("cold-cache") == 1
 
 
 def test_words_of_a_report_hide_no_rule_or_lever_and_are_all_defined():

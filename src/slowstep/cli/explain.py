@@ -136,13 +136,13 @@ def listing(groups: Mapping[str, Texts], width: int) -> str:
 
 def chosen(name: str, known: Iterable[str]) -> str:
     """The name that is meant. Raises BadUsage with the closest ones for one that does not exist."""
-    names = list(known)
+    names = list(dict.fromkeys(known))
     wanted = name.strip().lower().replace("_", "-").partition("=")[0]
     if wanted in names:
         return wanted
     close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5) or [each for each in names if wanted and wanted in each]
     hint = f"Did you mean {' or '.join(close)}?" if close else "slowstep explain lists them all."
-    raise BadUsage(f"no rule or lever is called {name!r}. {hint}")
+    raise BadUsage(f"no rule, lever, stage or part is called {name!r}. {hint}")
 
 
 def page(name: str, text: str, width: int) -> str:
