@@ -251,7 +251,7 @@ def test_what_gc_freeze_may_hide_is_not_said_to_be_missing(script: Any) -> None:
     with all_set_aside(), pytest.raises(NotApplicable, match=r"gc\.freeze"):
         find_functions("train:outer.<locals>.inner")
     assert find_functions("train:outer.<locals>.inner") == [hidden]
-    with pytest.raises(NotApplicable, match="has no outer.<locals>.other$"):
+    with pytest.raises(NotApplicable, match=r"has no outer.<locals>.other$"):
         find_functions("train:outer.<locals>.other")
 
 
