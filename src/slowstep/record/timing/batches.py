@@ -67,7 +67,7 @@ def _library_values(batch: Any) -> list[Any]:
     """The first values of a library's own mapping."""
     kind = type(batch)
     values = _in_class(kind, "values")
-    if not _is_of_a_library(values) or _in_class(kind, "keys") is None:
+    if values is None or not _is_of_a_library(values) or _in_class(kind, "keys") is None:
         return []
     try:
         return list(islice(values(batch), _MOST_PARTS))
