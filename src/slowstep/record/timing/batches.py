@@ -89,7 +89,8 @@ def _told(thing: Any, name: str) -> Any:
         if (held := held_by(thing, name)) is not None:
             return held
         asked = _in_class(type(thing), name)
-        return asked.fget(thing) if type(asked) is property and _is_of_a_library(asked.fget) else None
+        getter = asked.fget if type(asked) is property else None
+        return None if getter is None or not _is_of_a_library(getter) else getter(thing)
     except Exception:  # a sparse tensor has no bytes, a donated array no shape: not known is an answer
         return None
 
