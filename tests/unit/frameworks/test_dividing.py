@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator
 from functools import partial
 from random import choice
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -174,6 +174,25 @@ DRAWS = {
 }
 
 
+def written(body: str, **known: Any) -> Callable[[range], Any]:
+    """A function of the script's that cuts a range, made of this line."""
+    made: dict[str, Any] = {**known}
+    exec(compile(f"def cut(numbers):\n {body}\n return numbers", "train.py", "exec"), made)
+    function: Callable[[range], Any] = made["cut"]
+    return function
+
+
+def module(file: str) -> ModuleType:
+    """One that a script imports, with a function that asks for its worker."""
+    made = ModuleType("mine")
+    made.__file__ = file
+    made.cut_by_worker = part  # type: ignore[attr-defined]
+    return made
+
+
+began = iter(Whole())
+
+
 def deep(levels: int) -> Callable[[range], Any]:
     return closed(deep(levels - 1)) if levels else part
 
@@ -226,6 +245,55 @@ def test_a_stream_of_the_scripts_that_nothing_tells_of_workers_gives_all_to_each
     assert divides(stream) is False
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from torch.utils.data import get_worker_info as which",
+        "which = torch.utils.data._utils.worker._worker_info",
+        "which = wds.utils.pytorch_worker_info()",
+        "numbers = wds.split_by_worker(numbers)",
+        "numbers = pipe.sharding_filter(numbers)",
+        "which = numbers.worker_id",
+    ],
+)
+def test_it_may_ask_in_any_of_these_ways(line: str) -> None:
+    assert divides(Held(written(line))) is True
+
+
+def test_what_a_module_of_the_scripts_does_is_looked_at_and_a_librarys_is_not() -> None:
+    line = "numbers = mine.cut_by_worker(numbers)"
+
+    assert divides(Held(written(line, mine=module("/home/me/mine.py")))) is True
+    assert divides(Held(written(line, mine=module("/usr/lib/python3/site-packages/mine.py")))) is False
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "which = os.environ['RANK']",
+        "which = os.getenv('RANK')",
+        "which = os.getpid()",
+        "numbers = tasks.get_nowait()",
+        "numbers = pipe.recv()",
+        "numbers = urlopen('http://localhost')",
+        "numbers = database.connect()",
+        "numbers = socket.socket()",
+        "f = [" + "lambda: 0, " * 400 + "]",
+    ],
+)
+def test_what_may_tell_workers_apart_otherwise_or_is_too_much_code_leaves_it_open(line: str) -> None:
+    assert division_of(Held(written(line))) == Division(None)
+
+
+def test_a_generator_that_has_begun_may_do_anything() -> None:
+    assert divides(Held(lambda numbers: began)) is None
+
+
+@pytest.mark.parametrize(("count", "known"), [(50, False), (51, None)])
+def test_as_many_streams_are_looked_at_within_one(count: int, known: bool | None) -> None:
+    assert divides(Around(*(Whole() for _ in range(count)))) is known
+
+
 def test_nothing_of_a_stream_is_asked_or_called() -> None:
     assert divides(Hostile()) is False
 
@@ -238,9 +306,8 @@ def test_nothing_of_a_stream_is_asked_or_called() -> None:
         Served(multiprocessing.get_context("fork").RawValue("i", 0)),
         Served(queue.Queue()),
         Held(deep(8)),
-        Around(*(Whole() for _ in range(60))),
     ],
-    ids=["a queue", "a number", "a number without a lock", "a queue of threads", "too deep", "too many"],
+    ids=["a queue", "a number", "a number without a lock", "a queue of threads", "too deep"],
 )
 def test_of_what_workers_share_and_of_what_is_too_much_to_look_at_nothing_is_known(stream: Any) -> None:
     assert divides(stream) is None

@@ -166,7 +166,7 @@ class _Look:
         for name in names & function.__globals__.keys():
             value = function.__globals__[name]
             self._add(depth, value)
-            if type(value) is ModuleType and is_users(str(held_by(value, "__file__") or "<")):
+            if type(value) is ModuleType and is_users(str(vars(value).get("__file__") or "<")):
                 self._add(depth, *(vars(value)[called] for called in names & vars(value).keys()))
 
 
