@@ -1,6 +1,6 @@
 """How many times as long a step takes right after a fork, by model: pages of its memory are copied when next written to; no options.
 
-The constants in `slowstep.diagnosis.evidence.trainer_side` hold what this prints.
+The constants in `slowstep.calibration` hold what this prints.
 """
 
 from __future__ import annotations

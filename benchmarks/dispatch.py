@@ -1,7 +1,7 @@
 """What forward and backward cost however small the input, per autograd node and per weight, and what a further sample costs.
 
-Prints two tables; one core, no options. The constants in `slowstep.analyses.compute.fixed_cost` are upper bounds of what the first shows,
-those in `slowstep.diagnosis.rules.small_batch` hold the slopes that the second shows.
+Prints two tables; one core, no options. `slowstep.calibration` holds usual values and bounds of what the first shows, and the slopes that
+the second shows.
 """
 
 from __future__ import annotations

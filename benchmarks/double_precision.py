@@ -1,6 +1,6 @@
 """How many times as long a step takes in float64 as in float32, by model and batch size, in CPU time of one core; no options.
 
-The constants in `slowstep.diagnosis.rules.double_precision` hold what this prints.
+The constants in `slowstep.calibration` hold what this prints.
 """
 
 from __future__ import annotations

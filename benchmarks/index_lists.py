@@ -1,7 +1,7 @@
 """How much longer a step takes after its loader has begun a shuffled pass, by data set and model: a list of all indices is made, and fills
 the caches; no options.
 
-The constant in `slowstep.diagnosis.rules.iterator_recreated` holds what this prints, in ns per index.
+The constant in `slowstep.calibration` holds what this prints, in ns per index.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Each workload runs in turns with and without a profiler, one core; the difference of the median pass is divided by the events that the trace
 holds of it. After a pause, as of a step that waits for input, caches are cold, those of the profiler too. Prints a table.
-The constants in `slowstep.analyses.replay.recording_cost` come from here.
+The constants in `slowstep.calibration` come from here.
 """
 
 from __future__ import annotations

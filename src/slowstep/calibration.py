@@ -98,7 +98,8 @@ RECEIVING: Final = Calibration(
     low=300_000.0,
     high=2_000_000.0,
     unit="ns a batch",
-    meaning="receiving a batch from a worker that had it ready: 1 to 2 ms beside a training, 0.3 ms on an idle machine",
+    meaning="receiving a batch from a worker that had it ready: 1 to 2 ms beside a training, 0.3 ms where cores are idle. Of traces from "
+    "servers with many cores the shortest receipts of batches that a thread had pinned took 0.07 to 0.09 ms (A100, V100)",
     machine=_TWO_CORES,
     measured_by="receipts of batches that lay ready, as recordings have them",
     date="2026-11-20",
@@ -157,4 +158,231 @@ SHARED_LIMIT: Final = Calibration(
     machine=_TWO_CORES,
     measured_by="a server of either kind with two and four workers, at ends of epochs",
     date="2026-11-25",
+)
+# What becomes of a step whose batches no worker makes any more.
+COLLATED_HERE: Final = Calibration(
+    value=0.25,
+    low=0.125,
+    high=1.0,
+    unit="share of what torch's own collating takes in a worker",
+    meaning="what is left of it on the training thread, where it does not fill shared memory: 0.23 to 0.72 ms in a worker and 0.03 to 0.17 "
+    "ms without, of samples in memory, 4 to 128 a batch",
+    machine=_TWO_CORES,
+    measured_by="samples in memory with one and two workers and with none, in turns",
+    date="2026-11-25",
+)
+NEWLY_MAPPED: Final = Calibration(
+    value=200_000.0,
+    low=0.0,
+    high=400_000.0,
+    unit="ns a step",
+    meaning="what the training thread's own work takes longer beside memory that it has just mapped: steps of 0.5 to 1 ms of work had 0.1 "
+    "to 0.4 ms less of it without workers",
+    machine=_TWO_CORES,
+    measured_by=COLLATED_HERE.measured_by,
+    date="2026-11-25",
+)
+GIVEN_BACK: Final = Calibration(
+    value=19_000.0,
+    low=0.0,
+    high=30_000.0,
+    unit="ns for each tensor of a batch beyond two",
+    meaning="what giving that memory back takes: from 1 to 300 tensors of 80 bytes 0.06 to 6 ms",
+    machine=_TWO_CORES,
+    measured_by="batches of 1 to 300 tensors of 80 bytes, from a worker and without",
+    date="2026-11-25",
+)
+MADE_BETWEEN: Final = Calibration(
+    value=0.125,
+    low=0.0,
+    high=0.25,
+    unit="share of its time",
+    meaning="how much longer the training's own work takes where its thread makes the batches too: they pass through its caches; steps of "
+    "5 to 8 ms up to a fifth longer",
+    machine=_TWO_CORES,
+    measured_by=COLLATED_HERE.measured_by,
+    date="2026-11-25",
+)
+# What goes on in a loader.
+KEPT_WORKERS_START: Final = Calibration(
+    value=300_000.0,
+    high=1_000_000.0,
+    unit="ns a start",
+    meaning="what an iterator over workers that stay takes to begin; the bound is three times that, which is left of each start of workers",
+    machine=_TWO_CORES,
+    measured_by="starts of iterators with persistent_workers=True, as recordings have them",
+    date="2026-11-21",
+)
+LISTED: Final = Calibration(
+    value=6.0,
+    unit="ns an index, at most",
+    meaning="how much longer the training's own work takes after a shuffled pass has begun with a list of all indices, which fills the "
+    "caches: 1 to 6 ns for each of 100,000 or 400,000",
+    machine=_TWO_CORES,
+    measured_by="benchmarks/index_lists.py, five models",
+    date="2026-11-25",
+)
+LISTED_AT_MOST: Final = Calibration(
+    value=0.7,
+    unit="share of the training's own work",
+    meaning="the most that this took of it",
+    machine=LISTED.machine,
+    measured_by=LISTED.measured_by,
+    date="2026-11-25",
+)
+SHARED_FILE: Final = Calibration(
+    value=500_000.0,
+    low=200_000.0,
+    unit="ns a batch",
+    meaning="what a worker's collating may take more than the same on the training thread, because its tensors go to new files in shared "
+    "memory: 0.2 ms a batch of two tensors; with room for more of them",
+    machine=_TWO_CORES,
+    measured_by="collating alone, in a worker and in the process that trains",
+    date="2026-11-26",
+)
+SHARED_FILE_BYTE: Final = Calibration(
+    value=2.0,
+    low=0.5,
+    unit="ns a byte",
+    meaning="the same for what is in them: 0.5 to 0.7 ns in batches of 1 to 50 MB; with room for slower memory",
+    machine=_TWO_CORES,
+    measured_by=SHARED_FILE.measured_by,
+    date="2026-11-26",
+)
+SPUN: Final = Calibration(
+    value=1.0,
+    low=0.5,
+    high=1.0,
+    unit="share of the helpers' CPU time",
+    meaning="what threads that help a worker's thread spin away where they share its core: two processes of two threads on two busy cores "
+    "took 4 to 50 times the CPU time of one thread for the same products (OpenBLAS), 27 to 40 times for the same operations (PyTorch)",
+    machine=_TWO_CORES,
+    measured_by="the same products and operations with one thread a process and with two",
+    date="2026-11-22",
+)
+SPUN_ITSELF: Final = Calibration(
+    value=0.0,
+    high=0.5,
+    unit="share of the producing thread's CPU time",
+    meaning="the same of the thread that makes the batch: of PyTorch's operations half was spun on each thread",
+    machine=_TWO_CORES,
+    measured_by=SPUN.measured_by,
+    date="2026-11-22",
+)
+# What computing takes.
+LARGER_BATCH: Final = Calibration(
+    value=-0.1,
+    low=-0.6,
+    high=0.05,
+    unit="change of the time per sample, as a share",
+    meaning="beyond the batch sizes seen: its slope from 4 to 32 samples over that from 1 to 4 was 0.3 to 1.03 on six of seven models "
+    "(median 0.89: small products do not fill the vector units)",
+    machine=DISPATCH.machine,
+    measured_by="benchmarks/dispatch.py",
+    date="2026-11-20",
+)
+DOUBLE_CONVOLUTIONS: Final = Calibration(
+    value=3.4,
+    low=1.7,
+    high=4.5,
+    unit="times as long in float64 as in float32",
+    meaning="convolutions, by model and batch size; the middle is usual",
+    machine="one core each of two shared virtual machines, torch 2.13",
+    measured_by="benchmarks/double_precision.py",
+    date="2026-11-22",
+)
+DOUBLE_OTHERS: Final = Calibration(
+    value=1.8,
+    low=1.1,
+    high=2.4,
+    unit=DOUBLE_CONVOLUTIONS.unit,
+    meaning="everything else",
+    machine=DOUBLE_CONVOLUTIONS.machine,
+    measured_by=DOUBLE_CONVOLUTIONS.measured_by,
+    date="2026-11-22",
+)
+LOOPS_BACKWARD: Final = Calibration(
+    value=2.0,
+    low=1.6,
+    high=5.2,
+    unit="times the forward",
+    meaning="the backward of a Python loop of small operations (a recurrence, a cell, pairs of rows, masks, columns written, scalars) at "
+    "three sizes: 2.4 in the median, for gradients of slices are as large as what was sliced",
+    machine=DISPATCH.machine,
+    measured_by="six loops, forward and backward timed apart",
+    date="2026-11-26",
+)
+# How much what is alike differs.
+EVEN_STEPS: Final = Calibration(
+    value=0.38,
+    high=0.5,
+    unit="spread of step times, of the median step",
+    meaning="of an even training, 1879 steps, while others computed: beyond the bound it is the training",
+    machine=_TWO_CORES,
+    measured_by="a recording of it",
+    date="2026-11-21",
+)
+RUN_TO_RUN: Final = Calibration(
+    value=0.04,
+    unit="standard deviation of ln(samples/s)",
+    meaning="how much two runs of one training differ even on a quiet machine, by its memory's layout; 0.04 to 0.14 on a shared one",
+    machine=_TWO_CORES,
+    measured_by="benchmarks/pace.py",
+    date="2026-11-20",
+)
+# What seeing takes, and what that leaves open.
+TIMED_PART: Final = Calibration(
+    value=0.15,
+    unit="share of what is seen, either way",
+    meaning="how far the time of a part is known from calls that were timed in a few gaps: timing slows Python code, and what that costs "
+    "is taken out by estimate",
+    machine=_TWO_CORES,
+    measured_by="benchmarks/gap_lines.py",
+    date="2026-11-21",
+)
+TIMED_LINE: Final = Calibration(
+    value=0.5,
+    unit=TIMED_PART.unit,
+    meaning="the same of lines in a loop without a loader that hold next to nothing of what was timed: of ten loops parts of less than "
+    "half of it were seen at 0.7 to 1.5 times of what they take, and larger ones at 0.84 to 1.1 times",
+    machine=_TWO_CORES,
+    measured_by=TIMED_PART.measured_by,
+    date="2026-11-23",
+)
+CALLS_APART: Final = Calibration(
+    value=0.4,
+    unit="share of what counting calls takes",
+    meaning="how much of it is left out of the time of a line: a call costs timing 0.2 us and tracing 1 to 2 us; parts of ten loops were "
+    "off by 3.3 times at most with 0, by 1.8 with 0.25, by 1.5 with 0.37 as with 0.5, and always by 1.10 to 1.12 in the median",
+    machine=_TWO_CORES,
+    measured_by=TIMED_PART.measured_by,
+    date="2026-11-23",
+)
+PROFILED_OPERATOR: Final = Calibration(
+    value=500.0,
+    high=1000.0,
+    unit="ns an operator or a range",
+    meaning="what torch.profiler takes to record it: medians of eight workloads were 210 to 650, 500 in the middle; twice that at most, as "
+    "on slower processors",
+    machine="one core of a shared virtual machine (AMD EPYC), torch 2.13",
+    measured_by="benchmarks/profiler_cost.py",
+    date="2026-11-26",
+)
+PROFILED_SHAPES: Final = Calibration(
+    value=400.0,
+    high=800.0,
+    unit="ns an operator",
+    meaning="what its shapes add: 70 to 1,080, 400 in the middle",
+    machine=PROFILED_OPERATOR.machine,
+    measured_by=PROFILED_OPERATOR.measured_by,
+    date="2026-11-26",
+)
+PROFILED_FUNCTION: Final = Calibration(
+    value=400.0,
+    high=800.0,
+    unit="ns a Python function",
+    meaning="120 to 2,040, 370 in the middle",
+    machine=PROFILED_OPERATOR.machine,
+    measured_by=PROFILED_OPERATOR.measured_by,
+    date="2026-11-26",
 )

@@ -11,8 +11,9 @@ from typing import Final
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.importable import import_name
 from slowstep.findings import Fix
+from slowstep.frameworks import _known
 from slowstep.parts import Part, PartKind
-from slowstep.record.experiment.implementations import changes_loader
+from slowstep.record.experiment.implementations import can_be_made
 
 MOCK_LOADER: Final = "mock-loader"
 CALLBACKS_OFF: Final = "callbacks-off"
@@ -72,7 +73,13 @@ def _changes_it(m: Measurements, lever: str) -> bool:
         return loader is None
     if loader.divides is False and name_of(lever) == "workers" and max(loader.num_workers, int(lever.partition("=")[2])) > 1:
         return False
-    return loader.framework is None or changes_loader(name_of(lever), loader.framework)
+    return can_be_made(name_of(lever), (), loads(m))
+
+
+def loads(m: Measurements) -> str | None:
+    """The framework whose loader feeds the training; None where none does, as where the script names input of its own."""
+    loader = m.input.loader
+    return None if loader is None or loader.is_marked else loader.framework or _known.DEFAULT
 
 
 def batch_size(samples: int) -> str:

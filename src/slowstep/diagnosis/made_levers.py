@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.lever_specs import name_of
+from slowstep.diagnosis.lever_specs import loads, name_of
 from slowstep.diagnosis.rule import Answer, Judged
 from slowstep.findings import Finding, Fix, NotJudged
-from slowstep.frameworks._known import DEFAULT
 from slowstep.record.experiment.implementations import can_be_made
 
 
@@ -17,7 +16,7 @@ def is_made(m: Measurements, lever: str) -> bool:
     if not m.has("trainer"):
         return True
     name = name_of(lever)
-    return can_be_made(name, _trains(m), None) or can_be_made(name, (), _loads(m))
+    return can_be_made(name, _trains(m), None) or can_be_made(name, (), loads(m))
 
 
 def with_made_levers(m: Measurements, answer: Answer) -> Answer:
@@ -44,9 +43,3 @@ def _made(m: Measurements, lever: str | None) -> str | None:
 def _trains(m: Measurements) -> tuple[str, ...]:
     """The framework that updates, and the one whose loop it is."""
     return (m.trainer.facts.framework, m.training.words.name)
-
-
-def _loads(m: Measurements) -> str | None:
-    """The framework whose loader feeds the training; None where none does."""
-    loader = m.input.loader
-    return None if loader is None or loader.is_marked else loader.framework or DEFAULT

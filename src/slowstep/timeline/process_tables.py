@@ -51,6 +51,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             column("batches", pl.Int64, "batches of one pass, where its own sampler counts them", nullable=True),
             column("framework", pl.String, "name of the framework whose loader made it, where it was said", nullable=True),
             column("divides", pl.Boolean, "each worker gives a part of a stream, not all of it; null where unknown", nullable=True),
+            column("draws", pl.Boolean, "that is unknown because the stream's code draws at random; null of no stream", nullable=True),
             column("marked", pl.Boolean, "a script named it by `slowstep.steps`; null where it was not said", nullable=True),
         ),
     ),

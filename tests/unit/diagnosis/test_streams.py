@@ -12,8 +12,8 @@ from slowstep.document.recorded_run import repeated_samples
 from slowstep.findings import Finding
 
 
-def _measured(workers: int, divides: bool | None) -> Measurements:
-    return measurements(**fed(workers, cpu_ms=60, loader={"divides": divides}))
+def _measured(workers: int, divides: bool | None, *, draws: bool = False) -> Measurements:
+    return measurements(**fed(workers, cpu_ms=60, loader={"divides": divides, "draws": draws}))
 
 
 def _fix(found: Finding) -> tuple[str | None, bool]:
@@ -26,6 +26,14 @@ def test_as_many_workers_as_are_needed_where_each_gives_its_part(divides):
     assert _fix(finding("serial-loader", _measured(0, divides))) == ("workers=4", False)
     assert _fix(finding("too-few-workers", _measured(1, divides))) == ("workers=4", False)
     assert repeated_samples(_measured(2, divides)) is None
+
+
+@pytest.mark.parametrize(("rule", "workers"), [("serial-loader", 0), ("too-few-workers", 1)])
+def test_of_one_that_draws_at_random_it_is_to_be_sure_of_before_there_are_several(rule, workers):
+    found = finding(rule, _measured(workers, None, draws=True))
+
+    assert _fix(found) == ("workers=4", True)
+    assert "unless each worker draws its own" in found.fixes[0].text
 
 
 def test_one_worker_gives_what_the_training_thread_gave_and_more_need_a_change_of_the_stream():

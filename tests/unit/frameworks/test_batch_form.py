@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+from unittest.mock import MagicMock
+
 import numpy as np
 import pytest
 
 from slowstep.frameworks.torch.inside._loader.batch_form import MOST_TENSORS, batch_form, fits_a_byte
+
+
+class Named(dict[str, Any]):
+    """As many write a batch: what it lacks is a KeyError."""
+
+    __getattr__ = dict.__getitem__
+
+    def values(self) -> Any:
+        raise AssertionError("asked")
+
 
 RANDOM = np.random.default_rng(0)
 PICTURES = RANDOM.integers(0, 256, (4, 3, 64, 64), dtype=np.uint8)
@@ -22,6 +35,15 @@ def test_tensors_are_counted_at_any_depth_and_their_bytes_by_type() -> None:
 
     assert (form["tensors"], form["bytes"], form["types"]) == (3, 36, {"float32": 12, "int64": 24})
     assert form["array_bytes"] == 36
+
+
+def test_a_batch_that_asks_back_is_not_asked() -> None:
+    torch = pytest.importorskip("torch")
+    sparse = torch.eye(3).to_sparse()
+
+    form = batch_form([Named(x=np.zeros(2)), sparse, MagicMock()])
+
+    assert (form["tensors"], form["bytes"]) == (1, 16)
 
 
 def test_counting_ends_somewhere() -> None:

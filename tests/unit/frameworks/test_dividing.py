@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import multiprocessing
+import queue
+import random
 from collections.abc import Callable, Iterator
 from functools import partial
-from types import SimpleNamespace
+from random import choice
+from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
+import numpy as np
 import polars
 import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from slowstep.frameworks.torch.inside._answers import dividing
-from slowstep.frameworks.torch.inside._answers.dividing import divides
+from slowstep.frameworks.torch.inside._answers.dividing import Division, divides, division_of
 
 
 class Whole(IterableDataset[int]):
@@ -119,6 +123,76 @@ class Served(IterableDataset[int]):
         return iter(self.shared.get, None)
 
 
+class Drawn(IterableDataset[int]):
+    """Windows drawn at random, without an end."""
+
+    def __init__(self, draw: Callable[[], Any]) -> None:
+        self.draw = draw
+
+    def __iter__(self) -> Iterator[int]:
+        while True:
+            yield int(self.draw())
+
+
+class Drawing(IterableDataset[int]):
+    """Which imports what draws where it needs it."""
+
+    def __iter__(self) -> Iterator[int]:
+        import random as python_random
+
+        while True:
+            yield python_random.randint(0, 9)
+
+
+class Shuffled(ByInfo):
+    def __iter__(self) -> Iterator[int]:
+        yield from random.sample(list(super().__iter__()), 4)
+
+
+def by_python() -> int:
+    return random.choice([1, 2])
+
+
+def by_torch() -> int:
+    return int(torch.randint(9, ()))
+
+
+def by_numpy() -> int:
+    return int(np.random.choice([1, 2]))
+
+
+DRAWS = {
+    "by Python": Drawn(by_python),
+    "by its function": Drawn(partial(choice, [1, 2])),
+    "by torch": Drawn(by_torch),
+    "by numpy": Drawn(by_numpy),
+    "by numpy's function": Drawn(partial(np.random.choice, 9)),
+    "by a generator that it holds": Drawn(partial(max, random.Random(0))),
+    "by numpy's generator": Drawn(np.random.default_rng(0).normal),
+    "by torch's generator": Drawn(partial(max, torch.Generator())),
+    "by what it imports itself": Drawing(),
+}
+
+
+def written(body: str, **known: Any) -> Callable[[range], Any]:
+    """A function of the script's that cuts a range, made of this line."""
+    made: dict[str, Any] = {**known}
+    exec(compile(f"def cut(numbers):\n {body}\n return numbers", "train.py", "exec"), made)
+    function: Callable[[range], Any] = made["cut"]
+    return function
+
+
+def module(file: str) -> ModuleType:
+    """One that a script imports, with a function that asks for its worker."""
+    made = ModuleType("mine")
+    made.__file__ = file
+    made.cut_by_worker = part  # type: ignore[attr-defined]
+    return made
+
+
+began = iter(Whole())
+
+
 def deep(levels: int) -> Callable[[range], Any]:
     return closed(deep(levels - 1)) if levels else part
 
@@ -171,22 +245,96 @@ def test_a_stream_of_the_scripts_that_nothing_tells_of_workers_gives_all_to_each
     assert divides(stream) is False
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from torch.utils.data import get_worker_info as which",
+        "which = torch.utils.data._utils.worker._worker_info",
+        "which = wds.utils.pytorch_worker_info()",
+        "numbers = wds.split_by_worker(numbers)",
+        "numbers = pipe.sharding_filter(numbers)",
+        "which = numbers.worker_id",
+    ],
+)
+def test_it_may_ask_in_any_of_these_ways(line: str) -> None:
+    assert divides(Held(written(line))) is True
+
+
+def test_what_a_module_of_the_scripts_does_is_looked_at_and_a_librarys_is_not() -> None:
+    line = "numbers = mine.cut_by_worker(numbers)"
+
+    assert divides(Held(written(line, mine=module("/home/me/mine.py")))) is True
+    assert divides(Held(written(line, mine=module("/usr/lib/python3/site-packages/mine.py")))) is False
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "which = os.environ['RANK']",
+        "which = os.getenv('RANK')",
+        "which = os.getpid()",
+        "numbers = tasks.get_nowait()",
+        "numbers = pipe.recv()",
+        "numbers = urlopen('http://localhost')",
+        "numbers = database.connect()",
+        "numbers = socket.socket()",
+        "f = [" + "lambda: 0, " * 400 + "]",
+    ],
+)
+def test_what_may_tell_workers_apart_otherwise_or_is_too_much_code_leaves_it_open(line: str) -> None:
+    assert division_of(Held(written(line))) == Division(None)
+
+
+def test_a_generator_that_has_begun_may_do_anything() -> None:
+    assert divides(Held(lambda numbers: began)) is None
+
+
+@pytest.mark.parametrize(("count", "known"), [(50, False), (51, None)])
+def test_as_many_streams_are_looked_at_within_one(count: int, known: bool | None) -> None:
+    assert divides(Around(*(Whole() for _ in range(count)))) is known
+
+
 def test_nothing_of_a_stream_is_asked_or_called() -> None:
     assert divides(Hostile()) is False
 
 
 @pytest.mark.parametrize(
     "stream",
-    [Served(multiprocessing.get_context("fork").Queue()), Held(deep(8)), Around(*(Whole() for _ in range(60)))],
-    ids=["shared by all", "too deep", "too many"],
+    [
+        Served(multiprocessing.get_context("fork").Queue()),
+        Served(multiprocessing.get_context("fork").Value("i", 0)),
+        Served(multiprocessing.get_context("fork").RawValue("i", 0)),
+        Served(queue.Queue()),
+        Held(deep(8)),
+    ],
+    ids=["a queue", "a number", "a number without a lock", "a queue of threads", "too deep"],
 )
 def test_of_what_workers_share_and_of_what_is_too_much_to_look_at_nothing_is_known(stream: Any) -> None:
     assert divides(stream) is None
 
 
+@pytest.mark.parametrize("stream", DRAWS.values(), ids=DRAWS)
+def test_of_a_stream_that_draws_at_random_it_is_not_known(stream: Any) -> None:
+    found = division_of(stream)
+
+    assert (found.divides, found.draws) == (None, True)
+    assert divides(stream) is None
+
+
+def test_a_stream_that_draws_and_asks_for_its_worker_divides() -> None:
+    assert division_of(Shuffled()) == Division(True)
+
+
+@pytest.mark.parametrize(
+    "stream", [Whole(), Around(Whole()), Held(list), Served([])], ids=["plain", "wrapping one", "given a type", "given a list"]
+)
+def test_what_only_counts_draws_nothing(stream: Any) -> None:
+    assert division_of(stream) == Division(False)
+
+
 def test_a_stream_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     stream, looked = Whole(), []
-    monkeypatch.setattr(dividing, "_Look", lambda thing: looked.append(thing) or SimpleNamespace(asks=True, is_open=False))
+    monkeypatch.setattr(dividing, "_Look", lambda thing: looked.append(thing) or SimpleNamespace(asks=True))
 
     assert [divides(stream), divides(stream), divides(Whole())] == [True] * 3
     assert len(looked) == 2

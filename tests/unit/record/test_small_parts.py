@@ -8,8 +8,10 @@ import sys
 import threading
 import traceback
 from collections import UserDict
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
@@ -51,6 +53,73 @@ class Array:
 )
 def test_a_batch_tells_its_samples_and_bytes(batch: Any, samples: int, size_bytes: int) -> None:
     assert (samples_in(batch), bytes_in(batch)) == (samples, size_bytes)
+
+
+class Failing:
+    """A batch of the user's that fails at whatever it is asked, but for what it holds."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise ValueError(name)
+
+    def __getattr__(self, name: str) -> Any:
+        raise ValueError(name)
+
+    def __len__(self) -> int:
+        raise ValueError
+
+    @property
+    def shape(self) -> Any:
+        raise ValueError
+
+    def keys(self) -> Any:
+        raise ValueError
+
+    values = __iter__ = __bool__ = __eq__ = keys  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Fields(dict[str, Any]):
+    """As many write it: an attribute that it lacks is a KeyError."""
+
+    __getattr__ = dict.__getitem__
+
+
+class Counting:
+    """Counts how often it is asked."""
+
+    asked = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        Counting.asked += 1
+        return (7,)
+
+
+class Lying:
+    shape = (Failing(),)
+    nbytes = Failing()
+
+
+@pytest.mark.parametrize(
+    ("make", "samples"),
+    [
+        (Failing, -1),
+        (lambda: [Failing(), Array(4)], 4),
+        (lambda: Fields(x=Array(5)), 5),
+        (Mock, -1),
+        (MagicMock, -1),
+        (lambda: [MagicMock(), Array(3)], 3),
+        (Counting, -1),
+        (Lying, -1),
+    ],
+)
+def test_no_code_of_the_users_is_asked_for_the_size_of_a_batch(make: Callable[[], Any], samples: int) -> None:
+    batch = make()
+
+    found = samples_in(batch), bytes_in(batch) >= 0
+
+    assert found == (samples, samples >= 0)
+    assert Counting.asked == 0
 
 
 def test_an_object_keeps_its_number_and_another_gets_the_next() -> None:

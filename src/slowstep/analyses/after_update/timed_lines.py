@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from slowstep import calibration
 from slowstep.analyses.after_update.timed_gaps import FEWEST_GAPS, SMALLEST_SHARE, GapTimes
 from slowstep.analyses.python.functions import Path, is_library, same_function
 from slowstep.analyses.steps.forwards import find_forwards
@@ -21,10 +22,9 @@ from slowstep.timeline.timeline import Frame, Place
 
 # By the profiler that times calls, Python 3.11: the recorder's own loop 5.7 times, others 1.0 to 4.9 times (hot_loop.py).
 MOST_SLOWED = 6.0
-# Of what counting calls takes, so much is left out: a call costs timing 0.2 us and tracing 1 to 2 us, much less in proportion than Python
-# code, which timing slows nearly as much as tracing. Of ten loops (benchmarks/gap_lines.py) parts were off by 3.3 times at most with 0, by
-# 1.8 with 0.25, by 1.5 with 0.37 as with 0.5, and always by 1.10 to 1.12 in the median.
-CALLS_APART = 0.4
+# Of what counting calls takes, so much is left out: a call costs timing much less than tracing, in proportion less than Python code, which
+# timing slows nearly as much as tracing.
+CALLS_APART = calibration.CALLS_APART.value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -48,6 +48,7 @@ class Loader:
     is_marked: bool = False  # input of the script's own, by `slowstep.steps`: no framework makes its batches, and no lever changes it
     framework: str | None = None  # whose loader it is, by the framework's name
     divides: bool | None = None  # whether each worker gives its part of a stream, not all of it; None of a data set with indices, too
+    draws: bool = False  # that is unknown because the stream's code draws at random: each worker may give samples of its own, or not
 
     @property
     def is_surely_most_waited_for(self) -> bool:
@@ -83,6 +84,7 @@ def find_loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
         is_marked=_is_marked(row),
         framework=row["framework"],
         divides=row["divides"],
+        draws=bool(row["draws"]),
     )
 
 

@@ -1,8 +1,15 @@
-"""How evenly the machine worked: what the training's own work took, from one eighth of the window to the next."""
+"""How evenly the machine worked: what the training's own work took, from one eighth of the window to the next.
+
+What is beyond chance is told by a test that takes steps to differ independently of each other, but for what each has in common with the one
+before it (an AR(1) series): how much that is, is estimated within the eighths. A drift over the run is taken out as a line. What lasts
+for longer than a few steps is no chance, but a change of pace: of the machine, or of the training itself, which this does not tell apart.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import overload
 
 import numpy as np
 
@@ -21,8 +28,11 @@ KNOWN_AT_LEAST = 0.9
 # A line is taken from the blocks' levels.
 FREEDOM = BLOCKS - 2
 # The 95th percentile of chi squared with that freedom, by it: of 20 trainings with independent steps one differs by more between blocks,
-# two where these are as skewed as a lognormal of sigma 1.
+# two where these are as skewed as a lognormal of sigma 1. Of trainings whose neighbouring steps have a correlation of 0.5 it is one of ten
+# at most, at 0.8 one of five with less than 200 steps (simulated in tests/property/test_pace_by_chance.py).
 BEYOND_CHANCE = 12.592 / FREEDOM
+# Correlations of neighbouring steps that are looked among: steps that resemble each other for longer have another pace.
+CORRELATIONS = np.linspace(0.0, 0.9, 91)
 EVEN = Pace(spread=0.0, beyond_chance=0.0)
 
 
@@ -48,16 +58,38 @@ def find_machine_pace(ledger: Ledger, step_bytes: Floats | None = None) -> Pace:
     at = np.arange(BLOCKS)
     residual = levels - np.polynomial.Polynomial.fit(at, levels, 1)(at)
     found = float((residual**2).sum() / FREEDOM)
-    by_chance = float(np.mean([_by_chance(took, usual) for took, usual in blocks]))
+    by_chance = _by_chance(blocks)
     beyond = found - by_chance if found > BEYOND_CHANCE * by_chance else 0.0
     return Pace(spread=math.sqrt(found), beyond_chance=math.sqrt(beyond))
 
 
-def _by_chance(took: Floats, usual: Floats) -> float:
-    """Variance of the logarithm of a block's sum where its steps are independent, from how they differ within the block."""
-    n, total = len(took), float(took.sum())
-    about = took - usual * (total / usual.sum())
-    return float((about**2).sum()) * n / (n - 1) / total**2
+def _by_chance(blocks: Sequence[tuple[Floats, Floats]]) -> float:
+    """Variance of the logarithm of a block's sum, from how the steps within blocks differ, and how far each resembles the one before it."""
+    about = [took * (len(took) / took.sum()) - usual * (len(took) / usual.sum()) for took, usual in blocks]
+    squares, products = (np.array([each[lag:] @ each[: len(each) - lag] for each in about]) for lag in (0, 1))
+    if not squares.any():
+        return 0.0
+    # The mean over blocks: within one, a change of pace looks like a correlation.
+    seen = float(np.mean(products / np.where(squares > 0, squares, 1.0)))
+    steps = float(np.mean([len(each) for each in about]))
+    inflation = _inflation(_correlation(seen + 1 / math.sqrt(steps * len(blocks)), steps), steps)
+    return float(np.mean(squares)) / (steps - inflation) * inflation / steps
+
+
+def _correlation(seen: float, steps: float) -> float:
+    """The correlation of neighbours behind one that is `seen` in blocks of so many steps, whose mean was taken out: it is smaller."""
+    inflation = _inflation(CORRELATIONS, steps)
+    return float(np.interp(seen, (steps - 1) * (CORRELATIONS - inflation / steps) / (steps - inflation), CORRELATIONS))
+
+
+@overload
+def _inflation(correlation: float, steps: float) -> float: ...
+@overload
+def _inflation(correlation: Floats, steps: float) -> Floats: ...
+def _inflation(correlation: float | Floats, steps: float) -> float | Floats:
+    """How many times larger the variance of the mean of so many steps is than if they were independent, of an AR(1) series."""
+    apart = 1 - correlation
+    return (1 + correlation) / apart - 2 * correlation * (1 - correlation**steps) / (steps * apart**2)
 
 
 def _by_size(work: Floats, step_bytes: Floats | None) -> Floats:

@@ -1,6 +1,6 @@
 """Quantities that scenarios assume: how much faster kernels and copies become, and what cannot be taken away.
 
-Each has its source beside it; "assumed" stands where there is none.
+Each has its source beside it, or in `slowstep.calibration` where it was measured; "assumed" stands where there is none.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Final
+
+from slowstep import calibration
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ ALIGNED_PESSIMISTIC: Final = 1.1
 SINGLE_EXPECTED: Final = 2.0
 SINGLE_PESSIMISTIC: Final = 1.1
 
-# Receiving a batch that was ready takes 0.3 ms on an idle machine, 1 to 2 ms on a busy one (measured on PyTorch's loader).
-RECEIVE_NS: Final = Assumed(expected=300_000, optimistic=0, pessimistic=2_000_000)
+# Receiving a batch that was ready: as where cores are idle, as on most machines that traces come from; on a busy one at worst.
+RECEIVE_NS: Final = Assumed(expected=calibration.RECEIVING.bounds[0], optimistic=0, pessimistic=calibration.RECEIVING.bounds[1])
 
 # Of a run of elementwise kernels fused into one, the longest pass over memory stays. Of each of the others a pass reads one tensor, or two,
 # and writes one, and the fused kernel still has to read the second operand: a third of it stays at worst, by counting the passes;

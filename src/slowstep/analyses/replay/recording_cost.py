@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from slowstep import calibration
 from slowstep.analyses.steps.steps import Floats
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
@@ -23,12 +24,10 @@ AS_RECORDED: Final = "as recorded"
 LESS_USUAL_COST: Final = "without the profiler's usual cost"
 LESS_MOST_COST: Final = "without the profiler's highest cost"
 
-# Nanoseconds for each event, usual and at most: an operator or a range, what its shapes add, a Python function. benchmarks/profiler_cost.py
-# (torch 2.13, AMD EPYC) found 210 to 650, 70 to 1,080 and 120 to 2,040 in the medians of eight workloads, medians of these 500, 400 and
-# 370; twice that is taken for the most, as on slower processors.
-OPERATOR_NS: Final = (500.0, 1_000.0)
-SHAPES_NS: Final = (400.0, 800.0)
-FUNCTION_NS: Final = (400.0, 800.0)
+# Nanoseconds for each event, usual and at most: an operator or a range, what its shapes add, a Python function.
+OPERATOR_NS, SHAPES_NS, FUNCTION_NS = (
+    (each.value, each.bounds[1]) for each in (calibration.PROFILED_OPERATOR, calibration.PROFILED_SHAPES, calibration.PROFILED_FUNCTION)
+)
 # Less than this share of a step changes no gain that could be told from 1.
 MATTERS_FROM: Final = 0.005
 

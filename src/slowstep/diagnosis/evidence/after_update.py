@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from slowstep import calibration
 from slowstep.analyses.after_update.activities import Activity
 from slowstep.analyses.after_update.gap_parts import called_in_gap
 from slowstep.analyses.after_update.timed_gaps import MOSTLY, DirectCall, GapFunction, Within
@@ -25,11 +26,9 @@ from slowstep.part_words import is_plural, lines_in_words, part_name, part_name_
 from slowstep.parts import COLLECTION, NOT_ATTRIBUTED, CodePlace, Part, PartKind
 from slowstep.units import format_share
 
-# A share that is known from calls timed in a few gaps, either way: timing slows Python code, and what that costs is taken out by estimate.
-TIMED_SPREAD = 0.15
-# The same of lines in a loop without a loader that hold next to nothing of what was timed: of ten loops parts of less than half of it were
-# seen at 0.7 to 1.5 times of what they take, and larger ones at 0.84 to 1.1 times (benchmarks/gap_lines.py).
-LINES_SPREAD = 0.5
+# A share that is known from calls timed in a few gaps, either way; and from lines in a loop without a loader that hold next to nothing of
+# what was timed.
+TIMED_SPREAD, LINES_SPREAD = calibration.TIMED_PART.value, calibration.TIMED_LINE.value
 # The fix that is advised for what need not run after every update: once in so many steps.
 EVERY = 50
 # Waits for a core of less than this make no share read as another.

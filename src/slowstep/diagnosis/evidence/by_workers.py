@@ -92,15 +92,27 @@ def fix_by_workers(m: Measurements, handed: HandedOver, workers: int) -> Fix:
 
 def _of_stream(m: Measurements) -> str:
     """What more workers than one ask for, where each may give all samples."""
-    return "" if (how := how_to_divide(m)) is None else f"; more than one may each give all samples: first {how}"
+    if (how := how_to_divide(m)) is not None:
+        return f"; more than one may each give all samples: first {how}"
+    return unless_each_draws(m)
 
 
 def how_to_divide(m: Measurements) -> str | None:
     """What to change in a stream of which each worker may give all samples; None of other data sets."""
     loader = m.input.loader
-    if loader is None or loader.divides is not False:
-        return None
-    return m.training.words.advise(Remedy.DIVIDE_STREAM, stream=loader.dataset or "the data set")
+    return None if loader is None or loader.divides is not False else _divided(m, loader.dataset)
+
+
+def unless_each_draws(m: Measurements) -> str:
+    """What is to be sure of before there are several workers for a stream that draws at random; empty of other data sets."""
+    loader = m.input.loader
+    if loader is None or not loader.draws:
+        return ""
+    return f"; more than one may each give all samples, unless each worker draws its own: if not, first {_divided(m, loader.dataset)}"
+
+
+def _divided(m: Measurements, dataset: str | None) -> str:
+    return m.training.words.advise(Remedy.DIVIDE_STREAM, stream=dataset or "the data set")
 
 
 def _for(m: Measurements, handed: HandedOver) -> str:

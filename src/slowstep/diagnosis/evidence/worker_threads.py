@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from slowstep import calibration
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
 from slowstep.analyses.steps.steps import Floats
@@ -19,8 +20,8 @@ HELPERS = 0.25
 QUEUEING = 0.20
 # Producers that are blocked for longer than they compute wait for something else than cores.
 BLOCKED_AT_MOST = 0.5
-WASTED, WASTED_PESSIMISTIC = 1.0, 0.5
-OWN_WASTED_OPTIMISTIC = 0.5
+WASTED, (WASTED_PESSIMISTIC, _) = calibration.SPUN.value, calibration.SPUN.bounds
+_, OWN_WASTED_OPTIMISTIC = calibration.SPUN_ITSELF.bounds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

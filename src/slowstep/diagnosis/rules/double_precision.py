@@ -24,6 +24,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from slowstep import calibration
 from slowstep.analyses.events.parts import FORWARD, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import SINGLE_PRECISION
@@ -42,9 +43,8 @@ from slowstep.units import format_share
 
 NAME = "double-precision"
 MOSTLY = 0.5
-# float64 time / float32 time by benchmarks/double_precision.py: expected (the middle of what it was), pessimistic, optimistic.
-CONVOLUTIONS = (3.4, 1.7, 4.5)
-OTHERS = (1.8, 1.1, 2.4)
+# Of the time in float64 over that in float32: expected, pessimistic, optimistic.
+CONVOLUTIONS, OTHERS = ((each.value, *each.bounds) for each in (calibration.DOUBLE_CONVOLUTIONS, calibration.DOUBLE_OTHERS))
 FIXES = (
     Fix(text="model.float(), and batches as float32 (np.float32 in the dataset, or .float())", changes_numerics=True),
     Fix(text="keep float64 for the few operations that need it, and cast around them", changes_numerics=True),

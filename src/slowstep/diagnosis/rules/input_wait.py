@@ -25,6 +25,7 @@ import re
 
 import polars as pl
 
+from slowstep.analyses.batches.transfer import RECEIVE_NS
 from slowstep.analyses.events.parts import INPUT_WAIT
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_INPUT_WAIT
@@ -41,8 +42,6 @@ from slowstep.units import format_share
 NAME = "input-wait"
 # The lower mark of XProf and the Kineto plugin's only one. Their readings are of requests; here only the part that nothing hides counts.
 SHARE = 0.05
-# The lower end of what receiving a batch takes that lies ready in a worker's queue (docs/definitions.md).
-RECEIVE_NS = 1e6
 # How PyTorch names the requests to a loader without workers.
 OWN_BATCHES = r"SingleProcess"
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from slowstep import calibration
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.input_side import claims
 from slowstep.diagnosis.evidence.trainer_side import (
@@ -45,11 +46,8 @@ from slowstep.units import format_share
 
 NAME = "iterator-recreated"
 FEWEST = 10
-# A shuffled pass begins with a list of all indices, which fills the caches: the training's own work then took 1 to 6 ns longer for each of
-# 100,000 or 400,000, up to 0.7 of what it took in all (benchmarks/index_lists.py, five models, two cores). Whether it shuffles is not
-# known.
-LISTED_OPTIMISTIC_NS = 6.0
-MOST_BY_LISTS = 0.7
+# A shuffled pass begins with a list of all indices, which fills the caches. Whether it shuffles is not known.
+LISTED_OPTIMISTIC_NS, MOST_BY_LISTS = calibration.LISTED.value, calibration.LISTED_AT_MOST.value
 # One batch of each, or a pair of them (two micro-batches).
 MOST_BATCHES = 2.0
 

@@ -34,6 +34,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from slowstep import calibration
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input_side import QUEUED_PESSIMISTIC, WAIT_SHARE, InputSide, find_side
@@ -75,11 +76,29 @@ class _Assumed:
     after_fork: float = AFTER_FORK  # how many times as long a step after a fork takes
 
 
-EXPECTED = _Assumed(collated=0.25, mapped_ns=200_000.0, unmapped_ns=19_000.0, slowed=0.125)
-PESSIMISTIC = _Assumed(
-    collated=1.0, mapped_ns=0.0, unmapped_ns=0.0, slowed=0.25, queued=QUEUED_PESSIMISTIC, makes_at_once=False, after_fork=1.0
+_COLLATED, _MAPPED, _UNMAPPED, _SLOWED = (
+    calibration.COLLATED_HERE,
+    calibration.NEWLY_MAPPED,
+    calibration.GIVEN_BACK,
+    calibration.MADE_BETWEEN,
 )
-OPTIMISTIC = _Assumed(collated=0.125, mapped_ns=400_000.0, unmapped_ns=30_000.0, slowed=0.0, after_fork=AFTER_FORK_HIGH)
+EXPECTED = _Assumed(collated=_COLLATED.value, mapped_ns=_MAPPED.value, unmapped_ns=_UNMAPPED.value, slowed=_SLOWED.value)
+PESSIMISTIC = _Assumed(
+    collated=_COLLATED.bounds[1],
+    mapped_ns=_MAPPED.bounds[0],
+    unmapped_ns=_UNMAPPED.bounds[0],
+    slowed=_SLOWED.bounds[1],
+    queued=QUEUED_PESSIMISTIC,
+    makes_at_once=False,
+    after_fork=1.0,
+)
+OPTIMISTIC = _Assumed(
+    collated=_COLLATED.bounds[0],
+    mapped_ns=_MAPPED.bounds[1],
+    unmapped_ns=_UNMAPPED.bounds[1],
+    slowed=_SLOWED.bounds[0],
+    after_fork=AFTER_FORK_HIGH,
+)
 # Waiting for a core, or for memory to be copied, is no sign that workers are needless: it only adds to what taking them away gains.
 ALONE = replace(EXPECTED, queued=0.0, after_fork=1.0)
 ALONE_OPTIMISTIC, ALONE_PESSIMISTIC = (replace(case, queued=0.0, after_fork=1.0) for case in (OPTIMISTIC, PESSIMISTIC))

@@ -31,6 +31,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from slowstep import calibration
 from slowstep.analyses.compute.fixed_cost import USUAL_DISPATCH_NS
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
@@ -55,10 +56,8 @@ LEFT, LEFT_PESSIMISTIC = 0.05, 0.20
 # Backward over forward of layers: a gradient of the input and one of the weights, each as much work as the forward (Kaplan et al. 2020,
 # "Scaling laws for neural language models", section 2.1).
 OTHERS_BACKWARD = 2.0
-# Of a loop of small operations: measured of six (a recurrence, a cell, pairs of rows, masks, columns written, scalars) at three sizes,
-# on one core: 1.6 to 5.2 times their forward, median 2.4: gradients of slices are as large as what was sliced. Plain Python has no
-# backward: it is no more than dispatching the function's nodes takes.
-LOOPS_BACKWARD = 2.0
+# Of a loop of small operations. Plain Python has no backward: it is no more than dispatching the function's nodes takes.
+LOOPS_BACKWARD = calibration.LOOPS_BACKWARD.value
 # Updates of all optimizers for one of the busiest: those of a GAN.
 SEVERAL = 1.5
 

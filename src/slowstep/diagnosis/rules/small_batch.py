@@ -29,6 +29,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from slowstep import calibration
 from slowstep.analyses.compute.fixed_cost import FEWEST_SMALL, FixedCost
 from slowstep.analyses.events.parts import LAUNCH
 from slowstep.analyses.measurements import Measurements
@@ -58,9 +59,8 @@ SHORT_OPERATOR_NS = 10_000
 # A tenth of a step is worth looking at; a profiler makes such operators up to twice as long (in six traces of trainings whose steps are
 # not made of them, they take 3 to 9 %).
 UNJUDGED_SHORT = 0.20
-# How the cost per sample changes beyond the sizes seen: its slope from 4 to 32 samples over that from 1 to 4 was 0.3 to 1.03 on six of
-# seven models (median 0.89: small products do not fill the vector units), by benchmarks/dispatch.py on one core.
-PER_SAMPLE_EXPECTED, PER_SAMPLE_PESSIMISTIC, PER_SAMPLE_OPTIMISTIC = -0.10, 0.05, -0.60
+# How the cost per sample changes beyond the sizes seen.
+PER_SAMPLE_EXPECTED, (PER_SAMPLE_OPTIMISTIC, PER_SAMPLE_PESSIMISTIC) = calibration.LARGER_BATCH.value, calibration.LARGER_BATCH.bounds
 
 SAMPLES_UNKNOWN = Wording(
     "samples-unknown",

@@ -29,7 +29,7 @@ from slowstep.analyses.batches.fetch_concurrency import FetchConcurrency
 from slowstep.analyses.batches.loader import Loader
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import DOMINANT_SHARE
-from slowstep.diagnosis.evidence.by_workers import how_to_divide
+from slowstep.diagnosis.evidence.by_workers import how_to_divide, unless_each_draws
 from slowstep.diagnosis.evidence.input_causes import few_slow_samples, most_of_making
 from slowstep.diagnosis.evidence.input_side import (
     ATTAINED,
@@ -132,7 +132,7 @@ def _whose(loader: Loader, workers: int) -> str:
 
 
 def _fix(m: Measurements, loader: Loader, workers: int) -> Fix:
-    text = m.training.words.advise(Remedy.WORKERS, workers) + _for(loader)
+    text = m.training.words.advise(Remedy.WORKERS, workers) + _for(loader) + unless_each_draws(m)
     if (how := how_to_divide(m)) is not None:
         text = f"{text}, and {how}: nothing in its code asks for that, and each may give all samples now"
     return fix_of_its_loader(m, text, workers_lever(workers))

@@ -21,6 +21,7 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep import calibration
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.over_time import Unsteady, variation
 from slowstep.analyses.steps.steps import ENOUGH_NS, STEPS_AT_LEAST
@@ -34,8 +35,8 @@ from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
 NAME = "unstable-step-time"
-# An even step varied by 0.38 on a shared, loaded machine (1879 steps, measured): beyond that, it is the training.
-VARIATION = 0.5
+# An even step varies by less on a shared, loaded machine: beyond that, it is the training.
+_, VARIATION = calibration.EVEN_STEPS.bounds
 MOST_OF_IT = 0.5
 # Numbers of samples that vary by so much of what the time does are the reason: a larger batch takes longer, by less than in proportion.
 BY_SAMPLES = 0.5

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from slowstep import calibration
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.trainer_side import AFTER_FORK_HIGH, PESSIMISTIC_BESIDE, concurrent_producers_ns, copying_after_forks
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
@@ -39,8 +40,8 @@ NAME = "worker-restart"
 FEWEST = 3
 # Of the window, in starting and ending workers: from there on that they were too few to judge leaves a verdict open.
 UNJUDGED = HEALTHY_UNATTRIBUTED
-# An iterator over workers that stay costs 0.3 ms (measured); three times that is left of each start.
-LEFT_NS = 1_000_000.0
+# Of each start: an iterator over workers that stay has one, too.
+_, LEFT_NS = calibration.KEPT_WORKERS_START.bounds
 
 FEW_STARTS = Wording(
     "few-starts",

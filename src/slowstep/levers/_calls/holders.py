@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import Any, Final
 
 from slowstep.levers._calls.wrappers import Call, as_it_is
+from slowstep.record.living import holders_of
 from slowstep.record.timing.tracebacks import PACKAGE
 
 # Py_TPFLAGS_IMMUTABLETYPE of CPython's object.h, since Python 3.10.
@@ -47,7 +47,7 @@ class Holders:
         return str(self._owner.__module__ if isinstance(self._owner, type) else getattr(self._owner, "__name__", ""))
 
     def _find(self) -> None:
-        for holder in gc.get_referrers(self.original):
+        for holder in holders_of(self.original):
             if type(holder) is list:
                 self._lists.append(holder)
             elif type(holder) is dict and not (_is_ours(holder) or _is_of_a_class(holder)):
@@ -95,4 +95,4 @@ def _is_ours(table: dict[Any, Any]) -> bool:
 
 def _is_of_a_class(table: dict[Any, Any]) -> bool:
     """Whether a dictionary is a class's own, which must not be written to."""
-    return "__module__" in table and any(isinstance(holder, type) for holder in gc.get_referrers(table))
+    return "__module__" in table and any(issubclass(type(holder), type) for holder in holders_of(table))

@@ -3,7 +3,7 @@
 A Python function gets another `__code__`, and the one who handles its calls as the default of a parameter: all that hold the function
 (modules that have imported its name, classes, lists of transforms, partials, running frames) hold it still, and nothing has to be searched
 for. A function without code, a built-in one, is replaced in every module, list and dictionary that holds it; tuples and local variables
-are out of reach.
+are out of reach, and after `gc.freeze()` whatever nothing but local variables leads to.
 
 Calls that slowstep makes of a library's function for itself reach the function, whoever handles the others.
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import inspect
 import os
 import sys
@@ -16,6 +15,7 @@ from slowstep.levers._calls.holders import Holders
 from slowstep.levers._calls.wrappers import Call, as_called, kept_alike, unwrapped
 from slowstep.record.experiment.lever import NotApplicable
 from slowstep.record.framework import is_compiled
+from slowstep.record.living import are_set_aside, objects
 
 _MAIN: Final = ("__main__", "__mp_main__")
 # Functions that are not Python's, by the name of their type: torch and numpy bring some of their own.
@@ -27,6 +27,7 @@ _BUILT_IN: Final = frozenset(
 )
 _NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 _LOCAL: Final = ".<locals>."
+_SET_ASIDE: Final = ", or the script's gc.freeze() keeps it from being found: define it outside a function, or leave that call out"
 
 
 def module_and_function(text: str) -> tuple[str, str]:
@@ -48,7 +49,7 @@ def find_functions(text: str) -> list[Function]:
         raise NotApplicable(f"no module {name} has been imported by the training")
     found = list({_identity(function): function for module in modules for function in _in_module(module, path, text)}.values())
     if not found:
-        raise NotApplicable(f"{name} has no {path}")
+        raise NotApplicable(f"{name} has no {path}{_SET_ASIDE if _LOCAL in path and are_set_aside() else ''}")
     return found
 
 
@@ -114,7 +115,7 @@ def _held(module: ModuleType, path: str) -> Iterator[tuple[Any, str, Any]]:
 
 def _local_functions(module: ModuleType, path: str) -> Iterator[FunctionType]:
     """Functions that were defined inside another one: nobody but the interpreter knows all that there are."""
-    for found in gc.get_objects():
+    for found in objects():
         if type(found) is FunctionType and found.__qualname__ == path and found.__globals__ is vars(module):
             yield found
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from slowstep import calibration
 from slowstep.prove.bench.loader_speed import Point
 from slowstep.prove.stats.figures import Figure, ratio
 from slowstep.units import format_count
@@ -28,11 +29,8 @@ COLLATE: Final = "collate"
 # Columns of a row of parts, before those of the steps.
 _SAMPLES, _WALL, _CPU, _DELAY, _OTHERS, _STEPS_STILL, _STEPS_OTHERS, _COLLATE, _STEPS = range(9)
 _NS_PER_MS: Final = 1e6
-# What a worker's collate may take more than the same on the training thread, because its tensors go to new files in shared memory: measured
-# 0.2 ms a batch of two tensors, and 0.5 to 0.7 ns a byte in batches of 1 to 50 MB (two cores, torch 2.13); with room for more tensors, and
-# for slower memory.
-SHARED_NS: Final = 0.5e6
-SHARED_NS_PER_BYTE: Final = 2.0
+# What a worker's collate may take more than the same on the training thread, because its tensors go to new files in shared memory.
+SHARED_NS, SHARED_NS_PER_BYTE = calibration.SHARED_FILE.value, calibration.SHARED_FILE_BYTE.value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -75,14 +75,6 @@ def can_be_made(name: str, trains: Iterable[str], loads: str | None) -> bool:
     )
 
 
-def changes_loader(name: str, framework: str) -> bool:
-    """Whether a framework makes a lever's change, so that one which changes loaders changes its own."""
-    try:
-        return framework in implementations(name)
-    except DiscoveryError:
-        return True
-
-
 def can_build(name: str) -> bool:
     """Whether a lever can also change a loader where the script builds it; not one that is broken, of which that is said elsewhere."""
     try:

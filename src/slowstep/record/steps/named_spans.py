@@ -76,6 +76,14 @@ def place_of(function: Any) -> tuple[str | None, int]:
         return None, 0
 
 
+def place_of_method(owner: Any, name: str) -> tuple[str | None, int]:
+    """The same of what an object of the user's has by a name; (None, 0) too where it fails when it is asked."""
+    try:
+        return place_of(getattr(owner, name, None))
+    except Exception:  # whatever the user's own attributes raise
+        return None, 0
+
+
 def place_of_code(code: CodeType) -> tuple[str | None, int]:
     """The same of a function's code."""
     if "-packages" in code.co_filename or code.co_filename.startswith("<"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from slowstep.health import HealthKind
 from slowstep.record.active import active
+from slowstep.record.attributes import held_by
 from slowstep.record.hook import RECORDS_WAITS
 from slowstep.record.recorder import now
 from slowstep.record.steps.cpu_marks import build_marks
@@ -55,7 +56,7 @@ def new_number() -> int:
 
 def _is_hooked(loader: Any) -> bool:
     iterate = getattr(type(loader), "__iter__", None)
-    return bool(getattr(iterate, RECORDS_WAITS, False))
+    return held_by(iterate, RECORDS_WAITS) is True
 
 
 class RecordedWaits(Iterator[T]):

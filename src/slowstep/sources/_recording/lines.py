@@ -54,6 +54,7 @@ _ITERATOR_KEYS = {
     "framework": "framework",
     "marked": "marked",
     "divides": "divides",
+    "draws": "draws",
 }
 
 

@@ -10,17 +10,21 @@ import sys
 import time
 import types
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from set_aside import all_set_aside
 from slowstep.levers._calls.holders import Holders
 from slowstep.levers._calls.intercept import intercept, is_running, release_all
 from slowstep.record.steps import spans
 from slowstep.record.timing.stacks import Sampler
 from slowstep.record.timing.tracebacks import PACKAGE
 from slowstep.record.writing.notes import NoteWriter
+
+Aside = Callable[[], AbstractContextManager[None]]
 
 
 @pytest.fixture(autouse=True)
@@ -212,13 +216,16 @@ def test_in_a_forked_child_all_functions_are_as_they_were() -> None:
     assert plain.__code__ is code
 
 
-def test_a_built_in_function_is_replaced_in_modules_lists_and_dictionaries(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("aside", [nullcontext, all_set_aside])
+def test_a_built_in_function_is_replaced_in_modules_lists_and_dictionaries(monkeypatch: pytest.MonkeyPatch, aside: Aside) -> None:
     module = types.ModuleType("of_the_script")
     module.root = math.isqrt  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "of_the_script", module)
     transforms, table, out_of_reach = [math.isqrt, abs], {"root": math.isqrt}, (math.isqrt,)
+    module.held = transforms, table  # type: ignore[attr-defined]
     original = math.isqrt
-    holders = Holders(math, "isqrt", math.isqrt)
+    with aside():
+        holders = Holders(math, "isqrt", math.isqrt)
 
     undo = intercept(holders, swapped)
     results = math.isqrt(4), module.root(4), transforms[0](4), table["root"](4), out_of_reach[0](4)
@@ -239,6 +246,19 @@ def test_a_built_in_method_of_a_class_is_replaced_by_its_name_there() -> None:
     assert replaced == 102
     assert "count" not in vars(Numbers)
     assert Numbers([1]).count(1) == 1
+
+
+@pytest.mark.parametrize("aside", [nullcontext, all_set_aside])
+def test_the_names_of_a_class_are_not_written_to(aside: Aside) -> None:
+    class Tools:
+        root = math.isqrt
+
+    with aside():
+        undo = intercept(Holders(math, "isqrt", math.isqrt), swapped)
+    replaced = math.isqrt(4), Tools.root(4)
+    undo()
+
+    assert replaced == (("handled", (4,), {}), 2)
 
 
 def test_a_built_in_function_that_a_class_holds_is_not_made_a_method() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from set_aside import all_set_aside
 from slowstep.levers._calls.functions import redirected
 from slowstep.levers._calls.holders import Holders
 from slowstep.levers._calls.targets import find_functions, known_function
@@ -236,6 +237,22 @@ def test_functions_made_inside_another_are_found_by_their_qualified_name(script:
 
     assert len(found) == 2
     assert all(any(f is known for known in (script.inner, more)) for f in found)
+
+
+def test_functions_made_inside_another_are_found_after_gc_freeze(script: Any) -> None:
+    with all_set_aside():
+        assert find_functions("train:outer.<locals>.inner") == [script.inner]
+
+
+def test_what_gc_freeze_may_hide_is_not_said_to_be_missing(script: Any) -> None:
+    hidden = script.outer()
+    del script.inner, script.partial_of_local
+
+    with all_set_aside(), pytest.raises(NotApplicable, match=r"gc\.freeze"):
+        find_functions("train:outer.<locals>.inner")
+    assert find_functions("train:outer.<locals>.inner") == [hidden]
+    with pytest.raises(NotApplicable, match=r"has no outer.<locals>.other$"):
+        find_functions("train:outer.<locals>.other")
 
 
 def test_a_hook_of_ours_stays_around_the_function_that_it_records(script: Any) -> None:

@@ -48,10 +48,13 @@ class Walked:
         self.recorder, self.switch, self.optimizer = recorder, Switch(recorder), Optimizer()
         for _ in range(3):
             self.step()
-        (Path(recorder.folder) / contract.PLAN_FILE).write_text(json.dumps(PLAN | {"process": os.getpid()}))
-        self._page[contract.CONTROL_PLAN] = contract.PLAN_POSTED
+        self.post()
         for _ in range(3):
             self.step()
+
+    def post(self) -> None:
+        (Path(self.recorder.folder) / contract.PLAN_FILE).write_text(json.dumps(PLAN | {"process": os.getpid()}))
+        self._page[contract.CONTROL_PLAN] = contract.PLAN_POSTED
 
     def step(self) -> None:
         self.switch.updated(self.optimizer)
@@ -91,6 +94,16 @@ def test_a_recording_that_ends_leaves_no_lever_on(walked: Walked, change: OnOff)
     walked.step()
 
     assert (change.is_on, walked.plan) == (None, contract.PLAN_DONE)
+
+
+def test_no_plan_is_taken_up_once_the_recording_has_ended(walked: Walked, change: OnOff) -> None:
+    walked.switch.close()
+    walked.post()
+
+    for _ in range(3):
+        walked.step()
+
+    assert (change.is_on, walked.plan) == (None, contract.PLAN_POSTED)
 
 
 def test_a_fault_between_two_steps_ends_the_plan_and_its_levers(walked: Walked, change: OnOff, monkeypatch: pytest.MonkeyPatch) -> None:

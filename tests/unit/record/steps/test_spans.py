@@ -7,6 +7,8 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
@@ -55,6 +57,21 @@ def test_an_empty_input_has_one_wait_for_nothing(recorder: Recorder) -> None:
     assert list(slowstep.steps([])) == []
 
     assert [record.flags for record in ended(recorder).of("WAIT")] == [END]
+
+
+def test_a_batch_that_fails_when_it_is_asked_for_its_size_has_its_wait(recorder: Recorder) -> None:
+    class Lazy:
+        @property
+        def shape(self) -> int:
+            raise KeyError("not loaded yet")
+
+    class Loader(list[Any]):
+        __iter__ = MagicMock(side_effect=lambda: iter([Lazy(), Mock(), [1]]))
+
+    given = list(slowstep.steps(Loader()))
+
+    waits = [record for record in ended(recorder).of("WAIT") if record.flags != END]
+    assert (len(given), [wait.c for wait in waits]) == (3, [-1, -1, -1])
 
 
 def test_each_batch_is_a_wait_with_its_index(recorder: Recorder) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.steps.callback_turns import CallbackTurns
-from slowstep.record.steps.named_spans import Label, NamedSpans, place_of
+from slowstep.record.steps.named_spans import Label, NamedSpans, place_of_method
 from slowstep.record.timing.tracebacks import hide_own_frames
 from slowstep.stages import CALLBACK, CHECKPOINT, LOGGING, PROGRESS
 
@@ -63,17 +63,14 @@ def _recorded(recorder: Recorder, original: Any, event: str, labels: TurnLabels)
     spans = NamedSpans(recorder)
 
     def ended(callback: Any, begun_ns: int) -> None:
-        try:
-            spans.write(labels.of(callback, event), begun_ns)
-        except Exception as error:  # the border: counted, and never raised into the training
-            recorder.fault(error)
+        spans.write(labels.of(callback, event), begun_ns)
 
     @functools.wraps(original)
     def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         if not recorder.live[0]:
             return original(self, *args, **kwargs)
         try:
-            return original(CallbackTurns(self, ended), *args, **kwargs)
+            return original(CallbackTurns(recorder, self, ended), *args, **kwargs)
         except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
@@ -85,7 +82,7 @@ def _label(callback: Any, event: str) -> Label:
     """By what it is: a progress bar, what saves, a logger, or any other callback. `LambdaCallback` has its functions as attributes."""
     names = [kind.__name__ for kind in type(callback).__mro__]
     name = f"{names[0]}.{event}"
-    place = place_of(getattr(callback, event, None))
+    place = place_of_method(callback, event)
     if any(kind in names for kind in _SAVE):
         return Label(CHECKPOINT + name, "store", *place)
     prefix = PROGRESS if "ProgbarLogger" in names else LOGGING if any(kind in names for kind in _LOG) else CALLBACK

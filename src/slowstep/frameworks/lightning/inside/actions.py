@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, all_of, find, replace
 from slowstep.record.recorder import now
-from slowstep.record.steps.named_spans import NOT_RECORDED, Label, NamedSpans, place_of, timed
+from slowstep.record.steps.named_spans import NOT_RECORDED, Label, NamedSpans, place_of, place_of_method, timed
 from slowstep.stages import CALLBACK, CHECKPOINT, LOGGING, PROGRESS, TRANSFORM, VALIDATION
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def label_of(action: str, caller: dict[str, Any]) -> Label:
     if not kind.startswith("[") or not owner:
         return NOT_RECORDED
     name = f"{owner}.{hook}"
-    place = place_of(caller.get("fn") or getattr(caller.get("callback"), hook, None))
+    place = place_of_method(caller.get("callback"), hook) if (fn := caller.get("fn")) is None else place_of(fn)
     if kind == "[Callback":
         return _callback(owner, hook, name, place)
     if hook in _EVALUATION:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import atexit
 import functools
-import gc
 import os
 import sys
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.frameworks.torch.inside._answers.script_profilers import ScriptProfilers
 from slowstep.record.patch import Undo, all_of, replace
 from slowstep.record.recorder import now
 from slowstep.record.system.place import find_place
@@ -48,6 +48,8 @@ class UpdateProfiler:
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._left_on: Any = None
         self._thread = self._begin_ns = self._begun_after = self._done = 0
+        self._scripts = ScriptProfilers(sys.modules["torch"])
+        self.unwatch = self._scripts.undo
         recorder.forgetters.append(self._forget)
 
     def _forget(self) -> None:
@@ -90,7 +92,7 @@ class UpdateProfiler:
         return f"the recording ended within it, when {self._done + 1 - first} of its steps {first} to {self._last} were done"
 
     def _begin(self, updates: int) -> None:
-        reason = _refusal()
+        reason = _refusal(self._scripts)
         if reason is not None:
             self._give_up(reason, state="refused")
             return
@@ -188,14 +190,14 @@ def _quietly() -> Iterator[None]:
             os.environ.pop(_LOG_LEVEL, None)
 
 
-def _refusal() -> str | None:
+def _refusal(scripts: ScriptProfilers) -> str | None:
     """Why nothing may be captured here; None where it may."""
     torch = sys.modules["torch"]
     place = find_place(os.environ)
     if place is not None and place.rank != 0:
         return "only rank 0 is captured"
     # One that waits for its turn is not on yet. When that comes while ours is on, the process dies by SIGSEGV (torch 2.13).
-    if torch._C._autograd._profiler_enabled() or any(issubclass(type(it), torch.profiler.profile) for it in gc.get_objects()):
+    if torch._C._autograd._profiler_enabled() or scripts.are_there():
         return "a profiler of torch is on already, or waits for its turn"
     if sys.getprofile() is not None:
         return "a profiler of Python is on already"

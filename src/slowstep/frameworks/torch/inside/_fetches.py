@@ -204,7 +204,7 @@ class FetchTimer:
             t1 = now()
             try:
                 used_ns = time.thread_time_ns() - cpu_ns if measured else int((t1 - t0) * me.cpu_share)
-                me.collated = len(data) if isinstance(data, list) else _UNKNOWN
+                me.collated = list.__len__(data) if issubclass(type(data), list) else _UNKNOWN
                 event(COLLATE, t0, t1, used_ns, bytes_in(batch))
             except Exception as error:  # the border: counted, and never raised into the training
                 fault(error)
@@ -239,5 +239,9 @@ def samples_of(fetcher: Any, index: Any, collated: int) -> int:
     if not getattr(fetcher, "auto_collation", False):
         return _UNKNOWN
     # A stream may end before. What a data set gives for many indices at once need not be a list of samples.
-    is_known = hasattr(index, "__len__") and (collated < 0 or not hasattr(fetcher, "dataset_iter"))
-    return len(index) if is_known else collated
+    if collated >= 0 and hasattr(fetcher, "dataset_iter"):
+        return collated
+    try:
+        return len(index)
+    except Exception:  # the user's own sampler made it, perhaps without a length or with one that fails
+        return collated

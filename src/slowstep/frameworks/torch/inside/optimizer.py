@@ -27,12 +27,13 @@ def install(recorder: Recorder) -> Undo:
     # Both names are asked for first, so that nothing is registered when one is missing.
     register_before = find(module, "register_optimizer_step_pre_hook")
     register_after = find(module, "register_optimizer_step_post_hook")
-    updates = Updates(recorder, FRAMEWORK, UpdateProfiler(recorder, *recorder.capture) if recorder.capture else None)
+    profiler = UpdateProfiler(recorder, *recorder.capture) if recorder.capture else None
+    updates = Updates(recorder, FRAMEWORK, profiler)
     before, after = updates.build_hooks()
     handles = [register_before(before), register_after(after)]
     recorder.optimizer_undos += [handle.remove for handle in handles]
     recorder.by_hand.append(updates.build_by_hand(before, after))
-    undos: list[Undo] = []
+    undos: list[Undo] = [] if profiler is None else [profiler.unwatch]
     scaler: Any = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
     if hasattr(scaler, "_maybe_opt_step"):
         undos.append(replace(scaler, "_maybe_opt_step", _scaled_step(recorder, updates, scaler._maybe_opt_step)))

@@ -9,6 +9,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.record.attributes import held_by
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, find, replace
 from slowstep.record.recorder import now
@@ -99,7 +100,8 @@ class DataQueue:
     def put(self, item: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Put a batch, or what went wrong in making it."""
         if type(item) is tuple and len(item) == 2:
-            text = getattr(item[1], "exc_msg", None)
+            # Of the user's batch nothing is asked: one whose attributes are its items raises KeyError.
+            text = held_by(item[1], "exc_msg")
             if type(text) is str and PACKAGE in text:
                 item[1].exc_msg = _OWN_FRAME.sub("", text)
         return self._put(item, *args, **kwargs)

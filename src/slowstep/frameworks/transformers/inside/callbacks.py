@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, argument, find, replace
 from slowstep.record.steps.callback_turns import CallbackTurns
-from slowstep.record.steps.named_spans import Label, NamedSpans, place_of
+from slowstep.record.steps.named_spans import Label, NamedSpans, place_of_method
 from slowstep.record.timing.tracebacks import hide_own_frames
 from slowstep.stages import CALLBACK, LOGGING, PROGRESS
 
@@ -39,7 +39,7 @@ def install(recorder: Recorder) -> Undo:
         if not recorder.live[0]:
             return original(self, *args, **kwargs)
         event = argument(args, kwargs, 0, "event")
-        watched = CallbackTurns(self, lambda callback, begun_ns: spans.write(label_of(callback, event), begun_ns))
+        watched = CallbackTurns(recorder, self, lambda callback, begun_ns: spans.write(label_of(callback, event), begun_ns))
         try:
             return original(watched, *args, **kwargs)
         except BaseException:  # passed on, without our frames in the traceback
@@ -57,7 +57,7 @@ def _label(callback: Any, event: str) -> Label:
         prefix = PROGRESS
     elif event == "on_log":
         prefix = LOGGING
-    return Label(f"{prefix}{name}.{event}", "output", *place_of(getattr(callback, event, None)))
+    return Label(f"{prefix}{name}.{event}", "output", *place_of_method(callback, event))
 
 
 HOOK = Hook(name="huggingface_callbacks", module=_MODULE, install=install)

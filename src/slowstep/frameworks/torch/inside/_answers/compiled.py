@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import re
 import sys
 from typing import Any, Final
+
+from slowstep.record.living import objects
 
 # Guards name what they look at by the number that id() gives: ___check_obj_id(G['helper'].__code__, 140243108763376)
 _NUMBER: Final = re.compile(r"[ (](\d{9,})\)")
@@ -24,7 +25,11 @@ def has_compiled() -> bool:
 def has_graphs() -> bool:
     """Whether a graph of an accelerator was captured, which holds its shapes."""
     torch: Any = sys.modules["torch"]
-    return torch.cuda.is_available() and any(isinstance(thing, torch.cuda.CUDAGraph) for thing in gc.get_objects())
+    if not torch.cuda.is_available():
+        return False
+    # torch keeps the stream of its first capture by `torch.cuda.graph`; who captures otherwise has the object alone.
+    by_torch = getattr(getattr(torch.cuda, "graph", None), "default_capture_stream", None) is not None
+    return by_torch or any(issubclass(type(thing), torch.cuda.CUDAGraph) for thing in objects())
 
 
 def compilations() -> int | None:

@@ -1,7 +1,8 @@
 """Whether a stream (an IterableDataset) may give each worker all of its samples, as its code tells: nothing of it is called.
 
 Every worker iterates over a copy of the stream. Where nothing that it is made of asks torch.utils.data.get_worker_info() which worker it is
-in, each gives all samples, unless they are drawn at random, or come from outside one by one.
+in, each gives all samples, unless they come from outside one by one. Where some of it draws at random nothing is known: torch seeds each
+worker in its own way, but what is drawn may be an order alone, and a generator that the stream holds is a copy that draws the same in each.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import functools
 import weakref
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
-from types import CellType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, Final
 
+from slowstep.frameworks.torch.inside._answers.drawing import draws_by_its_names, is_source
 from slowstep.record.attributes import held_by
 from slowstep.record.timing.line_counts import is_users
 
@@ -21,7 +24,7 @@ from slowstep.record.timing.line_counts import is_users
 _ASKS: Final = frozenset({"get_worker_info", "pytorch_worker_info", "split_by_worker", "sharding_filter", "worker_id", "_worker_info"})
 # What all workers may share, or what tells them apart otherwise.
 _OUTSIDE: Final = frozenset({"environ", "getenv", "getpid", "get_nowait", "recv", "urlopen", "connect", "socket"})
-_SHARED: Final = ("multiprocessing", "queue", "socket", "subprocess", "torch.multiprocessing")
+_SHARED: Final = ("ctypes", "mmap", "multiprocessing", "queue", "socket", "subprocess", "torch.multiprocessing")
 # Of what is larger, or deeper, it is not known: loops may make an iterator in each step.
 _MOST_CODES: Final = 400
 _MOST_HELD: Final = 50
@@ -30,29 +33,48 @@ _CONTAINERS: Final = (list, tuple, set, frozenset, deque)
 _PLAIN: Final = (bool, bytes, complex, float, int, str, type(None))
 # What every stream is made of.
 _ROOTS: Final = ("abc", "builtins", "collections", "torch", "typing")
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Whether each worker gets a part of a stream; None where that is not known. `draws`: it is not, because something draws at random."""
+
+    divides: bool | None
+    draws: bool = False
+
+
 # By the id of the stream, which lives.
-_known: dict[int, tuple[weakref.ref[Any], bool | None]] = {}
+_known: dict[int, tuple[weakref.ref[Any], Division]] = {}
 
 
 def divides(stream: Any, start_worker: Any = None) -> bool | None:
     """Whether each worker gets a part of the stream; False where nothing asks for it. None where that is not known, as where the script
-    does something when a worker starts (`start_worker`), or where the stream is a library's. Looked at once for each stream.
+    does something when a worker starts (`start_worker`), where something draws at random, or where the stream is a library's.
     """
-    kept = _known.get(id(stream))
-    if kept is not None and kept[0]() is stream:
-        answer = kept[1]
-    else:
-        answer = _looked_at(stream)
-        _keep(stream, answer)
+    answer = division_of(stream).divides
     return None if answer is False and start_worker is not None else answer
 
 
-def _looked_at(stream: Any) -> bool | None:
+def division_of(stream: Any) -> Division:
+    """What its code tells. Looked at once for each stream."""
+    kept = _known.get(id(stream))
+    if kept is not None and kept[0]() is stream:
+        return kept[1]
+    answer = _looked_at(stream)
+    _keep(stream, answer)
+    return answer
+
+
+def _looked_at(stream: Any) -> Division:
     look = _Look(stream)
-    return True if look.asks else None if look.is_open or not _is_users(type(stream)) else False
+    if look.asks:
+        return Division(True)
+    if look.is_open or not _is_users(type(stream)):
+        return Division(None)
+    return Division(None if look.draws else False, draws=look.draws)
 
 
-def _keep(stream: Any, answer: bool | None) -> None:
+def _keep(stream: Any, answer: Division) -> None:
     number = id(stream)
     try:
         _known[number] = weakref.ref(stream, lambda _: _known.pop(number, None)), answer
@@ -62,11 +84,11 @@ def _keep(stream: Any, answer: bool | None) -> None:
 
 class _Look:
     """Goes over the code that a thing is made of, the nearest first, until some of it asks which worker runs it. `is_open`: something was
-    met that may tell workers apart in another way, or was not looked at.
+    met that may tell workers apart in another way, or was not looked at. `draws`: something was met that draws at random.
     """
 
     def __init__(self, thing: Any) -> None:
-        self.asks = self.is_open = False
+        self.asks = self.is_open = self.draws = False
         self._pending = deque[tuple[Any, int]]([(thing, 0)])
         self._seen: set[int] = set()
         self._codes = 0
@@ -87,6 +109,8 @@ class _Look:
             self._at_class(thing, depth)
         elif kind is MethodType:
             self._add(depth, thing.__func__, thing.__self__)
+        elif kind is BuiltinFunctionType:
+            self._add(depth, thing.__self__)
         elif issubclass(kind, functools.partial):
             self._add(depth, thing.func, *thing.args, *thing.keywords.values())
         elif kind in _CONTAINERS or kind is dict:
@@ -109,6 +133,7 @@ class _Look:
     def _at_object(self, thing: Any, depth: int) -> None:
         kind = type(thing)
         self.is_open |= str(kind.__module__).startswith(_SHARED)
+        self.draws |= is_source(kind)
         self._add(depth - 1, kind)
         slots = (name for base in kind.__mro__ for name in _slots(base))
         own = held_by(thing, "__dict__")
@@ -136,11 +161,12 @@ class _Look:
         if self.asks or not is_users(function.__code__.co_filename):
             return
         self.is_open |= self._codes > _MOST_CODES or not names.isdisjoint(_OUTSIDE)
+        self.draws |= draws_by_its_names(names)
         self._add(depth, *map(_content, function.__closure__ or ()))
         for name in names & function.__globals__.keys():
             value = function.__globals__[name]
             self._add(depth, value)
-            if type(value) is ModuleType and is_users(str(held_by(value, "__file__") or "<")):
+            if type(value) is ModuleType and is_users(str(vars(value).get("__file__") or "<")):
                 self._add(depth, *(vars(value)[called] for called in names & vars(value).keys()))
 
 

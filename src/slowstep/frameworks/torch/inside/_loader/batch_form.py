@@ -6,6 +6,8 @@ import itertools
 import math
 from typing import Any, Final
 
+from slowstep.record.timing.batches import bytes_in, parts_of
+
 _DEEPEST: Final = 6
 MOST_TENSORS: Final = 10_000
 # Values looked at: of one channel of three samples, where the shape says that the second dimension is one of channels.
@@ -79,10 +81,9 @@ def _collect(part: Any, arrays: list[Any], depth: int) -> None:
         return
     kind = type(part)
     if (kind.__module__, kind.__name__) in _ARRAYS:
-        arrays.append(part)
-    elif depth < _DEEPEST and isinstance(part, (list, tuple)):
-        for item in part:
-            _collect(item, arrays, depth + 1)
-    elif depth < _DEEPEST and isinstance(part, dict):
-        for item in part.values():
+        # A sparse one does not say how many bytes it has.
+        if bytes_in(part) >= 0:
+            arrays.append(part)
+    elif depth < _DEEPEST:
+        for item in parts_of(part) or ():
             _collect(item, arrays, depth + 1)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from slowstep.frameworks.torch.inside._answers.dividing import divides
+from slowstep.frameworks.torch.inside._answers.dividing import divides, division_of
 from slowstep.record.attributes import called_in, code_of, held_by, name_of
 from slowstep.record.writing.format import READY_UNKNOWN
 
@@ -52,6 +52,7 @@ def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
         "drop_last": state.get("_drop_last"),
         "context": _context(loader),
         "divides": _divides(state, loader),
+        "draws": _draws(state),
     }
 
 
@@ -60,6 +61,11 @@ def _divides(state: dict[str, Any], loader: Any) -> bool | None:
     if state.get("_dataset_kind") != _STREAM:
         return None
     return divides(state.get("_dataset"), held_by(loader, "worker_init_fn"))
+
+
+def _draws(state: dict[str, Any]) -> bool | None:
+    """Whether it is unknown because something of the stream draws at random; None of a data set with indices."""
+    return division_of(state.get("_dataset")).draws if state.get("_dataset_kind") == _STREAM else None
 
 
 def even_batches(state: dict[str, Any]) -> tuple[int, int, int]:
