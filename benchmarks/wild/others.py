@@ -21,7 +21,7 @@ from case_study import ChildFailed, run_limited  # noqa: E402
 from instrumented import FOURNEX, TRACEML, Lines, NoStep, instrumented  # noqa: E402
 from others_page import draw  # noqa: E402
 from others_said import READINGS, Said  # noqa: E402
-from rivals import NotInstalled, environment_of, version_of  # noqa: E402
+from rivals import CACHE, NotInstalled, environment_of, version_of  # noqa: E402
 from run import Runner, carry_out, command_line, read_command_line  # noqa: E402
 from suite import Case  # noqa: E402
 
@@ -29,7 +29,8 @@ PAGE = HERE / "others.md"
 TOOLS = tuple(dict.fromkeys(reading.tool for reading in READINGS))
 # Of a tool that fails so much of what it printed last is kept.
 KEPT_CHARACTERS = 1000
-KEPT_OF_FOURNEX = ("primary_bottleneck", "user_facing_bottleneck", "confidence", "evidence", "why", "recommendations")
+KEPT_OF_FOURNEX = ("primary_bottleneck", "user_facing_bottleneck", "confidence", "evidence", "why")
+KEPT_OF_ADVICE = ("title", "why", "actions", "estimated_speedup_pct_min", "estimated_speedup_pct_max")
 # "Add two lines to your training script" (gpuprof's README): the two, around a script that is run as it is.
 GPUPROF_LINES = """
 import runpy
@@ -87,7 +88,7 @@ def train_doctor(run: Run) -> Said:
         raise ChildFailed(str(said["error"]))
     return {
         "steps": (said["step_time_ms"] or {}).get("n", 0),
-        **{name: said[name] for name in ("split", "findings", "next_step", "limits")},
+        **{name: said[name] for name in ("split", "findings", "limits")},
     }
 
 
@@ -98,7 +99,10 @@ def fournex(run: Run) -> Said:
     result = json.loads(out[out.index("{") :])["result"]
     # What `frx analyze` shows unless asked for another scope.
     scope = result.get("steady_state") or result.get("run") or result
-    return {"steps": scope.get("step_count", 0), "diagnosis": {name: scope["diagnosis"].get(name) for name in KEPT_OF_FOURNEX}}
+    diagnosis = scope["diagnosis"]
+    advised = [{name: each.get(name) for name in KEPT_OF_ADVICE} for each in diagnosis["recommendations"]]
+    kept = {name: diagnosis.get(name) for name in KEPT_OF_FOURNEX}
+    return {"steps": scope.get("step_count", 0), "diagnosis": {**kept, "recommendations": advised}}
 
 
 def gpuprof(run: Run) -> Said:
@@ -134,7 +138,7 @@ class OthersRunner(Runner):
         try:
             return super().recorded(case) if tool not in ASK else self.asked(tool, case)
         except (ChildFailed, KeyError, OSError, ValueError) as error:
-            return {"failed": f"{type(error).__name__}: {error}"[-KEPT_CHARACTERS:]}
+            return {"failed": without_folders(f"{type(error).__name__}: {error}")[-KEPT_CHARACTERS:]}
 
     def asked(self, tool: str, case: Case) -> Said:
         with tempfile.TemporaryDirectory(prefix="wild-") as folder:
@@ -152,6 +156,13 @@ class OthersRunner(Runner):
         reading = next(each for each in READINGS if each.tool == tool)
         verdict = reading.verdict(said) if "failed" not in said else None
         return f"{tool}: {verdict.state} {verdict.code or ''}".strip() if verdict else f"{tool}: no report"
+
+
+def without_folders(text: str) -> str:
+    """A failure without what names this machine's folders."""
+    for folder in (CACHE, HERE.parent.parent, Path(tempfile.gettempdir())):
+        text = text.replace(f"{folder}/", "")
+    return text
 
 
 def main() -> int:

@@ -18,7 +18,9 @@ HEAD = (
 READ_AS = (
     "Each tool is run as its own first page says, and read as it asks to be read: what it says first and calls more than a remark is its "
     "verdict, `healthy` where there is none. What a tool's word covers counts as any of these stages; a gain is the factor that it tells "
-    "with its first finding, or none. A run that failed, or after which the tool had no answer, is no report."
+    "with its first finding, or none. A run that failed, or after which the tool had no answer, is no report. All ran on a processor, "
+    "and fournex and gpuprof are made for devices: gpuprof's figures of a mock are left out, and fournex has a row with and one without "
+    "what it concludes from a device that does no work."
 )
 
 
@@ -52,7 +54,7 @@ def score_row(reading: Reading, raw: dict[str, Any], cases: list[Case]) -> str:
     failed = sum("failed" in row["report"][reading.tool] for _, row in rows)
     total, planted, error = len(rows), len(score.planted), score.median_log_error
     cells = (
-        reading.name + (f" {raw['tools'][reading.tool]}" if reading.tool in raw["tools"] else ""),
+        reading.name(raw["tools"].get(reading.tool)),
         f"{score.count('right')} of {total}",
         f"{score.count('confidently_wrong')} of {total}",
         f"{score.count('undetermined') - failed} of {total}",
@@ -108,10 +110,10 @@ def stages() -> str:
 def no_reports(raw: dict[str, Any]) -> list[str]:
     """Why there was none, once for each reason."""
     failed = [(tool, row["case"], said["failed"]) for row in raw["rows"] for tool, said in row["report"].items() if "failed" in said]
-    lines = dict.fromkeys(f"- {tool}, {case}: `{last_line(why)}`" for tool, case, why in failed)
+    lines = dict.fromkeys(f"- {tool}, {case}: `{last_words(why)}`" for tool, case, why in failed)
     return [f"## No report\n\n{chr(10).join(lines)}"] if lines else []
 
 
-def last_line(text: str) -> str:
-    """The line in which a failure says what it is."""
-    return text.strip().splitlines()[-1].replace("`", "'").replace("|", "\\|")
+def last_words(text: str) -> str:
+    """The two lines in which a failure says what it is."""
+    return " ".join(text.strip().splitlines()[-2:]).replace("`", "'").replace("|", "\\|")

@@ -45,9 +45,9 @@ class Reading:
     stages: dict[str, tuple[str, ...]] = field(default_factory=dict)
     note: str = ""
 
-    @property
-    def name(self) -> str:
-        return f"{self.tool} ({self.note})" if self.note else self.tool
+    def name(self, version: str | None) -> str:
+        """The tool, its version where it has one of its own, and the note."""
+        return " ".join(word for word in (self.tool, version, f"({self.note})" if self.note else None) if word)
 
 
 def document(reading: Reading, said: Said, case: Case) -> dict[str, Any]:
@@ -134,6 +134,12 @@ def fournex(said: Said) -> Verdict:
     return Verdict(state="bottleneck", code=label, texts=tuple(map(str, words)), gain=fournex_gain(advised))
 
 
+def fournex_of_host(said: Said) -> Verdict:
+    """The same, without what it concludes from a device that does no work, where there is none."""
+    read = fournex(said)
+    return Verdict(state="undetermined", code=read.code, texts=read.texts) if read.code in OF_A_DEVICE else read
+
+
 def fournex_gain(advised: list[dict[str, Any]]) -> float | None:
     """The middle of the range that it estimates for its first advice."""
     ends = [advised[0].get(f"estimated_speedup_pct_{end}") for end in ("min", "max")] if advised else [None]
@@ -195,11 +201,13 @@ FOURNEX_STAGES: dict[str, tuple[str, ...]] = {
     "shape_instability": ("compute", "preprocess"),
     "memory_pressure": (),
 }
+OF_A_DEVICE = ("launch_bound", "underutilized_gpu")
 READINGS = (
     Reading(tool="slowstep", verdict=slowstep),
     Reading(tool="traceml-ai", verdict=traceml, stages=TRACEML_STAGES),
     Reading(tool="traceml-ai", verdict=traceml_compute, stages=TRACEML_STAGES, note="COMPUTE-BOUND as a bottleneck"),
     Reading(tool="train-doctor", verdict=train_doctor, stages=TRAIN_DOCTOR_STAGES),
     Reading(tool="fournex", verdict=fournex, stages=FOURNEX_STAGES),
+    Reading(tool="fournex", verdict=fournex_of_host, stages=FOURNEX_STAGES, note="nothing said of a device"),
     Reading(tool="gpuprof", verdict=gpuprof, stages=GPUPROF_STAGES),
 )

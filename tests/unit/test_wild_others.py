@@ -123,12 +123,77 @@ def test_fournex_has_words_for_not_knowing(read, label, state):
     assert read("fournex", said | {"diagnosis": diagnosis})["verdict"]["state"] == state
 
 
+def test_what_fournex_concludes_from_a_device_that_is_not_there_may_be_read_as_a_doubt(read):
+    said = RECORDED["fournex"]
+    launches = said | {"diagnosis": said["diagnosis"] | {"user_facing_bottleneck": "launch_bound"}}
+
+    assert read("fournex", launches)["verdict"] == {"state": "bottleneck", "stage": "compute", "rule": "launch_bound"}
+    assert read("fournex", launches, "nothing said of a device")["verdict"]["state"] == "undetermined"
+    assert read("fournex", said, "nothing said of a device")["verdict"]["state"] == "bottleneck"
+
+
 def test_the_gain_that_fournex_tells_is_the_middle_of_its_range(others_said):
     ranged = {"estimated_speedup_pct_min": 10.0, "estimated_speedup_pct_max": 30.0}
 
     assert others_said.fournex_gain([ranged]) == pytest.approx(1.2)
     assert others_said.fournex_gain([ranged | {"estimated_speedup_pct_max": None}]) is None
     assert others_said.fournex_gain([]) is None
+
+
+def test_an_environment_is_made_anew_where_other_packages_are_wanted(monkeypatch, tmp_path):
+    import rivals
+
+    ran = []
+    monkeypatch.setattr(rivals, "CACHE", tmp_path)
+    monkeypatch.setattr(rivals.subprocess, "run", lambda words, **_: ran.append(words))
+    (tmp_path / "tool").mkdir()
+
+    for version in ("1", "1", "2"):
+        monkeypatch.setitem(rivals.PACKAGES, "tool", (f"tool=={version}",))
+        rivals.environment_of("tool")
+
+    assert [words[-1] for words in ran if "install" in words] == ["tool==1", "tool==2"]
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    """The row of each reading, of one bottleneck with a gain of 2 in the input, of which tools said this."""
+    import others_page
+    import suite
+
+    script = tmp_path / "train.py"
+    script.write_text("")
+    unsaid = dict.fromkeys(("source", "mechanism", "function", "line"))
+    lists = dict.fromkeys(("needs", "rules", "words", "alike"), ())
+    fields = {"name": "train", "script": script, "blind": False, "state": "bottleneck", "stages": ("read",), "same_numbers": True}
+    case = suite.Case(**unsaid, **lists, **fields)
+
+    def drawn(**said):
+        report = {name.replace("_", "-"): each for name, each in said.items()}
+        raw = {"rows": [{"case": "train", "pairs": [{"base": 1.0, "fixed": 2.0}], "report": report}], "tools": {}}
+        table = others_page.scores(raw, [case]).splitlines()[2:]
+        return [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in table]
+
+    return drawn
+
+
+def test_a_row_counts_what_a_tool_said_and_the_error_of_the_gain_that_it_told(drawn):
+    said = RECORDED["train-doctor"]["findings"][0] | {"expected_effect": "At most 2.00x (the step time without any data wait)"}
+
+    assert drawn(train_doctor={"steps": 9, "findings": [said]}) == [
+        ("train-doctor", "1 of 1", "0 of 1", "0 of 1", "0 of 1", "0 of 0", "0 of 1", "1 of 1", "0.000")
+    ]
+
+
+def test_a_tool_that_is_read_in_two_ways_has_two_rows_and_one_without_a_gain_says_so(drawn):
+    rows = drawn(traceml_ai=RECORDED["traceml-ai"] | {"kind": "COMPUTE_BOUND", "severity": "info"})
+
+    assert [row[0] for row in rows] == ["traceml-ai", "traceml-ai (COMPUTE-BOUND as a bottleneck)"]
+    assert {row[-1] for row in rows} == {"none told"}
+
+
+def test_no_report_is_neither_wrong_nor_a_doubt(drawn):
+    assert drawn(fournex={"failed": "ChildFailed: exit code 1"})[0][1:5] == ("0 of 1", "0 of 1", "0 of 1", "1 of 1")
 
 
 IN_A_LOOP = '''
