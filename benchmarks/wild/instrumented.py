@@ -79,6 +79,9 @@ def instrumented(source: str, lines: Lines) -> str:
     if isinstance(block, ast.For):
         batch, step = batch_of(block), "_step"
         count_steps(block)
+    if isinstance(block, ast.FunctionDef):
+        for loop in loops_that_call(block.name, tree):
+            wrap(loop)
     call = lines.step.format(model=model, step=step, batch=batch)
     block.body = [ast.With(items=[ast.withitem(context_expr=expression(call))], body=block.body)]
     at = first_line_after_docstring(tree)
@@ -97,8 +100,18 @@ def step_of(tree: ast.Module) -> Block:
 
 
 def makes_a_step(block: Block) -> bool:
-    called = {node.func.attr for node in ast.walk(block) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)}
-    return {"backward", "step"} <= called
+    return {"backward", "step"} <= names_called(block)
+
+
+def names_called(block: ast.AST) -> set[str]:
+    """What it calls, functions and methods alike, by the last part of their names."""
+    return {ast.unparse(node.func).rpartition(".")[2] for node in ast.walk(block) if isinstance(node, ast.Call)}
+
+
+def loops_that_call(function: str, tree: ast.Module) -> list[ast.For]:
+    """The innermost loops that make a step by calling a function."""
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For) and function in names_called(node)]
+    return [loop for loop in loops if not any(inner in loops for inner in ast.walk(loop) if inner is not loop)]
 
 
 def batch_of(loop: ast.For) -> str:
@@ -113,12 +126,17 @@ def is_enumerated(loop: ast.For) -> bool:
 
 def count_steps(loop: ast.For) -> None:
     """`for batch in loader` becomes `for step, batch in enumerate(_loop(loader))`."""
+    wrap(loop)
+    loop.iter = called("enumerate", loop.iter)
+    loop.target = ast.Tuple(elts=[ast.Name(id="_step", ctx=ast.Store()), loop.target], ctx=ast.Store())
+
+
+def wrap(loop: ast.For) -> None:
+    """What it goes over goes through `_loop`."""
     if is_enumerated(loop) and isinstance(loop.iter, ast.Call):
         loop.iter.args[0] = called("_loop", loop.iter.args[0])
     else:
         loop.iter = called("_loop", loop.iter)
-    loop.iter = called("enumerate", loop.iter)
-    loop.target = ast.Tuple(elts=[ast.Name(id="_step", ctx=ast.Store()), loop.target], ctx=ast.Store())
 
 
 def called(function: str, given: ast.expr) -> ast.expr:

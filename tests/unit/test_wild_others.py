@@ -217,6 +217,11 @@ class Trainer:
         loss.backward()
         self.optimizer.step()
         return loss
+
+    def fit(self):
+        for epoch in range(2):
+            for batch in self.loader:
+                self.train_step(batch)
 """
 
 
@@ -233,11 +238,12 @@ def test_the_lines_stand_around_the_body_of_the_innermost_loop(instrumented):
     assert text.index("lambda: net,") < text.index("lambda: averaged")
 
 
-def test_a_step_that_is_a_function_is_counted_by_its_calls(instrumented):
+def test_a_step_that_is_a_function_is_counted_by_its_calls_and_the_loop_that_calls_it_is_wrapped(instrumented):
     text = instrumented.instrumented(IN_A_FUNCTION, instrumented.FOURNEX)
 
     assert "def train_step(self, batch):\n        with _tool.step_context(step=next(_count), batch=None, model=_model(" in text
     assert "lambda: self.net" in text
+    assert "in range(2):\n            for batch in _loop(self.loader):" in text
 
 
 def test_a_framework_s_loop_has_no_place_for_lines(instrumented):
