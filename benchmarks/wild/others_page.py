@@ -108,8 +108,9 @@ def stages() -> str:
 
 
 def no_reports(raw: dict[str, Any]) -> list[str]:
-    """Why there was none, once for each reason."""
-    failed = [(tool, row["case"], said["failed"]) for row in raw["rows"] for tool, said in row["report"].items() if "failed" in said]
+    """Why there was none, once for each reason, of trainings that may be looked at."""
+    said_of = [(row["case"], tool, said) for row in raw["rows"] if not row["blind"] for tool, said in row["report"].items()]
+    failed = [(tool, case, said["failed"]) for case, tool, said in said_of if "failed" in said]
     lines = dict.fromkeys(f"- {tool}, {case}: `{last_words(why)}`" for tool, case, why in failed)
     return [f"## No report\n\n{chr(10).join(lines)}"] if lines else []
 

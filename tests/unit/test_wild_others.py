@@ -10,17 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-WILD = Path(__file__).parents[2] / "benchmarks" / "wild"
+from wild_folder import wild_folder  # noqa: F401
+
 # Of runs of zarr_patches.py under each tool, shortened.
 RECORDED = json.loads((Path(__file__).parents[1] / "data" / "wild" / "others_said.json").read_text())
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _its_folder_is_searched():
-    kept = sys.path[:]
-    sys.path[:0] = [str(WILD), str(WILD.parent)]
-    yield
-    sys.path[:] = kept
 
 
 @pytest.fixture(scope="module")
