@@ -9,11 +9,22 @@ from pathlib import Path
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slowstep-benchmarks"
 TORCH = "torch==2.13.0"
+WILD_REQUIREMENTS = Path(__file__).resolve().parent / "wild" / "requirements.txt"
+WILD = (
+    TORCH,
+    *("accelerate", "lightning", "pillow", "torchmetrics", "tqdm", "transformers"),
+    *(line for line in WILD_REQUIREMENTS.read_text().splitlines() if not line.startswith("#")),
+)
 PACKAGES = {
     "traceml-ai": (TORCH, "traceml-ai"),
     "gpuprof": (TORCH, "gpuprof[host,torch]"),
     # Made before pandas 3.
     "traceinsight": ("traceinsight==0.6.1", "pandas<3"),
+    # Beside what the trainings of the wild suite use.
+    "wild-traceml-ai": (*WILD, "traceml-ai==0.5.0"),
+    "wild-train-doctor": (*WILD, "train-doctor==0.2.0"),
+    "wild-fournex": (*WILD, "fournex==0.3.1"),
+    "wild-gpuprof": (*WILD, "gpuprof[host]==0.7.1"),
 }
 LIMIT_S = 1200
 
@@ -23,9 +34,10 @@ class NotInstalled(Exception):
 
 
 def environment_of(name: str) -> Path:
-    """The bin folder of a rival's environment, which is made if it is not there. Raises `NotInstalled`."""
-    folder = CACHE / name
-    if not (folder / "complete").exists():
+    """The bin folder of a rival's environment, which is made if it is not there with these packages. Raises `NotInstalled`."""
+    folder, wanted = CACHE / name, "\n".join(PACKAGES[name])
+    complete = folder / "complete"
+    if not complete.exists() or complete.read_text() != wanted:
         print(f"installing {name} into {folder} ...", flush=True)
         words = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "numpy", *PACKAGES[name]]
         try:
@@ -33,14 +45,14 @@ def environment_of(name: str) -> Path:
             subprocess.run(words, check=True, timeout=LIMIT_S, capture_output=True, text=True)
         except (subprocess.SubprocessError, OSError) as error:
             raise NotInstalled(f"{name}: {getattr(error, 'stderr', None) or error}") from error
-        (folder / "complete").touch()
+        complete.write_text(wanted)
     return folder / "bin"
 
 
-def version_of(name: str) -> str:
-    """The version that was installed."""
+def version_of(name: str, environment: str | None = None) -> str:
+    """The version of a rival that was installed, in the environment of its name or in another one."""
     code = f"from importlib.metadata import version; print(version({name!r}))"
-    words = [str(environment_of(name) / "python"), "-c", code]
+    words = [str(environment_of(environment or name) / "python"), "-c", code]
     return subprocess.run(words, check=True, timeout=60, capture_output=True, text=True).stdout.strip()
 
 

@@ -27,12 +27,13 @@ def draw(raw: dict[str, Any], results_name: str, cases: list[Case], blind: list[
     return "\n\n".join(sections) + "\n"
 
 
-def said_of_the_runs(raw: dict[str, Any], results_name: str) -> str:
+def said_of_the_runs(raw: dict[str, Any], results_name: str, maker: str = "run.py") -> str:
+    """By what, when, where and how the runs were made."""
     tried = f" Only {raw['steps']} steps each: these figures mean nothing." if raw["steps"] else ""
     failed = "".join(f"\n- failed: {row['case']}, round {row['round']}" for row in raw["failed"])
     busy = f"busy with other work {raw['foreign_share']:.0%} of the time"
     return (
-        f"This page is made by `benchmarks/wild/run.py` from `benchmarks/results/{results_name}`: {raw['date']}, {raw['rounds']} rounds "
+        f"This page is made by `benchmarks/wild/{maker}` from `benchmarks/results/{results_name}`: {raw['date']}, {raw['rounds']} rounds "
         f"with {raw['pairs']} pairs a training. Machine: {in_words(raw['machine'])}; {busy}.{tried}{failed}"
     )
 

@@ -54,6 +54,10 @@ class Runner:
         self.steps = steps
         self.limit_s = limit_s
 
+    def described(self) -> dict[str, Any]:
+        """What the results say of how trainings were run."""
+        return {"pairs": self.pairs, "steps": self.steps}
+
     def case(self, case: Case) -> dict[str, Any]:
         """Pairs of base and fixed, half of them before the recorded run and half after it; none of a healthy one, which has no fix."""
         pairs = self.pairs if case.state == "bottleneck" else 0
@@ -75,19 +79,19 @@ class Runner:
             return samples_per_s(run_limited(self.words(case, fixed=fixed), folder, self.limit_s))
 
     def recorded(self, case: Case) -> dict[str, Any]:
+        """What is said of a case, from one run of its base."""
         with tempfile.TemporaryDirectory(prefix="wild-") as folder:
             report = Path(folder) / "report.json"
             options = ["run", "--json", str(report), "--out", folder]
             run_limited([str(SLOWSTEP), *options, *self.words(case, fixed=False)], folder, self.limit_s)
             return excerpt(json.loads(report.read_text()))
 
-
-def note(row: dict[str, Any]) -> None:
-    """A line on the terminal, so that one can see it go on."""
-    verdict, findings = row["report"]["verdict"], row["report"]["findings"]
-    gain = findings[0]["gain"]["predicted"] if findings else None
-    said = f"{verdict['state']:12} {verdict['stage'] or '-':12} {verdict['rule'] or '-':26}"
-    print(f"{row['case']:24} {said} predicted {shown(gain)} true {shown(true_of(row))}", flush=True)
+    def line_of(self, row: dict[str, Any]) -> str:
+        """A line for the terminal, so that one can see it go on."""
+        verdict, findings = row["report"]["verdict"], row["report"]["findings"]
+        gain = findings[0]["gain"]["predicted"] if findings else None
+        said = f"{verdict['state']:12} {verdict['stage'] or '-':12} {verdict['rule'] or '-':26}"
+        return f"{row['case']:24} {said} predicted {shown(gain)} true {shown(true_of(row))}"
 
 
 def shown(value: float | None) -> str:
@@ -107,7 +111,7 @@ def measure(cases: list[Case], runner: Runner, arguments: argparse.Namespace, ke
                 print(f"{case.name:24} FAILED: {str(error).splitlines()[-1]}", flush=True)
             else:
                 raw["rows"].append(row)
-                note(row)
+                print(runner.line_of(row), flush=True)
             raw["foreign_share"] = load.foreign_share(raw["machine"]["cores"])
             keep(raw)
     return raw
@@ -119,8 +123,7 @@ def head(cases: list[Case], runner: Runner, arguments: argparse.Namespace) -> di
         "date": datetime.now(UTC).date().isoformat(),
         "seed": arguments.seed,
         "rounds": arguments.rounds,
-        "pairs": runner.pairs,
-        "steps": runner.steps,
+        **runner.described(),
         "machine": machine.describe(),
         "packages": {name: machine.installed_version(name) for name in sorted({package for case in cases for package in case.needs})},
         "environment": ENVIRONMENT,
@@ -155,8 +158,9 @@ def chosen(arguments: argparse.Namespace) -> list[Case]:
     return [case for case in wanted if not case.missing]
 
 
-def read_command_line() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+def command_line(description: str, *, results: str, page: Path) -> argparse.ArgumentParser:
+    """Options of whatever runs the trainings; results and page are what it writes unless told otherwise."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--cases", nargs="+", metavar="NAME", help="only these")
     parser.add_argument("--blind", action="store_true", help="the blind third too: scored apart, and never tuned to")
     parser.add_argument("--rounds", type=int, default=3)
@@ -165,9 +169,13 @@ def read_command_line() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, help="of each run, to try whether all of it works; its figures mean nothing")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds that a run may take")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--results", type=Path, help="default: benchmarks/results/wild-<date>.json")
+    parser.add_argument("--results", type=Path, help=f"default: benchmarks/results/{results}-<date>.json")
     parser.add_argument("--draw", action="store_true", help="only draw the table, from --results")
-    parser.add_argument("--page", type=Path, help=f"where the table goes; after a run of all cases {PAGE.name} beside this script")
+    parser.add_argument("--page", type=Path, help=f"where the table goes; after a run of all cases {page.name} beside this script")
+    return parser
+
+
+def read_command_line(parser: argparse.ArgumentParser) -> argparse.Namespace:
     given = parser.parse_args()
     if given.draw and not given.results:
         parser.error("--draw needs --results FILE")
@@ -176,22 +184,30 @@ def read_command_line() -> argparse.Namespace:
     return given
 
 
-def main() -> int:
-    arguments = read_command_line()
+def carry_out(arguments: argparse.Namespace, *, name: str, page: Path, runner_of: Callable[[], Runner], drawn: Callable[..., str]) -> int:
+    """Run what is asked for or read its results, and draw the table. Returns the exit code."""
     os.environ.update(ENVIRONMENT)
+    results = arguments.results or RESULTS / f"{name}-{datetime.now(UTC).date().isoformat()}.json"
     if arguments.draw:
-        raw, results = json.loads(arguments.results.read_text()), arguments.results
+        raw = json.loads(results.read_text())
     else:
-        results = arguments.results or RESULTS / f"wild-{datetime.now(UTC).date().isoformat()}.json"
-        runner = Runner(pairs=arguments.pairs, steps=arguments.steps, limit_s=arguments.limit)
-        raw = measure(chosen(arguments), runner, arguments, lambda raw: results.write_text(json.dumps(raw, indent=1) + "\n"))
-    text = draw(raw, results.name, read_cases(blind=False), read_cases(blind=True) if arguments.blind else [])
+        raw = measure(chosen(arguments), runner_of(), arguments, lambda raw: results.write_text(json.dumps(raw, indent=1) + "\n"))
+    text = drawn(raw, results.name, read_cases(blind=False), read_cases(blind=True) if arguments.blind else [])
     print(text)
     complete = not (arguments.draw or arguments.quick or arguments.cases or arguments.steps)
-    page = arguments.page or (PAGE if complete else None)
-    if page:
-        page.write_text(text)
+    where = arguments.page or (page if complete else None)
+    if where:
+        where.write_text(text)
     return 2 if raw["failed"] else 0
+
+
+def main() -> int:
+    arguments = read_command_line(command_line(__doc__, results="wild", page=PAGE))
+
+    def runner_of() -> Runner:
+        return Runner(pairs=arguments.pairs, steps=arguments.steps, limit_s=arguments.limit)
+
+    return carry_out(arguments, name="wild", page=PAGE, runner_of=runner_of, drawn=draw)
 
 
 if __name__ == "__main__":

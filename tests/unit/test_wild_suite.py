@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-WILD = Path(__file__).parents[2] / "benchmarks" / "wild"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _its_folder_is_searched():
-    kept = sys.path[:]
-    sys.path[:0] = [str(WILD), str(WILD.parent)]
-    yield
-    sys.path[:] = kept
+from wild_folder import WILD, wild_folder  # noqa: F401
 
 
 @pytest.fixture(scope="module")
