@@ -15,7 +15,9 @@ LIMIT_S = 280
 
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT_S + 20)
-@pytest.mark.parametrize("file", ["keras/test_fit.py", "tensorflow/test_results.py", "test_missing_names.py"])
+@pytest.mark.parametrize(
+    "file", ["keras/test_fit.py", "tensorflow/test_pipelines.py", "tensorflow/test_results.py", "test_missing_names.py"]
+)
 def test_hooks_on_tensorflow_as_installed(file: str) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not nightly", str(HERE / file)]
