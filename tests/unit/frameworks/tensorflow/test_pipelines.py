@@ -153,7 +153,9 @@ def test_whoever_makes_the_elements_in_python_is_named():
 
     form = tf.TensorSpec((), tf.int64)
     nested = tf.data.Dataset.range(3).interleave(lambda _: tf.data.Dataset.range(3).map(parsed))
-    adapter = keras.src.trainers.data_adapters.py_dataset_adapter.PyDatasetAdapter(Rows(), shuffle=False)
+    adapters = keras.src.trainers.data_adapters
+    adapter = adapters.py_dataset_adapter.PyDatasetAdapter(Rows(), shuffle=False)
+    arrays = adapters.array_data_adapter.ArrayDataAdapter(np.ones((8, 2), "f"), batch_size=4).get_tf_dataset()
 
     generator = stages_of(tf.data.Dataset.from_generator(generated, output_signature=form).batch(2))[1]
     rows = next(stage for stage in stages_of(adapter.get_tf_dataset()) if stage.get("generator"))
@@ -162,3 +164,4 @@ def test_whoever_makes_the_elements_in_python_is_named():
     assert rows["reads"] == "PyDataset"
     assert rows["python"][0][0].endswith("Rows.__getitem__")
     assert [place[0] for place in stages_of(nested)[0]["python"]] == ["asleep"]
+    assert "arrays" in [stage.get("reads") for stage in stages_of(arrays)]

@@ -25,9 +25,9 @@ _PAUSE: Final = 1000
 _LONGEST_NS: Final = 50_000_000
 _MOST_AT_ONCE: Final = 4
 # Why a pipeline is not read.
-AUTOTUNE_OFF: Final = "autotune is off"
-TOO_SLOW: Final = "reading it takes too long"
-NOT_READ: Final = "it could not be read"
+AUTOTUNE_OFF: Final = "autotune-off"
+TOO_SLOW: Final = "too-slow"
+NOT_READ: Final = "unreadable"
 
 
 @dataclass(slots=True)
@@ -92,9 +92,11 @@ class Pipelines:
             if iterator is not None and not pipeline.ended:
                 self._read_one(pipeline, iterator)
         took_ns = now() - at_ns
-        self._recorder.spent_ns += took_ns
-        # What is done once, as the first one sets up what is called, is done by now.
-        if not introduces:
+        if introduces:
+            # The first one sets up what is called.
+            self._recorder.once_ns += took_ns
+        else:
+            self._recorder.spent_ns += took_ns
             self._due_ns = max(self._due_ns, at_ns + took_ns * _PAUSE)
 
     def _read_one(self, pipeline: _Pipeline, iterator: Any) -> None:

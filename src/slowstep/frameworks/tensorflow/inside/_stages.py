@@ -27,7 +27,10 @@ _NO_STAGE: Final = "Options"
 _FROM_GENERATOR: Final = "_from_generator.<locals>.flat_map_fn"
 _PYTHON: Final = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 # Of what libraries make generators of: the object of the user's behind them, and what that is called.
-_HELD: Final = {"py_dataset": "PyDataset", "_dataloader": "DataLoader", "dataset": None, "generator": None, "_generator": None}
+_HELD: Final = {"py_dataset": "PyDataset", "_dataloader": "DataLoader", "dataset": None, "generator": "generator", "_generator": None}
+# Keras' own pipeline of arrays.
+_ADAPTERS: Final = "/keras/src/trainers/data_adapters/"
+ARRAYS: Final = "arrays"
 _ENTRIES: Final = ("__getitem__", "__next__", "__iter__", "__call__")
 # Files of functions that TensorFlow has written anew, which are gone when the training is over.
 _REWRITTEN: Final = "__autograph_generated_file"
@@ -78,7 +81,8 @@ def _functions_of(dataset: Any) -> dict[str, Any]:
         return {"generator": True, "function": place, "python": [] if place is None else [place], "reads": reads}
     called = _called_in_python(getattr(held_by(wrapper, "_function"), "graph", None), _DEEPEST)
     given = _place_of(function)
-    return {"function": given, "python": [place for each in called if (place := _place_in(each, given)) is not None]}
+    of = {"reads": ARRAYS} if given is not None and _ADAPTERS in given[1].replace("\\", "/") else {}
+    return {**of, "function": given, "python": [place for each in called if (place := _place_in(each, given)) is not None]}
 
 
 def _generator_of(function: Any) -> Any:
