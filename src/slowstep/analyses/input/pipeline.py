@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.input.pipeline_functions import PipelineFunction, WrittenStage, match_stages, written_stages
-from slowstep.analyses.input.pipeline_nodes import Node, Path, Window, join_windows, makes_datasets, read_window
+from slowstep.analyses.input.pipeline_nodes import Path, PipelineNode, PipelineWindow, join_windows, makes_datasets, read_window
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.timeline.timeline import Timeline
@@ -101,14 +101,13 @@ class Pipeline:
 
     @property
     def reads(self) -> str | None:
-        """The class of the loader that it only hands on, where it is no pipeline of the script's."""
+        """What it only hands on, where it is no pipeline of the script's: arrays, or the class of a loader."""
         return next((stage.reads for stage in self.written if stage.reads is not None), None)
 
     @property
-    def is_scripts(self) -> bool:
-        """Whether the script wrote it: a library makes one too, of arrays or of another loader."""
-        given = [stage.given for stage in self.written if stage.given is not None]
-        return self.reads is None and (not given or not all(function.is_library for function in given))
+    def is_generated(self) -> bool:
+        """Whether its elements are made by a generator in Python."""
+        return any(stage.is_generator for stage in self.written)
 
     @property
     def slow_stage(self) -> PipelineStage | None:
@@ -121,7 +120,7 @@ def find_pipeline(timeline: Timeline, trainer: Trainer, steps: Steps) -> Pipelin
     mine, fed = pl.col("process") == trainer.process, trainer.waits["iterator"].unique().to_list()
     known = timeline.table("pipelines").filter(mine, pl.col("iterator").is_null() | pl.col("iterator").is_in(fed))
     tables = [timeline.table(name).filter(mine) for name in ("pipeline_stages", "pipeline_functions", "pipeline_nodes")]
-    groups: dict[tuple[WrittenStage, ...], list[Window]] = defaultdict(list)
+    groups: dict[tuple[WrittenStage, ...], list[PipelineWindow]] = defaultdict(list)
     for number in known["pipeline"].to_list():
         stages, functions, nodes = (table.filter(pl.col("pipeline") == number) for table in tables)
         written = written_stages(stages, functions, trainer.facts.script)
@@ -133,7 +132,7 @@ def find_pipeline(timeline: Timeline, trainer: Trainer, steps: Steps) -> Pipelin
     return measure_pipeline(join_windows(windows), written, cores=max(math.ceil(trainer.facts.cores or 1), 1), unread=unread)
 
 
-def measure_pipeline(window: Window, written: tuple[WrittenStage, ...], *, cores: int, unread: str | None = None) -> Pipeline:
+def measure_pipeline(window: PipelineWindow, written: tuple[WrittenStage, ...], *, cores: int, unread: str | None = None) -> Pipeline:
     """What the stages take that were seen in a window, on so many cores."""
     if window.batches < FEWEST_BATCHES:
         return Pipeline(stages=(), written=written, batches=window.batches, unread=unread)
@@ -152,7 +151,7 @@ def measure_pipeline(window: Window, written: tuple[WrittenStage, ...], *, cores
     )
 
 
-def _of_script(nodes: list[Node], written: tuple[WrittenStage, ...]) -> dict[Path, tuple[WrittenStage, ...]]:
+def _of_script(nodes: list[PipelineNode], written: tuple[WrittenStage, ...]) -> dict[Path, tuple[WrittenStage, ...]]:
     """Which stages of the script each does. Those of data sets that a stage makes are what that stage was given."""
     own = [node for node in nodes if not node.is_inner and len(node.path) > 1]
     found = dict(zip((node.path for node in own), match_stages([node.name for node in own], written), strict=True))
@@ -161,7 +160,9 @@ def _of_script(nodes: list[Node], written: tuple[WrittenStage, ...]) -> dict[Pat
     return found
 
 
-def _stages(nodes: list[Node], of_script: dict[Path, tuple[WrittenStage, ...]], batches: int, cores: int) -> tuple[PipelineStage, ...]:
+def _stages(
+    nodes: list[PipelineNode], of_script: dict[Path, tuple[WrittenStage, ...]], batches: int, cores: int
+) -> tuple[PipelineStage, ...]:
     numbers = {node.path: number for number, node in enumerate(nodes)}
     stages: list[PipelineStage] = []
     for number, node in enumerate(nodes):
@@ -189,7 +190,7 @@ def _stages(nodes: list[Node], of_script: dict[Path, tuple[WrittenStage, ...]], 
     return tuple(stages)
 
 
-def _elements(node: Node, parent: Node | None, above: PipelineStage | None, batches: int) -> float:
+def _elements(node: PipelineNode, parent: PipelineNode | None, above: PipelineStage | None, batches: int) -> float:
     """What a stage gives per batch. Of one that was made anew not all is known: what the one that reads it takes."""
     if parent is None or above is None or not node.is_replaced:
         return node.elements / batches
@@ -197,7 +198,7 @@ def _elements(node: Node, parent: Node | None, above: PipelineStage | None, batc
     return above.elements * ((parent.last["ratio"] or 1.0) if is_first else 1.0)
 
 
-def _busy_ns(node: Node, elements: float, batches: int) -> tuple[float, float, float]:
+def _busy_ns(node: PipelineNode, elements: float, batches: int) -> tuple[float, float, float]:
     """The time in a stage per batch, and between which times it lies: of one that was made anew by the elements that are known."""
     counted = node.busy_ns / batches
     if not node.is_replaced or not node.elements:
@@ -206,7 +207,7 @@ def _busy_ns(node: Node, elements: float, batches: int) -> tuple[float, float, f
     return likely, counted, likely * (1 + 2 / math.sqrt(node.elements))
 
 
-def _thread(node: Node, number: int, into: int | None, above: PipelineStage | None, cores: int) -> PipelineThread:
+def _thread(node: PipelineNode, number: int, into: int | None, above: PipelineStage | None, cores: int) -> PipelineThread:
     """Who runs it. More calls than cores are waiting for one, or for the threads of the framework, of which there are as many."""
     if node.last["parallelism"]:
         return PipelineThread(does="calls", of=number, servers=min(node.last["parallelism"], cores))

@@ -27,7 +27,7 @@ Placed = dict[tuple[Path, int], Row]
 
 
 @dataclass(slots=True)
-class Node:
+class PipelineNode:
     """All stages that stood at a place, in a window; `last` is the last reading of one, `full` are the shares of its buffer that lay ready.
 
     `is_replaced` where another one stood there later than at first, `is_inner` where it is of a data set that another stage has made.
@@ -47,7 +47,7 @@ class Node:
         """What it does."""
         return self.path[-1][1]
 
-    def add(self, other: Node) -> None:
+    def add(self, other: PipelineNode) -> None:
         """Take in what was counted at the same place at another time."""
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -56,35 +56,35 @@ class Node:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Window:
+class PipelineWindow:
     """What was counted between two readings of one iterator, or of several, which are `ns` apart: each stage, and the batches given."""
 
-    nodes: dict[Path, Node]
+    nodes: dict[Path, PipelineNode]
     batches: int
     ns: int
 
 
-def read_window(rows: pl.DataFrame, low_ns: int, high_ns: int) -> Window:
+def read_window(rows: pl.DataFrame, low_ns: int, high_ns: int) -> PipelineWindow:
     """Of one iterator, by its readings in the time that is looked at; by all where less than two are in it."""
     readings = [(int(key[0]), _at_places(group)) for key, group in rows.sort("time_ns", "node").group_by("time_ns", maintain_order=True)]
     inside = [reading for reading in readings if low_ns <= reading[0] <= high_ns]
     readings = inside if len(inside) > 1 else readings
-    nodes: dict[Path, Node] = {}
+    nodes: dict[Path, PipelineNode] = {}
     for (_, before), (_, after) in pairwise(readings):
         _count(nodes, before, after)
     ns = readings[-1][0] - readings[0][0] if readings else 0
-    return Window(nodes=nodes, batches=sum(node.elements for path, node in nodes.items() if len(path) == 1), ns=ns)
+    return PipelineWindow(nodes=nodes, batches=sum(node.elements for path, node in nodes.items() if len(path) == 1), ns=ns)
 
 
-def join_windows(windows: Iterable[Window]) -> Window:
+def join_windows(windows: Iterable[PipelineWindow]) -> PipelineWindow:
     """All of them as one."""
-    joined: dict[Path, Node] = {}
+    joined: dict[Path, PipelineNode] = {}
     batches = ns = 0
     for window in windows:
         batches, ns = batches + window.batches, ns + window.ns
         for path, node in window.nodes.items():
-            joined.setdefault(path, Node(path)).add(node)
-    return Window(nodes=joined, batches=batches, ns=ns)
+            joined.setdefault(path, PipelineNode(path)).add(node)
+    return PipelineWindow(nodes=joined, batches=batches, ns=ns)
 
 
 def _at_places(rows: pl.DataFrame) -> Placed:
@@ -108,13 +108,13 @@ def makes_datasets(name: str) -> bool:
     return kinds_of(name)[0] in _MAKES_DATASETS
 
 
-def _count(nodes: dict[Path, Node], before: Placed, after: Placed) -> None:
+def _count(nodes: dict[Path, PipelineNode], before: Placed, after: Placed) -> None:
     """What has come from one reading to the next."""
     places = {path for path, _ in before}
     for (path, number), row in after.items():
         old = before.get((path, number))
         size = row["buffer_size"]
-        found = Node(
+        found = PipelineNode(
             path,
             **{name: max(row[name] - (0 if old is None else old[name]), 0) for name in _SUMS},
             is_replaced=old is None and path in places,
@@ -122,4 +122,4 @@ def _count(nodes: dict[Path, Node], before: Placed, after: Placed) -> None:
             last=row,
             full=[min(row["buffered"] / size, 1.0)] if size else [],
         )
-        nodes.setdefault(path, Node(path)).add(found)
+        nodes.setdefault(path, PipelineNode(path)).add(found)
