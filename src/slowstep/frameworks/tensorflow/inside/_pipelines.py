@@ -85,14 +85,13 @@ class Pipelines:
         every_ns = min(max((at_ns - self._first_ns) // _PART_OF_TIME, _FIRST_EVERY_NS), _LAST_EVERY_NS)
         # Whatever comes of it.
         self._due_ns = at_ns + every_ns
-        introduces = False
+        is_first = not self._numbers
         for pipeline in self._known[-_MOST_AT_ONCE:]:
-            introduces = introduces or not pipeline.number
             iterator = pipeline.live()
             if iterator is not None and not pipeline.ended:
                 self._read_one(pipeline, iterator)
         took_ns = now() - at_ns
-        if introduces:
+        if is_first:
             # The first one sets up what is called.
             self._recorder.once_ns += took_ns
         else:
