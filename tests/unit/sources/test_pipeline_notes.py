@@ -62,6 +62,7 @@ def test_a_ratio_of_nothing_is_unknown_and_a_stage_may_have_no_function(tmp_path
         {**READING, "nodes": [{**NODE, "inputs": ["3"]}]},
         {**READING, "nodes": [{**NODE, "ns": "x"}]},
         {**READING, "nodes": [{**NODE, "buffer_size": "x"}]},
+        {**READING, "nodes": [{**NODE, "parallelism": -1}]},
         {**READING, "nodes": {}},
         {"kind": "pipeline_unread", "id": 1},
     ],

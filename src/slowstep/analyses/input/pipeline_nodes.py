@@ -95,8 +95,10 @@ def _at_places(rows: pl.DataFrame) -> Placed:
     waiting = [(number, root) for number, row in known.items() if row["name"] == ROOT][:1]
     while waiting:
         number, path = waiting.pop()
-        if (path, number) not in found:
-            row = found[path, number] = known[number]
+        # In a recording that is damaged stages may read each other.
+        row = known.pop(number, None)
+        if row is not None:
+            found[path, number] = row
             makes = makes_datasets(row["name"])
             reads = [(min(at, 1) if makes else at, child) for at, child in enumerate(row["inputs"]) if child in known]
             waiting += [(child, (*path, (at, known[child]["name"]))) for at, child in reads]

@@ -32,7 +32,7 @@ def nodes_fit(note: dict[str, Any]) -> bool:
         and all(map(_is_int, (node.get("id"), *node["inputs"], *(node.get(key) for key in COUNTED))))
         and all(node[key] >= 0 for key in COUNTED)
         and isinstance(node.get("ratio"), (int, float))
-        and all(node.get(key) is None or isinstance(node[key], int) for key in SET)
+        and all(node.get(key) is None or (isinstance(node[key], int) and node[key] >= 0) for key in SET)
         for node in note["nodes"]
     )
 

@@ -24,6 +24,12 @@ def test_nothing_is_known_of_no_reading_of_one_and_of_few_batches():
         assert (found.stages, found.interval_ns, found.slowest) == ((), None, None)
 
 
+def test_stages_that_read_each_other_are_each_there_once():
+    found = pipeline([node(1, "Root", 2), node(2, "Map", 3, ms=18), node(3, "Map", 2, 1, ms=1)])
+
+    assert [stage.name for stage in found.stages] == ["Root", "Map", "Map"]
+
+
 def test_times_are_per_batch_and_those_of_all_windows_are_one():
     rows = readings([node(1, "Root", 2), node(2, "Map", ms=18, each=4)])
     windows = [read_window(rows, 0, FAR)] * 2

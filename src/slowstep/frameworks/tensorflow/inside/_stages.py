@@ -129,7 +129,7 @@ def _entry_of(thing: Any) -> Place | None:
         return [thing.__qualname__, code.co_filename, code.co_firstlineno]
     if type(thing).__module__ == "builtins":
         return None
-    return next((place for name in _ENTRIES if (place := _place_of(held_by(type(thing), name))) is not None), None)
+    return next((place for name in _ENTRIES if (place := _place_of(held_by(thing, name))) is not None), None)
 
 
 def _place_of(function: Any) -> Place | None:
