@@ -12,7 +12,7 @@ import time
 import torch
 from torch import nn
 
-from slowstep.frameworks.torch.inside._graph import graph_size
+from slowstep.frameworks.torch.inside._autograd.graph_size import graph_size
 
 REPEATS = 60
 

@@ -15,8 +15,3 @@ def report_of(folder: Path, changes: dict[str, Any]) -> Report:
     report = diagnose_recording(make_recording(folder / "recording", Training(**{"steps": 300, **changes})))
     validate(report)
     return report
-
-
-def named(report: Report) -> list[str]:
-    """The rules that found something, those that were folded into others too."""
-    return [rule for finding in report["findings"] for rule in (finding["rule"], *finding["also"])]

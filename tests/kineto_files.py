@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from slowstep.sources._source import PLAIN, Reading
+from slowstep.sources._source import PLAIN, HowRead
 from slowstep.sources.kineto import SOURCE
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Timeline
@@ -54,7 +54,7 @@ def raw(folder: Path, text: bytes, name: str = "made.json") -> Path:
     return path
 
 
-def read(path: Path, how: Reading = PLAIN) -> Timeline:
+def read(path: Path, how: HowRead = PLAIN) -> Timeline:
     """The file, read; holds the declared schema and what must not be null."""
     timeline = SOURCE.read(path, how)
     for name, table in timeline.tables.items():

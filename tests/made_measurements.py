@@ -39,7 +39,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.over_time import OverTime, Unsteady
 from slowstep.analyses.over_time.pace import EVEN
 from slowstep.analyses.over_time.startup import Startup, StartupPart
-from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.calls import TimedFunction
 from slowstep.analyses.python.concurrent_threads import ConcurrentThreads
 from slowstep.analyses.python.garbage import Garbage
 from slowstep.analyses.python.python_topic import PythonTopic
@@ -76,6 +76,7 @@ def measurements(
     making_ms: float = 6.5,
     cores: float = 4.0,
     stacks: Mapping[Part, int] | None = None,
+    timed: Mapping[Part, int] | None = None,
     samples: PerStep = 16.0,
     **changes: Any,
 ) -> Measurements:
@@ -83,11 +84,13 @@ def measurements(
 
     `ledger` has ms per step by part, one number or one for each step, beside the parts of `HEALTHY` that it does not name; the
     steps are as long as all of it. `workers` is None for a loop without a loader; `making_ms` is what making a step's batch takes;
-    `stacks` is how many of them name a part. Others are fields of topics, or topics: a value, or for a dataclass the fields of it that
-    change, as in `machine={"ranks": 2}`.
+    `stacks` is how many of them name a part, `timed` in how many gaps calls that were timed do. Others are fields of topics, or topics: a
+    value, or for a dataclass the fields of it that change, as in `machine={"ranks": 2}`.
     """
     within = {part: 1.0 for part in ledger or {} if part.kind is PartKind.SAVING_FUNCTION}
-    parts = replace(_parts(HEALTHY | dict(ledger or {}), steps), gap_stacks=dict(stacks or {}), written_within=within)
+    parts = replace(
+        _parts(HEALTHY | dict(ledger or {}), steps), gap_stacks=dict(stacks or {}), timed=dict(timed or {}), written_within=within
+    )
     of_steps = _steps(parts.ns, samples)
     found = of_topics(
         training=TrainingTopic(words=plain()),
@@ -377,8 +380,8 @@ def _loader(workers: int, batch_size: int | None) -> Loader:
     )
 
 
-def _fetch_function() -> Function:
-    return Function(name="__getitem__", file=DATA, line=20, share=1.0, path=("__getitem__",), parts=(("load", 0.35), ("resize", 0.3)))
+def _fetch_function() -> TimedFunction:
+    return TimedFunction(name="__getitem__", file=DATA, line=20, share=1.0, path=("__getitem__",), parts=(("load", 0.35), ("resize", 0.3)))
 
 
 def _input_facts(steps: int) -> InputFacts:

@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, Dataset
 from recorded import make_folder
 from slowstep.prove.stats.plan import Arm, Plan, parse_spec
 from slowstep.prove.stats.readings import ExperimentSteps, StepReader
-from slowstep.record.injection.activation import attach, detach
+from slowstep.record.injection.install_hooks import attach, detach
 from slowstep.record.recorder import Recorder
 from slowstep.record.writing import format as contract
 

@@ -16,7 +16,8 @@ full: what it sees, how its gain is predicted, when it is wrong, what to try.
 
 A rule answers with a finding, with "looked, and clean", or with why it cannot judge. Each stands below the first stage that it may blame.
 *recording*: it judges what `slowstep run` recorded; *trace*: it judges a profiler's trace; *advice*: it claims no time and never decides
-the verdict.
+the verdict. What it *reads* are topics of the measurements (`m.machine`, ...): their fields, with units and meaning, stand in the
+`*_topic.py` of each package of `src/slowstep/analyses/`; which reading of the machine is in which, in [monitors.md](monitors.md).
 """
 
 
@@ -28,10 +29,16 @@ def page() -> str:
 
 
 def _table(stage: str, meaning: str, rules: dict[str, Rule], texts: dict[str, str]) -> str:
-    rows = [f"| `{name}` | {_first_line(texts[name])} | {_judges(rule)} |\n" for name, rule in rules.items() if rule.stages[0] == stage]
+    rows = [
+        f"| `{name}` | {_first_line(texts[name])} | {_judges(rule)} | {_reads(rule)} |\n"
+        for name, rule in rules.items()
+        if rule.stages[0] == stage
+    ]
     if not rows:
         return ""
-    return f"\n## {stage}\n\n{meaning.capitalize()}.\n\n| rule | what it finds | judges |\n| --- | --- | --- |\n" + "".join(rows)
+    return f"\n## {stage}\n\n{meaning.capitalize()}.\n\n| rule | what it finds | judges | reads |\n| --- | --- | --- | --- |\n" + "".join(
+        rows
+    )
 
 
 def _first_line(text: str) -> str:
@@ -43,3 +50,7 @@ def _judges(rule: Rule) -> str:
     topics = set(rule.topics)
     kinds = {"recording": RECORDED.keys() >= topics, "trace": TRACED.keys() >= topics, "advice": rule.advisory}
     return ", ".join(kind for kind, does in kinds.items() if does)
+
+
+def _reads(rule: Rule) -> str:
+    return ", ".join(sorted(rule.topics))

@@ -8,7 +8,7 @@ from typing import Literal
 from slowstep.parts import Part
 from slowstep.reasons import Reason
 
-State = Literal["bottleneck", "healthy", "undetermined"]
+VerdictState = Literal["bottleneck", "healthy", "undetermined"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ class Verdict:
     names. `scope` is what of the training it speaks of, where that is a part.
     """
 
-    state: State
+    state: VerdictState
     stage: str | None
     healthy: bool | None
     rule: str | None

@@ -31,7 +31,7 @@ _WORDS: Final[dict[PartKind, str]] = {
     PartKind.PRODUCER_CORE_WAIT: "waiting for a core (loader)",
     PartKind.LOCK_WAIT: "waiting for a thread or lock",
     PartKind.STORAGE: "storage",
-    PartKind.BLOCKED: "blocked, cause unseen",
+    PartKind.BLOCKED: "blocked for an unknown reason",
     PartKind.TRANSPORT: "transport",
     PartKind.LOADER_OVERHEAD: "loader overhead",
     PartKind.DRAWING: "drawing indices",

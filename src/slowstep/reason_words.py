@@ -1,8 +1,9 @@
 """The words of reasons: each is a template with values, and the sentence is made here and read by nobody again.
 
 How a value is written stands behind its name in the template: `share`, `duration` (of ns), `ms` (of ns, as a bare number), `bytes`,
-`number`, `stage` (of its name), `count batch|batches` ("3 batches"; without a plural an s is added), `plural is|are` (by the number
-alone), or what Python takes (`.2f`, `,`). Without it, a name or another reason stands as it is, and None is left out.
+`number`, `ratio`, `times` (of a factor), `stage` (of its name), `count batch|batches` ("3 batches"; without a plural an s is added),
+`plural is|are` (by the number alone), or what Python takes (`.2f`, `,`). Without it, a name or another reason stands as it is; None is
+left out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Final
 
 from slowstep.reasons import OF_STAGE, Reason, Value
 from slowstep.stages import stage_in_words
-from slowstep.units import format_bytes, format_count, format_duration, format_number, format_share
+from slowstep.units import format_bytes, format_count, format_duration, format_number, format_ratio, format_share, format_times
 
 _WRITTEN: Final[dict[str, Callable[[Any], str]]] = {
     "share": format_share,
@@ -21,6 +22,8 @@ _WRITTEN: Final[dict[str, Callable[[Any], str]]] = {
     "ms": lambda ns: f"{ns / 1e6:.1f}",
     "bytes": format_bytes,
     "number": format_number,
+    "ratio": format_ratio,
+    "times": format_times,
     OF_STAGE: stage_in_words,
 }
 

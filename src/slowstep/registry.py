@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from slowstep.errors import DiscoveryError
@@ -42,12 +43,16 @@ def discover(package_name: str, attribute: str, kind: type[Any] = object, *, ins
 def discover_whole(
     package_name: str, attribute: str, kind: type[Plugin], *, in_each: str = ""
 ) -> tuple[dict[str, Plugin], dict[str, DiscoveryError]]:
-    """The plug-ins of all files that are of use, sorted by name, and what is wrong with each other file, by the file's name: where a broken
-    one is to cost no other. `in_each` is the folder of each sub-package in which they are, without which it has none.
+    """The plug-ins of all files that are of use, sorted by name, and what is wrong with each other file or folder, by its name in the
+    package: where a broken one is to cost no other. `in_each` is the folder of each sub-package in which they are, without which it has
+    none.
     """
-    holders = _holders(package_name, in_each).values() if in_each else [importlib.import_module(package_name)]
+    package = importlib.import_module(package_name)
     found: dict[str, Plugin] = {}
     broken: dict[str, DiscoveryError] = {}
+    holders = [package]
+    if in_each:
+        holders, broken = _whole_holders(package, in_each)
     for holder, file in ((each, file) for each in holders for file in _files(each)):
         try:
             plugins = _named([_imported(holder, file)], attribute, kind)
@@ -56,7 +61,7 @@ def discover_whole(
                     f"{holder.__name__}.{file} and another file both define {attribute} {min(twice)!r}. Rename one of them."
                 )
         except DiscoveryError as error:
-            broken[file] = error
+            broken[f"{holder.__name__}.{file}".removeprefix(f"{package_name}.")] = error
         else:
             found |= plugins
     return dict(sorted(found.items())), broken
@@ -102,8 +107,25 @@ def _folders(package_name: str) -> tuple[str, ...]:
 def _holders(package_name: str, folder: str) -> dict[str, ModuleType]:
     """The folder of that name of each sub-package that has it."""
     package = importlib.import_module(package_name)
-    there = [name for name in _folders_of(package) if _is_there(f"{package_name}.{name}", folder)]
-    return {name: importlib.import_module(f"{package_name}.{name}.{folder}") for name in there}
+    return {name: _imported(package, f"{name}.{folder}") for name in _folders_of(package) if _has(package, name, folder)}
+
+
+def _whole_holders(package: ModuleType, folder: str) -> tuple[list[ModuleType], dict[str, DiscoveryError]]:
+    """Those that can be imported, and what is wrong with each other one."""
+    found, broken = [], {}
+    for name in _folders_of(package):
+        try:
+            if _has(package, name, folder):
+                found.append(_imported(package, f"{name}.{folder}"))
+        except DiscoveryError as error:
+            broken[f"{name}.{folder}"] = error
+    return found, broken
+
+
+def _has(package: ModuleType, name: str, folder: str) -> bool:
+    """Whether a sub-package has such a folder. To ask for it imports the sub-package."""
+    _imported(package, name)
+    return _is_there(f"{package.__name__}.{name}", folder)
 
 
 def _is_there(package_name: str, inside: str) -> bool:
@@ -167,5 +189,6 @@ def _imported(package: ModuleType, name: str) -> ModuleType:
     try:
         return importlib.import_module(f"{package.__name__}.{name}")
     except Exception as error:  # importing runs the file, and that may raise anything; all of it means the same to the user
-        where = f"{next(iter(package.__path__))}/{name.replace('.', '/')}.py"
-        raise DiscoveryError(f"{where} cannot be imported: {type(error).__name__}: {error}. Repair or remove the file.") from error
+        where = Path(next(iter(package.__path__)), *name.split("."))
+        file = where / "__init__.py" if where.is_dir() else where.with_suffix(".py")
+        raise DiscoveryError(f"{file} cannot be imported: {type(error).__name__}: {error}. Repair or remove the file.") from error

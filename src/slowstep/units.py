@@ -71,6 +71,11 @@ def format_ratio(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:,.{_ratio_digits(value)}f}x"
 
 
+def format_times(value: float) -> str:
+    """A factor in a sentence: "2.3 times", "46 times"."""
+    return f"{value:,.{_ratio_digits(value)}f} times"
+
+
 def format_ratio_interval(value: float, low: float, high: float | None) -> str:
     """A factor with its interval, all as precise as the factor: "1.8x (1.6-2.0)"; more precise where that would hide the interval.
 
@@ -95,6 +100,7 @@ def _ratio_ends(value: float, low: float, high: float | None) -> tuple[str, str,
 
 def _ratio_end(end: float, digits: int) -> str:
     """An end of an interval. It is not rounded to one or across it where two digits tell it from one: a gain or none is read there."""
+    digits = digits if _ratio_digits(end) else 0
     while digits < _MOST_RATIO_DIGITS and end != 1 and (float(f"{end:.{digits}f}") - 1) * (end - 1) <= 0:
         digits += 1
     return f"{end:,.{digits}f}"

@@ -10,7 +10,7 @@ import pytest
 from plain_executor import PlainExecutor
 from slowstep.prove.reruns import check, rerun
 from slowstep.prove.stats.plan import parse_spec
-from slowstep.prove.whole_run import Make, RunRequest, WholeRunLimits, run_once
+from slowstep.prove.whole_run import MakeExecutor, RunRequest, WholeRunLimits, run_once
 
 pytest.importorskip("torch")
 
@@ -65,7 +65,7 @@ while True:
 """
 
 
-def made(place: Path, text: str) -> Make:
+def made(place: Path, text: str) -> MakeExecutor:
     """Makes runs of a script, each in a folder of its own."""
     script = place / "train.py"
     script.write_text(text)

@@ -17,7 +17,7 @@ from slowstep.document.report import faults
 from slowstep.errors import SlowstepError
 from slowstep.report.json import dumps
 from slowstep.report.terminal import render
-from slowstep.sources._source import PLAIN, Reading
+from slowstep.sources._source import PLAIN, HowRead
 from slowstep.sources.recording import OpenRecording
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Timeline
@@ -86,7 +86,7 @@ def measured_once() -> Iterator[None]:
     read: dict[tuple[Path, int | None], Timeline] = {}
     measured: dict[int, Measurements] = {}
 
-    def read_one(found: FoundTrace, how: Reading) -> Timeline:
+    def read_one(found: FoundTrace, how: HowRead) -> Timeline:
         if (found.path, found.pid) not in read:
             read[found.path, found.pid] = _sound(read_cached(found, how))
         return read[found.path, found.pid]

@@ -1,4 +1,8 @@
-"""What slowstep answers of a recording or a trace, by value: verdict, ledger, findings, gains, and what went unjudged; no sentences."""
+"""What slowstep answers of a recording or a trace, by code and value: verdict, ledger, findings, gains, and what went unjudged.
+
+No words, so that another wording changes no golden file: a part is its stage, kind, name and place, a reason its code, a piece of evidence
+its value, in the rule's order, and of where it was seen what is no plain word.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from slowstep.parts import CodePlace, Part
 from slowstep.workflow.analyze import analyze
 
 # Enough to see a changed estimator, and less than what another version of numpy changes.
 DIGITS = 6
+# What stands in a row of an experiment as a code.
+OF_EXPERIMENT = ("lever", "role", "rule", "state", "used", "verdict", "held_back", "how")
 
 
 def answers(paths: list[Path]) -> dict[str, Any]:
@@ -23,9 +30,21 @@ def answers(paths: list[Path]) -> dict[str, Any]:
     return {str(number): _answer(report, paths) for number, report in zip(numbers, reports, strict=True)}
 
 
+def code_of_part(part: Part) -> str:
+    """What a part is, without its words: `output/callback:Plot.on_train_batch_end@train.py:9`, `compute/launch+between steps`."""
+    name = "" if part.name is None else f":{part.name}"
+    place = "" if part.place is None else f"@{_code_of_place(part.place)}"
+    piece = "" if part.piece is None else f"+{part.piece}"
+    return f"{part.stage}/{part.kind.value}{name}{place}{piece}"
+
+
+def _code_of_place(place: CodePlace) -> str:
+    return ":".join(str(each) for each in place if each is not None)
+
+
 def _answer(report: Mapping[str, Any], paths: list[Path]) -> dict[str, Any]:
     return {
-        "verdict": _of(report["verdict"], "state", "stage", "healthy", "rule"),
+        "verdict": _of(report["verdict"], "state", "stage", "healthy", "rule", "code"),
         "steps": report["run"]["steps"],
         "throughput": report["throughput"],
         "capture": _capture(report["run"].get("capture")),
@@ -34,7 +53,7 @@ def _answer(report: Mapping[str, Any], paths: list[Path]) -> dict[str, Any]:
         "findings": [_finding(row) for row in report["findings"]],
         "next": report["next"] and _of(report["next"], "stage", "code"),
         "next_command": _command(report["run"].get("next_command"), paths),
-        "not_judged": {row["rule"]: row["advisory"] for row in report["not_judged"]},
+        "not_judged": {row["rule"]: [row["code"], row["advisory"]] for row in report["not_judged"]},
         "health": {row["name"]: [row["severity"], row["count"]] for row in report["health"]},
         "experiments": [_experiment(row) for row in report["experiments"]],
     }
@@ -62,16 +81,22 @@ def _stage(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _finding(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        **_of(row, "rule", "stage", "share", "also", "claims"),
+        **_of(row, "rule", "stage", "share", "also"),
+        "claims": sorted(row["claims"]),
         "outside": row.get("outside", False),
         "gain": _of(row["gain"], "predicted", "low", "high", "measured"),
-        "evidence": {each["name"]: [each["value"], each["unit"], each["where"]] for each in row["evidence"]},
+        "evidence": [[each["value"], _without_words(each["where"])] for each in row["evidence"]],
         "levers": [fix["lever"] for fix in row["fixes"]],
     }
 
 
+def _without_words(where: str | None) -> str | None:
+    """The names and numbers in it: `2` of "of 2 allowed", `train.py:9` as it is."""
+    return None if where is None else " ".join(word for word in where.split() if not word.isalpha())
+
+
 def _experiment(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if isinstance(value, (int, float, bool, dict, list)) or name in ("lever", "outcome")}
+    return {name: value for name, value in row.items() if isinstance(value, (int, float, bool, dict, list)) or name in OF_EXPERIMENT}
 
 
 def _of(row: Mapping[str, Any], *names: str) -> dict[str, Any]:

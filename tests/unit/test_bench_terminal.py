@@ -145,7 +145,7 @@ def test_a_training_that_was_not_measured_has_a_reason_once():
     assert "The training not measured (too few steps)" in text_of(report)
     assert "its compute on cached batches not measured, after" in text_of(report)
     report["bench"]["compute"]["reason"] = None
-    assert "The training not measured Because" in text_of(report)
+    assert "The training not measured Why next" in text_of(report)
 
 
 @pytest.mark.parametrize(("measured", "said"), [(True, "Partial: it is gone"), (False, "Not measured: it is gone")])

@@ -104,6 +104,9 @@ def test_a_number_that_cannot_be_meant_is_said_with_its_option(words: list[str],
         (["run"], "slowstep run train.py", "Usage", 125),
         (["prove"], "slowstep prove train.py", "Usage", 2),
         (["analyze", "--step"], "--step needs a value", "Usage", 2),
+        (["run", "--FOR", "5s", "x.py"], "Did you mean --for?", "--out", 125),
+        (["runs", "-H"], "Did you mean -h?", "Usage", 2),
+        (["demo", "x", "y"], "slowstep demo takes no 'x y'", "Usage", 2),
     ],
 )
 def test_a_mistake_in_options_is_one_line_that_says_what_to_type(words: list[str], said: str, unsaid: str, code: int, capsys) -> None:

@@ -23,6 +23,9 @@ ALIKE = {
     "frameworks": "each framework has the same rooms",
     "sources": "each source has parts of its own, which read the same things from another format",
 }
+TESTS = Path(__file__).parents[1]
+# What writes recordings: rules are tested on measurements that are built in a dozen lines, what analyses find of recordings beside them.
+RECORDING_MAKERS = {"made_recordings", "made_events", "simulated_training"}
 # Who may import a module of slowstep's own by a name that is made at run time.
 BY_NAME = {
     "slowstep.registry": "finds plug-ins",
@@ -77,6 +80,44 @@ def _reached(name: str, imports: dict[str, set[str]]) -> set[str]:
     return found
 
 
+def _types(module: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The classes and types of a module, each with what it is: a class is the module's own, a type is what it stands for. What begins with
+    an underscore is known by nobody else, but that classes have names in tracebacks.
+    """
+    for node in tree.body:
+        match node:
+            case ast.ClassDef(name=name):
+                yield name, module
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                if _is_of_a_type(name):
+                    yield name, ast.unparse(value)
+
+
+def _renamed(tree: ast.Module) -> Iterator[str]:
+    """Slowstep's own classes and types that are imported by another name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "slowstep":
+            yield from (f"{alias.name} as {alias.asname}" for alias in node.names if alias.asname and _is_of_a_type(alias.name))
+
+
+def _is_of_a_type(name: str) -> bool:
+    return name[0].isupper() and not name.isupper()
+
+
+def _between_parts(package: str, imports: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Which parts of a package, its modules and packages, each of them imports."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for name, imported in imports.items():
+        if part := _part(name, package):
+            found[part] |= {other for each in imported if (other := _part(each, package))} - {part}
+    return found
+
+
+def _part(module: str, package: str) -> str:
+    """The part of a package that a module is or stands in; empty for one outside, and the package itself."""
+    return module.removeprefix(f"{package}.").partition(".")[0] if module.startswith(f"{package}.") else ""
+
+
 def _named_at_run_time(tree: ast.Module) -> Iterator[str]:
     """Imports by name of what is or may be a module of slowstep's own."""
     for node in ast.walk(tree):
@@ -98,14 +139,37 @@ def test_every_large_folder_that_is_named_is_one():
     assert [folder for folder in LARGE if len([*(ROOT / folder).glob("*.py")]) - 1 <= MOST_MODULES] == []
 
 
-def test_a_class_has_a_name_of_its_own(trees):
-    homes = defaultdict(list)
+def test_a_class_or_a_type_has_a_name_of_its_own(trees):
+    homes = defaultdict(set)
     for module, tree in trees.items():
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef):
-                homes[node.name].append(module)
+        for name, meaning in _types(module, tree):
+            homes[name].add(meaning)
 
-    assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
+    assert {name: meanings for name, meanings in homes.items() if len(meanings) > 1} == {}
+
+
+def test_a_class_or_a_type_is_called_the_same_everywhere(trees):
+    found = {module: names for module, tree in trees.items() if (names := [*_renamed(tree)])}
+
+    assert found == {}
+
+
+def test_another_name_for_an_own_class_is_seen():
+    source = "from slowstep.parts import Place as CodePlace, PLACE as P\nfrom collections.abc import Set as AbstractSet"
+
+    assert [*_renamed(ast.parse(source))] == ["Place as CodePlace"]
+
+
+def test_types_of_one_name_are_seen_where_they_mean_something_else():
+    sources = {
+        "a": "class Place: ...",
+        "b": "Place = tuple[str, int]",
+        "c": "Place: TypeAlias = tuple[str,int]",
+        "d": "PLACE = 1\n_Place = int",
+    }
+    found = {module: [*_types(module, ast.parse(text))] for module, text in sources.items()}
+
+    assert found == {"a": [("Place", "a")], "b": [("Place", "tuple[str, int]")], "c": [("Place", "tuple[str, int]")], "d": []}
 
 
 def test_a_module_has_a_name_of_its_own_in_its_package(trees):
@@ -122,6 +186,20 @@ def test_no_module_imports_one_that_imports_it(trees):
     known = set(trees)
 
     assert _circles({name: _imported(tree, known) - {name} for name, tree in trees.items()}) == []
+
+
+def test_parts_of_a_package_import_each_other_one_way(trees):
+    imports = {name: _imported(tree, set(trees)) - {name} for name, tree in trees.items()}
+    packages = [name for name, path in _modules(ROOT).items() if path.name == "__init__.py"]
+
+    assert {package: circles for package in packages if (circles := _circles(_between_parts(package, imports)))} == {}
+
+
+def test_parts_that_import_each_other_by_other_modules_are_seen():
+    imports = {"a.b.one": {"a.c.one"}, "a.c.one": set(), "a.c.two": {"a.d"}, "a.d": {"a.b.two"}, "a.b.two": set(), "e": {"a.b.one"}}
+
+    assert _circles(imports) == []
+    assert _circles(_between_parts("a", imports)) == [["b", "c", "d"]]
 
 
 def test_a_circle_is_seen_wherever_its_imports_stand():
@@ -153,3 +231,14 @@ def test_an_import_by_name_is_seen_where_it_may_be_of_an_own_module():
         "import_module(f'slowstep.{name}')",
         "importlib.import_module(home)",
     ]
+
+
+def test_no_test_of_a_rule_makes_a_recording():
+    helpers, tests = TESTS.glob("*.py"), [*(TESTS / "unit" / "diagnosis").rglob("*.py")]
+    trees = {path.stem: tree for path, tree in parsed([*helpers, *tests]).items()}
+    imports = {name: _imported(tree, set(trees)) for name, tree in trees.items()}
+
+    assert len(tests) > 30
+    assert {path.stem: makers for path in tests if (makers := _reached(path.stem, imports) & RECORDING_MAKERS)} == {}
+    # As one that does, of measurements that only an analysis can make.
+    assert _reached("judged_recordings", imports) >= {"made_recordings"}

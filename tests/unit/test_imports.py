@@ -69,7 +69,7 @@ def test_nothing_that_runs_inside_a_training_brings_anything_heavy_along():
 
 
 def test_what_begins_a_recording_in_a_process_brings_nothing_of_its_launcher_along():
-    names = ["slowstep.auto", "slowstep.record.injection.activation"]
+    names = ["slowstep.auto", "slowstep.record.injection.install_hooks"]
 
     done = _fresh("-c", PROBE, json.dumps([names, ["slowstep.record.launching", "slowstep.record.monitors", "subprocess"]]))
 

@@ -6,13 +6,16 @@ import json
 import re
 import subprocess
 import sys
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
+from made_measurements import measurements
 from slowstep.analyses.events.tables import TRACE_MEASUREMENT_TABLES
 from slowstep.cli.plugin_texts import names_of_rules
 from slowstep.record.experiment.implementations import known_levers
+from slowstep.registry import discover
 from slowstep.timeline.schema import TABLES
 from slowstep.timeline.trace_tables import TRACE_TABLES
 
@@ -36,6 +39,18 @@ def test_every_rule_is_on_its_page_once():
     text = (DOCS / "rules.md").read_text(encoding="utf-8")
 
     assert sorted(re.findall(r"^\| `([a-z\d-]+)` \|", text, re.MULTILINE)) == names_of_rules()
+
+
+def test_every_monitor_is_on_its_page_with_its_tables_and_what_is_measured_of_them():
+    rows = re.findall(r"^\| `([a-z-]+)` \|.*\| ([^|]*) \| ([^|]*) \|$", (DOCS / "monitors.md").read_text(encoding="utf-8"), re.MULTILINE)
+    tables = {name for _, cell, _ in rows for name in re.findall(r"`(\w+)`", cell)}
+    measured = {path for *_, cell in rows for path in re.findall(r"`([\w.]+)`", cell)}
+
+    assert {name for name, *_ in rows} == discover("slowstep.record.monitors", "MONITOR").keys()
+    assert tables <= {table.name for table in TABLES}
+    assert measured
+    for path in measured:
+        attrgetter(path)(measurements())
 
 
 @pytest.mark.parametrize(("page", "tables"), [("tables.md", (*TRACE_TABLES, *TRACE_MEASUREMENT_TABLES)), ("recording-tables.md", TABLES)])

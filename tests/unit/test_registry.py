@@ -89,7 +89,9 @@ def test_a_plug_in_of_the_wrong_kind_is_a_loud_error_that_names_the_file(package
         discover(package(other=text), "RULE", str)
 
 
-def test_plug_ins_are_found_in_the_folder_of_that_name_of_each_sub_package(package, tmp_path):
+@pytest.fixture
+def sub_packages(package, tmp_path):
+    """A package with sub-packages that have plug-ins in folders, and one in another folder."""
     name = package()
     (tmp_path / "plugged" / "stray.py").touch()
     for path in ("torch/inside/one", "keras/inside/two", "keras/inside/_shared", "words/outside/three"):
@@ -98,9 +100,24 @@ def test_plug_ins_are_found_in_the_folder_of_that_name_of_each_sub_package(packa
         for folder in (file.parent, file.parent.parent):
             (folder / "__init__.py").touch()
         file.write_text(f"HOOK = {file.stem!r}" if not file.stem.startswith("_") else "")
+    return name
 
-    assert discover_whole(name, "HOOK", str, in_each="inside") == ({"one": "one", "two": "two"}, {})
-    assert names_by_folder(name, "inside") == {"one", "two"}
+
+def test_plug_ins_are_found_in_the_folder_of_that_name_of_each_sub_package(sub_packages):
+    assert discover_whole(sub_packages, "HOOK", str, in_each="inside") == ({"one": "one", "two": "two"}, {})
+    assert names_by_folder(sub_packages, "inside") == {"one", "two"}
+
+
+@pytest.mark.parametrize("broken", ["torch/__init__.py", "torch/inside/__init__.py", "torch/inside/one.py"])
+def test_what_is_broken_in_one_sub_package_costs_no_other(sub_packages, tmp_path, broken):
+    (tmp_path / "plugged" / broken).write_text("1 / 0")
+
+    found, errors = discover_whole(sub_packages, "HOOK", str, in_each="inside")
+
+    assert found == {"two": "two"}
+    [(name, error)] = errors.items()
+    assert name == ("torch.inside.one" if broken.endswith("one.py") else "torch.inside")
+    assert f"plugged/{broken} cannot be imported: ZeroDivisionError" in str(error)
 
 
 def test_a_broken_file_is_named_beside_those_that_are_of_use(package):

@@ -48,8 +48,15 @@ def test_a_factor_near_one_keeps_its_hundredths(value, text):
     assert units.format_ratio(value) == text
 
 
+@pytest.mark.parametrize(("value", "text"), [(1.31, "1.31 times"), (4.12, "4.1 times"), (46.27, "46 times"), (4626.8, "4,627 times")])
+def test_a_factor_in_a_sentence_has_no_digits_beyond_ten(value, text):
+    assert units.format_times(value) == text
+
+
 def test_an_interval_is_as_precise_as_its_factor():
     assert units.format_ratio_interval(1.8, 1.62, 2.04) == "1.8x (1.6-2.0)"
+    assert units.format_ratio_interval(2.6, 0.13, 112.6) == "2.6x (0.1-113)"
+    assert units.format_ratio_interval(1.4, 0.13, 12.66) == "1.40x (0.13-13)"
     assert units.format_ratio_interval(1.23, 1.14, 1.5) == "1.23x (1.14-1.50)"
     assert units.format_ratio_interval(1.62, 1.58, 1.66) == "1.62x (1.58-1.66)"
     assert units.format_ratio_interval(1.73, 0.66, None) == "1.7x (0.7 or more)"

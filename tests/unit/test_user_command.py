@@ -89,3 +89,10 @@ def test_bench_of_a_command_without_its_half_says_which_halves_there_are() -> No
 
     with pytest.raises(BadUsage, match=r"^which half\? slowstep bench data python, or slowstep bench compute python$"):
         group.main(["python", "train.py"], standalone_mode=False)
+
+
+def test_a_half_in_capitals_is_known() -> None:
+    group: Any = typer.main.get_command(bench)
+
+    with pytest.raises(BadUsage, match=r"Did you mean: slowstep bench data$"):
+        group.main(["DATA", "train.py"], standalone_mode=False)

@@ -41,7 +41,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time.outgrown import find_outgrown
 from slowstep.analyses.over_time.over_time import OverTime, find_over_time
 from slowstep.analyses.over_time.pace import find_machine_pace
-from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.calls import TimedFunction
 from slowstep.analyses.python.functions import Files, Stacks, files_of
 from slowstep.analyses.python.garbage import Garbage, find_garbage
 from slowstep.analyses.python.python_topic import PythonTopic
@@ -212,7 +212,7 @@ def _activities(timeline: Timeline, trainer: Trainer) -> dict[Place, Activity]:
 
 def _fetch_function(
     timeline: Timeline, producers: list[int], trainer: Trainer, made: tuple[MadeByLoader, ...]
-) -> tuple[Function | None, int]:
+) -> tuple[TimedFunction | None, int]:
     return find_fetch_function(timeline, producers, trainer.process, made)
 
 

@@ -21,7 +21,6 @@ from slowstep.analyses.device.operators import find_operators
 from slowstep.analyses.device.placement import find_placement
 from slowstep.analyses.device.synchronizations import find_synchronizations
 from slowstep.analyses.events.device_work import busiest_device
-from slowstep.analyses.events.trains_with import find_words
 from slowstep.analyses.input.loader_requests import find_requests
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.named_work import find_named_work
@@ -35,7 +34,7 @@ from slowstep.analyses.steps.marks_topic import MarksTopic
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trace_steps import as_steps, find_steps
 from slowstep.analyses.steps.traced_training import batch_size as batch_size_of
-from slowstep.analyses.steps.traced_training import is_training
+from slowstep.analyses.steps.traced_training import find_words, is_training
 from slowstep.analyses.steps.training_topic import TrainingTopic
 from slowstep.errors import BadUsage
 from slowstep.faults import Attempts, Results
@@ -43,12 +42,12 @@ from slowstep.reasons import Reason, Wording
 from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace import TraceFacts
 
-Chosen = int | Literal["slowest", "median"] | None
+ChosenStep = int | Literal["slowest", "median"] | None
 STEP_CHOSEN = Wording("step-chosen", "of {steps} whole steps you chose step {number}{which}: all that is said here is of it alone")
 CHOSEN_BY = Wording("chosen-by", ", the {which} one")
 
 
-def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Chosen = None) -> Measurements:
+def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: ChosenStep = None) -> Measurements:
     """Measure one rank's trace; of one step only where one is chosen, by its number in the trace or by its length.
 
     An analysis that fails by a fault of its own takes only what needs it with it. Raises BadUsage for a step that is not in the trace,
@@ -65,7 +64,7 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
 class _TraceAnalyses:
     """The analyses of one trace: what one finds is kept for the others that need it."""
 
-    def __init__(self, timeline: Timeline, batch_size: int | None, step: Chosen) -> None:
+    def __init__(self, timeline: Timeline, batch_size: int | None, step: ChosenStep) -> None:
         self.attempt = Attempts()
         self._timeline, self._given_size, self._step = timeline, batch_size, step
 
@@ -194,7 +193,7 @@ def _busy_share(device: dict[str, Any], steps: pl.DataFrame, gaps: pl.DataFrame)
     return 1 - int((gaps["end_ns"] - gaps["start_ns"]).sum()) / window_ns if device and window_ns else None
 
 
-def _notes(notes: tuple[Reason, ...], whole: pl.DataFrame, steps: pl.DataFrame, step: Chosen) -> tuple[Reason, ...]:
+def _notes(notes: tuple[Reason, ...], whole: pl.DataFrame, steps: pl.DataFrame, step: ChosenStep) -> tuple[Reason, ...]:
     """What is to be read of the steps, and which of them was chosen."""
     if steps.height == whole.height:
         return notes
@@ -202,7 +201,7 @@ def _notes(notes: tuple[Reason, ...], whole: pl.DataFrame, steps: pl.DataFrame, 
     return (*notes, STEP_CHOSEN(steps=whole.height, number=steps["number"][0], which=which))
 
 
-def _chosen(steps: pl.DataFrame, step: Chosen) -> pl.DataFrame:
+def _chosen(steps: pl.DataFrame, step: ChosenStep) -> pl.DataFrame:
     if step is None:
         return steps
     length = pl.col("end_ns") - pl.col("start_ns")

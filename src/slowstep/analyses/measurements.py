@@ -102,11 +102,6 @@ class Measurements:
         """Whether there are all of these topics."""
         return self.provided.issuperset(topics)
 
-    @property
-    def is_trace(self) -> bool:
-        """Whether a profiler's trace was measured, not a recording: for what the document says of the one and not of the other."""
-        return self.has("facts")
-
     def settle(self) -> Self:
         """Measure what is left, and let go of what it is measured from: so that of many ranks only what was measured is held at once."""
         for name in tuple(self._makers):

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from slowstep.analyses.measure_trace import Chosen
+from slowstep.analyses.measure_trace import ChosenStep
 from slowstep.cli.border import say
 from slowstep.cli.numbers import whole_number
 from slowstep.cli.progress import progress_on
@@ -25,7 +25,7 @@ from slowstep.report.drawn_parts import raising
 from slowstep.report.json import dumps, show_and_write
 from slowstep.report.streams import print_line
 from slowstep.report.terminal import show
-from slowstep.sources._source import Reading
+from slowstep.sources._source import HowRead
 from slowstep.workflow.analyze import analyze as analyze_paths
 from slowstep.workflow.export import export as export_by
 from slowstep.workflow.export import export_document, exporters
@@ -129,7 +129,7 @@ def analyze(
     paths, rank = list(given.paths), given.rank if rank is None else rank
     with progress_on(sys.stderr) as progress:
         limit = _bytes(memory)
-        how = Reading(memory_bytes=limit, most_events=events_within(limit), progress=progress)
+        how = HowRead(memory_bytes=limit, most_events=events_within(limit), progress=progress)
         report = analyze_paths(paths, warmup=warmup, rank=rank, asked=asked, how=how)
     _say_which(report, () if given.chosen else given.paths)
     if given.is_benched:
@@ -187,7 +187,7 @@ def _exporter(name: str | None, place: Path | None) -> Exporter | None:
     return known[name]
 
 
-def _step(text: str | None) -> Chosen:
+def _step(text: str | None) -> ChosenStep:
     if text is None or text == "slowest" or text == "median":
         return text  # type: ignore[return-value]
     try:

@@ -13,15 +13,16 @@ from typer.core import TyperGroup
 from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.prove_progress import tell_on
-from slowstep.cli.sandbox_options import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
+from slowstep.cli.sandbox_options import CommandWords, Json, Out, SandboxKind, Seed, Writes, check_can_measure
 from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.errors import INTERRUPTED_CODE, BadUsage, UnwritableOutput
 from slowstep.report.json import REPORT_FILE, dumps, show_and_write, write
 from slowstep.report.terminal import show
 from slowstep.workflow.bench import bench as bench_training
-from slowstep.workflow.bench_act import BenchMeasurements, BenchRequest, What
+from slowstep.workflow.bench_act import BenchMeasurements
 from slowstep.workflow.bench_report import make_report
+from slowstep.workflow.bench_request import BenchRequest, Half
 
 
 class Halves(TyperGroup):
@@ -31,6 +32,9 @@ class Halves(TyperGroup):
         """The half. Raises BadUsage for a name that is none, which most often is the user's command already."""
         found = super().get_command(ctx, cmd_name)
         if found is None and not ctx.resilient_parsing:
+            half = cmd_name.lower()
+            if half in self.commands:
+                raise BadUsage(f"there is no half {cmd_name!r}. Did you mean: slowstep bench {half}")
             raise BadUsage(f"which half? slowstep bench data {cmd_name}, or slowstep bench compute {cmd_name}")
         return found
 
@@ -54,7 +58,7 @@ _Budget = Annotated[str, typer.Option("--budget", metavar="TIME", help="Measure 
     epilog=_EXAMPLE.format("data --budget 2m"),
 )
 def data(
-    command: Words,
+    command: CommandWords,
     budget: _Budget = "60s",
     json: Json = None,
     out: Out = None,
@@ -79,7 +83,7 @@ def data(
     epilog=_EXAMPLE.format("compute"),
 )
 def compute(
-    command: Words,
+    command: CommandWords,
     budget: _Budget = "60s",
     json: Json = None,
     out: Out = None,
@@ -95,7 +99,7 @@ def compute(
 
 
 def _asked(
-    what: What, words: list[str], budget: str, out: str | None, sandbox: str | None, seed: int | None, *, allow_writes: bool
+    what: Half, words: list[str], budget: str, out: str | None, sandbox: str | None, seed: int | None, *, allow_writes: bool
 ) -> BenchRequest:
     check_can_measure(sandbox)
     seconds = parse_duration(budget, "--budget")

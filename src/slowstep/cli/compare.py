@@ -17,7 +17,7 @@ from slowstep.errors import BadUsage
 from slowstep.report.comparison import Comparison, is_slower_by
 from slowstep.report.comparison_terminal import show
 from slowstep.report.json import dumps, show_and_write
-from slowstep.sources._source import Reading
+from slowstep.sources._source import HowRead
 from slowstep.units import format_share
 from slowstep.workflow.compare import compare_runs
 
@@ -64,7 +64,7 @@ def compare(
     allowed = None if fail_above is None else _share(fail_above)
     check_json_target(json)
     with progress_on(sys.stderr) as progress:
-        comparison = compare_runs(before, after, how=Reading(progress=progress))
+        comparison = compare_runs(before, after, how=HowRead(progress=progress))
     if json == "-":
         sys.stdout.write(dumps(comparison))
     else:

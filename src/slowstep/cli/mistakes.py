@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import Any, Final
 
 import typer
@@ -12,6 +13,8 @@ WrongUse: Final[Any] = typer.BadParameter.__base__
 Mistake: Final[Any] = WrongUse.__base__
 # Two names that share fewer letters than this are no typo.
 _CLOSE: Final = 0.6
+# How typer says that there are more words than a command takes.
+_EXTRA: Final = re.compile(r"Got unexpected extra argument(\(s\)|s?) \((?P<words>.*)\)")
 
 
 def explained(mistake: Any) -> str:
@@ -30,12 +33,14 @@ def explained(mistake: Any) -> str:
     if kind == "MissingParameter" and getattr(context.command, "needs", None):
         return f"slowstep: give {context.command.needs}: {path} train.py"
     message = mistake.format_message().rstrip(".")
+    if (extra := _EXTRA.fullmatch(message)) is not None:
+        return f"slowstep: {path} takes no {extra['words']!r}. {path} --help tells more."
     return f"slowstep: {message[:1].lower()}{message[1:]}. {path} --help tells more."
 
 
 def _instead(option: str, context: Any) -> str:
-    names = {name.lstrip("-"): name for parameter in context.command.params for name in parameter.opts if name.startswith("-")}
-    close = difflib.get_close_matches(option.lstrip("-"), names, n=2, cutoff=_CLOSE)
+    names = {name.lstrip("-"): name for parameter in context.command.get_params(context) for name in parameter.opts if name.startswith("-")}
+    close = difflib.get_close_matches(option.lstrip("-").lower(), names, n=2, cutoff=_CLOSE)
     if close:
         return f"Did you mean {' or '.join(names[name] for name in close)}?"
     return f"{context.command_path} --help lists them."

@@ -41,23 +41,27 @@ _SYNONYMS: Final = {
 def meant_words(words: Sequence[str], known: Sequence[str], options_of: Callable[[str], AbstractSet[str]]) -> tuple[str, ...] | None:
     """The command line that was probably meant; None where nothing like it is known. `known` are the commands of slowstep."""
     first, rest = words[0], tuple(words[1:])
-    if first == "help":
+    if first.lower() == "help":
         return (rest[0], "--help") if rest and rest[0] in known else ("--help",)
     if first.startswith("-"):
         is_for_run = first == "-m" or first.partition("=")[0] in options_of("run")
         return ("run", *words) if is_for_run and rest else None
-    if first.endswith(_SCRIPT):
+    if first.lower().endswith(_SCRIPT):
         return ("run", *words)
     if os.path.exists(first):
         is_read = os.path.isdir(first) or first.lower().endswith(_ANALYZED)
         return ("analyze" if is_read else "run", *words)
-    if first in _SYNONYMS:
-        return (*_SYNONYMS[first], *rest)
+    # However it is written: RUN, Analyze.
+    word = first.lower()
+    if word in known:
+        return (word, *rest)
+    if word in _SYNONYMS:
+        return (*_SYNONYMS[word], *rest)
     if shutil.which(first) is not None:
         return ("run", *words)
-    if close := difflib.get_close_matches(first, known, n=1):
+    if close := difflib.get_close_matches(word, known, n=1):
         return (close[0], *rest)
-    name = first.lower().replace("_", "-")
+    name = word.replace("_", "-")
     return ("explain", name) if not rest and name in {*names_of_rules(), *names_of_levers()} else None
 
 

@@ -12,7 +12,7 @@ import typer
 from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.prove_progress import tell_on
-from slowstep.cli.sandbox_options import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
+from slowstep.cli.sandbox_options import CommandWords, Json, Out, SandboxKind, Seed, Writes, check_can_measure
 from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.errors import INTERRUPTED_CODE, BadUsage
@@ -37,7 +37,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 @app.command("prove", cls=UserCommand, epilog=_EXAMPLES)
 def prove(
-    command: Words,
+    command: CommandWords,
     levers: Annotated[
         list[str] | None,
         typer.Option(

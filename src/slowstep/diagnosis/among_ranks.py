@@ -13,7 +13,7 @@ from typing import Final
 from slowstep.analyses.job.late_rank import RankComparison
 from slowstep.analyses.sharing.sharing import STAGE
 from slowstep.diagnosis.law import RULE_NOT_JUDGED, WAITS_FOR_RANK, Diagnosis, is_bottleneck, larger_unknown, undetermined
-from slowstep.diagnosis.missing_ranks import among_those_here, late_one_may_be_missing
+from slowstep.diagnosis.missing_ranks import among_compared, late_one_may_be_missing
 from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
 from slowstep.diagnosis.waited_collectives import not_judged, without_waiting
 from slowstep.findings import Finding, NotJudged, Verdict
@@ -32,7 +32,7 @@ IS_THE_LAST: Final = Wording(
     "{here}{who} is the last{often}: its own work takes {own_ns:ms} ms per step, that of rank {fastest} {fastest_ns:ms} ms{gain}",
 )
 LAST_OFTEN: Final = Wording("last-often", " (the last in {times} of {steps} steps)")
-EVENING_OUT: Final = Wording("evening-out", "; evening the ranks out would gain {gain:.2f}x at most")
+EVENING_OUT: Final = Wording("evening-out", "; evening the ranks out would gain {gain:ratio} at most")
 
 UNEVEN_AND_MORE: Final = Wording("uneven-and-more", "{pace}; and {reason}")
 UNEVEN_IN_TURN: Final = Wording("uneven-in-turn", "{pace}: give all of them batches of equal length and size in each step")
@@ -86,7 +86,7 @@ def pace(compared: RankComparison, rank: int | None = None) -> Reason | None:
     """Who holds up the job, by how much, and what evening it out would gain; None where nobody does. `rank` is called "this rank"."""
     if not compared.is_uneven and not compared.somebody_waits:
         return None
-    here = among_those_here(compared)
+    here = among_compared(compared)
     gain = EVENING_OUT(gain=compared.gain_at_most) if compared.is_uneven else None
     if compared.is_uneven and not compared.is_one:
         return LAST_IN_TURN(here=here, gain=gain)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.chance import SEED
-from slowstep.analyses.steps.steps import Floats
+from slowstep.analyses.steps.steps import ENOUGH_NS, STEPS_AT_LEAST, Floats
 from slowstep.findings import Evidence, Gain
 from slowstep.reasons import Reason, Wording
 
@@ -210,7 +210,12 @@ def runs_differ(m: Measurements) -> float:
 
 
 def is_pace_uneven(m: Measurements) -> bool:
-    """Whether they may differ by so much for the machine's sake that a fix is not seen for certain in the next run."""
+    """Whether they may differ by so much for the machine's sake that a fix is not seen for certain in the next run.
+
+    A pace stays for seconds: a shorter run, or one of few steps, does not tell how it varies.
+    """
+    if m.steps.count < STEPS_AT_LEAST or m.steps.length_ns < ENOUGH_NS:
+        return False
     return math.exp(PACE_DEVIATIONS * m.machine.pace.beyond_chance) - 1 >= UNEVEN
 
 

@@ -34,11 +34,11 @@ UNKNOWN_IS_LARGER = Wording(
 UNATTRIBUTED_TIME = Wording("unattributed-time", "{share:share} of the time could not be attributed to any stage; {remedy}")
 GAIN_NOT_KNOWN = Wording("gain-not-known", "what fixing {rule} would gain is not known ({whole}{share:share} of the time); {remedy}")
 WHOLE_STAGE = Wording("whole-stage", "it is on for all of {stage:stage}, ")
-FIRST_GAIN_MAY_BE_NONE = Wording("first-gain-may-be-none", "the first finding's gain ({gain:.2f}x) may be none; {remedy}")
+FIRST_GAIN_MAY_BE_NONE = Wording("first-gain-may-be-none", "the first finding's gain ({gain:ratio}) may be none; {remedy}")
 STAGE_LEFT = Wording("stage-left", "{stage:stage}, {demand}")
 STAGE_DEMAND = Wording("stage-demand", "{left_ns:ms}{of} ms per step{samples}")
 OF_STEP = Wording("of-step", " of {rest_ns:ms}")
-ALL_TOGETHER = Wording("all-together", "no single finding would gain 10 %, but all together predict {gain:.2f}x; see the findings")
+ALL_TOGETHER = Wording("all-together", "no single finding would gain 10 %, but all together predict {gain:ratio}; see the findings")
 ALL_REMOVE_STEP = Wording(
     "all-remove-step", "no single finding would gain 10 %, but all together would remove the whole step; see the findings"
 )

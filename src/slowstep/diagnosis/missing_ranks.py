@@ -5,10 +5,12 @@ are reported as they are, but none of them can tell whether it waits for that on
 
 - the report says which are missing, in its health (`find_absences`), in `run.missing_ranks`, and in the table of ranks (`not recorded`,
   `no trace here`);
-- a rank that spends a tenth of its time in collectives, for which nothing else is to blame, has an open verdict (`beside_missing` of a
-  recorded rank, `late_one_may_be_missing` of a traced one);
-- who sets the pace is said of the ranks that are here (`among_those_here`), and what overlapping collectives would gain assumes that the
-  missing ones are not late (`assumed_of_others`), with the advice to look at them first (`compare_with_missing`).
+- a rank that spends a tenth of its time in collectives, for which nothing else is to blame, has an open verdict whether one is missing or
+  not (`healthy.py`: `_unseen`; of a trace `trace_view.py`: `_beside_the_model`); where one is, the verdict says that it may wait for that
+  one (`beside_missing` of a recorded rank, `late_one_may_be_missing` of a traced one);
+- who sets the pace is said of the ranks that were compared (`among_compared`), and what overlapping collectives would gain assumes that
+  the others are not late (`assumed_of_others`), with the advice to look at them first (`compare_with_others`). A rank that is here without
+  steps that can be held against others' is one of these, too.
 
 A launcher that left nothing at all is told of in `document/launchers.py`.
 
@@ -21,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from slowstep.analyses.job.job import Job, TracedRank
+from slowstep.analyses.job.job import Job
 from slowstep.analyses.job.late_rank import RankComparison
 from slowstep.diagnosis.healthy import OVERLAP_NOT_KNOWN
 from slowstep.diagnosis.law import Diagnosis
@@ -43,7 +45,8 @@ LATE_ONE_NOT_RECORDED: Final = Wording(
 )
 LATE_ONE_MAY_BE_MISSING: Final = Wording(
     "late-one-may-be-missing",
-    "{share:share} of the time is {stage:stage}, and whether this rank waits for one of the {missing} without a trace here is not seen: "
+    "{share:share} of the time is {stage:stage}, and whether this rank waits for any of {others:count other rank} that "
+    "{others:plural was|were} not compared with it is not seen: "
     "analyze the folder of all ranks' traces",
 )
 WITHOUT_TRACE: Final = HealthKind(
@@ -65,7 +68,7 @@ EARLIER_ATTEMPTS: Final = HealthKind(
 RANKS_ELSEWHERE: Final = HealthKind(
     "ranks-elsewhere", "info", "they run on other machines or under launchers of their own, and are recorded there"
 )
-RANKS_HERE: Final = Wording("ranks-here", "of the {seen} of {size} ranks here ")
+RANKS_COMPARED: Final = Wording("ranks-compared", "of the {seen} of {size} ranks that could be compared, ")
 
 
 def beside_missing(diagnosis: Diagnosis, missing: Sequence[int]) -> Diagnosis:
@@ -79,33 +82,34 @@ def beside_missing(diagnosis: Diagnosis, missing: Sequence[int]) -> Diagnosis:
 
 
 def late_one_may_be_missing(verdict: Verdict, compared: RankComparison) -> Verdict:
-    """The open verdict of a traced rank that may wait for one of those without a trace."""
+    """The open verdict of a traced rank that may wait for one that was not compared with it."""
     if verdict.reason is None or verdict.reason.wording is not LATE_ONE_NOT_SEEN or compared.is_whole:
         return verdict
-    return replace(verdict, reason=LATE_ONE_MAY_BE_MISSING(**verdict.reason.values, missing=compared.missing))
+    return replace(verdict, reason=LATE_ONE_MAY_BE_MISSING(**verdict.reason.values, others=compared.not_compared))
 
 
-def among_those_here(compared: RankComparison) -> Reason | None:
+def among_compared(compared: RankComparison) -> Reason | None:
     """Of which ranks something is said, where that is not all of the job."""
-    return None if compared.is_whole else RANKS_HERE(seen=len(compared.standings), size=compared.size)
+    return None if compared.is_whole else RANKS_COMPARED(seen=len(compared.standings), size=compared.size)
 
 
 def assumed_of_others(compared: RankComparison) -> str:
     """What the gain of faster collectives assumes of the other ranks."""
-    return OTHERS_IN_TIME if compared.is_whole else f"{OTHERS_IN_TIME} ({compared.missing} of them have no trace here)"
+    return OTHERS_IN_TIME if compared.is_whole else f"{OTHERS_IN_TIME} ({format_count(compared.not_compared, 'was', 'were')} not compared)"
 
 
-def compare_with_missing(compared: RankComparison) -> tuple[Fix, ...]:
-    """The advice to look at the ranks that are not here; none where all are."""
+def compare_with_others(compared: RankComparison) -> tuple[Fix, ...]:
+    """The advice to look at the ranks that were not compared; none where all were."""
     if compared.is_whole:
         return ()
-    rest = f"compare with the {format_count(compared.missing, 'rank')} without a trace here; where one is late, its own cause comes first"
+    others = format_count(compared.not_compared, "other rank")
+    rest = f"compare with the {others}: all ranks' traces, of the same steps; where one is late, its own cause comes first"
     return (Fix(text=rest),)
 
 
 def find_absences(job: Job, reported: Iterable[int]) -> list[Health]:
     """Which ranks of a job are not among those `reported`, and why."""
-    unnamed = sum(isinstance(rank, TracedRank) and not rank.is_told for rank in job.ranks)
+    unnamed = sum(not rank.is_told for rank in job.ranks)
     short = sorted({rank.number for rank in job.ranks} - set(reported))
     found = (
         _missing(job) if job.missing_count else None,
@@ -125,7 +129,7 @@ def name_ranks(numbers: Sequence[int]) -> str:
 
 
 def _missing(job: Job) -> Health:
-    if job.source == "traces":
+    if job.is_read_apart:
         return WITHOUT_TRACE(job.missing_count, here=len(job.ranks), size=job.size)
     here = "of those on this machine " if job.elsewhere else None
     return WITHOUT_RECORDING(job.missing_count, size=job.size, here=here, ranks=name_ranks(job.missing))

@@ -170,7 +170,9 @@ def _unjudged(m: Measurements, answers: Answers) -> Doubt | None:
 def _shows_more(m: Measurements) -> str:
     """What to do so that a next trace attributes more of the time."""
     words = m.training.words
-    return words.advise(Remedy.RECORD_HOST) if m.device.seen else f"name them: {words.advise(Remedy.NAME_RANGE, name='save_images')}"
+    return (
+        words.advise(Remedy.RECORD_HOST) if m.device.seen else f"name what runs then: {words.advise(Remedy.NAME_RANGE, name='save_images')}"
+    )
 
 
 def _no_problem(m: Measurements, stage: str) -> Reason:

@@ -18,7 +18,7 @@ ON_A_DEVICE: Final = ("h2d", "gradient_sharing", "d2h")
 
 def unseen_stages(m: Measurements) -> frozenset[str]:
     """Those of which nothing was charged and nothing could have been, as what would show them was not traced or recorded."""
-    return _in_trace(m) if m.is_trace else _in_recording(m)
+    return _in_trace(m) if m.has("facts") else _in_recording(m)
 
 
 def _in_recording(m: Measurements) -> frozenset[str]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from slowstep.analyses.job.late_rank import RankComparison, Standing
 from slowstep.diagnosis.law import UNJUDGED_STAGE
-from slowstep.diagnosis.missing_ranks import assumed_of_others, compare_with_missing
+from slowstep.diagnosis.missing_ranks import assumed_of_others, compare_with_others
 from slowstep.diagnosis.rule import CLAIM
 from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NAME, assumes
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
@@ -59,7 +59,7 @@ def _fixes(finding: Finding, compared: RankComparison) -> tuple[Fix, ...]:
     others = tuple(fix for fix in finding.fixes if fix != COMPARE_RANKS)
     if len(others) == len(finding.fixes):
         return finding.fixes
-    return (*others, *compare_with_missing(compared)) or finding.fixes
+    return (*others, *compare_with_others(compared)) or finding.fixes
 
 
 def _gain(gain: Gain, low: float, share: float, high: float) -> Gain:

@@ -17,7 +17,7 @@ from slowstep.reasons import Reason, Wording
 GAIN_MEASURED = Wording(
     "gain-measured",
     "what fixing {rule} would gain could not be predicted ({whole}{share:share} of the time); "
-    "the experiment measured {value:.2f}x ({low:.2f} to {high:.2f})",
+    "the experiment measured {value:ratio} ({low:ratio} to {high:ratio})",
 )
 
 

@@ -1,4 +1,4 @@
-"""What is doubtful about the measurements of a recording themselves, and what to do about it."""
+"""What is doubtful about the measurements themselves, and what to do about it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ NO_STACKS = HealthKind(
 UNEVEN_PACE = HealthKind(
     "uneven-pace",
     "notice",
-    "the machine's pace varied, as on a shared machine: nine of ten other runs are within a factor of {factor:.3g}; "
-    "for a reliable figure: slowstep prove",
+    "the machine's speed varied during the run, as on a shared machine: nine of ten repeats would be within a factor of {factor:.3g} "
+    "of this run's speed; slowstep prove measures gains all the same",
 )
 BATCH_SIZE_CHANGED = HealthKind("batch-size-changed", "notice", "the batch size changed {told}")
 LOADER_CHANGED = HealthKind("loader-changed", "notice", "the training went on with another loader {told}")
@@ -41,7 +41,7 @@ ONE_PERIOD = HealthKind(
 THINNED = HealthKind("thinned", "info", "the recording reached its size limit: details are kept for part of the steps")
 
 
-def find_recording_doubts(m: Measurements) -> list[Health]:
+def find_doubts(m: Measurements) -> list[Health]:
     """What is doubtful about the measurements themselves."""
     # Of a damaged recording its losses are told.
     rows = [] if m.python.has_stacks or are_notes_lost(m) else [NO_STACKS(1)]

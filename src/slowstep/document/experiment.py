@@ -34,7 +34,7 @@ PROVED_UNPREDICTED: Final = Wording("proved-unpredicted", "no gain of 10 % was p
 EXPERIMENT_NOT_TRUSTWORTHY: Final = HealthKind(
     "experiment-not-trustworthy",
     "error",
-    "the control, which has no lever, 'gained' {gain:.2f}x: repeat on a quieter machine, or for longer",
+    "the control, which has no lever, 'gained' {gain:ratio}: repeat on a quieter machine, or for longer",
 )
 SELDOM_LONG_STEPS: Final = HealthKind(
     "seldom-long-steps",

@@ -14,8 +14,8 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 
 # Below this a part is numerical dust and is not listed.
 SMALLEST_SHARE = 1e-6
-# Of parts of a stage, those beyond these many are too small to be read: ranges of a trace have many names.
-PARTS_OF_A_TRACE = 12
+# Of parts of a stage, those beyond these many are too small to be read: where steps are marked, so are ranges, which have many names.
+PARTS_WITH_RANGES = 12
 
 
 def unseen_ledger() -> list[LedgerRow]:
@@ -28,7 +28,7 @@ def ledger_section(m: Measurements) -> list[LedgerRow]:
     ledger = m.ledger
     if not ledger.whole:
         return unseen_ledger()
-    unseen, most_parts = unseen_stages(m), PARTS_OF_A_TRACE if m.is_trace else None
+    unseen, most_parts = unseen_stages(m), PARTS_WITH_RANGES if m.has("marks") else None
     return [unseen_row(stage) if stage in unseen else _stage(ledger, stage, most_parts) for stage in (*STAGES, UNATTRIBUTED)]
 
 

@@ -10,14 +10,14 @@ UNKNOWN: Overhead = {"us_per_step": None, "share": None}
 
 def overhead_section(m: Measurements) -> Overhead:
     """The cost of recording; unknown of a trace: what its profiler cost is in its times, and nobody knows how much."""
-    cost = None if m.is_trace else m.machine.own_cost
+    cost = m.machine.own_cost if m.has("machine") else None
     if cost is None:
         return UNKNOWN
     row: Overhead = {"us_per_step": cost.ns_per_step / 1e3, "share": cost.share, "once_ms": cost.once_ns / 1e6}
-    if cost.recording_share is not None:
+    if cost.limited_share is not None:
         row["parts"] = [{"name": name, "share": share} for name, share in sorted(cost.parts.items(), key=lambda part: -part[1])]
         row["limit_share"] = cost.limit_share(float(m.step_ns.mean()))
-        row["held"] = cost.recording_share <= row["limit_share"]
+        row["held"] = cost.limited_share <= row["limit_share"]
         row["call_timing_share_at_most"] = cost.timing_share
-        row["may_exceed"] = cost.recording_share + (cost.timing_share or 0.0) > row["limit_share"]
+        row["may_exceed"] = cost.limited_share + (cost.timing_share or 0.0) > row["limit_share"]
     return row

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from slowstep.analyses.job.job import Job, Rank, TracedRank
+from slowstep.analyses.job.job import Job, Rank
 from slowstep.analyses.job.late_rank import STEPS_AT_LEAST, RankComparison
 from slowstep.analyses.job.rank_steps import RankSteps
 from slowstep.diagnosis.among_ranks import pace
@@ -69,7 +69,7 @@ def rank_sections(
     }
     if job.missing:
         shared["missing_ranks"] = list(job.missing)
-    losses = {rank.number: _losses(ranks[rank.number]) for rank in job.ranks if job.source == "traces"}
+    losses = {rank.number: _losses(ranks[rank.number]) for rank in job.ranks if job.is_read_apart}
     found = {}
     for rank in job.ranks:
         if rank.number in ranks:
@@ -82,7 +82,7 @@ def _run(job: Job, rank: Rank, ranks: Mapping[int, RankSummary], shared: Mapping
     run: dict[str, Any] = {"ranks": 1 if rank.rank is None else job.size}
     if job.is_several:
         return run | {"rank": rank.rank, "training": rank.number, "pid": rank.pid, **shared, "all_samples_per_s": _speed(job, rank, ranks)}
-    return run | {"pid": rank.pid} if isinstance(rank, TracedRank) and rank.is_one_of_several else run
+    return run | {"pid": rank.pid} if rank.is_one_of_several else run
 
 
 def _row(rank: Rank, summary: RankSummary | None, reports: Mapping[int, str]) -> RankRow:
@@ -110,7 +110,7 @@ def _speed(job: Job, rank: Rank, ranks: Mapping[int, RankSummary]) -> float | No
     """Samples/s of all recorded ranks of the job; None where one is unknown, of a training of its own, and of the few steps of traces."""
     of_job = [each.number for each in job.ranks if each.rank is not None and each.number in ranks]
     speeds = [ranks[number].sections.throughput["samples_per_s"] for number in of_job]
-    if job.source == "traces" or rank.rank is None or len(speeds) < 2 or None in speeds:
+    if job.is_excerpt or rank.rank is None or len(speeds) < 2 or None in speeds:
         return None
     return float(sum(cast("list[float]", speeds)))
 
@@ -119,9 +119,9 @@ def _notes(job: Job, ranks: Mapping[int, RankSummary], compared: RankComparison 
     """Who holds up the job, or why that is not known."""
     said = None if compared is None else pace(compared)
     notes = [] if said is None else [sentence(said)]
-    if said is not None or (job.source == "recording" and job.size > 1):
+    if said is not None or (not job.is_excerpt and job.size > 1):
         notes.append(JUDGED_SINGLY)
-    if job.source == "traces":
+    if job.is_excerpt:
         notes += [NO_COMMON_STEPS] if compared is None and _share_something(ranks) else []
         notes += [STEPS_DIFFER] if len({each.sections.run["steps"] for each in ranks.values()}) > 1 else []
     return notes

@@ -75,12 +75,7 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
     run, facts, steps = timeline.run, m.trainer.facts, m.steps
     first = int(m.trainer.update_end_ns[0])
     follows = m.trainer.elsewhere is not None and m.trainer.elsewhere.before > 0
-    said = [attempt.otherwise(None, note, m) for note in (_by_hand, _several_models, repeated_samples, _stopped)]
-    said += [attempt.otherwise(None, ending_note, timeline), attempt.otherwise(None, _session, timeline, m)]
-    notes = [note for note in said if note]
-    if run.experiment_ns is not None and not (folder / EXPERIMENT_FILE).exists():
-        notes.append(_BENCHED)
-    notes += lever_notes(run.levers, facts.notes.get("levers", ()))
+    notes = _notes(folder, timeline, m, attempt)
     window = attempt.otherwise(None, _captured, m)
     if window is not None and window.m is not None:
         notes.append(capture_note(folder, window, window.m))
@@ -112,25 +107,36 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
         "startup": attempt.otherwise(None, _startup, m),
         "periodic": attempt.otherwise([], _periodic, m),
     }
-    if m.trainer.elsewhere is not None and m.trainer.elsewhere.trainings:
-        row["in_turn"] = [_in_turn(training) for training in m.trainer.elsewhere.trainings]
-    if window is not None and window.m is not None:
-        row["capture"] = capture_facts(folder, window)
-    if run.not_read:
-        row["not_read"] = [{"monitor": monitor, "reason": reason} for monitor, reason in run.not_read]
-    if notes:
-        row["notes"] = notes
-    if m.trainer.steps_per_batch >= _IN_TURNS:
-        row["steps_per_batch"] = m.trainer.steps_per_batch
-    if m.trainer.is_asynchronous:
-        row["asynchronous"] = True
-    if m.trainer.updates_per_step > 1:
-        row["updates_per_step"] = m.trainer.updates_per_step
-    if steps.is_batch_size_assumed:
-        row["batch_size_assumed"] = True
-    if steps.batch_sizes is not None:
-        row["batch_sizes"] = list(steps.batch_sizes)
-    return cast(Run, row)
+    more = {
+        "in_turn": [_in_turn(training) for training in m.trainer.elsewhere.trainings] if m.trainer.elsewhere is not None else [],
+        "capture": capture_facts(folder, window) if window is not None and window.m is not None else None,
+        "not_read": [{"monitor": monitor, "reason": reason} for monitor, reason in run.not_read],
+        "notes": notes,
+        **_of_some_steps(m),
+    }
+    return cast(Run, row | {name: value for name, value in more.items() if value})
+
+
+def _of_some_steps(m: Measurements) -> dict[str, Any]:
+    """What is told only of steps that are not a batch and an update each, or of which not all is known."""
+    trainer, steps = m.trainer, m.steps
+    return {
+        "steps_per_batch": trainer.steps_per_batch if trainer.steps_per_batch >= _IN_TURNS else None,
+        "asynchronous": trainer.is_asynchronous,
+        "updates_per_step": trainer.updates_per_step if trainer.updates_per_step > 1 else None,
+        "batch_size_assumed": steps.is_batch_size_assumed,
+        "batch_sizes": None if steps.batch_sizes is None else list(steps.batch_sizes),
+    }
+
+
+def _notes(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -> list[str]:
+    """What the reader must know of it, a sentence each."""
+    said = [attempt.otherwise(None, note, m) for note in (_by_hand, _several_models, repeated_samples, _stopped)]
+    said += [attempt.otherwise(None, ending_note, timeline), attempt.otherwise(None, _session, timeline, m)]
+    notes = [note for note in said if note]
+    if timeline.run.experiment_ns is not None and not (folder / EXPERIMENT_FILE).exists():
+        notes.append(_BENCHED)
+    return notes + lever_notes(timeline.run.levers, m.trainer.facts.notes.get("levers", ()))
 
 
 def _seconds(begin_ns: int | None, end_ns: int | None) -> float | None:

@@ -141,7 +141,7 @@ class Run(TypedDict):
     batch_sizes: NotRequired[list[int]]
     """The smallest and the largest usual batch size, where it changes among the steps looked at; `batch_size` is that of most batches."""
     batch_size_assumed: NotRequired[bool]
-    """Whether no loader told the batch size: it is the leading dimension of the model's input, and samples may lie along another one."""
+    """Whether no loader told the batch size: it is the leading dimension of batches, or of the model's input and output alike."""
     batches_per_step: NotRequired[float | None]
     """Batches between two updates, in the usual step: more than one where gradients are accumulated."""
     steps_per_batch: NotRequired[float]

@@ -8,7 +8,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.ledger import ledger_section, unseen_ledger
 from slowstep.document.overhead import UNKNOWN, overhead_section
-from slowstep.document.pipeline import pipeline_section
+from slowstep.document.pipeline_section import pipeline_section
 from slowstep.document.report import NO_THROUGHPUT, Run
 from slowstep.document.rows import health_row
 from slowstep.document.sections import Sections

@@ -13,7 +13,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.findings import Finding
 from slowstep.timeline.timeline import Timeline
 
-Report = Mapping[str, Any]
+ReportMapping = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +28,6 @@ class Exporter:
     name: str
     suffix: str  # what is added to the name of a trace or recording, where the user names no place
     writes: str  # what it writes, for the help text
-    write_document: Callable[[Path, Report], None] | None = None
+    write_document: Callable[[Path, ReportMapping], None] | None = None
     write_trace: Callable[[Path, Timeline, Mapping[str, pl.DataFrame], Sequence[Finding]], None] | None = None
-    write_recording: Callable[[Path, Timeline, Measurements, Report], None] | None = None
+    write_recording: Callable[[Path, Timeline, Measurements, ReportMapping], None] | None = None

@@ -37,7 +37,7 @@ def canonical(spec: LeverSpec, mains: frozenset[str]) -> LeverSpec:
 
 # `fix`: what the finding's predicted gain is of. `bound`: does more than that fix, so the fix gains at most as much. `other`: neither.
 Role = Literal["fix", "bound", "other"]
-Row = Mapping[str, Any]
+ReportRow = Mapping[str, Any]
 
 # Of what the findings name: a budget of a minute is for six levers.
 MOST_CHOSEN: Final = 6
@@ -88,7 +88,7 @@ class Chosen:
         return tuple(Arm(name=choice.name, levers=(choice.spec,)) for choice in self.choices)
 
 
-def choose_named(findings: Sequence[Row], levers: Mapping[str, Lever], unjudged: Sequence[Row] = ()) -> Chosen:
+def choose_named(findings: Sequence[ReportRow], levers: Mapping[str, Lever], unjudged: Sequence[ReportRow] = ()) -> Chosen:
     """The levers that the findings name: first those that are a first fix, then bounds, then other fixes.
 
     Where they name none, those that would tell what the rules in `unjudged` could not.
@@ -102,7 +102,7 @@ def choose_named(findings: Sequence[Row], levers: Mapping[str, Lever], unjudged:
     return Chosen(choices=tuple(kept), untried=(*left, *_without(findings, ranked, NO_LEVER)))
 
 
-def choose_asked(specs: Sequence[LeverSpec], report: Row, levers: Mapping[str, Lever]) -> Chosen:
+def choose_asked(specs: Sequence[LeverSpec], report: ReportRow, levers: Mapping[str, Lever]) -> Chosen:
     """The levers that were asked for, with what the findings say of them, and with values that were left out filled in."""
     named, mains = list(named_by(report["findings"])), script_names(report["run"])
     choices: dict[str, Choice] = {}
@@ -119,7 +119,7 @@ def choose_asked(specs: Sequence[LeverSpec], report: Row, levers: Mapping[str, L
     return Chosen(choices=tuple(choices.values()), untried=(*untried, *left))
 
 
-def choose_all(report: Row, levers: Mapping[str, Lever]) -> Chosen:
+def choose_all(report: ReportRow, levers: Mapping[str, Lever]) -> Chosen:
     """Every lever there is: as the findings name it, else with a usual value; those that have no value either way are not tried."""
     named = [choice.spec for choice in named_by(report["findings"])]
     return choose_asked([spec for name in levers for spec in _forms(name, named)], report, levers)
@@ -131,7 +131,7 @@ def _forms(name: str, named: Sequence[LeverSpec]) -> list[LeverSpec]:
     return forms or [LeverSpec(name=name)]
 
 
-def named_by(findings: Sequence[Row]) -> Iterator[Choice]:
+def named_by(findings: Sequence[ReportRow]) -> Iterator[Choice]:
     """Levers of the findings' fixes, in their order; a lever that several name is the first one's."""
     seen: set[str] = set()
     for finding in findings:
@@ -147,7 +147,7 @@ def named_by(findings: Sequence[Row]) -> Iterator[Choice]:
                     yield Choice(spec=parse_spec(text), role=role, rule=finding["rule"], changes_numerics=numerics)
 
 
-def _one_by_one(spec: LeverSpec, report: Row) -> tuple[list[LeverSpec], list[Untried]]:
+def _one_by_one(spec: LeverSpec, report: ReportRow) -> tuple[list[LeverSpec], list[Untried]]:
     """Callbacks that are to be left out without saying which: each by itself, those that took most time. What was asked for otherwise is
     as it was asked for, and so it is where no callback took a time worth a line of the ledger.
     """
@@ -160,7 +160,7 @@ def _one_by_one(spec: LeverSpec, report: Row) -> tuple[list[LeverSpec], list[Unt
     return each[:MOST_CHOSEN], [*left, *steering]
 
 
-def _matching(spec: LeverSpec, named: Sequence[Choice], run: Row, lever: Lever, mains: frozenset[str]) -> list[Choice]:
+def _matching(spec: LeverSpec, named: Sequence[Choice], run: ReportRow, lever: Lever, mains: frozenset[str]) -> list[Choice]:
     """What the findings say of a lever, by what it means and not by how it is written."""
     exact = [replace(choice, spec=spec) for choice in named if canonical(choice.spec, mains) == canonical(spec, mains)]
     if exact or spec.value is not None:
@@ -204,7 +204,7 @@ def _is_close(one: LeverSpec, other: LeverSpec) -> bool:
     return one.value == other.value or all(value is not None and value.isdecimal() for value in (one.value, other.value))
 
 
-def _without(findings: Sequence[Row], choices: Iterable[Choice], reason: str) -> list[Untried]:
+def _without(findings: Sequence[ReportRow], choices: Iterable[Choice], reason: str) -> list[Untried]:
     """Findings that claim time and that no choice is for; advice claims none, needing no proof. `reason` is that of those with a lever."""
     chosen = list(choices)
     tried, names = {choice.rule for choice in chosen}, {choice.name for choice in chosen}
@@ -212,7 +212,7 @@ def _without(findings: Sequence[Row], choices: Iterable[Choice], reason: str) ->
     return [Untried(rule=row["rule"], lever=None, reason=reason if _names_a_lever(row) else _without_lever(row, names)) for row in left]
 
 
-def _without_lever(finding: Row, tried: set[str]) -> str:
+def _without_lever(finding: ReportRow, tried: set[str]) -> str:
     """Why no lever is chosen for a finding that names none: there is none, or it may change another loader than the finding's."""
     lever = next((fix["lever_in_doubt"] for fix in finding["fixes"] if fix.get("lever_in_doubt")), None)
     if lever is None:
@@ -220,27 +220,27 @@ def _without_lever(finding: Row, tried: set[str]) -> str:
     return (ANOTHER_LOADER if lever in tried else NAME_IT).format(lever)
 
 
-def _names_a_lever(finding: Row) -> bool:
+def _names_a_lever(finding: ReportRow) -> bool:
     return any(fix["lever"] or fix.get("bounded_by") for fix in finding["fixes"])
 
 
-def _workers(run: Row) -> str:
+def _workers(run: ReportRow) -> str:
     # The first worker takes the making of batches off the training thread; from then on, twice as many are what people try.
     return str(max(2 * (run.get("num_workers") or 0), 1))
 
 
-def _batch_size(run: Row) -> str | None:
+def _batch_size(run: ReportRow) -> str | None:
     size = run.get("batch_size")
     return None if size is None else str(round(2 * size))
 
 
-def _threads(run: Row) -> str | None:
+def _threads(run: ReportRow) -> str | None:
     cores = run.get("cores")
     return None if cores is None else str(max(int(cores), 1))
 
 
 # What is tried where neither the user nor a finding says with which value.
-USUAL: Final[dict[str, Callable[[Row], str | None]]] = {
+USUAL: Final[dict[str, Callable[[ReportRow], str | None]]] = {
     "workers": _workers,
     "batch-size": _batch_size,
     "threads": _threads,

@@ -24,7 +24,7 @@ VERSION: Final = 1
 
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 
-# `Outcome.ended_by`, or why there is none: RUNNING stands there for as long as nobody knows.
+# `ExperimentOutcome.ended_by`, or why there is none: RUNNING stands there for as long as nobody knows.
 RUNNING: Final = "killed"
 NARROW_ENOUGH: Final = "precision"
 NOTHING_TO_TRY: Final = "nothing to try"

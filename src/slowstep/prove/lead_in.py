@@ -11,9 +11,9 @@ from slowstep.errors import NothingRecorded
 from slowstep.prove.executor import Executor, Progress
 from slowstep.prove.first_updates import START_S, NeverTrained, start_up
 
-Report = dict[str, Any]
+ReportDict = dict[str, Any]
 # `enough` and `limit`: the training goes on. `ended`: it does not. `never trained`: no update came in time.
-How = Literal["enough", "limit", "ended", "never trained"]
+LeadInEnd = Literal["enough", "limit", "ended", "never trained"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,14 +39,14 @@ class LeadLimits:
 class LeadIn:
     """How it ended; its report, None where nothing can be made of what was recorded, and why that is."""
 
-    how: How
-    report: Report | None
+    how: LeadInEnd
+    report: ReportDict | None
     reason: str | None = None
 
 
 def lead_in(
     executor: Executor,
-    diagnose: Callable[[int], Report],
+    diagnose: Callable[[int], ReportDict],
     tell: Callable[[Progress, LeadLimits], None],
     *,
     limits: LeadLimits | None = None,
@@ -57,7 +57,7 @@ def lead_in(
     limits = limits or LeadLimits()
     look_at_s = 0.0
 
-    def diagnosed(how: How) -> LeadIn:
+    def diagnosed(how: LeadInEnd) -> LeadIn:
         return _diagnosed(how, diagnose, int(clock() * 1e9))
 
     try:
@@ -78,12 +78,12 @@ def lead_in(
     return diagnosed("ended")
 
 
-def _diagnosed(how: How, diagnose: Callable[[int], Report], until_ns: int) -> LeadIn:
+def _diagnosed(how: LeadInEnd, diagnose: Callable[[int], ReportDict], until_ns: int) -> LeadIn:
     try:
         return LeadIn(how=how, report=diagnose(until_ns))
     except NothingRecorded as error:
         return LeadIn(how=how, report=None, reason=str(error))
 
 
-def _has_whole_periods(report: Report) -> bool:
+def _has_whole_periods(report: ReportDict) -> bool:
     return bool(report["run"].get("whole_periods", True))

@@ -11,7 +11,7 @@ from slowstep.prove.choose import Choice
 from slowstep.prove.executor import Ending
 from slowstep.prove.stats.design import CONTROL, FIRST
 
-Note = Mapping[str, Any]
+ArmNote = Mapping[str, Any]
 
 # The state that is noted of a lever after which no loss was finite any more.
 SPOILT: Final = "spoilt"
@@ -39,7 +39,7 @@ class LeverFault:
     spoils: bool = False
 
 
-def find_faults(choices: Sequence[Choice], switched: Iterable[Note], notes: Iterable[Note], ending: Ending) -> tuple[LeverFault, ...]:
+def find_faults(choices: Sequence[Choice], switched: Iterable[ArmNote], notes: Iterable[ArmNote], ending: Ending) -> tuple[LeverFault, ...]:
     """The levers with which the training could not go on: it was spoilt by them, or failed while one was on. `switched` is what it noted at
     each switch, `notes` what it noted of levers.
     """
@@ -52,12 +52,12 @@ def find_faults(choices: Sequence[Choice], switched: Iterable[Note], notes: Iter
     return tuple(LeverFault(choice=choices[at - FIRST], reason=found[at], spoils=at != arm or bool(late)) for at in sorted(found))
 
 
-def given_up(notes: Iterable[Note]) -> frozenset[int]:
+def given_up(notes: Iterable[ArmNote]) -> frozenset[int]:
     """The arms whose levers refused, or failed, be it late: which of their steps these were still on in is not known."""
     return frozenset(int(note["arm"]) for note in notes if note.get("state") in GIVEN_UP)
 
 
-def arm_at_end(switched: Iterable[Note]) -> int | None:
+def arm_at_end(switched: Iterable[ArmNote]) -> int | None:
     """The arm that was on last, by what the training noted at each switch; None where it was none with a lever."""
     last = None
     for note in switched:
@@ -65,7 +65,7 @@ def arm_at_end(switched: Iterable[Note]) -> int | None:
     return last if isinstance(last, int) and last > CONTROL else None
 
 
-def spoilers(notes: Iterable[Note]) -> dict[int, str]:
+def spoilers(notes: Iterable[ArmNote]) -> dict[int, str]:
     """The arms from which the training did not come back to a finite loss, each with what was said when it was ended."""
     notes = tuple(notes)
     spoilt = {note["arm"] for note in notes if note.get("state") == SPOILT}
@@ -76,7 +76,7 @@ def spoilers(notes: Iterable[Note]) -> dict[int, str]:
     }
 
 
-def spoilt_before_end(switched: Iterable[Note], notes: Iterable[Note]) -> dict[int, str]:
+def spoilt_before_end(switched: Iterable[ArmNote], notes: Iterable[ArmNote]) -> dict[int, str]:
     """The levers that were ended for their loss and were on until the last switch, with what was said: a script may raise as soon as it
     sees such a loss, and whatever is on by then is not at fault.
     """

@@ -17,7 +17,7 @@ from slowstep.record.experiment.lever import NUMERICS, ORDER
 from slowstep.record.launching.command import Command
 from slowstep.units import format_duration
 
-Report = dict[str, Any]
+ReportDict = dict[str, Any]
 
 # The fewest of which anything is said about convergence, and those before the lever is on.
 STEPS: Final = CONVERGENCE_STEPS + 10
@@ -44,7 +44,7 @@ class NumericsCheck:
         self._runs = OwnRuns(command, environ, folder / RUNS_FOLDER, open_sandbox)
         self._budget_s, self._say = budget_s, say
 
-    def __call__(self, report: Report) -> Checked:
+    def __call__(self, report: ReportDict) -> Checked:
         """Compare them for each lever that needs it; Ctrl-C leaves out the rest."""
         levers = [row["lever"] for row in report["experiments"] if _is_worth_it(row)]
         found: dict[str, dict[str, Any]] = {}
@@ -58,7 +58,7 @@ class NumericsCheck:
             self._runs.remove()
         return Checked(by_lever=found)
 
-    def _checked(self, lever: str, report: Report) -> dict[str, Any]:
+    def _checked(self, lever: str, report: ReportDict) -> dict[str, Any]:
         startup_s, step_s = report["run"]["startup_s"] or START_UP_S, 1.0 / report["throughput"]["steps_per_s"]
         needed_s = seconds_needed(RUNS, startup_s=startup_s, step_s=step_s, steps=STEPS)
         takes = f"{RUNS} runs of {STEPS} steps, {format_duration(needed_s * 1e9)}"

@@ -19,7 +19,7 @@ from slowstep.prove.whole_run import RunRequest, WholeRunLimits
 from slowstep.record.launching.command import Command
 from slowstep.units import format_duration
 
-Report = dict[str, Any]
+ReportDict = dict[str, Any]
 
 FOLDER: Final = "re-runs"
 # More than so many rounds would be another experiment: whoever wants it asks for more time.
@@ -59,7 +59,7 @@ class RerunLevers:
         self._runs = OwnRuns(command, environ, folder / FOLDER, open_sandbox)
         self._budget_s, self._say = budget_s, say
 
-    def __call__(self, report: Report, notes: Sequence[Mapping[str, Any]], seed: int) -> AllRepeated:
+    def __call__(self, report: ReportDict, notes: Sequence[Mapping[str, Any]], seed: int) -> AllRepeated:
         """What was found; nothing where no lever needs it. `notes` are the levers' own, from the training."""
         places = places_of(report, notes)
         if not places:
@@ -94,20 +94,20 @@ class RerunLevers:
         which = ", ".join(design.levers)
         self._say(f"Compares whole runs for {which}, which cannot be switched in a running training. {each}: {_time(design.needed_s)}")
 
-    def _too_long(self, report: Report) -> str:
+    def _too_long(self, report: ReportDict) -> str:
         """With one lever alone."""
         runs = 2 * FEWEST_PAIRS
         needed_s = runs * _run_s(report)
         return f"{runs} runs take {_time(needed_s)}: give --budget {math.ceil(needed_s / OF_BUDGET)}s or more, and no other lever"
 
 
-def places_of(report: Report, notes: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def places_of(report: ReportDict, notes: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """Where the loader is built that the levers change there: of all that were refused, and for no reason that holds in any run."""
     refused = {row["lever"] for row in report["experiments"] if row["state"] == "not applicable"}
     return {note["name"]: note["rerun"] for note in notes if note.get("rerun") is not None and note.get("name") in refused}
 
 
-def designed(levers: tuple[str, ...], report: Report, allowed_s: float) -> Design:
+def designed(levers: tuple[str, ...], report: ReportDict, allowed_s: float) -> Design:
     """As many levers as fit with the fewest rounds that give a verdict, in as many rounds as fit then; a control where all of it does."""
     run_s, steps = _run_s(report), steps_of(report)
     fit = int(allowed_s / (FEWEST_PAIRS * run_s)) - 1
@@ -117,7 +117,7 @@ def designed(levers: tuple[str, ...], report: Report, allowed_s: float) -> Desig
     return Design(levers=levers, rounds=rounds, control=control, steps=steps, run_s=run_s)
 
 
-def steps_of(report: Report) -> int:
+def steps_of(report: ReportDict) -> int:
     """How many steps a run makes: those that are counted hold what recurs whole, where it is not rarer than they are."""
     pace = find_pace(report, epochs_first=True)
     least, most = _STEPS
@@ -127,7 +127,7 @@ def steps_of(report: Report) -> int:
     return math.ceil(counted / (1 - WARMUP_SHARE))
 
 
-def _run_s(report: Report) -> float:
+def _run_s(report: ReportDict) -> float:
     startup_s = report["run"]["startup_s"] or START_UP_S
     return seconds_needed(1, startup_s=startup_s, step_s=find_pace(report).step_ms / 1e3, steps=steps_of(report))
 

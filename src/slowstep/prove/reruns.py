@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slowstep.prove.stats.numerics import Numerics, Pair, compare_losses
-from slowstep.prove.stats.repeated import AllRepeated, RepeatedRuns
-from slowstep.prove.stats.repeated import State as Outcome
+from slowstep.prove.stats.repeated import AllRepeated, ArmState, RepeatedRuns
 from slowstep.prove.stats.throughput import Throughputs
-from slowstep.prove.whole_run import Make, Ran, RunRequest, State, WholeRunLimits, run_once
+from slowstep.prove.whole_run import MakeExecutor, Ran, RunRequest, WholeRunLimits, WholeRunState, run_once
 from slowstep.record.experiment.lever import LeverSpec
 
 # The upper limit of a warm-up (docs/definitions.md): so large a share of a run's steps comes before those that are counted.
@@ -31,7 +30,7 @@ SEED_OFFSETS: Final = (0, 10_007, 20_014)
 _AS_IS: Final = "as it is"
 _CONTROL: Final = "as it is, once more"
 
-Tell = Callable[[str], None]
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +41,7 @@ class Check:
     """
 
     lever: LeverSpec
-    state: State | Literal["idle"]
+    state: WholeRunState | Literal["idle"]
     reason: str | None
     numerics: Numerics | None
     seconds: float
@@ -54,7 +53,7 @@ def seconds_needed(runs: int, *, startup_s: float, step_s: float, steps: int) ->
 
 
 def rerun(
-    make: Make,
+    make: MakeExecutor,
     asked: Mapping[str, RunRequest],
     limits: WholeRunLimits,
     *,
@@ -62,7 +61,7 @@ def rerun(
     seed: int,
     control: bool = False,
     within_s: float = float("inf"),
-    tell: Tell = lambda _: None,
+    tell: Say = lambda _: None,
 ) -> AllRepeated:
     """Compare throughputs over so many rounds, each with one run as it is and one of every lever (`asked`, by name), in random order.
 
@@ -89,7 +88,9 @@ def rerun(
 class _Rounds:
     """The runs that were made, by round and arm, and the arms that are left."""
 
-    def __init__(self, make: Make, arms: Mapping[str, RunRequest], limits: WholeRunLimits, drawn: random.Random, within_s: float) -> None:
+    def __init__(
+        self, make: MakeExecutor, arms: Mapping[str, RunRequest], limits: WholeRunLimits, drawn: random.Random, within_s: float
+    ) -> None:
         self._make, self._arms, self._limits, self._drawn = make, arms, limits, drawn
         self._until_s = limits.clock() + within_s
         self._made: list[dict[str, Ran]] = []
@@ -134,7 +135,7 @@ class _Rounds:
             throughputs=_throughputs(pairs, most) if pairs else None,
         )
 
-    def _outcome(self, name: str, pairs: int) -> tuple[Outcome, str | None]:
+    def _outcome(self, name: str, pairs: int) -> tuple[ArmState, str | None]:
         gone = self._gone.get(name)
         if gone is not None:
             return "not applicable" if gone.state == "not applicable" else "failed", gone.reason or gone.state
@@ -150,7 +151,7 @@ class _Rounds:
 
 
 def check(
-    make: Make, lever: LeverSpec, limits: WholeRunLimits, *, offsets: Sequence[int] = SEED_OFFSETS, tell: Tell = lambda _: None
+    make: MakeExecutor, lever: LeverSpec, limits: WholeRunLimits, *, offsets: Sequence[int] = SEED_OFFSETS, tell: Say = lambda _: None
 ) -> Check:
     """Compare losses, a pair of runs for each seed; a loss that is not finite ends the lever's arm. See `rerun` for `make`.
 
@@ -191,7 +192,7 @@ def _idle(ran: Ran) -> str:
     return f"in {steps} steps with it the lever never changed anything"
 
 
-def _both(make: Make, asked: tuple[RunRequest, RunRequest], limits: WholeRunLimits) -> tuple[list[Ran], Ran | None]:
+def _both(make: MakeExecutor, asked: tuple[RunRequest, RunRequest], limits: WholeRunLimits) -> tuple[list[Ran], Ran | None]:
     """Two runs, and the one of them that makes going on senseless. One that ended or was slow still counts for the steps that it made."""
     runs: list[Ran] = []
     for each in asked:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from slowstep.analyses.machine.load import is_busy
 from slowstep.prove.arm_levers import arms_with_own_long_steps, changes_of, corrected_arms, long_steps_of, needing_cores
-from slowstep.prove.arm_notes import NOT_UNDONE, Note, by_arm, floors, last_effect, last_facts, unspoilt
+from slowstep.prove.arm_notes import NOT_UNDONE, ArmNote, by_arm, floors, last_effect, last_facts, unspoilt
 from slowstep.prove.choose import Choice
 from slowstep.prove.experiment import Experiment
 from slowstep.prove.lever_faults import GIVEN_UP, given_up
@@ -16,16 +16,15 @@ from slowstep.prove.stats.design import CONTROL, FEWEST_PAIRS, FIRST
 from slowstep.prove.stats.effects import seldom_changed
 from slowstep.prove.stats.estimates import Estimate, estimate
 from slowstep.prove.stats.intervals import Interval
-from slowstep.prove.stats.judging import WORTH, ArmFigures, Judgement, Verdict, is_trustworthy, judge_all, refuted_under
+from slowstep.prove.stats.judging import WORTH, ArmFigures, GainVerdict, Judgement, is_trustworthy, judge_all, refuted_under
 from slowstep.prove.stats.kept import KEPT, KEPT_EACH, WithKept, kept_share, with_kept
 from slowstep.prove.stats.long_steps import LongSteps
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import ExperimentSteps
-from slowstep.prove.stats.repeated import RepeatedRuns
+from slowstep.prove.stats.repeated import ArmState, RepeatedRuns
 from slowstep.record.experiment.lever import DEMAND, Lever
-from slowstep.units import format_duration, format_share
+from slowstep.units import format_duration, format_ratio, format_share
 
-State = Literal["measured", "not applicable", "failed", "unmeasured"]
 # Why a gain that is seen to be small refutes nothing: others have the cores that the lever asks for, what it changes came too seldom, it
 # may shorten long steps that were counted as if it did not, or what it leaves in the arm is as large as the gain in question.
 HeldBack = Literal["load", "seldom", "long steps", "kept"]
@@ -40,7 +39,7 @@ NO_EFFECT: Final = f"nothing that it changes happened in the {{steps}} steps cou
 SELDOM: Final = f"what it changes happened in only {{blocks}} of its {{rounds}} blocks, too few to refute it: {MORE}"
 LONG_STEPS: Final = "not refuted, because steps of up to {most} more than usual came too seldom to tell whether it shortens them, too"
 KEPT_FIRST: Final = (
-    "as measured it gains {gain:.2f}x, but the first batch of each validation is still read ({each}), and without it the gain may be "
+    "as measured it gains {gain}, but the first batch of each validation is still read ({each}), and without it the gain may be "
     "larger: use stub=MODULE:FUNCTION on the function that validates"
 )
 UNCORRECTED: Final = "other processes used {share} of the machine, and how long the training waited for a core is not known"
@@ -56,7 +55,7 @@ class Result:
     """
 
     choice: Choice
-    state: State
+    state: ArmState
     reason: str | None = None
     estimate: Estimate | None = None
     judgement: Judgement | None = None
@@ -79,7 +78,7 @@ class ExperimentResults:
 
     control: Estimate | None
     results: tuple[Result, ...]
-    not_undone: tuple[Note, ...] = ()
+    not_undone: tuple[ArmNote, ...] = ()
     runs_differ: bool = False
 
     @property
@@ -112,7 +111,7 @@ def find_results(
     experiment: Experiment,
     plan: Plan,
     steps: ExperimentSteps,
-    notes: Iterable[Note],
+    notes: Iterable[ArmNote],
     *,
     levers: Mapping[str, Lever],
     predicted_lows: Mapping[str, float],
@@ -155,7 +154,7 @@ def find_results(
 
 
 def _figures(
-    tried: Mapping[int, Estimate], repeated: Mapping[int, RepeatedRuns], noted: Mapping[int, Sequence[Note]], steps: ExperimentSteps
+    tried: Mapping[int, Estimate], repeated: Mapping[int, RepeatedRuns], noted: Mapping[int, Sequence[ArmNote]], steps: ExperimentSteps
 ) -> dict[int, ArmFigures]:
     """The gains that are judged, by arm: of blocks, with what a lever leaves there, or of whole runs."""
     by_blocks = {
@@ -170,7 +169,7 @@ def _predicted(choices: Sequence[Choice], lows: Mapping[str, float]) -> dict[int
     return {arm: lows[rule] for arm, rule in rules.items() if rule is not None and rule in lows}
 
 
-def _faults(experiment: Experiment) -> list[Note]:
+def _faults(experiment: Experiment) -> list[ArmNote]:
     """The levers that the script could not go on with, as if they had noted it themselves."""
     reasons = {fault.choice.name: fault.reason for fault in experiment.faults}
     return [
@@ -180,7 +179,7 @@ def _faults(experiment: Experiment) -> list[Note]:
     ]
 
 
-def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> Verdict | Literal["upper bound"]:
+def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> GainVerdict | Literal["upper bound"]:
     """What a lever that does more than the fix says of the fix: that it gains is no proof for it, that it gains less than predicted is one
     against it.
     """
@@ -194,13 +193,13 @@ def _result(
     changes: tuple[str, ...],
     found: Estimate | None,
     judgement: Judgement | None,
-    notes: Sequence[Note],
+    notes: Sequence[ArmNote],
     foreign_share: float | None,
     late: str,
 ) -> Result:
     """The result by blocks; `late` is why there is none where the lever itself says nothing against it."""
     gone = next((note for note in notes if note.get("state") in GIVEN_UP), None)
-    state: State = gone["state"] if gone is not None else "measured" if found is not None else "unmeasured"
+    state: ArmState = gone["state"] if gone is not None else "measured" if found is not None else "unmeasured"
     reason = str(gone.get("reason")) if gone is not None else None if found is not None else late
     return Result(
         choice=choice,
@@ -235,7 +234,7 @@ def _held_back(result: Result, blocks: int | None, loaded: str | None, levers: M
         )
     if isinstance(measured, WithKept) and measured.hides(WORTH) and KEPT_EACH in result.facts:
         gain, each = measured.log_ratio.least.factor, format_duration(result.facts[KEPT_EACH])
-        return replace(result, held_back="kept", withheld=KEPT_FIRST.format(gain=gain, each=each))
+        return replace(result, held_back="kept", withheld=KEPT_FIRST.format(gain=format_ratio(gain), each=each))
     return result
 
 
@@ -256,7 +255,7 @@ def _perhaps_shortened(result: Result, levers: Mapping[str, Lever]) -> LongSteps
 
 def _repeated(result: Result, found: RepeatedRuns) -> Result:
     """The result of a lever that could not be switched, by whole runs with it. Why it could not is told in any case."""
-    state: State = found.state
+    state: ArmState = found.state
     if found.state == "unmeasured":
         state = result.state
     said = {

@@ -15,7 +15,7 @@ from slowstep.prove.stats.readings import ExperimentSteps
 from slowstep.record.experiment.lever import LeverSpec
 from slowstep.record.writing import format as fmt
 
-State = Literal["done", "not applicable", "failed", "script ended", "too slow"]
+WholeRunState = Literal["done", "not applicable", "failed", "script ended", "too slow"]
 
 LOOK_EVERY_S: Final = 0.1
 # The whole plan of a run: as it is, one block without end. What makes its steps visible.
@@ -24,7 +24,7 @@ _ENDLESS: Final = Plan(seed=0, steps=2**31, arms=(Arm(name="as-is"),), blocks=(0
 
 # Makes a training ready that is asked for these variables. Each in a sandbox of its own: a run that finds the checkpoint of the one before
 # it goes on from there.
-Make = Callable[[Mapping[str, str]], Executor]
+MakeExecutor = Callable[[Mapping[str, str]], Executor]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +73,7 @@ class Ran:
     """
 
     asked: RunRequest
-    state: State
+    state: WholeRunState
     seconds: float
     reason: str | None = None
     on_from: int | None = None
@@ -83,7 +83,7 @@ class Ran:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def run_once(make: Make, asked: RunRequest, limits: WholeRunLimits) -> Ran:
+def run_once(make: MakeExecutor, asked: RunRequest, limits: WholeRunLimits) -> Ran:
     """One run from its start to its end; nothing of it is left, whatever happens. Ctrl-C ends it, and is passed on."""
     began_s = limits.clock()
     executor = make(asked.variables())
@@ -116,7 +116,7 @@ def run_once(make: Make, asked: RunRequest, limits: WholeRunLimits) -> Ran:
     )
 
 
-def _watched(executor: Executor, asked: RunRequest, limits: WholeRunLimits, began_s: float) -> State:
+def _watched(executor: Executor, asked: RunRequest, limits: WholeRunLimits, began_s: float) -> WholeRunState:
     """Until the run has made its steps, or ends, or a lever cannot be had, or a loss is not finite."""
     reader = LossReader(executor.folder)
     is_posted = asked.losses
@@ -137,7 +137,7 @@ def _watched(executor: Executor, asked: RunRequest, limits: WholeRunLimits, bega
         limits.sleep(LOOK_EVERY_S)
 
 
-def _state_of(notes: Sequence[Mapping[str, Any]]) -> State | None:
+def _state_of(notes: Sequence[Mapping[str, Any]]) -> WholeRunState | None:
     states = {note.get("state") for note in notes}
     return "failed" if "failed" in states else "not applicable" if "not applicable" in states else None
 

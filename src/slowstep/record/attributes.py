@@ -69,6 +69,16 @@ def called_in(thing: Any) -> Any:
     return thing
 
 
+def unwrapped(function: Any) -> Any:
+    """The function inside of what decorators have put around it, by `__wrapped__`."""
+    for _ in range(_DEEPEST):
+        inner = held_by(function, "__wrapped__")
+        if inner is None:
+            break
+        function = inner
+    return function
+
+
 def code_of(function: Any) -> CodeType | None:
     """The code of a function in Python; None of all else."""
     return function.__code__ if type(function) is FunctionType else None

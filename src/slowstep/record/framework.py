@@ -6,7 +6,6 @@ framework alone need stays with them.
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from collections import Counter
@@ -15,6 +14,7 @@ from functools import cache
 from types import FrameType
 from typing import Any, Final, Protocol
 
+from slowstep.record.attributes import called_in, code_of, unwrapped
 from slowstep.record.patch import Undo
 from slowstep.record.writing import format as contract
 from slowstep.registry import discover
@@ -64,7 +64,7 @@ class Framework:
 
     def tells_of(self, function: Any) -> bool:
         """Whether its own hooks tell of the steps that a function makes, which another framework compiles: its own functions make them."""
-        code = getattr(inspect.unwrap(function), "__code__", None)
+        code = code_of(unwrapped(called_in(function)))
         return code is not None and self.owns(code.co_filename)
 
     def facts(self) -> dict[str, Any]:

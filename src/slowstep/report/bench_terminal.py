@@ -206,7 +206,7 @@ def _draw_whole(canvas: Canvas, bench: BenchRow) -> None:
 def _draw_next(canvas: Canvas, report: Report) -> None:
     if "next_command" not in report["run"]:
         return
-    canvas.prose(report["bench"]["next_because"], label="Because".ljust(_LABEL_CELLS), label_style="dim")
+    canvas.prose(report["bench"]["next_because"], label="Why next".ljust(_LABEL_CELLS), label_style="dim")
     canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (report["run"]["next_command"], "bold cyan"))
 
 

@@ -16,7 +16,7 @@ MACHINE: Final = ("device", "cores")
 FOREIGN_LOAD: Final = "foreign-load"
 USED_BY_OTHERS: Final = "cores used by others"
 
-State = Literal["faster", "slower", "cannot distinguish", "not comparable"]
+ComparedState = Literal["faster", "slower", "cannot distinguish", "not comparable"]
 
 
 class BusyMachine(TypedDict):
@@ -74,7 +74,7 @@ class Comparison(TypedDict):
     schema: str
     before: ComparedRun
     after: ComparedRun
-    state: State
+    state: ComparedState
     ratio: ThroughputRatio | None
     per: Literal["step", "sample"]
     differs: list[FactDifference]
@@ -177,7 +177,7 @@ def _reach(speed: Mapping[str, Any]) -> tuple[float, float] | None:
     return None if ends is None or not per_s else (math.log(per_s / ends["low"]), math.log(ends["high"] / per_s))
 
 
-def _state(ratio: ThroughputRatio | None) -> State:
+def _state(ratio: ThroughputRatio | None) -> ComparedState:
     if ratio is None:
         return "not comparable"
     if ratio["low"] is not None and ratio["low"] > 1:

@@ -33,7 +33,7 @@ def render(comparison: Mapping[str, Any], *, width: int, color: bool, unicode: b
     for label, side in (("before", shown["before"]), ("after", shown["after"])):
         canvas.prose(_side(side, glyphs.separator), label=label.ljust(_LABEL_CELLS), label_style="bold")
     canvas.blank()
-    canvas.line((_headline(shown), _STATE_STYLE[shown["state"]]))
+    canvas.prose(_headline(shown), style=_STATE_STYLE[shown["state"]])
     canvas.prose(_explanation(shown))
     for label, side in (("before", shown["before"]), ("after", shown["after"])):
         if side["busy"] is not None:
@@ -63,7 +63,7 @@ def _side(side: ComparedRun, separator: str) -> str:
 
 def _headline(shown: Comparison) -> str:
     state = shown["state"].upper()
-    return state if shown["ratio"] is None else f"{state}: {_times(shown['ratio'])} the throughput"
+    return state if shown["ratio"] is None else f"{state}: {_times(shown['ratio'])} the throughput of before"
 
 
 def _times(ratio: ThroughputRatio) -> str:

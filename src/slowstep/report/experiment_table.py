@@ -191,7 +191,7 @@ def _said(row: ExperimentRow) -> list[str]:
     if (with_kept := _with_kept(row)) is not None:
         said.append(with_kept)
     if row["used"] == "corrected":
-        said.append("less the waiting for cores that other processes used")
+        said.append("without the waits for cores that other processes used")
     if row["state"] != "measured":
         return said
     changes = [text for kind, text in _CHANGES.items() if kind in row["changes"]]

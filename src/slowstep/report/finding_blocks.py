@@ -15,7 +15,7 @@ from slowstep.units import UNKNOWN, format_bytes, format_duration, format_number
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from slowstep.document.report import EvidenceRow, FindingRow, GainRow
+    from slowstep.document.report import EvidenceRow, FindingRow, GainRow, MeasuredRow
     from slowstep.report.canvas import Canvas
     from slowstep.report.left_out import LeftOut
 
@@ -122,11 +122,17 @@ def _gain_in_short(gain: GainRow, provisional: bool) -> str:
     """What is known best: what was measured, else what is predicted."""
     measured, predicted = gain["measured"], gain["predicted"]
     if measured is not None:
-        doubt = ", perhaps none" if measured["low"] <= 1.0 <= measured["high"] else ""
-        return f"gain {format_ratio(measured['value'])} measured{doubt}"
+        return f"{_measured_as(measured)} {format_ratio(measured['value'])} measured"
     if predicted is None:
         return "provisional" if provisional else "gain unknown"
     return f"gain {format_ratio(predicted)}{', provisional' if provisional else ''}"
+
+
+def _measured_as(measured: MeasuredRow) -> str:
+    """What the interval makes of it: a gain, a loss, or neither for certain."""
+    if measured["high"] < 1.0:
+        return "no gain,"
+    return "gain" if measured["low"] > 1.0 else "gain uncertain,"
 
 
 def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], *, thresholds: bool) -> None:
@@ -214,12 +220,12 @@ def _unit_alone(unit: str) -> str:
 
 
 def _draw_gain(canvas: Canvas, gain: GainRow) -> None:
-    predicted, low, high, measured = gain["predicted"], gain["low"], gain["high"], gain["measured"]
+    predicted, low, measured = gain["predicted"], gain["low"], gain["measured"]
     texts = []
     if measured is not None:
         texts.append(f"measured {format_ratio_between(measured['value'], measured['low'], measured['high'], level=_MEASURED_LEVEL)}")
     if predicted is not None and low is not None:
-        texts.append(f"predicted {format_ratio_between(predicted, low, high, level=_PREDICTED_LEVEL)}{_steady(gain)} if {gain['assumes']}")
+        texts.append(f"predicted {_with_interval(gain, predicted, low)} if {gain['assumes']}")
     elif because := gain.get("unknown_because"):
         texts.append(f"not predicted: {because}")
     if not texts:
@@ -228,10 +234,10 @@ def _draw_gain(canvas: Canvas, gain: GainRow) -> None:
     canvas.prose("; ".join(texts), label="Gain".ljust(_LABEL_CELLS), indent=_INDENT)
 
 
-def _steady(gain: GainRow) -> str:
-    """Behind an interval that does not show it: why the finding may be a bottleneck all the same."""
-    steady = gain.get("steady_low")
-    return "" if steady is None else f", at this run's pace {steady:.2f}x or more,"
+def _with_interval(gain: GainRow, predicted: float, low: float) -> str:
+    """With what decides where the interval does not show it: why the finding may be a bottleneck all the same."""
+    text, steady = format_ratio_between(predicted, low, gain["high"], level=_PREDICTED_LEVEL), gain.get("steady_low")
+    return text if steady is None else f"{text.removesuffix(')')}; {steady:.2f}x or more on a machine as fast as in this run)"
 
 
 def _draw_fixes(canvas: Canvas, finding: FindingRow, number: int, left_out: LeftOut) -> None:

@@ -16,7 +16,7 @@ def _silent(share: float) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
+class HowRead:
     """How something is to be read: in at most `memory_bytes` (None: as the source pleases), telling `progress` the share done, 0 to 1.
 
     Of a trace with more than `most_events` events (None: any number) only the last steps are wanted. Of a file that holds several processes
@@ -29,7 +29,7 @@ class Reading:
     progress: Callable[[float], None] = _silent
 
 
-PLAIN: Final = Reading()
+PLAIN: Final = HowRead()
 
 
 def _one(path: Path) -> Sequence[int]:
@@ -49,7 +49,7 @@ class Source:
     name: str
     reads: str  # what it reads, in the plural, as the end of "slowstep reads ..."
     sniff: Callable[[bytes, Path], bool]
-    read: Callable[[Path, Reading], Timeline]
+    read: Callable[[Path, HowRead], Timeline]
     coverage: Mapping[str, KindCoverage]  # of each of KINDS, what it can see at most
     processes: Callable[[Path], Sequence[int]] = _one
     endings: tuple[str, ...] = ()  # of the names that profilers give: an empty file of such a name is a lost trace

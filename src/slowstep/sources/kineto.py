@@ -20,7 +20,7 @@ from slowstep.sources._kineto.reader import EventReader, metadata
 from slowstep.sources._kineto.tables import finished_tables
 from slowstep.sources._kineto.text import EVENTS_KEY, MARK, SPACE, nesting_depth
 from slowstep.sources._last_steps import left_out
-from slowstep.sources._source import PLAIN, Reading, Source
+from slowstep.sources._source import PLAIN, HowRead, Source
 from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
 from slowstep.timeline.run_facts import RunFacts
 from slowstep.timeline.timeline import Timeline
@@ -70,7 +70,7 @@ def _is_cut_off(path: Path) -> bool:
     return len(text) < _SNIFF_BYTES and nesting_depth(text) > 0
 
 
-def read(path: Path, how: Reading = PLAIN) -> Timeline:
+def read(path: Path, how: HowRead = PLAIN) -> Timeline:
     """Read one rank's trace. Raises UnreadableInput for what holds no events, or cannot be read at all."""
     try:
         with suppress(CoReaderLost):
@@ -81,12 +81,12 @@ def read(path: Path, how: Reading = PLAIN) -> Timeline:
         raise UnreadableInput(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _read(path: Path, how: Reading, most_co_readers: int) -> Timeline:
+def _read(path: Path, how: HowRead, most_co_readers: int) -> Timeline:
     with ExitStack() as stack, CoReaders(most_co_readers) as co_readers:
         return _read_into(stack, path, how, co_readers)
 
 
-def _read_into(stack: ExitStack, path: Path, how: Reading, co_readers: CoReaders) -> Timeline:
+def _read_into(stack: ExitStack, path: Path, how: HowRead, co_readers: CoReaders) -> Timeline:
     counts: Counter[str] = Counter()
     limit = how.memory_bytes
     chunk_bytes = CHUNK_BYTES if limit is None else max(LEAST_CHUNK_BYTES, min(CHUNK_BYTES, int(limit * _CHUNK_SHARE)))

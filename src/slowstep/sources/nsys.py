@@ -22,7 +22,7 @@ from slowstep.sources._nsys import host as _nsys_host
 from slowstep.sources._nsys.database import Database, opened
 from slowstep.sources._nsys.rows import NsysRows, gather
 from slowstep.sources._nsys.steps import marked_steps
-from slowstep.sources._source import PLAIN, Reading, Source
+from slowstep.sources._source import PLAIN, HowRead, Source
 from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.run_facts import RunFacts
@@ -75,7 +75,7 @@ def sniff(head: bytes, path: Path) -> bool:
         return True
 
 
-def read(path: Path, how: Reading = PLAIN) -> Timeline:
+def read(path: Path, how: HowRead = PLAIN) -> Timeline:
     """Read an export into a Timeline: that of the process `how.pid`, or of the one with most kernels.
 
     Rows travel in pieces. `how.memory_bytes` bounds what is kept of them until the tables are made. Raises UnreadableInput for a report
@@ -101,7 +101,7 @@ def processes(path: Path) -> tuple[int, ...]:
 
 
 @contextmanager
-def _export(path: Path, how: Reading) -> Iterator[Database]:
+def _export(path: Path, how: HowRead) -> Iterator[Database]:
     """The opened export. Whatever SQLite finds wrong with it becomes UnreadableInput."""
     progress = _Progress(how)
     try:
@@ -120,7 +120,7 @@ def _export(path: Path, how: Reading) -> Iterator[Database]:
 class _Progress:
     """Turns rows read into a share for `how.progress`."""
 
-    def __init__(self, how: Reading) -> None:
+    def __init__(self, how: HowRead) -> None:
         self.total = 0
         self._done = 0
         self._progress = how.progress
@@ -180,7 +180,7 @@ def _pid(serialized: int) -> int:
 
 
 def _timeline(
-    path: Path, database: Database, process: Process | None, running: Sequence[Process], how: Reading, stack: ExitStack
+    path: Path, database: Database, process: Process | None, running: Sequence[Process], how: HowRead, stack: ExitStack
 ) -> Timeline:
     strings = database.read("StringIds", {"id": "id"}, {"value": "value"}).unique("id", keep="first")
     rows = gather(database, process.serialized if process else None, strings, Shelf(stack, how.memory_bytes))

@@ -23,7 +23,7 @@ from slowstep.sources._recording.notes import NoteLines, read_notes
 from slowstep.sources._recording.process import outline_tables, process_tables
 from slowstep.sources._recording.records import LATEST_NS, Lost, Records, WrittenRecords, losses, read_records
 from slowstep.sources._recording.run import run_facts
-from slowstep.sources._source import PLAIN, Reading, Source
+from slowstep.sources._source import PLAIN, HowRead, Source
 from slowstep.timeline.coverage import UNSEEN, CoverageLevel, KindCoverage
 from slowstep.timeline.schema import TABLE, TABLES
 from slowstep.timeline.timeline import ProcessFacts, Timeline
@@ -49,7 +49,7 @@ def sniff(head: bytes, path: Path) -> bool:
     return path.is_dir() and is_recording(str(path))
 
 
-def read(path: Path, how: Reading = PLAIN) -> Timeline:
+def read(path: Path, how: HowRead = PLAIN) -> Timeline:
     """Read a recording folder into a Timeline. Raises UnreadableInput where the folder holds no recording or cannot be read."""
     return OpenRecording(path).timeline()
 
@@ -94,18 +94,13 @@ class OpenRecording:
         processes: list[ProcessFacts] = []
         parts: list[_Part] = []
         for file in files:
-            everything = _written(file, notes[file])
-            written, kept = _until(self._cut_ns, everything), kept_of(whole.pop(file), everything)
-            is_launcher = notes[file].role == "launcher"
-            records = sound_readings(written.records) if is_launcher else written.records
-            lost = replace(written.lost, malformed=written.lost.malformed + len(written.records) - len(records))
-            part = _Part(file=file, notes=notes[file], kept=kept, lost=lost)
+            part, written = self._read(file, notes[file], whole.pop(file))
             parts.append(part)
-            if is_launcher:
-                self._machine.append(machine_tables(part.notes, records))
+            if part.notes.role == "launcher":
+                self._machine.append(machine_tables(part.notes, written.records))
             else:
-                processes.append(process_facts(part.notes, written, kept))
-                self._add(part, records)
+                processes.append(process_facts(part.notes, written, part.kept))
+                self._add(part, written.records)
         self._processes = tuple(processes)
         self._run = run_facts(path.name, launchers, self._cut_ns)
         self._updates = without_doubtful(
@@ -115,6 +110,16 @@ class OpenRecording:
         is_over = self._cut_ns is None and any(launcher.ended for launcher in launchers)
         told = (row for part in parts for row in (*part.notes.health, *losses(part.lost)))
         self._health = tuple(_merged((*_damage(path, parts, is_over=is_over), *told)))
+
+    def _read(self, file: Path, notes: NoteLines, whole: NoteLines) -> tuple[_Part, WrittenRecords]:
+        """One process and the records that it wrote until the cut; of a launcher's readings those that can be. `whole` are its notes beyond
+        the cut too.
+        """
+        everything = _written(file, notes)
+        written = _until(self._cut_ns, everything)
+        sound = replace(written, records=sound_readings(written.records)) if notes.role == "launcher" else written
+        lost = replace(written.lost, malformed=written.lost.malformed + len(written.records) - len(sound.records))
+        return _Part(file=file, notes=notes, kept=kept_of(whole, everything), lost=lost), sound
 
     def _add(self, part: _Part, records: Records) -> None:
         """Take one more process. The records of a lone training are kept until its tables are made; those of several are read again."""

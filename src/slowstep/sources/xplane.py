@@ -15,7 +15,7 @@ from slowstep.health import Health, HealthKind
 from slowstep.sources._filled import clock_doubts, clock_of, filled, recorded_kinds, time_doubts, timed
 from slowstep.sources._gathered import Shelf, in_order
 from slowstep.sources._nested import nested
-from slowstep.sources._source import PLAIN, Reading, Source
+from slowstep.sources._source import PLAIN, HowRead, Source
 from slowstep.sources._xplane import device as _xplane_device
 from slowstep.sources._xplane import host as _xplane_host
 from slowstep.sources._xplane.files import XplaneFiles, find, is_xplane
@@ -56,7 +56,7 @@ def sniff(head: bytes, path: Path) -> bool:
     return is_xplane(head, path)
 
 
-def read(path: Path, how: Reading = PLAIN) -> Timeline:
+def read(path: Path, how: HowRead = PLAIN) -> Timeline:
     """Read an XPlane file, or the newest run of a log folder (of several hosts the first), into a Timeline.
 
     Events are decoded some at a time. `how.memory_bytes` bounds what is kept of them until the tables are made. Raises UnreadableInput
@@ -77,7 +77,7 @@ def read(path: Path, how: Reading = PLAIN) -> Timeline:
         raise UnreadableInput(f"{found.file} cannot be read: {error.strerror or error}.") from error
 
 
-def _timeline(found: XplaneFiles, mapped: mmap.mmap, how: Reading, stack: ExitStack) -> Timeline:
+def _timeline(found: XplaneFiles, mapped: mmap.mmap, how: HowRead, stack: ExitStack) -> Timeline:
     data = memoryview(mapped)
     read = XplaneRows(Shelf(stack, how.memory_bytes))
     for raw in planes(data, lambda: _give_back(mapped)):

@@ -119,7 +119,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             column("kind", pl.String, "backward, forward, save, shutdown or span"),
             column("name", pl.String, "what it is called", nullable=True),
             column("stage", pl.String, "stage that its author gave it", nullable=True),
-            column("samples", pl.Int64, "samples in it (forward)", nullable=True),
+            column("samples", pl.Int64, "samples in it (forward: the leading dimension of input and output)", nullable=True),
             column("iterator", pl.Int64, "number of the iterator whose workers end (shutdown)", nullable=True),
             column("module", pl.Int64, "which root module it is of (forward)", nullable=True),
             column("gradients", pl.Boolean, "gradients were on (forward)", nullable=True),

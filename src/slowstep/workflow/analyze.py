@@ -9,7 +9,7 @@ from typing import Any
 from slowstep.errors import BadUsage, NothingRecorded
 from slowstep.record.launching.folder import as_typed
 from slowstep.record.launching.leftovers import remove_leftovers
-from slowstep.sources._source import PLAIN, Reading
+from slowstep.sources._source import PLAIN, HowRead
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.next_command.typed import analyze as analyze_again
 from slowstep.workflow.next_command.typed import or_compared
@@ -20,7 +20,12 @@ from slowstep.workflow.traces.traces import TraceRequest, diagnose_traces
 
 
 def analyze(
-    paths: Sequence[Path], *, warmup: int | None = None, rank: int | None = None, asked: TraceRequest | None = None, how: Reading = PLAIN
+    paths: Sequence[Path],
+    *,
+    warmup: int | None = None,
+    rank: int | None = None,
+    asked: TraceRequest | None = None,
+    how: HowRead = PLAIN,
 ) -> dict[str, Any]:
     """The report of a recording, or of the rank to be shown first of all traces at the paths.
 

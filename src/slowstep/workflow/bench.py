@@ -15,7 +15,8 @@ from slowstep.prove.executor import LiveExecutor
 from slowstep.prove.sandboxed_run import sandboxed_run
 from slowstep.record.launching.folder import holds_nothing, remove_folder
 from slowstep.units import format_about, format_duration
-from slowstep.workflow.bench_act import BenchAct, BenchLimits, BenchMeasurements, BenchRequest, Phase
+from slowstep.workflow.bench_act import BenchAct, BenchLimits, BenchMeasurements, TellPhase
+from slowstep.workflow.bench_request import BenchRequest
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.nothing_recorded import describe_nothing
 
@@ -24,7 +25,7 @@ _AFTER_S: Final = 60.0
 
 
 def bench(
-    asked: BenchRequest, environ: Mapping[str, str], *, say: Callable[[str], None], phase: Phase, limits: BenchLimits | None = None
+    asked: BenchRequest, environ: Mapping[str, str], *, say: Callable[[str], None], phase: TellPhase, limits: BenchLimits | None = None
 ) -> BenchMeasurements:
     """Run the script and measure. Nothing of it is left running, whatever happens.
 

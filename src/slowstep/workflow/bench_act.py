@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from slowstep.analyses.machine.load import Load
 from slowstep.errors import INTERRUPTED_CODE, UNTRIED_CODE, NothingRecorded, UnreadableInput
@@ -22,12 +22,10 @@ from slowstep.record.experiment.tasks import UNKNOWN
 from slowstep.record.launching.command import Command
 from slowstep.record.writing import format as contract
 from slowstep.units import format_count
-from slowstep.workflow.next_command.typed import USUAL_BUDGET_S
+from slowstep.workflow.bench_request import BenchEndedBy, BenchRequest
 
-What = Literal["data", "compute"]
-EndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood still"]
 # What is done, how much of it (0 to 1), and what has been reached.
-Phase = Callable[[str, float, str], None]
+TellPhase = Callable[[str, float, str], None]
 
 TASK: Final = "bench_data"
 CACHED: Final = Arm(name="mock-loader", levers=(LeverSpec(name="mock-loader", value=ACROSS_EPOCHS),))
@@ -37,19 +35,6 @@ _TICK_S: Final = 0.1
 NOTHING_READ: Final = "this training reads none that slowstep bench can read alone"
 # By what loaders are told from each other.
 _DESCRIBED: Final = ("dataset", "dataset_length", "batch_size", "num_workers", "collate")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BenchRequest:
-    """What was asked for; `budget_s` is for the measuring, the script's start and first updates come before it."""
-
-    what: What
-    words: tuple[str, ...]
-    budget_s: float = USUAL_BUDGET_S
-    out: str | None = None
-    allow_writes: bool = False
-    sandbox: str | None = None
-    seed: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +61,7 @@ class BenchMeasurements:
     """
 
     command: Command
-    ended_by: EndedBy = "done"
+    ended_by: BenchEndedBy = "done"
     reason: str | None = None
     notes: list[dict[str, Any]] = field(default_factory=list)
     plan: Plan | None = None
@@ -119,9 +104,9 @@ class BenchMeasurements:
 class Stopped(Exception):
     """The measuring ends here: what was measured until now is what there is."""
 
-    def __init__(self, ended_by: EndedBy, reason: str) -> None:
+    def __init__(self, ended_by: BenchEndedBy, reason: str) -> None:
         super().__init__(reason)
-        self.ended_by: EndedBy = ended_by
+        self.ended_by: BenchEndedBy = ended_by
 
 
 class BenchAct:
@@ -132,7 +117,7 @@ class BenchAct:
         executor: Executor,
         asked: BenchRequest,
         measured: BenchMeasurements,
-        phase: Phase,
+        phase: TellPhase,
         limits: BenchLimits,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -212,6 +197,10 @@ class BenchAct:
         notes = self._executor.notes("task")
         return next((note["doing"] for note in reversed(notes) if note["part"] == "begins"), "waiting for the training to pause")
 
+    def _is_on_processor(self) -> bool:
+        """Whether the parameters that are trained are."""
+        return {note.get("device") for note in self._executor.notes("optimizer")} == {"cpu"}
+
     def _walk_blocks(self, step_s: float) -> None:
         """As it is, as it is once more, and on cached batches, until the time is over, the plan, or the script."""
         budget_s = self._asked.budget_s - self._loader_s
@@ -219,7 +208,13 @@ class BenchAct:
         step_ms, epoch = max(step_s * 1e3, 1e-3), self._epoch()
         ahead = self._measured.is_asynchronous = any(note.get("asynchronous") for note in self._executor.notes("facts"))
         plan = make_plan(
-            [CACHED], seed=seed, step_ms=step_ms, period_steps=epoch, is_asynchronous=ahead, shares_cores=ahead, budget_s=budget_s
+            [CACHED],
+            seed=seed,
+            step_ms=step_ms,
+            period_steps=epoch,
+            is_asynchronous=ahead,
+            shares_cores=ahead and self._is_on_processor(),
+            budget_s=budget_s,
         )
         self._measured.plan = plan
         self._executor.post(plan)

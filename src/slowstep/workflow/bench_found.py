@@ -162,7 +162,7 @@ class BenchFound:
                 "the loader waited for cores, because of other processes or of bursts of its own: on a quiet machine it may be faster"
             )
         found += self._cache_notes()
-        if self.description.get("stream") and len(self.points) > 1:
+        if self.description.get("stream") and self.description.get("divides") is not True and len(self.points) > 1:
             found.append("each worker reads the whole stream unless the data set divides it: more workers may repeat samples")
         if self.description.get("stream") and self.point is not None and (self.point.starting or 0.0) >= LEAST_SAID:
             found.append("of a stream, compute alone includes the start of workers at each epoch: without it, it is faster")

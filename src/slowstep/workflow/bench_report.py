@@ -13,8 +13,9 @@ from slowstep.document.sections import Sections
 from slowstep.findings import Verdict
 from slowstep.reasons import Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.workflow.bench_act import BenchMeasurements, BenchRequest
+from slowstep.workflow.bench_act import BenchMeasurements
 from slowstep.workflow.bench_found import BenchFound
+from slowstep.workflow.bench_request import BenchRequest
 from slowstep.workflow.bench_rows import bound_row, loader_row, run_row, sandbox_row, stage_rows, sweep_row, whole_row, words_of
 from slowstep.workflow.next_command.after_bench import after_bench
 

@@ -8,7 +8,7 @@ from typing import Final
 from slowstep.analyses.machine.load import Load
 from slowstep.prove.bench.loader_speed import FEW
 from slowstep.prove.bench.overlap import CLOSE, Whole
-from slowstep.units import format_number, format_share
+from slowstep.units import format_share, format_times
 
 # A smaller share of the time is no finding (docs/definitions.md: at least 3 % of the window).
 LEAST_SAID: Final = 0.03
@@ -32,10 +32,10 @@ def whole_sentence(whole: Whole) -> str:
         return f"{text}."
     predicted, real = whole.predicted.value, whole.real.value
     if whole.log_error <= math.log1p(CLOSE):
-        return f"{text}. Together they explain the training's speed to {format_share(abs(predicted / real - 1))}."
-    off = f"{text}. Together they predict {_beside(predicted, real)}"
+        return f"{text}. The prediction is within {format_share(abs(predicted / real - 1))} of the training's speed."
+    off = f"{text}. {_beside(predicted, real)}"
     if whole.agrees:
-        return f"{off}, which is within their intervals: a larger --budget narrows them."
+        return f"{off}, but their intervals overlap: a larger --budget narrows them."
     if predicted > real:
         return f"{off}: something else takes time, or the two slow each other down."
     return f"{off}: one half was slower alone than in the training, as happens on a busy machine. Measure again."
@@ -65,9 +65,9 @@ def cache_sentences(before: float | None, first: float | None, change: tuple[flo
 
 
 def _beside(predicted: float, real: float) -> str:
-    """What is predicted, by what the training really makes."""
-    if max(predicted / real, real / predicted) < AS_FACTOR:
-        return f"{format_share(abs(predicted / real - 1))} {'more' if predicted > real else 'less'} than the training reaches"
-    if predicted > real:
-        return f"{format_number(predicted / real)} times what the training reaches"
-    return f"less than the training reaches, which is {format_number(real / predicted)} times as fast"
+    """What the training really makes, by what is predicted."""
+    if real < predicted:
+        return f"The training reaches {format_share(real / predicted)} of the prediction"
+    if real < AS_FACTOR * predicted:
+        return f"The training is {format_share(real / predicted - 1)} faster than predicted"
+    return f"The training is {format_times(real / predicted)} as fast as predicted"

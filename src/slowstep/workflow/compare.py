@@ -7,17 +7,17 @@ from typing import Any
 
 from slowstep.errors import BadUsage
 from slowstep.report.comparison import Comparison, compare_reports
-from slowstep.sources._source import PLAIN, Reading
+from slowstep.sources._source import PLAIN, HowRead
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.given import what_is_given
 
 
-def compare_runs(before: Path, after: Path, *, how: Reading = PLAIN) -> Comparison:
+def compare_runs(before: Path, after: Path, *, how: HowRead = PLAIN) -> Comparison:
     """Compare what lies at two paths. Raises what `analyze` does, and BadUsage for what `bench` measured."""
     return compare_reports(_report(before, how), _report(after, how))
 
 
-def _report(path: Path, how: Reading) -> dict[str, Any]:
+def _report(path: Path, how: HowRead) -> dict[str, Any]:
     given = what_is_given([path])
     if given.document is None:
         return analyze(list(given.paths), rank=given.rank, how=how)

@@ -20,7 +20,7 @@ from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.missing_ranks import beside_missing
 from slowstep.document.build import build
-from slowstep.document.doubts import find_recording_doubts
+from slowstep.document.doubts import find_doubts
 from slowstep.document.launchers import find_other_launcher, missing_launchers
 from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import RankSummary
@@ -39,6 +39,7 @@ from slowstep.workflow.judge_job import JudgedJob, judge_job
 from slowstep.workflow.next_command.after_fault import after_fault
 from slowstep.workflow.next_command.after_ranks import after_launcher
 from slowstep.workflow.next_command.after_recording import after_recording
+from slowstep.workflow.next_command.typed import from_its_folder
 from slowstep.workflow.traces.find import EXPECTED
 
 FEWEST_BESIDE_OTHERS = 3
@@ -126,7 +127,7 @@ def _step_ms(m: Measurements) -> float:
 
 def _sections(folder: Path, timeline: Timeline, job: Job, m: Measurements, diagnosis: Diagnosis, attempt: Attempts) -> Sections:
     """The sections of one training."""
-    health = (*timeline.health, *attempt.otherwise([], find_recording_doubts, m))
+    health = (*timeline.health, *attempt.otherwise([], find_doubts, m))
     sections = sections_of_training(recorded_run(folder, timeline, m, attempt), m, diagnosis, health, attempt)
     if diagnosis.by_fault:
         next_step = after_fault(folder)
@@ -147,7 +148,8 @@ def _reports(folder: Path, judged: JudgedJob, beside: Sequence[HealthRow]) -> di
     def report(number: int) -> dict[str, Any]:
         more_health = (*faults[number], *beside)
         tried = experiment if number == judged.first else None
-        return dict(build(sections[number], ranks=judged.others.get(number, ALONE), experiment=tried, more_health=more_health))
+        typed = replace(sections[number], next_step=from_its_folder(sections[number].next_step))
+        return dict(build(typed, ranks=judged.others.get(number, ALONE), experiment=tried, more_health=more_health))
 
     return {number: report(number) for number in sections}
 

@@ -10,7 +10,7 @@ from slowstep.document.rows import finding_row
 from slowstep.document.sections import ExperimentSection, Sections
 from slowstep.prove.experiment import load
 from slowstep.prove.recorded import read_experiment
-from slowstep.workflow.next_command.after_experiment import Report, after_experiment
+from slowstep.workflow.next_command.after_experiment import ReportDict, after_experiment
 
 
 def join_experiment(sections: Sections, folder: Path) -> tuple[Sections, ExperimentSection | None]:
@@ -21,15 +21,16 @@ def join_experiment(sections: Sections, folder: Path) -> tuple[Sections, Experim
     experiment = load(folder)
     if experiment is None:
         return sections, None
-    run: Report = {**sections.run}
+    run: ReportDict = {**sections.run}
     recorded = None
     if experiment.until_ns is not None:
         recorded = read_experiment(folder, from_ns=experiment.until_ns, cores=run.get("cores"))
     section = experiment_section(experiment, recorded, sections.diagnosis)
-    told: Report = {
+    told: ReportDict = {
         "run": run | {"experiment": section.facts},
         "verdict": {"state": sections.diagnosis.verdict.state, "rule": sections.diagnosis.verdict.rule},
         "findings": [finding_row(finding) for finding in sections.diagnosis.findings],
         "experiments": section.rows,
     }
-    return replace(sections, next_step=after_experiment(told, section.options, experiment.kept)), section
+    step = after_experiment(told, section.options, experiment.kept)
+    return replace(sections, next_step=replace(step, folder=sections.next_step.folder)), section

@@ -13,7 +13,7 @@ from slowstep.errors import BadUsage
 from slowstep.exporters._exporter import Exporter
 from slowstep.exporters._measured_tables import measured_tables
 from slowstep.registry import discover
-from slowstep.sources._source import Reading
+from slowstep.sources._source import HowRead
 from slowstep.workflow.traces.find import RECORDING, FoundTrace, each_process, find
 from slowstep.workflow.traces.parsed_traces import read_cached
 from slowstep.workflow.traces.traces import TraceRequest
@@ -28,7 +28,7 @@ def exporters() -> dict[str, Exporter]:
 
 
 def export(
-    exporter: Exporter, paths: Sequence[Path], report: dict[str, Any], target: Path | None, *, asked: TraceRequest, how: Reading
+    exporter: Exporter, paths: Sequence[Path], report: dict[str, Any], target: Path | None, *, asked: TraceRequest, how: HowRead
 ) -> Path:
     """Write the report, or the trace or recording that it is of, found at the paths; returns where. Raises UnwritableOutput."""
     if exporter.write_document is not None:
@@ -65,7 +65,7 @@ def _is_of(run: dict[str, Any], found: FoundTrace) -> bool:
     return str(found.path) == run.get("recording") and found.pid in (None, run.get("pid"))
 
 
-def _export_trace(exporter: Exporter, place: Path, found: FoundTrace, report: dict[str, Any], asked: TraceRequest, how: Reading) -> None:
+def _export_trace(exporter: Exporter, place: Path, found: FoundTrace, report: dict[str, Any], asked: TraceRequest, how: HowRead) -> None:
     if exporter.write_trace is None:
         raise BadUsage(f"--export {exporter.name} is for recordings, and {found.path} is a trace.")
     timeline = read_cached(found, how)
@@ -76,7 +76,7 @@ def _export_trace(exporter: Exporter, place: Path, found: FoundTrace, report: di
     exporter.write_trace(place, timeline, measured_tables(m), in_order)
 
 
-def _export_recording(exporter: Exporter, place: Path, found: FoundTrace, report: dict[str, Any], how: Reading) -> None:
+def _export_recording(exporter: Exporter, place: Path, found: FoundTrace, report: dict[str, Any], how: HowRead) -> None:
     if exporter.write_recording is None:
         raise BadUsage(f"--export {exporter.name} is for traces, and {found.path} is a recording.")
     timeline = found.source.read(found.path, how)

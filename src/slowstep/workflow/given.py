@@ -17,8 +17,7 @@ from slowstep.harmless import for_shell
 from slowstep.record.launching.folder import DEFAULT_PARENT
 from slowstep.report.json import REPORT_FILE, is_report
 from slowstep.workflow.next_command.typed import or_compared
-from slowstep.workflow.runs import last_run, runs_here
-from slowstep.workflow.traces.find import is_recording
+from slowstep.workflow.runs import is_recording_folder, last_run, runs_here
 
 LAST: Final = "last"
 _SCRIPTS: Final = (".py", ".sh")
@@ -44,7 +43,7 @@ def what_is_given(paths: Sequence[Path]) -> Given:
     """What the words of the command line mean. Raises NoRecording where nothing was recorded here, BadUsage for a script, and
     UnreadableInput for a damaged report.
     """
-    if not paths or (list(paths) == [Path(LAST)] and not os.path.exists(LAST)):
+    if not paths or (_is_last(paths) and not os.path.exists(paths[0])):
         return _of_recording(last_run(Path()), chosen=True)
     paths = tuple(_by_name(path) for path in paths)
     for path in paths:
@@ -55,6 +54,10 @@ def what_is_given(paths: Sequence[Path]) -> Given:
     if len(paths) > 1:
         raise BadUsage(f"{reports[0]} is a report of slowstep: give it alone{or_compared(paths)}")
     return _of_report(reports[0])
+
+
+def _is_last(paths: Sequence[Path]) -> bool:
+    return [str(path).lower() for path in paths] == [LAST]
 
 
 def _by_name(path: Path) -> Path:
@@ -74,7 +77,7 @@ def _of_report(path: Path) -> Given:
     """The recording that a report lies in, so that it is made again; the report itself where it lies elsewhere."""
     name = _REPORT_NAME.fullmatch(path.name)
     folder = path.absolute().parent
-    if name is not None and is_recording(folder):
+    if name is not None and is_recording_folder(folder):
         return _of_recording(path.parent, rank=None if name[1] is None else int(name[1]))
     return Given(paths=(path,), document=read_document(path))
 
@@ -82,8 +85,8 @@ def _of_report(path: Path) -> Given:
 def _of_recording(path: Path, *, rank: int | None = None, chosen: bool = False) -> Given:
     """What lies at a path: a report is made of it again, but for one of `slowstep bench`."""
     # Of a folder of recordings the last one is meant.
-    last = path if is_recording(path) else next(reversed(runs_here(path)), path)
-    if is_report(last / REPORT_FILE) and is_recording(last):
+    last = path if is_recording_folder(path) else next(reversed(runs_here(path)), path)
+    if is_report(last / REPORT_FILE) and is_recording_folder(last):
         # One that is damaged keeps nobody from the recording.
         with suppress(UnreadableInput):
             document = read_document(last / REPORT_FILE)

@@ -19,7 +19,7 @@ from slowstep.record.experiment.implementations import broken_levers, known_leve
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import forget_aside, put_back, remove_folder, set_aside
 from slowstep.units import format_about, format_duration
-from slowstep.workflow.prove_act import FreshStart, Phase, ProveAct
+from slowstep.workflow.prove_act import FreshStart, ProveAct, TellPhase
 from slowstep.workflow.prove_ended import Ended
 from slowstep.workflow.prove_request import ProveRequest
 
@@ -32,7 +32,7 @@ class Tell:
     """Where to tell what happens: `say` takes a line, `phase` how far the present phase is (a share, 0 to 1) and what has been reached."""
 
     say: Callable[[str], None]
-    phase: Phase
+    phase: TellPhase
 
 
 def prove(asked: ProveRequest, environ: Mapping[str, str], tell: Tell, *, limits: LeadLimits | None = None) -> Ended:

@@ -43,9 +43,9 @@ from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.prove_ended import TOO_EARLY, Ended, why_nothing
 from slowstep.workflow.prove_request import ProveRequest
 
-Report = dict[str, Any]
+ReportDict = dict[str, Any]
 # What is being done, how much of its time is over (0 to 1), and what has been reached.
-Phase = Callable[[str, float, str], None]
+TellPhase = Callable[[str, float, str], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,10 +60,10 @@ class FreshStart:
 
 
 # Finds out, once the experiment is over, what levers that change numbers do to the losses, by lever.
-Check = Callable[[Report], Checked]
+CheckLosses = Callable[[ReportDict], Checked]
 
 # Measures, in runs of their own, the levers that the training refused; by its report, the levers' notes and a seed.
-Rerun = Callable[[Report, Sequence[Mapping[str, Any]], int], AllRepeated]
+Rerun = Callable[[ReportDict, Sequence[Mapping[str, Any]], int], AllRepeated]
 
 
 class ProveAct:
@@ -77,9 +77,9 @@ class ProveAct:
         levers: Mapping[str, Lever],
         place: SandboxPlace,
         say: Callable[[str], None],
-        phase: Phase,
+        phase: TellPhase,
         limits: LeadLimits | None = None,
-        check: Check | None = None,
+        check: CheckLosses | None = None,
         rerun: Rerun | None = None,
         again: FreshStart | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -216,7 +216,7 @@ class ProveAct:
         else:
             self._try_out(lead.report, chosen)
 
-    def _try_out(self, report: Report, chosen: Chosen) -> None:
+    def _try_out(self, report: ReportDict, chosen: Chosen) -> None:
         builds_loaders = any(can_build(choice.spec.name) for choice in chosen.choices)
         pace = find_pace(report, epochs_first=builds_loaders)
         plan = make_plan(chosen.arms, seed=self._seed, budget_s=self._left_s, **asdict(pace))
@@ -245,14 +245,14 @@ class ProveAct:
     def _chosen_before(self) -> Chosen:
         return Chosen(choices=self._experiment.choices, untried=self._experiment.untried)
 
-    def _choose(self, report: Report) -> Chosen:
+    def _choose(self, report: ReportDict) -> Chosen:
         if self._asked.everything:
             return choose_all(report, self._levers)
         if self._asked.levers:
             return choose_asked(self._asked.levers, report, self._levers)
         return choose_named(report["findings"], self._levers, report["not_judged"])
 
-    def _foreign_share(self, report: Report) -> float | None:
+    def _foreign_share(self, report: ReportDict) -> float | None:
         """What others take of the machine since the experiment began, as reports see it; until that is known, at the end of the lead-in.
 
         By that alone it stopped at a precision that the report of a machine that they had left did not have.
@@ -261,7 +261,7 @@ class ProveAct:
         share = foreign_share(folder, until_ns, cores)
         return foreign_share(folder, until_ns - int(self._limits.enough_s * 1e9), cores) if share is None else share
 
-    def _diagnose(self, until_ns: int) -> Report:
+    def _diagnose(self, until_ns: int) -> ReportDict:
         self._keep(until_ns=until_ns)
         return diagnose_recording(self._executor.folder)
 
@@ -297,7 +297,7 @@ class ProveAct:
     def _left_nothing(self, ended: Ended) -> bool:
         return ended.ended_by == INTERRUPTED or holds_nothing(str(self._executor.folder))
 
-    def _rerun_refused(self, report: Report, rerun: Rerun) -> Report:
+    def _rerun_refused(self, report: ReportDict, rerun: Rerun) -> ReportDict:
         found = rerun(report, self._executor.lever_notes(), self._seed)
         if not found.levers:
             return report

@@ -133,11 +133,16 @@ def _folders(folder: Path) -> list[Path]:
         return []
 
 
-def _is_run(folder: Path) -> bool:
+def is_recording_folder(folder: Path) -> bool:
+    """Whether this is a folder that `slowstep run` made, as far as it may be looked into."""
     try:
-        return is_recording(str(folder)) and not holds_nothing(str(folder))
+        return is_recording(str(folder))
     except OSError:
         return False
+
+
+def _is_run(folder: Path) -> bool:
+    return is_recording_folder(folder) and not holds_nothing(str(folder))
 
 
 def _began(folder: Path) -> tuple[float, int, str]:

@@ -70,11 +70,15 @@ def record(folder: Path, script: Path, name: str, arguments: tuple[str, ...]) ->
         report.unlink()
     for file in (*run.glob("*.jsonl"), *run.glob("*.json")):
         file.write_text(renamed(file.read_text(), folder))
-    packed = HERE / f"{name}.tar.xz"
-    with tarfile.open(packed, "w:xz", preset=9) as archive:
+    return packed(run, HERE / f"{name}.tar.xz")
+
+
+def packed(run: Path, into: Path) -> int:
+    """Pack a recording; returns the bytes packed."""
+    with tarfile.open(into, "w:xz", preset=9) as archive:
         for file in sorted(run.iterdir()):
             archive.add(file, file.name, filter=anonymous)
-    return packed.stat().st_size
+    return into.stat().st_size
 
 
 def old_slowstep(folder: Path, commit: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 
 from made_recordings import DATA, Training, make_recording
 from slowstep.analyses.measure_recording import measure_recording
-from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.calls import TimedFunction
 from slowstep.sources.recording import SOURCE
 
 LIBRARY = "/opt/venv/lib/python3.11/site-packages/torchvision/data.py"
@@ -25,7 +25,7 @@ def counted(function: str, first: int, *lines: tuple[int, int, int]) -> dict[str
     return {"kind": "lines", "of": "fetch", "complete": True, "lines": rows, "functions": [told]}
 
 
-def held(folder: Path, *notes: dict[str, Any], **training: Any) -> Function:
+def held(folder: Path, *notes: dict[str, Any], **training: Any) -> TimedFunction:
     recording = make_recording(folder, Training(workers=0, steps=120, producer_lines=notes, **training))
     found = measure_recording(SOURCE.read(recording)).input.fetch_function
     assert found is not None

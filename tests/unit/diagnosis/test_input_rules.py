@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from judged import answer_of, code_of, finding, judged, named, unjudged, values
 from made_measurements import DATA, MS, fed, loop_fed, measurements, merged, per_step
 from slowstep.analyses.batches.fetch_concurrency import FetchConcurrency
 from slowstep.analyses.input.input_facts import Forms, InputFunction, Pass
-from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.calls import TimedFunction
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.evidence.input_side import InputSide, workers_needed
 from slowstep.diagnosis.gain import REMOVED
@@ -45,7 +46,7 @@ def form(tensors: float = 2, size_bytes: float = 1e6, spare_bytes: float = 0.0, 
 
 def transform(name: str, share: float) -> Measured:
     """One function of the user's holds so much of the making outside of collate."""
-    return {"fetch_function": Function(name=name, file=DATA, line=40, share=share, path=("__getitem__", name))}
+    return {"fetch_function": TimedFunction(name=name, file=DATA, line=40, share=share, path=("__getitem__", name))}
 
 
 def passes(
@@ -445,6 +446,18 @@ def test_whether_batches_are_wider_than_their_values_is_not_judged_where_none_wa
 
     assert (None if answer is None else answer.reason.code) == code
     assert answer is None or answer.advisory
+
+
+@pytest.mark.parametrize(("later_ms", "said"), [(0.5, "took 3.8 times as long"), (4e-5, "took next to none of its time")])
+def test_a_first_pass_is_held_against_the_next_ones_by_a_factor_unless_they_take_next_to_nothing(later_ms, said):
+    measured = with_all(fed(1, cpu_ms=8.5), cold())
+    first, *others = measured["input"]["passes"]
+    measured["input"]["passes"] = (first, *(replace(each, making_ns_per_sample=later_ms * MS) for each in others))
+
+    (found,) = [finding for finding in diagnose(measurements(**measured)).findings if finding.rule == "cold-cache"]
+
+    assert said in found.title
+    assert found.evidence[2].value == 1.4
 
 
 def test_samples_of_tensors_that_no_worker_makes_sooner_may_be_taken_in_whole_batches():

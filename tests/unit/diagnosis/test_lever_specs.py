@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from judged import finding
-from made_measurements import DATA, MS, SCRIPT, every, fed, measurements, per_step
+from made_measurements import DATA, MS, SCRIPT, changed, every, fed, measurements, per_step
 from made_parts import function_part
 from slowstep.analyses.over_time.over_time import OccasionalEvent
-from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.calls import TimedFunction
 from slowstep.diagnosis import lever_specs
 from slowstep.parts import BACKWARD, VALIDATION, Part, PartKind
 from slowstep.prove.stats.plan import parse_spec
@@ -31,13 +31,13 @@ def levers_of(rule: str, **measured: Any) -> list[tuple[str | None, str | None]]
 
 def collates(name: str, *, by_torch: bool = False, inner: float = 0.0) -> Measured:
     """Batches of which most is made in a collate function, and so much of that in another one which it calls."""
-    function = Function(name="mask_tokens", file=DATA, line=90, share=inner, path=("mask_tokens",)) if inner else None
+    function = TimedFunction(name="mask_tokens", file=DATA, line=90, share=inner, path=("mask_tokens",)) if inner else None
     loader = {"collate": name, "collate_is_default": by_torch}
     return {**fed(1, cpu_ms=32.5, loader=loader, demand={"collate_ns": 26 * MS}), "collate_function": function}
 
 
 def transforms(workers: int, **more: Any) -> Measured:
-    function = Function(name="darken", file=DATA, line=40, share=0.9, path=("__getitem__", "darken"))
+    function = TimedFunction(name="darken", file=DATA, line=40, share=0.9, path=("__getitem__", "darken"))
     return fed(workers, fetch_function=function, **more)
 
 
@@ -147,6 +147,17 @@ def test_a_function_that_writes_them_is_left_out_as_a_whole():
     measured = {"ledger": {SAVE: every(5, 40.0), function: every(5, 20.0)}, "files": {(function.name, function.place): SCRIPT}}
 
     assert levers_of("blocking-checkpoint", **measured)[0] == ("stub=__main__:save_all", None)
+
+
+@pytest.mark.parametrize(("within", "lever"), [(0.95, "stub=__main__:save_all"), (0.8, "checkpoint-off")], ids=["nearly all", "most of it"])
+def test_only_a_function_within_which_nearly_all_is_written_is_left_out(within, lever):
+    function = replace(function_part("store", "save_all", "train.py", 80), kind=PartKind.SAVING_FUNCTION)
+    ledger = {SAVE: every(5, 40.0), function: every(5, 20.0)}
+    m = measurements(ledger=ledger, files={(function.name, function.place): SCRIPT})
+
+    found = finding("blocking-checkpoint", changed(m, ledger={"written_within": {function: within}}))
+
+    assert found.fixes[0].lever == lever
 
 
 def test_workers_that_are_started_anew_are_kept():

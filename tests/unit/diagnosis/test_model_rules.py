@@ -45,6 +45,10 @@ def test_parameters_of_which_few_are_float64_are_not(dtypes):
     assert answer_of("double-precision", measurements(**work(dtypes=dtypes))) is None
 
 
+def test_parameters_in_float64_on_an_accelerator_have_another_ratio_and_are_not_judged():
+    assert answer_of("double-precision", measurements(device="cuda", **work(dtypes={"float64": 90, "float32": 10}))) is None
+
+
 def test_anomaly_detection_leaves_no_training_healthy():
     m = measurements(**work(modes={ANOMALY: 1.0}))
 

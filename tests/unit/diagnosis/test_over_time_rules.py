@@ -29,7 +29,7 @@ from slowstep.analyses.steps.trends import Trend
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rules.iterator_recreated import MOST_BY_LISTS
 from slowstep.findings import NotJudged
-from slowstep.parts import BACKWARD, BODY, MODELS, NOT_ATTRIBUTED, OPTIMIZER, VALIDATION, Part, PartKind
+from slowstep.parts import BACKWARD, BODY, COLLECTION, MODELS, NOT_ATTRIBUTED, OPTIMIZER, VALIDATION, Part, PartKind
 from slowstep.timeline.timeline import Frame
 
 STEPS = 200
@@ -344,6 +344,19 @@ def test_at_better_the_indices_of_a_large_data_set_slow_the_trainings_own_work()
     assert (many.predicted, many.low) == (none.predicted, none.low)
     assert none.high < many.high < most.high
     assert most.high == pytest.approx(none.high / (1 - MOST_BY_LISTS), rel=0.05)
+
+
+@pytest.mark.parametrize(("collected_ms", "goes"), [(4.0, True), (1.0, False)], ids=["most of it", "a quarter of it"])
+def test_garbage_that_is_mostly_collected_for_new_iterators_goes_with_them(collected_ms, goes):
+    made = merged(restarts(STEPS, 10.0, cut_short=True), {"ledger": {COLLECTION: 4.5}})
+    with_garbage = merged(made, over_time(restarts={"collected_ns": per_step(collected_ms, STEPS)}))
+
+    answer = judged("iterator-recreated", measurements(**with_garbage))
+
+    assert answer.counterfactual is not None
+    removed = {name: getattr(answer.counterfactual, name).removed_ns.mean() / MS for name in ("expected", "pessimistic", "optimistic")}
+    assert removed == pytest.approx({"expected": 10 + collected_ms, "pessimistic": 9, "optimistic": 14.5}, abs=0.1)
+    assert (COLLECTION in answer.finding.claims) is goes
 
 
 LIGHTNING = "/usr/lib/python3.11/site-packages/lightning/pytorch/loops/fit_loop.py"

@@ -60,7 +60,7 @@ def test_the_true_gain_lies_in_the_predicted_interval(script: str) -> None:
 def test_ending_workers_wherever_their_iterator_is_dropped_is_the_loaders_time() -> None:
     problem, fixed = judged("iterator_recreated", "problem"), judged("iterator_recreated", "fixed")
 
-    assert "loader shut-down" in problem.first["claims"]
+    assert "preprocess/loader_end" in problem.first["claims"]
     # A new iterator for each batch also has every page of the model copied after each fork.
     assert problem.first["gain"]["low"] <= problem.step_ms / fixed.step_ms <= problem.first["gain"]["high"]
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from judged import answer_of, finding, named, values
-from made_measurements import MS, measurements
+from made_measurements import MS, changed, measurements
 from made_parts import function_part, span_part
-from made_recordings import SCRIPT, Training, make_recording
 from slowstep.analyses.input.rebuilt import RebuiltInput
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.analyses.over_time.over_time import OccasionalEvent
+from slowstep.diagnosis.engine import diagnose
 
 RULE = "rebuilt-input"
 SAMPLER = function_part("preprocess", "Balanced.__init__", "train.py", 27)
@@ -57,16 +57,11 @@ def test_without_it_there_is_no_finding(m):
     assert answer_of(RULE, m) is None
 
 
-def test_the_rules_on_callbacks_and_periods_do_not_say_it_again(tmp_path):
-    code = {"sampler_classes": [[SCRIPT, "Balanced"]]}
-    training = Training(steps=300, after="Balanced.__init__", after_ms=500, after_on=tuple(range(24, 300, 25)), input_code=code)
-    report = diagnose_recording(make_recording(tmp_path, training))
+def test_the_rules_on_callbacks_and_periods_do_not_say_it_again():
+    m = built(390.0, SAMPLER, stacks={SAMPLER: 300})
+    event = OccasionalEvent(name=None, known=False, part=SAMPLER, every_steps=float(EPOCH), count=10, ns=m.input.rebuilt.ns)
+    m = changed(m, events=(event,))
 
-    assert [report["verdict"][key] for key in ("state", "stage", "rule")] == ["bottleneck", "preprocess", RULE]
-    assert {"slow-callback", "periodic-stall"}.isdisjoint(
-        name for found in report["findings"] for name in (found["rule"], *found.get("also", ()))
-    )
-
-
-def test_on_measurements_alone_neither():
-    assert named(built(390.0, SAMPLER, stacks={SAMPLER: 300})) == [RULE]
+    verdict = diagnose(m).verdict
+    assert (verdict.state, verdict.stage, verdict.rule) == ("bottleneck", "preprocess", RULE)
+    assert named(m) == [RULE]

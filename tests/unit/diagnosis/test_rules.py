@@ -12,7 +12,7 @@ import pytest
 from judged import answer_of, code_of, finding, judged, named, unjudged, values
 from made_measurements import DATA, MS, every, fed, loop_fed, measurements, merged
 from made_parts import function_part
-from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.calls import TimedFunction
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rule import Judged
 from slowstep.findings import NotJudged
@@ -29,7 +29,7 @@ def collates(ms: float, name: str = "pad_slowly", *, by_torch: bool = False) -> 
 
 def transform(share: float) -> Measured:
     """A function of the user's that holds so much of the making of samples."""
-    return {"fetch_function": Function(name="augment", file=DATA, line=40, share=share, path=("__getitem__", "augment"))}
+    return {"fetch_function": TimedFunction(name="augment", file=DATA, line=40, share=share, path=("__getitem__", "augment"))}
 
 
 def calls_back(ms: float, stacks: int = 100) -> Measured:
@@ -287,3 +287,11 @@ def test_rules_of_a_loader_have_nothing_to_say_of_a_loop_without_one():
 
     assert not [rule for rule, answer in answers.items() if isinstance(answer, Judged | NotJudged)]
     assert named(measurements(workers=None)) == []
+
+
+def test_a_write_leaves_a_tenth_of_its_time_at_worst():
+    """Copying the state to memory, for a thread that writes it."""
+    counterfactual = judged("blocking-checkpoint", measurements(**saves(5, 40.0))).counterfactual
+
+    assert counterfactual is not None
+    assert (counterfactual.expected.removed_ns.mean() / MS, counterfactual.pessimistic.removed_ns.mean() / MS) == pytest.approx((8.0, 7.2))

@@ -11,7 +11,7 @@ import pytest
 
 from judged import answer_of, code_of, finding, judged, named, values
 from made_measurements import DATA, MS, fed, measurements, merged
-from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.calls import TimedFunction
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.evidence.input_side import WARMED_EXPECTED
 
@@ -23,7 +23,7 @@ def holds(name: str = "augment", *, share: float = 0.8, python: float | None = N
     """The function that holds most of the making, and how much of it is a loop in Python."""
     own = "__getitem__"
     path = (own,) if name == own else (own, name)
-    return {"fetch_function": Function(name=name, file=DATA, line=40, share=share, path=path, python_share=python, **more)}
+    return {"fetch_function": TimedFunction(name=name, file=DATA, line=40, share=share, path=path, python_share=python, **more)}
 
 
 ITEM = holds("__getitem__", share=1.0, python=0.9)

@@ -1,160 +1,61 @@
-"""Samplers that draw indices on the training thread: told from receiving a batch by stacks, or measured where there are no workers."""
+"""The rule slow-sampler: whose drawing of indices it names, what drawing at once gains, and that a quick one is none."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from made_events import Events, at
-from made_recordings import LIBRARY, LOOP, MS, SCRIPT, TRAINER_THREAD, Training, make_recording
-from slowstep.record.writing import format as fmt
-from slowstep.workflow.diagnose import diagnose_recording
+from judged import answer_of, finding, values
+from made_measurements import SCRIPT, measurements
+from slowstep.analyses.batches.sampler import SamplerTime
+from slowstep.analyses.measurements import Measurements
+from slowstep.parts import Part, PartKind
+from slowstep.timeline.timeline import Frame
 
-LOADER = f"{LIBRARY}/utils/data/dataloader.py"
-REQUEST = (LOADER, "_BaseDataLoaderIter.__next__", 700, 730)
-NEXT_INDEX = (LOADER, "_BaseDataLoaderIter._next_index", 714, 715)
-BATCHES = (f"{LIBRARY}/utils/data/sampler.py", "BatchSampler.__iter__", 300, 330)
-SAMPLER = (SCRIPT, "HardExamples.__iter__", 12, 14)
-QUEUE = ("/usr/lib/python3.11/multiprocessing/queues.py", "Queue.get", 90, 100)
-DRAWN = (LOOP, REQUEST, NEXT_INDEX, BATCHES, SAMPLER)
-RECEIVED = (LOOP, REQUEST, QUEUE)
+RULE = "slow-sampler"
+DRAWING = Part("preprocess", PartKind.DRAWING)
+SAMPLER = Frame(file=SCRIPT, function="HardExamples.__iter__", first_line=12, line=14)
+DRAWN_MS = 8.0
 
 
-def report(folder: Path, *stacks: tuple[tuple[str, str, int, int], ...], wait_ms: float = 8.0) -> dict[str, Any]:
-    """Of a hundred steps of 20 ms: a request in which the stacks are taken in turns, one a step, for a batch that was ready."""
-    events = Events(folder)
-    frames = sorted({frame for stack in stacks for frame in stack})
-    for number, (file, function, first, line) in enumerate(frames):
-        events.trainer.lines.append({"kind": "frame", "id": number, "file": file, "function": function, "first_line": first, "line": line})
-    for number, stack in enumerate(stacks):
-        events.trainer.lines.append({"kind": "stack", "id": number, "frames": [frames.index(frame) for frame in stack]})
-    events.loader(workers=1)
-    now = 20.0
-    for batch in range(100):
-        events.fetch(now - 15, now - 10, batch, worker=0, cpu=5)
-        when = at(now + wait_ms / 2)
-        events.trainer.event(fmt.STACK, when, when, batch % len(stacks), 20 * MS, 0, thread=TRAINER_THREAD)
-        now = events.step(now, batch=batch, wait=wait_ms, length=20)
-    return dict(diagnose_recording(events.close()))
+def drawing(ms: float = DRAWN_MS, *, held: float = 1.0, stacks: int = 200, gaps: int = 0, into: str | None = None) -> Measurements:
+    """Steps of 19.5 ms in which drawing takes so many more, known by stacks or in timed gaps; `held` of it is the sampler's."""
+    known = {"stacks": stacks, "of_stacks": stacks} if not gaps else {"gaps": gaps}
+    sampler_time = SamplerTime(function=SAMPLER, share=1.0, held=held, into=into, **known)
+    return measurements(ledger={DRAWING: ms}, sampler_time=sampler_time)
 
 
-def test_a_sampler_in_python_is_named_and_what_drawing_at_once_gains(tmp_path):
-    found = report(tmp_path, DRAWN)
+def test_a_sampler_in_python_is_named_and_what_drawing_at_once_gains():
+    found = finding(RULE, drawing())
 
-    finding = found["findings"][0]
-    assert (found["verdict"]["state"], found["verdict"]["rule"]) == ("bottleneck", "slow-sampler")
-    assert "HardExamples.__iter__ (train.py:12)" in finding["title"]
-    assert finding["gain"]["predicted"] == pytest.approx(20 / (20 - 0.95 * 8), rel=0.02)
-
-
-def test_only_the_samplers_part_of_the_requests_is_its(tmp_path):
-    found = report(tmp_path, DRAWN, RECEIVED)
-
-    finding = next(finding for finding in found["findings"] if finding["rule"] == "slow-sampler")
-    assert finding["share"] == pytest.approx(0.2, rel=0.05)
-    assert finding["gain"]["low"] < finding["gain"]["predicted"] < finding["gain"]["high"]
+    assert values(found)["function"] == "HardExamples.__iter__"
+    assert (found.stage, found.claims) == ("preprocess", (DRAWING,))
+    assert found.share == pytest.approx(8 / 27.5, rel=0.01)
+    assert found.gain.predicted == pytest.approx(27.5 / (27.5 - 0.95 * 8), rel=0.01)
+    assert found.gain.low < found.gain.predicted < found.gain.high
 
 
-@pytest.mark.parametrize(("stacks", "wait_ms"), [((RECEIVED,), 8.0), ((DRAWN,), 0.5)], ids=["receiving", "hardly any time"])
-def test_receiving_a_batch_and_a_quick_sampler_are_none(tmp_path, stacks, wait_ms):
-    found = report(tmp_path, *stacks, wait_ms=wait_ms)
+def test_of_few_stacks_the_interval_is_wider_and_of_timed_calls_it_is_exact():
+    few, many, timed = (finding(RULE, m) for m in (drawing(stacks=6), drawing(stacks=600), drawing(gaps=3)))
 
-    assert "slow-sampler" not in [finding["rule"] for finding in found["findings"]]
-
-
-COLUMN = ("/usr/lib/python3.11/site-packages/datasets/arrow_dataset.py", "Column.__getitem__", 680, 687)
+    assert few.share_low < many.share_low < timed.share_low
+    assert values(few)["stack samples in it"] == 6
+    assert values(timed)["timed in"] == 3
 
 
-@pytest.mark.parametrize(("below", "into"), [((COLUMN,), "Column.__getitem__ (datasets)"), ((), None)], ids=["a library's", "its own"])
-def test_what_the_sampler_asks_a_library_for_is_named_and_to_be_taken_once(tmp_path, below, into):
-    found = report(tmp_path, (*DRAWN, *below))["findings"][0]
-
-    assert next((row["value"] for row in found["evidence"] if row["name"] == "most of it in"), None) == into
-    assert any("Column.__getitem__ (datasets)" in fix["text"] for fix in found["fixes"]) is bool(below)
+def test_the_loaders_own_work_around_it_is_not_the_samplers():
+    assert finding(RULE, drawing(held=0.5)).share == pytest.approx(finding(RULE, drawing()).share / 2, rel=0.01)
 
 
-Row = tuple[tuple[str, str, int], float, list[tuple[int, float]]]
-OURS = ("/opt/slowstep/record/waits.py", "Waits.build_hook.<locals>.__next__", 76)
-FETCHED = (f"{LIBRARY}/utils/data/_utils/fetch.py", "_MapDatasetFetcher.fetch", 1)
-NEXT = ("<built-in>", "built-in method builtins.next", 0)
-RUNNER = (SCRIPT, "Runner.__next__", 5)
+@pytest.mark.parametrize("into", ["Column.__getitem__ (datasets)", None], ids=["a library's", "its own"])
+def test_what_the_sampler_asks_a_library_for_is_named_and_to_be_taken_once(into):
+    found = finding(RULE, drawing(into=into))
+
+    assert values(found).get("most of it in") == into
+    assert len(found.fixes) == (2 if into is None else 3)
 
 
-def request(*sampler_time: Row, drawn_ms: float) -> list[Row]:
-    """Calls of a request for a batch that takes 3 ms to make, and so long to draw; the rows of what draws come fifth and later."""
-    whole = 3 + drawn_ms + 0.1
-    return [
-        (OURS, whole, [(1, whole)]),
-        (REQUEST[:3], whole, [(2, drawn_ms), (3, 3)]),
-        (NEXT_INDEX[:3], drawn_ms, [(4, drawn_ms)]),
-        (FETCHED, 3, []),
-        *sampler_time,
-    ]
-
-
-def _ns(ms: float) -> int:
-    """Of three gaps, ms in each."""
-    return int(3 * ms * MS)
-
-
-def serial(folder: Path, rows: list[Row], draw_ms: float = 2.0) -> dict[str, Any]:
-    """Steps of 20 ms without workers, and calls that were timed in three gaps: function, ms in each, and of that in which others."""
-    make_recording(folder, Training(steps=200, workers=0, getitem_ms=3.0, collate_ms=0.0, per_sample_ms=0.5, draw_ms=draw_ms))
-    functions = [
-        {
-            "file": file,
-            "function": name,
-            "line": line,
-            "calls": 3,
-            "total_ns": _ns(ms),
-            "own_ns": _ns(ms - sum(inner for _, inner in called)),
-            "callees": [[callee, _ns(inner)] for callee, inner in called],
-        }
-        for (file, name, line), ms, called in rows
-    ]
-    note = {"kind": "calls", "of": "gap", "stretches": 3, "wall_ns": _ns(rows[0][1]), "slowdown": 1.0, "functions": functions}
-    with (folder / "100-1.jsonl").open("a") as notes:
-        notes.write(json.dumps(note) + "\n")
-    return dict(diagnose_recording(folder))
-
-
-def parts(found: dict[str, Any]) -> dict[str, float]:
-    return {part["name"]: part["ms_per_step"] for stage in found["ledger"] for part in stage["parts"]}
-
-
-def rules(found: dict[str, Any]) -> list[str]:
-    return [rule for finding in found["findings"] for rule in (finding["rule"], *finding["also"])]
-
-
-def test_without_workers_what_comes_before_the_fetch_is_drawing_though_no_stack_stands_in_it(tmp_path):
-    """A sampler that sorts in Python for 2 ms gives the GIL away later: stacks stand in the data set."""
-    found = serial(tmp_path, request((NEXT, 2, [(5, 2)]), (BATCHES[:3], 2, [(6, 2)]), (SAMPLER[:3], 2, []), drawn_ms=2))
-
-    assert parts(found)["drawing indices"] == pytest.approx(2, rel=0.1)
-    assert parts(found).get("transport", 0.0) < 0.1
-    finding = next(finding for finding in found["findings"] if finding["rule"] == "slow-sampler")
-    assert "HardExamples.__iter__ (train.py:12)" in finding["title"]
-    # Of 2.1 ms beside the fetch the loader's own work takes 0.1.
-    assert finding["share"] == pytest.approx(parts(found)["drawing indices"] / 2.1 * 2 / found["throughput"]["step_ms"]["median"], rel=0.1)
-
-
-def test_the_loaders_own_work_before_a_quick_fetch_is_no_samplers(tmp_path):
-    """Torch's own sampler, or one of the user's that takes a twentieth of what the loader does around it."""
-    own = serial(tmp_path / "own", request((NEXT, 2, [(5, 2)]), (BATCHES[:3], 2, []), drawn_ms=2))
-    quick = request((NEXT, 0.1, [(5, 0.1)]), (SAMPLER[:3], 0.1, []), drawn_ms=0.1)
-    quick[1] = (REQUEST[:3], 5.1, [(2, 0.1), (3, 3)])
-
-    assert "slow-sampler" not in rules(own)
-    assert "slow-sampler" not in rules(serial(tmp_path / "quick", quick))
-
-
-def test_a_loader_behind_the_scripts_own_next_is_no_sampler(tmp_path):
-    """One built-in `next` calls the script's iterator, which asks the loader, and the sampler: the larger one cannot be in the other."""
-    rows = request((NEXT, 5.1, [(5, 2), (6, 5.1)]), (SAMPLER[:3], 2, []), (RUNNER, 5.1, [(0, 5.1)]), drawn_ms=2)
-
-    assert (
-        "HardExamples.__iter__" in next(finding for finding in serial(tmp_path, rows)["findings"] if "draws" in finding["title"])["title"]
-    )
+@pytest.mark.parametrize(
+    "m", [drawing(0.5), drawing(held=0.05), measurements(ledger={DRAWING: DRAWN_MS})], ids=["quick", "the loader's own", "nobody's"]
+)
+def test_a_quick_sampler_and_time_that_is_nobodys_are_none(m):
+    assert answer_of(RULE, m) is None

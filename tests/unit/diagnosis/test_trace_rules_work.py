@@ -452,6 +452,11 @@ def test_small_collectives_that_are_the_lesser_part_claim_their_piece():
     assert finding("small-collectives", m).claims == (piece(COLLECTIVES, "small ones"),)
 
 
+@pytest.mark.parametrize(("count", "fires"), [(120, True), (100, False)], ids=["twelve a step", "ten a step"])
+def test_more_than_ten_small_collectives_a_step_are_many(count, fires):
+    assert (judge("small-collectives", sharing(collective(count, 200.0, 40_000))) is not None) is fires
+
+
 def test_few_small_collectives_large_ones_and_barriers_are_no_finding():
     assert judge("small-collectives", sharing(collective(100, 200.0, 40_000))) is None
     assert judge("small-collectives", sharing(collective(800, 200.0, 1 << 20))) is None

@@ -11,8 +11,11 @@ import pytest
 from made_answers import set_answers
 from made_measurements import changed, fed, measurements
 from made_parts import function_part
+from slowstep.analyses.compute.before_update import BeforeUpdate
+from slowstep.analyses.compute.between_forwards import BetweenForwards
+from slowstep.analyses.compute.in_backward import InBackward
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.calls import TimedFunction
 from slowstep.analyses.python.garbage import Collected
 from slowstep.analyses.steps.phases import Elsewhere, TrainingInTurn
 from slowstep.diagnosis import engine
@@ -168,7 +171,7 @@ def test_of_float64_beside_others_no_wait_for_a_core_is_removed_twice():
 
 COLLECTED = Collected(generation=2, asked=False, count=200, total_ns=200 * 30e6, longest_ns=30e6)
 CROWDED: dict[str, Any] = {"cores": 2.0, "delay_ms": 8.0}
-AUGMENT = Function(name="augment", file="data.py", line=40, share=0.8, path=("__getitem__", "augment"))
+AUGMENT = TimedFunction(name="augment", file="data.py", line=40, share=0.8, path=("__getitem__", "augment"))
 
 
 @pytest.mark.parametrize(
@@ -366,3 +369,42 @@ def test_a_finding_about_computing_gives_way_where_nobody_computes_for_more_of_t
     assert (doubt is not None) == doubted
     if doubt is not None:
         assert doubt.reason == BLOCKED_INSIDE(share=blocked, most=MOST_IN_LINE(line="train.py:22"))
+
+
+@pytest.mark.parametrize(("share", "is_open"), [(0.3, True), (0.05, False)])
+@pytest.mark.parametrize("code", ["before-update", "hook-in-backward", "between-forwards"])
+def test_what_of_the_users_may_run_inside_the_steps_leaves_the_verdict_open(code, share, is_open):
+    name = "collect_metrics (train.py:60)"
+    inside = {
+        "before-update": {"before_update": BeforeUpdate(name=name, share=share, stacks=60)},
+        "hook-in-backward": {"in_backward": InBackward(name=name, share=share)},
+        "between-forwards": {"between_forwards": BetweenForwards(unknown_share=share, gradients_share=0.0)},
+    }
+
+    verdict = engine.diagnose(measurements(**inside[code])).verdict
+
+    assert verdict.state == ("undetermined" if is_open else "healthy")
+    assert (verdict.reason is not None and verdict.reason.code == code) is is_open
+    if is_open:
+        assert verdict.reason.values["share"] == share
+        assert verdict.reason.values.get("name", name) == name
+
+
+@pytest.mark.parametrize(("gradients", "is_said"), [(0.2, True), (0.01, False)])
+def test_gradients_that_are_computed_between_forwards_are_said_beside_what_is_not_known(gradients, is_said):
+    between = BetweenForwards(unknown_share=0.3, gradients_share=gradients)
+
+    reason = engine.diagnose(measurements(between_forwards=between)).verdict.reason
+
+    assert (reason.values["beside"] is not None) is is_said
+
+
+@pytest.mark.parametrize(("ms", "is_open"), [(20.0, True), (1.0, False)])
+def test_lines_that_may_hold_more_than_an_update_by_hand_are_not_blamed(ms, is_open):
+    beside = Part("compute", PartKind.BESIDE_BACKWARD, None, CodePlace("train.py", 34))
+
+    diagnosis = engine.diagnose(measurements(ledger={beside: ms}))
+
+    assert diagnosis.findings == ()
+    assert diagnosis.verdict.state == ("undetermined" if is_open else "healthy")
+    assert (diagnosis.verdict.reason is not None and diagnosis.verdict.reason.code == "lines-beside-backward") is is_open

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slowstep.frameworks.torch.inside._batch_form import MOST_TENSORS, batch_form, fits_a_byte
+from slowstep.frameworks.torch.inside._loader.batch_form import MOST_TENSORS, batch_form, fits_a_byte
 
 RANDOM = np.random.default_rng(0)
 PICTURES = RANDOM.integers(0, 256, (4, 3, 64, 64), dtype=np.uint8)

@@ -9,8 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from slowstep.frameworks.torch.inside import _graph_looks as graph_looks  # noqa: E402
-from slowstep.frameworks.torch.inside._graph_looks import PASSES, GraphLooks  # noqa: E402
+from slowstep.frameworks.torch.inside._autograd import graph_looks  # noqa: E402
+from slowstep.frameworks.torch.inside._autograd.graph_looks import PASSES, GraphLooks  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
 from slowstep.record.writing.format import GRAPH  # noqa: E402
 

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from recorded import make_folder, read_records
+from slowstep.record.recorder import Recorder
+
 torch = pytest.importorskip("torch")
 
+from slowstep.frameworks.torch.inside import module as hook  # noqa: E402
 from slowstep.frameworks.torch.inside.module import Models  # noqa: E402
 
 
@@ -78,3 +83,59 @@ def test_modules_that_are_made_in_every_step_fill_no_memory() -> None:
         models.is_model(loss)
 
     assert len(models._known) <= 1000
+
+
+def tensors(*shapes: tuple[int, ...]) -> tuple[Any, ...]:
+    return tuple(torch.zeros(shape) for shape in shapes)
+
+
+PLAIN, RECURRENT = torch.nn.Linear(2, 2), torch.nn.Sequential(torch.nn.LSTM(4, 4))
+BATCH_FIRST = torch.nn.Sequential(torch.nn.LSTM(4, 4, batch_first=True))
+
+
+@pytest.mark.parametrize(
+    ("module", "given", "made", "samples"),
+    [
+        (PLAIN, tensors((12, 3)), torch.zeros(12, 5), 12),
+        (PLAIN, tensors((12, 64), (12, 64)), (torch.zeros(12, 64, 90), torch.tensor(1.0)), 12),
+        (PLAIN, tensors((12, 3)), {"loss": torch.tensor(1.0), "logits": torch.zeros(12, 5)}, 12),
+        (PLAIN, tensors((16, 64, 24)), torch.zeros(64), -1),
+        (PLAIN, tensors((35, 20)), (torch.zeros(700, 90), torch.zeros(2, 20, 4)), -1),
+        (PLAIN, tensors((12, 3)), torch.tensor(1.0), -1),
+        (PLAIN, ("text",), torch.zeros(12, 5), -1),
+        (RECURRENT, tensors((35, 20, 4)), torch.zeros(35, 20, 4), -1),
+        (RECURRENT, tensors((12, 3, 8, 8)), torch.zeros(12, 5), 12),
+        (BATCH_FIRST, tensors((12, 20, 4)), torch.zeros(12, 20, 4), 12),
+    ],
+    ids=["classes", "logits and a loss", "a dictionary", "kinds first", "time first, put together", "a mean loss", "no array",
+         "time first", "images beside a sequence", "batch first"],
+)  # fmt: skip
+def test_samples_are_counted_where_input_and_output_are_alike_along_the_first_dimension(
+    module: Any, given: tuple[Any, ...], made: Any, samples: int
+) -> None:
+    assert Models(torch).samples(module, given, made) == samples
+
+
+class Odd:
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError("no shape yet")
+
+
+class MakesOdd(torch.nn.Linear):  # type: ignore[name-defined, misc]
+    def forward(self, x: Any) -> Any:
+        return Odd()
+
+
+def test_a_call_is_recorded_without_its_samples_where_what_it_makes_cannot_be_read(tmp_path: Path) -> None:
+    recorder = Recorder(make_folder(tmp_path / "run"), level=2)
+    undo = hook.install(recorder)
+    try:
+        made = [model(torch.ones(3, 2)) for model in (MakesOdd(2, 2), torch.nn.Linear(2, 2))]
+    finally:
+        undo()
+        recorder.stop("exit")
+
+    forwards = [record for path in tmp_path.rglob("*.rec") for record in read_records(path) if record.kind == "FORWARD"]
+    assert isinstance(made[0], Odd)
+    assert [record.a for record in forwards] == [-1, 3]

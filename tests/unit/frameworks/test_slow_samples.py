@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from slowstep.frameworks.torch.inside import _slow_samples as slow_samples
-from slowstep.frameworks.torch.inside._slow_samples import SHORTEST_NS, TimedIndices, count_made, record_slow, timed_indices
+from slowstep.frameworks.torch.inside._loader import slow_samples
+from slowstep.frameworks.torch.inside._loader.slow_samples import SHORTEST_NS, TimedIndices, count_made, record_slow, timed_indices
 from slowstep.record.writing.threads import ThreadState
 
 MS = 1_000_000

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from slowstep.frameworks.torch.inside._used_forwards import UsedForwards  # noqa: E402
+from slowstep.frameworks.torch.inside._autograd.used_forwards import UsedForwards  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
 
 
@@ -105,7 +105,7 @@ def test_a_frozen_model_makes_no_nodes_and_nothing_is_asked_of_it(training: Trai
 
 
 def test_one_call_for_each_pass_costs_no_walk(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slowstep.frameworks.torch.inside._used_forwards.nodes_below", lambda tensors, most: pytest.fail("walked"))
+    monkeypatch.setattr("slowstep.frameworks.torch.inside._autograd.used_forwards.nodes_below", lambda tensors, most: pytest.fail("walked"))
     for _ in range(3):
         training.backward(training.call(training.model, 8))
 
@@ -122,7 +122,7 @@ def test_a_single_call_is_not_taken_for_used_where_the_training_s_own_are_known(
 
 
 def test_of_a_graph_that_is_too_large_nothing_is_known(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slowstep.frameworks.torch.inside._used_forwards._MOST_NODES", 1)
+    monkeypatch.setattr("slowstep.frameworks.torch.inside._autograd.used_forwards._MOST_NODES", 1)
     training.used._forget()
     for _ in range(6):
         training.call(training.model, 1)
@@ -134,7 +134,7 @@ def test_of_a_graph_that_is_too_large_nothing_is_known(training: Training, monke
 
 
 def test_where_nodes_do_not_tell_their_numbers_nothing_is_known(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slowstep.frameworks.torch.inside._used_forwards._number_of", lambda node: None)
+    monkeypatch.setattr("slowstep.frameworks.torch.inside._autograd.used_forwards._number_of", lambda node: None)
     for _ in range(6):
         training.call(training.model, 1)
         training.backward(training.call(training.model, 64))
@@ -144,7 +144,7 @@ def test_where_nodes_do_not_tell_their_numbers_nothing_is_known(training: Traini
 
 
 def test_calls_without_any_pass_end_the_asking(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slowstep.frameworks.torch.inside._used_forwards._MOST_OPEN", 5)
+    monkeypatch.setattr("slowstep.frameworks.torch.inside._autograd.used_forwards._MOST_OPEN", 5)
     for _ in range(6):
         training.call(training.model, 1)
 

@@ -12,6 +12,7 @@ from slowstep.prove.bench.loader_speed import are_alike, bend, change_of_cache, 
 from slowstep.prove.bench.loader_stages import carried, read_calls, stages
 
 MS = 1_000_000
+BESIDE_COMPUTE = ", with nothing else to do: in the training they work while the model computes"
 
 
 def a_slice(workers: int = 1, **changes: Any) -> dict[str, Any]:
@@ -323,9 +324,26 @@ def test_computing_workers_are_cpu_bound():
     bound = judge(make_point(1, [a_drain()]), cores=2)
 
     assert bound.kind == "cpu"
-    assert "1.1 of 2 cores are busy with it: more workers could use the others" in bound.sentence
+    assert "the loader uses 1.1 of 2 cores: more workers could use the rest" in bound.sentence
     assert {row.threshold for row in bound.rows if row.unit == "share"} >= {0.5}
     assert all(row.source for row in bound.rows if row.threshold is not None)
+
+
+@pytest.mark.parametrize(
+    ("cores", "process_ms", "said"),
+    [
+        (8, 60, "100 % computing, waits for a core (40 % of the time) left out, and"),
+        (1, 95, "100 % computing (40 % waiting for a core)"),
+        (8, 100, "100 % computing,"),
+    ],
+    ids=["others use the cores", "its own workers do", "none waits"],
+)
+def test_waiting_for_a_core_is_said_beside_computing(cores: int, process_ms: int, said: str) -> None:
+    waits = {"cpu_ns": 60 * MS, "delay_ns": 40 * MS} if process_ms < 100 else {}
+
+    sentence = judge(make_point(0, [a_drain(0, slices={**waits, "process_ns": process_ms * MS})]), cores=cores).sentence
+
+    assert sentence.startswith(f"making a batch is {said}")
 
 
 def test_workers_on_all_cores_have_none_left():
@@ -335,28 +353,29 @@ def test_workers_on_all_cores_have_none_left():
 @pytest.mark.parametrize(
     ("batch_ms", "said"),
     [
-        (8.0, "yet 4 workers were faster (see the curve)"),
-        (10.0, "more workers would find no free core, and were not surely faster (see the curve)"),
-        (12.0, "more workers would find no free core, and were slower (see the curve)"),
+        (8.0, ", but 4 workers were faster (see the curve)"),
+        (10.0, ": more workers would find no free core, and were not surely faster (see the curve)"),
+        (12.0, ": more workers would find no free core, and were slower (see the curve)"),
     ],
 )
 def test_busy_cores_are_not_all_where_the_curve_still_rises(batch_ms: float, said: str) -> None:
     points = curve([a_drain(2), a_drain(1, batch_ms=13), a_drain(4, batch_ms=batch_ms)])
 
-    assert judge(make_point(2, [a_drain(2)]), cores=2, points=points).sentence.endswith(f"2.0 of 2 cores are busy with it: {said}")
+    assert judge(make_point(2, [a_drain(2)]), cores=2, points=points).sentence.endswith(f"2.0 of 2 cores{said}")
 
 
 @pytest.mark.parametrize(
     ("own", "batch_ms", "said"),
     [
-        (0, {0: 5, 1: 8, 2: 7}, "yet more workers were slower (see the curve)"),
-        (0, {0: 5, 1: 5, 2: 4.9}, "yet more workers were not surely faster (see the curve)"),
-        (0, {0: 5, 1: 6, 2: 4, 4: 4.1}, "2 workers were faster (see the curve)"),
-        (1, {0: 5, 1: 8, 2: 7}, "without workers it was faster (see the curve)"),
-        (2, {0: 9, 1: 5, 2: 8}, "1 worker was faster (see the curve)"),
+        (0, {0: 5, 1: 8, 2: 7}, f", but more workers were slower (see the curve){BESIDE_COMPUTE}"),
+        (0, {0: 5, 1: 5, 2: 4.9}, f", but more workers were not surely faster (see the curve){BESIDE_COMPUTE}"),
+        (0, {0: 5, 1: 6, 2: 4, 4: 4.1}, ", and 2 workers were faster (see the curve)"),
+        (1, {0: 5, 1: 8, 2: 7}, ", and without workers it was faster (see the curve)"),
+        (2, {0: 5, 1: 8, 2: 5, 4: 9}, ", but more workers were slower (see the curve)"),
+        (2, {0: 9, 1: 5, 2: 8}, ", and 1 worker was faster (see the curve)"),
         # None of more workers was measured.
-        (2, {0: 9, 1: 8, 2: 5}, "more workers could use the others"),
-        (1, {}, "more workers could use the others"),
+        (2, {0: 9, 1: 8, 2: 5}, ": more workers could use the rest"),
+        (1, {}, ": more workers could use the rest"),
     ],
 )
 def test_what_the_curve_measured_goes_before_what_idle_cores_let_one_expect(own: int, batch_ms: dict[int, float], said: str) -> None:
@@ -365,7 +384,7 @@ def test_what_the_curve_measured_goes_before_what_idle_cores_let_one_expect(own:
 
     sentence = judge(make_point(own, [a_drain(own)]), cores=8, points=points).sentence
 
-    assert sentence.endswith(f" of 8 cores are busy with it: {said}")
+    assert sentence.endswith(f" of 8 cores{said}")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from few import few
 from kineto_files import CASES, NAMES, case, lost, plain, read, rows
 from slowstep.errors import UnreadableInput
 from slowstep.sources._gzip import peek
-from slowstep.sources._source import Reading
+from slowstep.sources._source import HowRead
 from slowstep.sources.kineto import SOURCE
 
 HOST = {
@@ -225,7 +225,7 @@ def test_threads_have_the_names_of_the_trace() -> None:
 
 def test_progress_ends_at_the_whole() -> None:
     shares: list[float] = []
-    read(case("a100_2022"), Reading(progress=shares.append))
+    read(case("a100_2022"), HowRead(progress=shares.append))
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1, abs=0.05)
     assert len(shares) > 3
@@ -233,4 +233,4 @@ def test_progress_ends_at_the_whole() -> None:
 
 def test_a_missing_file_is_said_in_words(tmp_path: Path) -> None:
     with pytest.raises(UnreadableInput, match="cannot be read"):
-        SOURCE.read(tmp_path / "none.json", Reading())
+        SOURCE.read(tmp_path / "none.json", HowRead())

@@ -15,7 +15,7 @@ from slowstep.sources import kineto
 from slowstep.sources._kineto import co_readers
 from slowstep.sources._kineto.co_readers import CoReaders
 from slowstep.sources._kineto.events import Decode
-from slowstep.sources._source import Reading
+from slowstep.sources._source import HowRead
 from slowstep.timeline.timeline import Timeline
 
 CHUNK_BYTES = 20_000
@@ -169,7 +169,7 @@ def test_co_readers_that_cannot_be_started_are_done_without(beside: Beside, monk
 
 def test_a_bound_of_memory_leaves_one_process(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kineto, "co_readers_here", lambda: 2)
-    read(case("a100_collectives"), Reading(memory_bytes=1 << 30))
+    read(case("a100_collectives"), HowRead(memory_bytes=1 << 30))
     assert beside.handed == 0
 
 

@@ -14,7 +14,7 @@ from few import few
 from kineto_files import CASES, NAMES, case, raw, read, same
 from slowstep.sources import kineto
 from slowstep.sources._kineto.store import Grown
-from slowstep.sources._source import Reading
+from slowstep.sources._source import HowRead
 
 
 @pytest.mark.parametrize("path", few(CASES, every=10), ids=NAMES)
@@ -28,7 +28,7 @@ def test_spilled_columns_give_equal_tables(path: Path, monkeypatch: pytest.Monke
         spill(self, folder)
 
     monkeypatch.setattr(Grown, "spill", counted)
-    little = read(path, Reading(memory_bytes=2_000))
+    little = read(path, HowRead(memory_bytes=2_000))
     assert spilled
     assert all(folder.parent == tmp_path for folder in spilled)
     assert list(tmp_path.iterdir()) == []
@@ -39,7 +39,7 @@ def test_the_folder_is_removed_where_reading_fails(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(kineto, "finished_tables", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        read(case("h100"), Reading(memory_bytes=2_000))
+        read(case("h100"), HowRead(memory_bytes=2_000))
     assert list(tmp_path.iterdir()) == []
 
 

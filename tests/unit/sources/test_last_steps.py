@@ -9,7 +9,7 @@ import pytest
 
 from kineto_files import event, kernel, launch, read, written
 from slowstep.sources._last_steps import LEFT_OUT_SHARE, STEPS_AT_LEAST, STEPS_LEFT_OUT, first_kept_ns
-from slowstep.sources._source import Reading
+from slowstep.sources._source import HowRead
 
 STEPS = 10
 STEP_US = 1000
@@ -55,7 +55,7 @@ def test_as_many_of_the_last_steps_are_kept_as_fit_but_enough_for_a_verdict(most
 def test_a_kineto_file_is_kept_from_a_step_on_with_all_that_is_open_then(tmp_path: Path) -> None:
     path = trace(tmp_path)
 
-    whole, last = read(path), read(path, Reading(most_events=16))
+    whole, last = read(path), read(path, HowRead(most_events=16))
 
     assert last.table("marked_steps")["number"].to_list() == [6, 7, 8, 9]
     assert last.table("host_events")["name"].to_list().count("aten::mm") == 4

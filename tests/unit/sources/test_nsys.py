@@ -14,7 +14,7 @@ from slowstep.errors import UnreadableInput
 from slowstep.reason_words import sentence
 from slowstep.sources import nsys
 from slowstep.sources._nsys import database
-from slowstep.sources._source import Reading
+from slowstep.sources._source import HowRead
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Timeline
 
@@ -48,7 +48,7 @@ def real():
 
 
 def test_its_two_processes_are_ranks_and_read_one_at_a_time(real):
-    other = nsys.read(REAL, Reading(pid=112))
+    other = nsys.read(REAL, HowRead(pid=112))
 
     assert nsys.processes(REAL) == (111, 112)
     assert rows(real, "trace_threads", "pid", "tid", "name") == [(111, 111, "python3")]
@@ -109,7 +109,7 @@ def test_reading_tells_its_progress_and_writes_nothing(tmp_path):
     shares: list[float] = []
     before = sorted(REAL.parent.iterdir()), REAL.stat().st_mtime_ns
 
-    nsys.read(REAL, Reading(progress=shares.append))
+    nsys.read(REAL, HowRead(progress=shares.append))
 
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
@@ -156,7 +156,7 @@ def test_an_empty_or_absent_file_is_refused(tmp_path):
     with pytest.raises(UnreadableInput, match="cannot be read"):
         nsys.read(tmp_path / "absent.sqlite")
     with pytest.raises(UnreadableInput, match="no process 5"):
-        nsys.read(made_export(tmp_path / "t.sqlite", {KERNELS: [kernel(1, 2)]}), Reading(pid=5))
+        nsys.read(made_export(tmp_path / "t.sqlite", {KERNELS: [kernel(1, 2)]}), HowRead(pid=5))
 
 
 def test_kernels_carry_name_place_and_shape(export):
@@ -395,7 +395,7 @@ def test_spilled_rows_give_equal_tables(monkeypatch):
     whole = nsys.read(REAL)
     monkeypatch.setattr(database, "CHUNK_ROWS", 500)
 
-    little = nsys.read(REAL, Reading(memory_bytes=20_000))
+    little = nsys.read(REAL, HowRead(memory_bytes=20_000))
 
     assert {name: frame.equals(whole.tables[name]) for name, frame in little.tables.items()} == dict.fromkeys(whole.tables, True)
 

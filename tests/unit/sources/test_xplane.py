@@ -11,7 +11,7 @@ from how_many import how_many
 from made_xplanes import MadePlane, gpu, host, made_xplane
 from slowstep.errors import UnreadableInput
 from slowstep.sources import xplane
-from slowstep.sources._source import Reading
+from slowstep.sources._source import HowRead
 from slowstep.sources._xplane import wire
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Timeline
@@ -116,7 +116,7 @@ def test_kernels_of_the_real_amd_trace_meet_their_launches():
 def test_real_files_fill_the_declared_tables_from_time_zero(path):
     shares: list[float] = []
 
-    timeline = xplane.read(path, Reading(progress=shares.append))
+    timeline = xplane.read(path, HowRead(progress=shares.append))
 
     assert has_declared_schema(timeline)
     assert min(frame["start_ns"].min() for name, frame in timeline.tables.items() if name.endswith("events") and len(frame)) == 0
@@ -264,7 +264,7 @@ def test_neither_pieces_nor_spilling_change_the_tables(path, monkeypatch):
     whole = xplane.read(path)
     monkeypatch.setattr(wire, "PIECE_BYTES", 500)
 
-    little = xplane.read(path, Reading(memory_bytes=20_000))
+    little = xplane.read(path, HowRead(memory_bytes=20_000))
 
     assert {name: frame.equals(whole.tables[name]) for name, frame in little.tables.items()} == dict.fromkeys(whole.tables, True)
 

@@ -11,7 +11,7 @@ import pytest
 
 from made_topics import with_topics
 from slowstep.analyses.measure_recording import measure_recording
-from slowstep.analyses.measure_trace import Chosen, measure_trace
+from slowstep.analyses.measure_trace import ChosenStep, measure_trace
 from slowstep.analyses.measurements import Measurements
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow import diagnose
@@ -46,7 +46,7 @@ def measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def traces_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of traces that are equal."""
 
-    def known(timeline: Timeline, *, batch_size: int | None = None, step: Chosen = None) -> Measurements:
+    def known(timeline: Timeline, *, batch_size: int | None = None, step: ChosenStep = None) -> Measurements:
         key = (_content(timeline, {}), batch_size, step)
         if key not in _MEASURED_TRACES:
             _MEASURED_TRACES[key] = measure_trace(timeline, batch_size=batch_size, step=step)

@@ -14,14 +14,17 @@ import pytest
 
 from slowstep.document.report import faults
 from slowstep.prove.executor import Ending, Progress
+from slowstep.prove.stats.design import make_plan
 from slowstep.prove.stats.plan import Arm, Plan
 from slowstep.prove.stats.readings import ExperimentSteps, no_steps
 from slowstep.record.launching.command import Command
 from slowstep.record.writing import format as contract
 from slowstep.report.terminal import render
+from slowstep.workflow import bench_act
 from slowstep.workflow.bench import bench, how_long
-from slowstep.workflow.bench_act import CACHED, BenchAct, BenchLimits, BenchMeasurements, BenchRequest
+from slowstep.workflow.bench_act import CACHED, BenchAct, BenchLimits, BenchMeasurements
 from slowstep.workflow.bench_report import make_report
+from slowstep.workflow.bench_request import BenchRequest
 
 COMMAND = Command(words=("train.py", "--lr", "1"), path="python", argv=("python", "train.py", "--lr", "1"), stem="train")
 PLACE = {"kind": "overlay", "claims": "no file changed", "warnings": []}
@@ -521,6 +524,39 @@ def test_a_lever_that_failed_is_told(real_bench: Callable[[str], dict[str, Any]]
     assert report["bench"]["compute"]["reason"] == "batches cannot be copied"
     assert report["run"]["notes"][-1] == "mock-loader: not applicable, because batches cannot be copied"
     assert report["run"]["next_command"].startswith("slowstep bench compute")
+
+
+@pytest.mark.parametrize(
+    ("facts", "device", "expected"),
+    [
+        ({"asynchronous": True}, "cpu", (True, True)),
+        ({"asynchronous": True}, "cuda", (True, False)),
+        ({"asynchronous": True}, None, (True, False)),
+        ({}, "cpu", (False, False)),
+    ],
+)
+def test_blocks_are_planned_for_what_computes(monkeypatch: pytest.MonkeyPatch, facts: dict[str, Any], device: str | None, expected: Any):
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(bench_act, "make_plan", lambda *words, **told: asked.append(told) or make_plan(*words, **told))
+    played = Played()
+    played.notes_of |= {"facts": [facts], "optimizer": [{"device": device}]}
+
+    run(played)
+
+    assert [(told["is_asynchronous"], told["shares_cores"]) for told in asked] == [expected]
+
+
+@pytest.mark.parametrize(("loader", "is_said"), [({"stream": True}, True), ({"stream": True, "divides": True}, False), ({}, False)])
+def test_of_a_stream_that_divides_itself_nobody_is_warned(
+    real_bench: Callable[[str], dict[str, Any]], loader: dict[str, Any], is_said: bool
+):
+    real = real_bench("case_study_data")
+    for note in real["notes"]:
+        note |= loader if note["part"] == "loader" else {}
+
+    report = make_report(measured_of(real), BenchRequest(what="data", words=("train.py",)))
+
+    assert any("reads the whole stream" in note for note in report["run"]["notes"]) is is_said
 
 
 @pytest.mark.parametrize("stream", [False, True])

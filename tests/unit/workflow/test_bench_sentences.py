@@ -17,12 +17,12 @@ def exactly(value: float) -> Figure:
 @pytest.mark.parametrize(
     ("real", "said"),
     [
-        (283, "Together they explain the training's speed to 0 %."),
-        (262, "Together they explain the training's speed to 8 %."),
-        (200, "Together they predict 42 % more than the training reaches: something else takes time"),
-        (93, "Together they predict 3.04 times what the training reaches: something else takes time"),
-        (400, "Together they predict 29 % less than the training reaches: one half was slower alone than in the training"),
-        (849, "Together they predict less than the training reaches, which is 3.00 times as fast: one half was slower alone"),
+        (283, "The prediction is within 0 % of the training's speed."),
+        (262, "The prediction is within 8 % of the training's speed."),
+        (200, "The training reaches 71 % of the prediction: something else takes time"),
+        (93, "The training reaches 33 % of the prediction: something else takes time"),
+        (400, "The training is 41 % faster than predicted: one half was slower alone than in the training"),
+        (849, "The training is 3.0 times as fast as predicted: one half was slower alone"),
     ],
 )
 def test_how_far_off_the_prediction_is_stands_in_words_that_mean_it(real, said):
@@ -37,9 +37,7 @@ def test_wide_intervals_are_said_in_place_of_a_cause():
 
     sentence = whole_sentence(put_together(wide, exactly(4000), exactly(200), workers=2))
 
-    assert sentence.endswith(
-        "Together they predict 42 % more than the training reaches, which is within their intervals: a larger --budget narrows them."
-    )
+    assert sentence.endswith("The training reaches 71 % of the prediction, but their intervals overlap: a larger --budget narrows them.")
 
 
 @pytest.mark.parametrize(

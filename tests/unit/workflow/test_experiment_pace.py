@@ -32,7 +32,7 @@ def test_what_comes_back_regularly_and_takes_its_time_is_a_period(every: float |
 @pytest.mark.parametrize(("epochs_first", "period"), [(False, 2), (True, 19)])
 def test_a_change_of_epoch_comes_before_what_takes_more_where_levers_change_it(epochs_first: bool, period: int) -> None:
     """Both together are 38 steps of 100 ms: a block would be longer than a second."""
-    report = report_of(("blocked, cause unseen", 2.0, 0.4), ("epoch change", 19.0, 0.1))
+    report = report_of(("blocked for an unknown reason", 2.0, 0.4), ("epoch change", 19.0, 0.1))
 
     assert find_pace(report, epochs_first=epochs_first).period_steps == period
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import re
 from dataclasses import replace
@@ -79,6 +80,20 @@ def test_a_gain_that_was_measured_is_the_findings_and_proves_it(tmp_path):
     # What is to be done, and what to look at then, follow from what was proved.
     assert report["run"]["before_next"] == f"change the script: {finding['fixes'][0]['text']}"
     assert report["run"]["next_command"] == "slowstep run train.py"
+
+
+def test_what_is_to_be_done_next_is_typed_from_the_folder_in_which_the_script_was_started(tmp_path, monkeypatch):
+    for name in ("there", "here"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    make_recording(tmp_path / "r", SLOW_CALLBACK)
+    notes = tmp_path / "r" / "launcher.jsonl"
+    lines = [json.loads(line) for line in notes.read_text().splitlines()]
+    told = [line | {"cwd": str(tmp_path / "there")} if line["kind"] == "process" else line for line in lines]
+    notes.write_text("".join(json.dumps(line) + "\n" for line in told))
+    add_experiment(tmp_path / "r", made_experiment((STUB,), until_ns=UNTIL_NS), {2: 1.6})
+
+    assert diagnose_recording(tmp_path / "r")["run"]["next_command"] == f"cd {tmp_path / 'there'} && slowstep run train.py"
 
 
 def test_a_gain_well_below_the_predicted_is_proved_and_one_of_nothing_refuted(tmp_path):

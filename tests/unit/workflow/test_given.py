@@ -25,7 +25,7 @@ def recording(tmp_path, monkeypatch) -> Path:
     return make_recording(Path("slowstep_runs") / "20261120-100000-train", Training(steps=60))
 
 
-@pytest.mark.parametrize("words", [(), ("last",)])
+@pytest.mark.parametrize("words", [(), ("last",), ("LAST",)])
 def test_without_a_path_the_last_run_is_meant(recording, words):
     given = what_is_given([Path(word) for word in words])
 

@@ -14,7 +14,7 @@ from slowstep.prove.bench.loader_speed import Point
 from slowstep.prove.bench.over_starts import over_starts
 from slowstep.prove.bench.overlap import Whole, put_together
 from slowstep.prove.stats.figures import Figure
-from slowstep.workflow.bench_act import BenchRequest
+from slowstep.workflow.bench_request import BenchRequest
 from slowstep.workflow.next_command.after_bench import after_bench, better_workers, kept_workers_gain, most_gain
 
 

@@ -50,6 +50,16 @@ def test_a_rank_that_waits_for_another_is_neither_healthy_nor_blamed(tmp_path: P
     assert any("rank 1 sets the pace" in note for note in reports[1]["run"]["notes"])
 
 
+def test_a_rank_of_too_few_steps_to_be_compared_is_here_and_not_missing(tmp_path: Path) -> None:
+    report = diagnose_recording(make_job(tmp_path, [4.0, 12.0, 4.0, 4.0], steps=(60, 60, 60, 8)))
+
+    assert "missing_ranks" not in report["run"]
+    assert "missing-ranks" not in _health(report)
+    assert [row["steps"] for row in report["run"]["rank_rows"]][3] < 10
+    [said] = [note for note in report["run"]["notes"] if "is the last" in note]
+    assert said.startswith("of the 3 of 4 ranks that could be compared, rank 1 is the last")
+
+
 def test_nothing_has_to_be_done_before_a_look_at_the_slowest_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = NextStep(first="put the secret in place of FILL_IN", command="slowstep run train.py --token FILL_IN")
     monkeypatch.setattr(diagnose, "after_recording", lambda *_: alone)

@@ -97,7 +97,7 @@ def test_what_an_experiment_would_tell_is_the_next_command(tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [({}, "all steps had the same size"), ({"epoch_steps": 60, "last_batch": 4}, "smaller steps were seen")],
+    [({}, "all batches had the same size"), ({"epoch_steps": 60, "last_batch": 4}, "smaller steps were seen")],
 )
 def test_what_is_missing_for_the_fixed_cost_is_said(tmp_path, changes, words):
     report = report_of(tmp_path, {"steps": 200, "nodes": 500, **changes})

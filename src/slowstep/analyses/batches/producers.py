@@ -176,11 +176,8 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
     matched = which >= 0
     parts = np.zeros((len(start), len(PART_STAGE)))
     column = {kind: i for i, kind in enumerate(PART_STAGE)}
-    f0 = np.where(matched, fetches.start_ns[which] if len(fetches.start_ns) else start, start)
-    f1 = np.where(matched, fetches.end_ns[which] if len(fetches.end_ns) else start, start)
-    # The training process records its tiny fetches only now and then: a wait without one of its own was spent like the one before.
-    own = matched & (fetches.process[which] == trainer.process) & (f1 <= start) if len(fetches.process) else matched
-    f0, f1 = np.where(own, start, f0), np.where(own, end, f1)
+    is_own = matched & (fetches.process[which] == trainer.process) if len(fetches.process) else matched
+    f0, f1 = _made_between(start, end, fetches, which, is_own)
 
     def waited(first: Ints, last: Ints) -> Floats:
         """Of each wait's time between two instants, what is left without the garbage that the waiting thread collected."""
@@ -196,7 +193,6 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
         parts[:, : len(ACCOUNT)] = share * np.where(matched, inside, 0)[:, None] + mix[None, :] * busy[:, None]
     first = _first_of_iterator(waits)
     rest = waited(start, end) - parts.sum(axis=1)
-    is_own = matched & (fetches.process[which] == trainer.process) if len(fetches.process) else matched
     parts[:, column[PartKind.LOADER_START]] = np.where(first & ~is_own, np.maximum(before - busy, 0), 0)
     # Who makes its own batches has nothing else to do before it begins, be it the first: a sampler may draw a whole epoch's indices then.
     parts[:, column[PartKind.DRAWING]] = np.where(is_own, np.maximum(before - busy, 0), 0)
@@ -208,6 +204,16 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
     }.items():
         parts[:, column[kind]] = np.where(mine, left, 0)
     return WaitParts(start_ns=start, end_ns=end, parts=parts, matched=matched, first=first, fetch=which, is_own=is_own)
+
+
+def _made_between(start: Ints, end: Ints, fetches: Fetches, which: Ints, is_own: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """When the batch of each wait from `start` to `end` was begun and made; at its start where nothing tells."""
+    matched = which >= 0
+    first = np.where(matched, fetches.start_ns[which] if len(fetches.start_ns) else start, start)
+    last = np.where(matched, fetches.end_ns[which] if len(fetches.end_ns) else start, start)
+    # The training process records its tiny fetches only now and then: a wait without one of its own was spent like the one before.
+    before = is_own & (last <= start)
+    return np.where(before, start, first), np.where(before, end, last)
 
 
 def _fetch_of_wait(timeline: Timeline, trainer: Trainer, waits: pl.DataFrame, fetches: Fetches) -> Ints:

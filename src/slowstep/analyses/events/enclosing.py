@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from slowstep.timeline.intervals import Ints
 
 # Numbers of rows: a trace has less than 2^31.
-Rows = NDArray[np.int32]
+RowNumbers = NDArray[np.int32]
 PIECE: Final = 1 << 17
 
 
@@ -34,7 +34,7 @@ class Nesting:
             np.minimum.at(self._low, lane, start[rows])
             np.maximum.at(self._high, lane, end[rows])
         self._offset = np.append(0, np.cumsum(self._high - self._low + 2)[:-1]) if len(start) else np.zeros(0, dtype=np.int64)
-        self._order: Rows = np.lexsort((~end, start, threads)).astype(np.int32)
+        self._order: RowNumbers = np.lexsort((~end, start, threads)).astype(np.int32)
         self._starts, ends = np.empty_like(start), np.empty_like(start)
         for rows in pieces_of(len(start)):
             own = self._order[rows]
@@ -45,21 +45,21 @@ class Nesting:
         # Lengths instead of ends: few traces hold a stretch of more than four seconds.
         ends -= self._starts
         self._lengths = ends.astype(np.uint32) if int(ends.max(initial=0)) < 2**32 else ends
-        self._levels: list[Rows] | None = levels
+        self._levels: list[RowNumbers] | None = levels
         self._parents = _parents(levels, len(start))
 
     def __len__(self) -> int:
         return len(self._order)
 
     @property
-    def parents(self) -> Rows:
+    def parents(self) -> RowNumbers:
         """Index of the stretch around each stretch, shape (n,); -1 where there is none."""
         found = np.full(len(self._order), -1, dtype=np.int32)
         inside = self._parents >= 0
         found[self._order[inside]] = self._order[self._parents[inside]]
         return found
 
-    def levels(self) -> Iterator[Rows]:
+    def levels(self) -> Iterator[RowNumbers]:
         """The indices of the stretches of each level, outermost first: a parent always comes before what it encloses."""
         levels = _levels(self._starts, self._starts + self._lengths) if self._levels is None else self._levels
         for level in levels:
@@ -82,7 +82,7 @@ class Nesting:
         found[open_] = self._order[found[open_]]
         return found
 
-    def inherit(self, own: Ints | Rows, *, outermost: bool = False) -> Rows:
+    def inherit(self, own: Ints | RowNumbers, *, outermost: bool = False) -> RowNumbers:
         """For each stretch the value of the innermost (or outermost) one of itself and those around it that has one; -1 is none.
 
         `own`: rows or other small whole numbers, shape (n,), -1 where a stretch has no value itself. Returns shape (n,).
@@ -120,7 +120,7 @@ class Nesting:
         return np.asarray(np.where(self._threads[lane] == threads, at, -1), dtype=np.int64)
 
 
-def _levels(starts: Ints, ends: Ints) -> list[Rows]:
+def _levels(starts: Ints, ends: Ints) -> list[RowNumbers]:
     """Positions by level of stretches sorted by start, longer ones first."""
     depth = np.empty(len(starts), dtype=np.int32)
     ended = np.sort(ends)
@@ -132,7 +132,7 @@ def _levels(starts: Ints, ends: Ints) -> list[Rows]:
     return [by_depth[first:last] for first, last in itertools.pairwise(cuts)]
 
 
-def _parents(levels: list[Rows], count: int) -> Rows:
+def _parents(levels: list[RowNumbers], count: int) -> RowNumbers:
     """The position around each; -1 where there is none."""
     parents = np.full(count, -1, dtype=np.int32)
     for outer, inner in itertools.pairwise(levels):

@@ -13,8 +13,8 @@ from slowstep.analyses.batches.made_by_loader import MadeByLoader
 from slowstep.analyses.python.calls import (
     DOMINANT_SHARE,
     CallTree,
-    Function,
     Key,
+    TimedFunction,
     dominant_from,
     dominant_of_fetch,
     dominant_within,
@@ -28,7 +28,7 @@ ITEMS = ("__getitem__", "__getitems__")
 
 def find_fetch_function(
     timeline: Timeline, producers: list[int], trainer: int, loaders: Sequence[MadeByLoader]
-) -> tuple[Function | None, int]:
+) -> tuple[TimedFunction | None, int]:
     """The function that holds most of making batches in the processes that do, and of how many of them that is known.
 
     `trainer`: the training's own process. Where another makes batches, what the training waits for tells not how long these take.
@@ -38,13 +38,13 @@ def find_fetch_function(
     return with_python_share(timeline, producers, tree, found), tree.stretches
 
 
-def find_collate_function(timeline: Timeline, producers: list[int], loader: Loader | None) -> Function | None:
+def find_collate_function(timeline: Timeline, producers: list[int], loader: Loader | None) -> TimedFunction | None:
     """The function of the user's that the loader's collate function spends most of its time in; None where none is known."""
     tree = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", producers)
     return with_python_share(timeline, producers, tree, dominant_of_collate(tree, loader))
 
 
-def dominant_of_collate(tree: CallTree, loader: Loader | None) -> Function | None:
+def dominant_of_collate(tree: CallTree, loader: Loader | None) -> TimedFunction | None:
     """The deepest function of the user's below the loader's collate function that holds most of that one's time."""
     if loader is None or loader.collate is None:
         return None
@@ -53,7 +53,7 @@ def dominant_of_collate(tree: CallTree, loader: Loader | None) -> Function | Non
     return dominant_within(tree, found[0], DOMINANT_SHARE) if len(found) == 1 else None
 
 
-def dominant_of_loaders(tree: CallTree, loaders: Sequence[MadeByLoader]) -> Function | None:
+def dominant_of_loaders(tree: CallTree, loaders: Sequence[MadeByLoader]) -> TimedFunction | None:
     """The deepest function of the user's that holds most of making samples, by the time that each loader takes for its batches.
 
     By timed batches alone where there is one loader, or that one's data set which takes most of it is not told from the others'.

@@ -14,7 +14,7 @@ from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.input.pipeline import Pipeline
 from slowstep.analyses.input.prefetch_threads import PrefetchThreads
 from slowstep.analyses.input.rebuilt import RebuiltInput
-from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.calls import TimedFunction
 from slowstep.analyses.steps.loader_changes import LoaderChange
 from slowstep.analyses.steps.steps import Floats
 from slowstep.faults import MayLack
@@ -32,8 +32,8 @@ class InputTopic(MayLack):
     unmatched_share: float  # of the window, in waits for batches whose producer is unknown
     filling_ns: Floats  # waits per step for the making of an iterator's first batch: no number of workers makes it ahead
     made_by_loader: tuple[MadeByLoader, ...]  # what making batches takes, apart for each loader
-    fetch_function: Function | None  # that holds most of the producers' time outside collate
-    collate_function: Function | None  # of the user's, that holds most of the collate function which calls it
+    fetch_function: TimedFunction | None  # that holds most of the producers' time outside collate
+    collate_function: TimedFunction | None  # of the user's, that holds most of the collate function which calls it
     timed_fetches: int  # batches in whose making calls were timed, which is how that function is known
     held_transfer_share: float  # of all waits for input, in which a batch was made, and its worker computed instead of handing it over
     sampler_time: SamplerTime | None  # what the loader's sampler does on the training thread

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from slowstep.analyses.batches.producers import OF_LOADER
 from slowstep.analyses.ledger.ledger import Ledger
-from slowstep.analyses.python.calls import DOMINANT_SHARE, Function, dominant_within, read_calls
+from slowstep.analyses.python.calls import DOMINANT_SHARE, TimedFunction, dominant_within, read_calls
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.python.python_share import find_python_share
 from slowstep.analyses.steps.steps import Floats
@@ -22,7 +22,7 @@ class Maker:
     """
 
     file: str
-    inner: Function | None
+    inner: TimedFunction | None
     python_share: float | None
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.input.pipeline_functions import PipelineFunction, WrittenStage, match_stages, written_stages
-from slowstep.analyses.input.pipeline_nodes import Path, PipelineNode, PipelineWindow, join_windows, makes_datasets, read_window
+from slowstep.analyses.input.pipeline_nodes import NodePath, PipelineNode, PipelineWindow, join_windows, makes_datasets, read_window
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.timeline.timeline import Timeline
@@ -151,7 +151,7 @@ def measure_pipeline(window: PipelineWindow, written: tuple[WrittenStage, ...], 
     )
 
 
-def _of_script(nodes: list[PipelineNode], written: tuple[WrittenStage, ...]) -> dict[Path, tuple[WrittenStage, ...]]:
+def _of_script(nodes: list[PipelineNode], written: tuple[WrittenStage, ...]) -> dict[NodePath, tuple[WrittenStage, ...]]:
     """Which stages of the script each does. Those of data sets that a stage makes are what that stage was given."""
     own = [node for node in nodes if not node.is_inner and len(node.path) > 1]
     found = dict(zip((node.path for node in own), match_stages([node.name for node in own], written), strict=True))
@@ -161,7 +161,7 @@ def _of_script(nodes: list[PipelineNode], written: tuple[WrittenStage, ...]) -> 
 
 
 def _stages(
-    nodes: list[PipelineNode], of_script: dict[Path, tuple[WrittenStage, ...]], batches: int, cores: int
+    nodes: list[PipelineNode], of_script: dict[NodePath, tuple[WrittenStage, ...]], batches: int, cores: int
 ) -> tuple[PipelineStage, ...]:
     numbers = {node.path: number for number, node in enumerate(nodes)}
     stages: list[PipelineStage] = []

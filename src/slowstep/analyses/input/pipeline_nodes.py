@@ -21,9 +21,9 @@ _MAKES_DATASETS: Final = ("Interleave", "FlatMap")
 _SUMS: Final = ("elements", "busy_ns", "bytes")
 
 # From the one that is asked for batches on: of each its name, and which of the last one's inputs it is.
-Path = tuple[tuple[int, str], ...]
-Row = dict[str, Any]
-Placed = dict[tuple[Path, int], Row]
+NodePath = tuple[tuple[int, str], ...]
+NodeRow = dict[str, Any]
+Placed = dict[tuple[NodePath, int], NodeRow]
 
 
 @dataclass(slots=True)
@@ -33,13 +33,13 @@ class PipelineNode:
     `is_replaced` where another one stood there later than at first, `is_inner` where it is of a data set that another stage has made.
     """
 
-    path: Path
+    path: NodePath
     elements: int = 0
     busy_ns: int = 0
     bytes: int = 0
     is_replaced: bool = False
     is_inner: bool = False
-    last: Row = field(default_factory=dict)
+    last: NodeRow = field(default_factory=dict)
     full: list[float] = field(default_factory=list)
 
     @property
@@ -59,7 +59,7 @@ class PipelineNode:
 class PipelineWindow:
     """What was counted between two readings of one iterator, or of several, which are `ns` apart: each stage, and the batches given."""
 
-    nodes: dict[Path, PipelineNode]
+    nodes: dict[NodePath, PipelineNode]
     batches: int
     ns: int
 
@@ -69,7 +69,7 @@ def read_window(rows: pl.DataFrame, low_ns: int, high_ns: int) -> PipelineWindow
     readings = [(int(key[0]), _at_places(group)) for key, group in rows.sort("time_ns", "node").group_by("time_ns", maintain_order=True)]
     inside = [reading for reading in readings if low_ns <= reading[0] <= high_ns]
     readings = inside if len(inside) > 1 else readings
-    nodes: dict[Path, PipelineNode] = {}
+    nodes: dict[NodePath, PipelineNode] = {}
     for (_, before), (_, after) in pairwise(readings):
         _count(nodes, before, after)
     ns = readings[-1][0] - readings[0][0] if readings else 0
@@ -78,7 +78,7 @@ def read_window(rows: pl.DataFrame, low_ns: int, high_ns: int) -> PipelineWindow
 
 def join_windows(windows: Iterable[PipelineWindow]) -> PipelineWindow:
     """All of them as one."""
-    joined: dict[Path, PipelineNode] = {}
+    joined: dict[NodePath, PipelineNode] = {}
     batches = ns = 0
     for window in windows:
         batches, ns = batches + window.batches, ns + window.ns
@@ -91,7 +91,7 @@ def _at_places(rows: pl.DataFrame) -> Placed:
     """The stages of one reading, by their place and number; all the data sets that one stage reads at once are at one place."""
     known = {row["node"]: row for row in rows.iter_rows(named=True)}
     found: Placed = {}
-    root: Path = ((0, ROOT),)
+    root: NodePath = ((0, ROOT),)
     waiting = [(number, root) for number, row in known.items() if row["name"] == ROOT][:1]
     while waiting:
         number, path = waiting.pop()
@@ -110,7 +110,7 @@ def makes_datasets(name: str) -> bool:
     return kinds_of(name)[0] in _MAKES_DATASETS
 
 
-def _count(nodes: dict[Path, PipelineNode], before: Placed, after: Placed) -> None:
+def _count(nodes: dict[NodePath, PipelineNode], before: Placed, after: Placed) -> None:
     """What has come from one reading to the next."""
     places = {path for path, _ in before}
     for (path, number), row in after.items():

@@ -26,7 +26,7 @@ from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
 MOST_NAMED = 5
-# As in frameworks/torch/inside/_slow_samples.py, which tells of those that took longer by the clock alone.
+# As in frameworks/torch/inside/_loader/slow_samples.py, which tells of those that took longer by the clock alone.
 SLOW_TIMES = 8
 
 

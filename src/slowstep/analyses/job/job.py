@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from slowstep.timeline.trace import TraceFacts
 
@@ -29,16 +29,16 @@ class Rank:
     path: Path  # the folder of the recording, or the file of the trace
     steps: int  # that were recorded
     process: int | None = None  # its index in the tables of a recording
+    is_told: bool = True  # whether what it left, or the name of that, tells its number
+    is_one_of_several: bool = False  # whether its file holds other ranks, too
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TracedRank(Rank):
-    """One rank's trace; `is_told` where it or its name tells the number of the rank."""
+    """One rank's trace."""
 
     facts: TraceFacts
-    is_told: bool
     marked: frozenset[int] = frozenset()  # the numbers of the steps that it marks
-    is_one_of_several: bool = False  # whether its file holds other ranks, too
 
     @property
     def source(self) -> tuple[Path, int]:
@@ -55,10 +55,12 @@ class TracedRank(Rank):
 class Job:
     """Who trained and who was missing. All numbers of ranks are those of the job.
 
-    `source` is what is known of it: the recording of one launcher, or the traces that were given.
+    `is_read_apart`: each rank from a file that was given, so that what one lost no other lost, and one that is missing was perhaps not
+    given. `is_excerpt`: of a few steps of each rank, which need not be the same ones, and are no measure of the job's speed.
     """
 
-    source: Literal["recording", "traces"]
+    is_read_apart: bool
+    is_excerpt: bool
     ranks: Sequence[Rank]  # that were recorded and trained, by their numbers
     size: int  # ranks of the whole job, as far as is told; 1 for trainings of their own
     missing: Sequence[int] = ()  # ranks that should be here and left nothing: the first of them where they are very many

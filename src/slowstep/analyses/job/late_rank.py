@@ -77,11 +77,11 @@ class RankComparison:
     @property
     def is_whole(self) -> bool:
         """Whether all ranks of the job are among them."""
-        return not self.missing
+        return not self.not_compared
 
     @property
-    def missing(self) -> int:
-        """How many ranks of the job are not among them."""
+    def not_compared(self) -> int:
+        """How many ranks of the job are not among them: they are missing, or have no steps that can be held against those of others."""
         return max(self.size - len(self.standings), 0)
 
 

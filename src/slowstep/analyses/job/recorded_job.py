@@ -30,7 +30,8 @@ def recorded_job(timeline: Timeline, folder: Path) -> Job:
     here = _expected_here(timeline, members, size)
     recorded_here = sum(number in here for number in seen)
     return Job(
-        source="recording",
+        is_read_apart=False,
+        is_excerpt=False,
         ranks=tuple(_rank(timeline, folder, number, process, steps[process]) for number, process in sorted(numbers.items())),
         size=size,
         missing=tuple(itertools.islice((number for number in here if number not in seen), MISSING_NAMED)),

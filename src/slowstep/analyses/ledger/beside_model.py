@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from slowstep.analyses.events.names import host_named, host_names, matches
 from slowstep.analyses.events.synchronizing import synchronizing_calls
@@ -35,7 +36,7 @@ EACH_LAUNCH_NS: Final = 100_000
 COMPUTES: Final = r"(?i:activation|recompute|CheckpointFunction|checkpoint_?wrapper|checkpointed|backward|forward)"
 # Of a range launching may explain this much; where it explains more, the range is there for what it launches.
 LAUNCHING_AT_MOST: Final = 0.1
-Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+Flags = NDArray[np.bool_]
 
 
 def beside_model(timeline: Timeline, candidates: pl.Expr) -> pl.DataFrame:

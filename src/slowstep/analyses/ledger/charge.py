@@ -29,7 +29,7 @@ MOST_NUMBERS: Final = 8_000_000
 # The code of what a device did is this less its rank; those of a host's labels and of `idle.py` are larger.
 DEVICE: Final = -10
 # Begins and ends.
-Edges = tuple[Ints, Ints]
+StepEdges = tuple[Ints, Ints]
 # What may be charged: begins, ends and codes.
 Options = tuple[Ints, Ints, Ints]
 _NONE: Final = np.zeros(0, dtype=np.int64)
@@ -64,7 +64,7 @@ class Charged:
         return len(self.stretch) == len(self.step)
 
 
-def charge(steps: Edges, lanes: HostLanes, device: DeviceIntervals | None = None) -> tuple[Charged, pl.DataFrame]:
+def charge(steps: StepEdges, lanes: HostLanes, device: DeviceIntervals | None = None) -> tuple[Charged, pl.DataFrame]:
     """Charge the time of steps, which come one after the other; without a device to what the training thread did.
 
     With the table of `idle.explain`, which is not cut to steps; empty without a device.
@@ -102,7 +102,7 @@ def _union(device: DeviceIntervals, rank: int, bounds: tuple[Ints, Ints]) -> tup
     return union(bounds[0][mine], bounds[1][mine])
 
 
-def in_steps(steps: Edges, options: Options) -> Charged:
+def in_steps(steps: StepEdges, options: Options) -> Charged:
     """What may be charged, cut to the steps, and all that concerns one instant brought together."""
     of, start, end = cut(options[0], options[1], np.concatenate(steps))
     step = containing(*steps, start)

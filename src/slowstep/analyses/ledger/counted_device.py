@@ -22,16 +22,16 @@ DEVICE_STAGE: Final = "compute"
 # What the host does of that stage itself, and knows the length of.
 _HOSTS_OWN: Final = (PartKind.COMPILATION, PartKind.COMPILING)
 
-Rows = dict[Part, Floats]
+NsByPart = dict[Part, Floats]
 
 
 @dataclass(frozen=True, slots=True)
 class CountedRows:
     """Rows that sum to the steps; the least and the most of each where not all is known, else None."""
 
-    ns: Rows
-    low: Rows | None = None
-    high: Rows | None = None
+    ns: NsByPart
+    low: NsByPart | None = None
+    high: NsByPart | None = None
 
 
 def is_hosts_own(part: Part) -> bool:
@@ -39,7 +39,7 @@ def is_hosts_own(part: Part) -> bool:
     return part.stage == DEVICE_STAGE and part.kind in _HOSTS_OWN
 
 
-def charge_counted(counted: CountedWork, steps: Steps, rows: Rows) -> CountedRows:
+def charge_counted(counted: CountedWork, steps: Steps, rows: NsByPart) -> CountedRows:
     """The device's account in place of the host's, whose `rows` they are."""
     if counted.busy_ns is None:
         return bound_unseen(rows, UPDATES, counted.waited_ns)
@@ -49,7 +49,7 @@ def charge_counted(counted: CountedWork, steps: Steps, rows: Rows) -> CountedRow
     return _seen(counted.busy_ns, counted.waited_ns, whole, calls, host)
 
 
-def hide_waits(rows: Rows) -> CountedRows:
+def hide_waits(rows: NsByPart) -> CountedRows:
     """The host's account where calls of the framework wait for input too: what of them is which is not known."""
     calls = rows.get(UPDATES)
     if calls is None:
@@ -61,7 +61,7 @@ def hide_waits(rows: Rows) -> CountedRows:
     return CountedRows(ns={**low, UNKNOWN: calls}, low=low, high={**known, **dict.fromkeys(open_parts, calls)})
 
 
-def bound_unseen(rows: Rows, work: Part, waited: Floats | None = None) -> CountedRows:
+def bound_unseen(rows: NsByPart, work: Part, waited: Floats | None = None) -> CountedRows:
     """The host's `rows` where it is not known when the device works: it may always do, and may have idled in each of the host's parts.
 
     `work` is the device's own part; `waited` what the host's calls for it waited for input, if that was counted: the device may have had
@@ -76,7 +76,7 @@ def bound_unseen(rows: Rows, work: Part, waited: Floats | None = None) -> Counte
     return CountedRows(ns={**low, UNKNOWN: whole}, low=low, high={**host, work: whole, UNKNOWN: whole})
 
 
-def _seen(busy: Floats, waited: Floats, whole: Floats, calls: Floats, host: Rows) -> CountedRows:
+def _seen(busy: Floats, waited: Floats, whole: Floats, calls: Floats, host: NsByPart) -> CountedRows:
     """Of a device of which it is known for how long it computed, and waited for its input."""
     # What is in one of the steps of a window is estimated.
     fits = np.divide(whole, busy + waited, out=np.ones_like(whole), where=busy + waited > whole)

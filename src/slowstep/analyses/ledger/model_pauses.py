@@ -17,7 +17,7 @@ from slowstep.timeline.intervals import Ints, containing, union
 from slowstep.timeline.timeline import Timeline
 
 Flags = NDArray[np.bool_]
-Stretches = tuple[Ints, Ints]
+StretchEdges = tuple[Ints, Ints]
 NEVER: Final = np.iinfo(np.int64).max
 LONG_AGO: Final = np.iinfo(np.int64).min
 
@@ -58,19 +58,19 @@ class ModelPauses:
         """Whether each stretch lies in any pause, shape (n,)."""
         return within(self._all, start, end)
 
-    def _launching(self, begin: Ints, end: Ints) -> Stretches:
+    def _launching(self, begin: Ints, end: Ints) -> StretchEdges:
         """Updates up to their last launch of a kernel: the model does nothing in the rest."""
         launched = _last(self._launched, end)
         return begin, np.where(launched > begin, launched, end)
 
-    def _after_updates(self, begin: Ints, end: Ints) -> Stretches:
+    def _after_updates(self, begin: Ints, end: Ints) -> StretchEdges:
         launched = _last(self._launched, end)
         # An update counts where it begins: a profiler's step may end in the middle of one.
         at = np.searchsorted(self._updates[0], end) - 1
         began, updated = np.append(self._updates[0], LONG_AGO)[at], np.append(self._updates[1], LONG_AGO)[at]
         return union(np.where(began >= begin, updated, launched), end)
 
-    def _until_launch(self, begins: Ints) -> Stretches:
+    def _until_launch(self, begins: Ints) -> StretchEdges:
         ends = self._backward[1]
         ends = ends[containing(*self._backward, self._next_launch(ends)) < 0]
         begins = np.concatenate([begins, self._updates[1], ends])
@@ -80,7 +80,7 @@ class ModelPauses:
         return np.append(self._launches, NEVER)[np.searchsorted(self._launches, at)]
 
 
-def _stretches(timeline: Timeline, kinds: list[str], pattern: str) -> Stretches:
+def _stretches(timeline: Timeline, kinds: list[str], pattern: str) -> StretchEdges:
     names = host_names(timeline, kinds)
     return merged(host_named(timeline, names.filter(pl.col("text").str.contains(pattern))))
 
@@ -90,7 +90,7 @@ def _last(times: Ints, at: Ints) -> Ints:
     return np.append(times, LONG_AGO)[np.searchsorted(times, at, side="right") - 1]
 
 
-def within(stretches: Stretches, start: Ints, end: Ints) -> Flags:
+def within(stretches: StretchEdges, start: Ints, end: Ints) -> Flags:
     """Whether each stretch, shape (n,), lies in one of others, which are sorted and do not overlap."""
     at = containing(*stretches, start)
     return np.asarray((at >= 0) & (end <= np.append(stretches[1], 0)[at]))

@@ -20,7 +20,7 @@ from slowstep.parts import NOT_ATTRIBUTED, VALIDATION, Part
 from slowstep.timeline.intervals import Ints, containing, pieces
 
 # Start, end and step of each.
-Gaps = tuple[Ints, Ints, Ints]
+GapEdges = tuple[Ints, Ints, Ints]
 
 
 def name_gaps(
@@ -69,7 +69,7 @@ def place_stacks(
     return found
 
 
-def _apart_from_validations(gaps: Gaps, forwards: Forwards) -> tuple[Gaps, Gaps]:
+def _apart_from_validations(gaps: GapEdges, forwards: Forwards) -> tuple[GapEdges, GapEdges]:
     """The gaps without what lies between the first and the last of the repeated calls of a model in evaluation mode, and that.
 
     It is known to the instant and needs no stacks: one in twenty short gaps that is a validation would be most of the stacks of them all.
@@ -82,13 +82,13 @@ def _apart_from_validations(gaps: Gaps, forwards: Forwards) -> tuple[Gaps, Gaps]
     return rest, validating
 
 
-def _open_gaps(edges: Ints, owner: Ints, steps: Steps) -> Gaps:
+def _open_gaps(edges: Ints, owner: Ints, steps: Steps) -> GapEdges:
     """Start, end and step of the stretches in which no span is open."""
     step = np.clip(np.searchsorted(steps.edges_ns, edges[:-1], side="right") - 1, 0, steps.stretches - 1)
     gap = (owner < 0) & ~steps.excluded[step]
     return edges[:-1][gap], edges[1:][gap], step[gap]
 
 
-def _ns_per_step(gaps: Gaps, steps: Steps) -> Floats:
+def _ns_per_step(gaps: GapEdges, steps: Steps) -> Floats:
     start, end, step = gaps
     return np.bincount(step, weights=(end - start).astype(np.float64), minlength=steps.stretches).astype(np.float64)

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from slowstep.analyses.ledger.counted_device import DEVICE_STAGE, CountedRows, Rows, is_hosts_own
+from slowstep.analyses.ledger.counted_device import DEVICE_STAGE, CountedRows, NsByPart, is_hosts_own
 from slowstep.analyses.python.binomial import share_bounds
 from slowstep.analyses.python.functions import Stacks
 from slowstep.analyses.steps.steps import Floats
@@ -28,7 +28,7 @@ def was_asked(stacks: Stacks) -> bool:
     return bool((stacks.device_idle >= 0).any())
 
 
-def charge_probed(rows: Rows, stacks: Stacks, where: Iterable[Where], work: Part) -> CountedRows:
+def charge_probed(rows: NsByPart, stacks: Stacks, where: Iterable[Where], work: Part) -> CountedRows:
     """The account of the host, whose `rows` they are, with what the device did in its place, as the part `work`; `where` has the part that
     each stack is of.
     """
@@ -48,7 +48,7 @@ def charge_probed(rows: Rows, stacks: Stacks, where: Iterable[Where], work: Part
     )
 
 
-def _rest(whole: Floats, rows: Rows) -> Floats:
+def _rest(whole: Floats, rows: NsByPart) -> Floats:
     return np.asarray(np.maximum(whole - np.sum([np.zeros_like(whole), *rows.values()], axis=0), 0.0))
 
 

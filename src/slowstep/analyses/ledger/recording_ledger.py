@@ -18,7 +18,7 @@ from slowstep.analyses.batches.producers import WaitParts
 from slowstep.analyses.ledger.charged_spans import charge_spans, charge_stretches, lay_spans, named_in_bodies
 from slowstep.analyses.ledger.closures import move_closures
 from slowstep.analyses.ledger.counted import move_counted
-from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, CountedRows, Rows, bound_unseen, charge_counted, hide_waits
+from slowstep.analyses.ledger.counted_device import COUNTED_WAIT, CountedRows, NsByPart, bound_unseen, charge_counted, hide_waits
 from slowstep.analyses.ledger.delays import move_delay, move_sharing
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.named_gaps import name_gaps, place_stacks, within_steps
@@ -82,12 +82,12 @@ def _device_work(trainer: Trainer) -> Part:
     return DEVICE_WORK if trainer.has_optimizers else UPDATES
 
 
-def _together(rows: Rows, more: Rows) -> Rows:
+def _together(rows: NsByPart, more: NsByPart) -> NsByPart:
     """Both, the time of a part that both have added."""
     return {**rows, **{part: rows[part] + ns if part in rows else ns for part, ns in more.items()}}
 
 
-def _move_delays(timeline: Timeline, trainer: Trainer, steps: Steps, rows: Rows, device: str, beside_cores: float) -> None:
+def _move_delays(timeline: Timeline, trainer: Trainer, steps: Steps, rows: NsByPart, device: str, beside_cores: float) -> None:
     """Give to other ranks, and to who used the cores meanwhile, what the training thread waited for them."""
     if device == "cpu":
         move_sharing(timeline, trainer, steps, rows)
@@ -112,7 +112,7 @@ def _stacked(
     """The rows of all stretches as a ledger of the steps."""
     parts = tuple(parts_in_order(found.ns))
 
-    def of_steps(rows: Rows) -> Floats:
+    def of_steps(rows: NsByPart) -> Floats:
         return np.vstack([rows[part] for part in parts])[:, ~steps.excluded]
 
     return Ledger(
@@ -128,10 +128,10 @@ def _stacked(
     )
 
 
-def _folded(rows: Rows) -> Rows:
+def _folded(rows: NsByPart) -> NsByPart:
     """A framework names thirty callbacks a step, most of which do nothing: those that hold next to no time become one part per stage."""
     small_ns = SMALL_SHARE * sum(float(ns.sum()) for ns in rows.values())
-    kept: Rows = {}
+    kept: NsByPart = {}
     for part, ns in rows.items():
         target = Part(part.stage, PartKind.SMALL_CALLBACKS) if part.kind in _FOLDABLE and ns.sum() < small_ns else part
         kept[target] = kept.get(target, np.zeros_like(ns)) + ns

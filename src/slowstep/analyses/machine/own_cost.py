@@ -38,8 +38,8 @@ class OwnCost:
         return max(MOST_SHARE, MOST_NS / step_ns)
 
     @property
-    def recording_share(self) -> float | None:
-        """The share without the profiler, which somebody has asked for."""
+    def limited_share(self) -> float | None:
+        """The share that is held against the limit: without the profiler, which somebody has asked for."""
         return None if self.share is None else self.share - self.parts.get(PROFILER, 0.0)
 
 

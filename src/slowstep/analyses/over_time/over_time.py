@@ -222,16 +222,14 @@ def _found_events(
             # Of one that takes longer every so many times, all are validations.
             events = [event for event in events if event.part != part or np.setdiff1d(np.flatnonzero(event.ns), period.at).size]
             ns[period.at] = with_core_delay_by_step(ledger, part)[period.at]
-        # A generator that updates once for five updates of its critic: that step has the work of both.
-        turn = part in WORK and turns[at].mean() >= HIT_SHARE and turns[others].mean() <= 1 - HIT_SHARE
         both = part in MODELS and _are_both_longer(ledger, at, others)
         size = work_in_steps(graphs, at, len(quiet_ns)) if both else None
-        larger = size is not None and _times(ledger, part, at, others) <= (1 + OF_PACE) * size**LARGEST_POWER
-        name = TURN if turn else LARGER if larger else "validation" if validation else None
+        is_larger = size is not None and _times(ledger, part, at, others) <= (1 + OF_PACE) * size**LARGEST_POWER
+        name = TURN if _is_turn(part, turns, at, others) else LARGER if is_larger else "validation" if validation else None
         events.append(
             OccasionalEvent(
                 name=name,
-                known=bool(validation or turn or larger),
+                known=name is not None,
                 part=part,
                 every_steps=float(period.steps),
                 count=len(period.at),
@@ -246,6 +244,13 @@ def _alone(at: Ints, events: list[OccasionalEvent]) -> Ints:
     """Those of the steps in which none of the events is, if there are any."""
     alone = np.setdiff1d(at, [step for event in events for step in np.flatnonzero(event.ns).tolist()])
     return alone if alone.size else at
+
+
+def _is_turn(part: Part, turns: NDArray[np.bool_], at: Ints, others: Ints) -> bool:
+    """Whether another network has its turn in the steps `at`: of a generator that updates once for five updates of its critic, that step
+    has the work of both.
+    """
+    return bool(part in WORK and turns[at].mean() >= HIT_SHARE and turns[others].mean() <= 1 - HIT_SHARE)
 
 
 def _are_both_longer(ledger: Ledger, at: Ints, others: Ints) -> bool:

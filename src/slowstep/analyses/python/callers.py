@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.events.enclosing import Nesting, Rows, pieces_of
+from slowstep.analyses.events.enclosing import Nesting, RowNumbers, pieces_of
 from slowstep.analyses.events.names import as_text, matches
 from slowstep.analyses.events.runtime_calls import calls_of_runtime
 from slowstep.analyses.python.user_places import user_places
@@ -51,7 +51,7 @@ class Callers:
         """`thread`, `start_ns` and `end_ns` of every row of `spans`."""
         return self._timeline.rows("host_events", "thread", "start_ns", "end_ns", kinds=SPAN_KINDS)
 
-    def around(self, threads: pl.Series | Ints | Rows, times_ns: pl.Series | Ints) -> pl.DataFrame:
+    def around(self, threads: pl.Series | Ints | RowNumbers, times_ns: pl.Series | Ints) -> pl.DataFrame:
         """What stands around instants of host threads, shape (m,) each; a null thread or time is around nothing.
 
         Columns: `operator`, of the framework operators around the instant that call one another the outermost (`aten::item`, not its
@@ -60,18 +60,18 @@ class Callers:
         """
         return self.describe(self.indices_around(threads, times_ns))
 
-    def indices_around(self, threads: pl.Series | Ints | Rows, times_ns: pl.Series | Ints) -> Ints:
+    def indices_around(self, threads: pl.Series | Ints | RowNumbers, times_ns: pl.Series | Ints) -> Ints:
         """Row in `spans` of the innermost operator or Python function at each instant; -1 where there is none."""
         known = _known(threads) & _known(times_ns)
         found = self.nesting.innermost(_filled(threads), _filled(times_ns))
         return np.asarray(np.where(known, found, -1), dtype=np.int64)
 
-    def describe(self, indices: Ints | Rows) -> pl.DataFrame:
+    def describe(self, indices: Ints | RowNumbers) -> pl.DataFrame:
         """The columns of `around` for rows of `spans`; -1 is none."""
         found = self.categories(indices)
         return found.with_columns(as_text(found[name]) for name in ("operator", "innermost", "where"))
 
-    def categories(self, indices: Ints | Rows) -> pl.DataFrame:
+    def categories(self, indices: Ints | RowNumbers) -> pl.DataFrame:
         """The same, with names and lines as categories."""
         names = self.spans.select("name")
         columns = {
@@ -82,7 +82,7 @@ class Callers:
         }
         return pl.DataFrame(columns)
 
-    def modules(self, indices: Ints | Rows) -> pl.Series | None:
+    def modules(self, indices: Ints | RowNumbers) -> pl.Series | None:
         """The innermost nn.Module around rows of `spans` (-1 is none), of a backward operator that around its forward, as `Linear_3`;
         categorical, null where there is none. None where the trace names no modules.
         """
@@ -100,25 +100,25 @@ class Callers:
         return pl.Series("backward", self._nodes >= 0)
 
     @property
-    def _nodes(self) -> Rows:
+    def _nodes(self) -> RowNumbers:
         """The innermost node of autograd's backward around each row of `spans`; -1 where there is none."""
         return np.full(len(self.nesting), -1, dtype=np.int32) if self._backward is None else self._backward
 
-    def innermost_operator(self, indices: Ints | Rows) -> Ints:
+    def innermost_operator(self, indices: Ints | RowNumbers) -> Ints:
         """Row in `spans` of the innermost operator of itself and those around each row; -1 where there is none."""
         return _taken(self._operators, indices)
 
     @property
-    def _operators(self) -> Rows:
+    def _operators(self) -> RowNumbers:
         return np.arange(len(self.nesting), dtype=np.int32) if self._innermost is None else self._innermost
 
-    def inputs(self, indices: Ints | Rows) -> pl.DataFrame:
+    def inputs(self, indices: Ints | RowNumbers) -> pl.DataFrame:
         """What the innermost operator of each row of `spans` takes (`shapes`, `types`), and `outer_shapes` of its `operator`."""
         inner = _gather(self.spans.select("shapes", "types"), self.innermost_operator(indices))
         outer = _taken(self._outermost, indices)
         return inner.with_columns(_gather(self.spans.select("shapes"), outer)["shapes"].alias("outer_shapes"))
 
-    def launched(self, rows: Ints | Rows | None = None) -> pl.DataFrame:
+    def launched(self, rows: Ints | RowNumbers | None = None) -> pl.DataFrame:
         """One row per row of `device_events` (or per row whose number is given): the host call that launched it, what stood around that.
 
         Columns: those of `launch_calls`, `call` as text, and those of `around`.
@@ -164,7 +164,7 @@ class Callers:
         return self._where(host)
 
     @staticmethod
-    def _most_inside(host: pl.DataFrame, around: Rows) -> Flags:
+    def _most_inside(host: pl.DataFrame, around: RowNumbers) -> Flags:
         """Whether half of each row or more lies in the row that is said to be around it: in a damaged trace what began inside may go on
         after."""
         start, end, found = host["start_ns"].to_numpy(), host["end_ns"].to_numpy(), np.zeros(len(around), dtype=np.bool_)
@@ -187,7 +187,7 @@ class Callers:
         foreign = pl.Series((self._nodes >= 0) & (own_start < node_start)) & of_forward.is_not_null()
         return where.zip_with(~foreign, of_forward)
 
-    def _modules(self, host: pl.DataFrame) -> Rows | None:
+    def _modules(self, host: pl.DataFrame) -> RowNumbers | None:
         """Row of the innermost nn.Module around each row, or around its forward; -1 where there is none, None without any."""
         row = np.arange(host.height, dtype=np.int64)
         is_module = (host["kind"] == "python") & matches(host["name"], events(Event.MODULE))
@@ -198,7 +198,7 @@ class Callers:
         of_forward = _gather(forward.to_frame("module"), self._with_sequence(host))["module"].fill_null(-1).to_numpy()
         return np.where(own >= 0, own, of_forward).astype(np.int32)
 
-    def _with_sequence(self, host: pl.DataFrame) -> Rows:
+    def _with_sequence(self, host: pl.DataFrame) -> RowNumbers:
         """The innermost backward node with a sequence number around each row; -1 where there is none."""
         numbered = host["sequence"].is_not_null().to_numpy() & (self._nodes == np.arange(host.height))
         return self.nesting.inherit(np.where(numbered, np.arange(host.height), -1))
@@ -211,21 +211,21 @@ class Callers:
         return rows.select("sequence").join(forward, on="sequence", how="left", maintain_order="left")["value"]
 
 
-def _taken(values: Rows, indices: Ints | Rows) -> Ints:
+def _taken(values: RowNumbers, indices: Ints | RowNumbers) -> Ints:
     """The values at indices, shape (m,); -1 at -1."""
     if not len(values):
         return np.full(len(indices), -1, dtype=np.int64)
     return np.asarray(np.where(indices >= 0, values[np.maximum(indices, 0)], -1), dtype=np.int64)
 
 
-def _gather(frame: pl.DataFrame, indices: Ints | Rows) -> pl.DataFrame:
+def _gather(frame: pl.DataFrame, indices: Ints | RowNumbers) -> pl.DataFrame:
     wanted = pl.Series("row", indices, dtype=pl.Int64)
     return frame.select(pl.all().gather(wanted.set(wanted < 0, None))) if frame.height else frame.clear(len(indices))
 
 
-def _known(values: pl.Series | Ints | Rows) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _known(values: pl.Series | Ints | RowNumbers) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return values.is_not_null().to_numpy() if isinstance(values, pl.Series) else np.ones(len(values), dtype=np.bool_)
 
 
-def _filled(values: pl.Series | Ints | Rows) -> Ints:
+def _filled(values: pl.Series | Ints | RowNumbers) -> Ints:
     return values.fill_null(0).cast(pl.Int64).to_numpy() if isinstance(values, pl.Series) else values.astype(np.int64, copy=False)

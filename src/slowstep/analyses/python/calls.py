@@ -25,7 +25,7 @@ Key = tuple[str, str, int]  # file, function, first line
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Function:
+class TimedFunction:
     """A function of the user's, or of a library's data set, that holds a share of some time, and the path of such that leads to it.
 
     `python_share` is the share of it that is a loop in Python; None where that is not known. `parts`: what it calls itself, each with its
@@ -75,7 +75,7 @@ def read_calls(calls: pl.DataFrame, edges: pl.DataFrame, kind: str, processes: l
     return CallTree(total_ns=dict(total), callees={k: dict(v) for k, v in callees.items()}, stretches=int(stretches))
 
 
-def dominant_of_fetch(tree: CallTree, share: float) -> Function | None:
+def dominant_of_fetch(tree: CallTree, share: float) -> TimedFunction | None:
     """The deepest function of the user's that holds at least `share` of making samples (collate left out); None where none does.
 
     Of a library's data set, as torchvision's, that calls nothing of the user's, the deepest function of the same library.
@@ -88,23 +88,23 @@ def dominant_of_fetch(tree: CallTree, share: float) -> Function | None:
     return _deepest(tree, root, whole, share) or _deepest_of_library(tree, root, whole, share)
 
 
-def dominant_within(tree: CallTree, root: Key, share: float) -> Function | None:
+def dominant_within(tree: CallTree, root: Key, share: float) -> TimedFunction | None:
     """The deepest function of the user's, called by `root`, that holds at least `share` of that one's time; None where none does."""
     return _deepest(tree, root, max(tree.total_ns[root], 1.0), share)
 
 
-def dominant_from(tree: CallTree, root: Key, whole: float, share: float) -> Function | None:
+def dominant_from(tree: CallTree, root: Key, whole: float, share: float) -> TimedFunction | None:
     """The deepest function of the user's, from `root` itself on, that holds at least `share` of `whole` ns; None where none does."""
     path = [(root, tree.total_ns[root]), *_descent(tree, root, share * whole)]
     return _last([(key, ns) for key, ns in path if _is_users(key) and ns >= share * whole], tree, whole, _is_users)
 
 
-def _deepest(tree: CallTree, root: Key, whole: float, share: float) -> Function | None:
+def _deepest(tree: CallTree, root: Key, whole: float, share: float) -> TimedFunction | None:
     """The last function of the user's on the way down from `root` that holds at least `share` of `whole` ns."""
     return _last([(k, held) for k, held in _descent(tree, root, share * whole) if _is_users(k)], tree, whole, _is_users)
 
 
-def _deepest_of_library(tree: CallTree, root: Key, whole: float, share: float) -> Function | None:
+def _deepest_of_library(tree: CallTree, root: Key, whole: float, share: float) -> TimedFunction | None:
     descent = [(k, held) for k, held in _descent(tree, root, share * whole) if _package(k) is not None]
     packages = [_package(k) for k, _ in descent]
     # Beyond the first package is what that one uses: a decoder, an array library.
@@ -113,7 +113,7 @@ def _deepest_of_library(tree: CallTree, root: Key, whole: float, share: float) -
     return None if found is None else replace(found, of_library=True)
 
 
-def _last(path: list[tuple[Key, float]], tree: CallTree, whole: float, is_own: Callable[[Key], bool]) -> Function | None:
+def _last(path: list[tuple[Key, float]], tree: CallTree, whole: float, is_own: Callable[[Key], bool]) -> TimedFunction | None:
     """The last function of a path, with what it calls that `is_own`; None where there is none."""
     if not path:
         return None
@@ -121,7 +121,7 @@ def _last(path: list[tuple[Key, float]], tree: CallTree, whole: float, is_own: C
     calls = sorted(tree.callees.get(key, {}).items(), key=lambda row: -row[1])
     called = [(callee, ns / whole) for callee, ns in calls if callee != key and ns >= PART_SHARE * whole]
     file, name, line = key
-    return Function(
+    return TimedFunction(
         name=name,
         file=file,
         line=line,

@@ -15,10 +15,10 @@ from slowstep.timeline.intervals import Ints, union
 
 # A function that is called elsewhere too belongs to where most of its stacks stand.
 MOSTLY = 0.5
-Place = tuple[str, int]
+NamedLine = tuple[str, int]
 
 
-def functions_in_callbacks(trainer: Trainer, stacks: Stacks) -> frozenset[Place]:
+def functions_in_callbacks(trainer: Trainer, stacks: Stacks) -> frozenset[NamedLine]:
     """File and first line of those that are such a callback, or stand mostly in one."""
     spans = trainer.spans.filter(pl.col("kind") == "span", pl.col("stage").fill_null("output").is_in(["output", "store", "preprocess"]))
     # Metrics are named for the function that hands them over, which computes besides.
@@ -33,12 +33,12 @@ def functions_in_callbacks(trainer: Trainer, stacks: Stacks) -> frozenset[Place]
     return frozenset(mostly | set(placed.iter_rows()))
 
 
-def _held(stacks: Stacks, taken: Ints) -> dict[Place, float]:
+def _held(stacks: Stacks, taken: Ints) -> dict[NamedLine, float]:
     """What each of the user's functions held of some stacks, those that it called included."""
     # A long run has a million stacks and a few thousand different ones.
     numbers, at = np.unique(stacks.stack[taken], return_inverse=True)
     weights = np.bincount(at, weights=stacks.weight_ns[taken], minlength=len(numbers))
-    held: dict[Place, float] = defaultdict(float)
+    held: dict[NamedLine, float] = defaultdict(float)
     for number, weight in zip(numbers.tolist(), weights.tolist(), strict=True):
         for place in {(frame.file, frame.first_line) for frame in stacks.frames.get(number, ()) if not is_library(frame)}:
             held[place] += weight

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from slowstep.analyses.python.calls import CallTree, Function, Key
+from slowstep.analyses.python.calls import CallTree, Key, TimedFunction
 from slowstep.analyses.python.gap_calls import BUILT_IN
 from slowstep.analyses.python.hot_loop import LONGEST_NS, OFTEN, SHORTEST_NS
 from slowstep.timeline.timeline import Timeline
@@ -34,7 +34,7 @@ def find_python_share(timeline: Timeline, process: int, tree: CallTree, root: Ke
     return float(min(counted, left))
 
 
-def with_python_share(timeline: Timeline, processes: list[int], tree: CallTree, function: Function | None) -> Function | None:
+def with_python_share(timeline: Timeline, processes: list[int], tree: CallTree, function: TimedFunction | None) -> TimedFunction | None:
     """The same of a function that holds most of making batches in some processes: of lines that run often in each call of it.
 
     Not known where counting ended before its first call did: what follows its loop was not seen.

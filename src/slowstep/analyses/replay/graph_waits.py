@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from slowstep.analyses.device.clocks import CLOCKS_NS
-from slowstep.analyses.events.enclosing import Rows, pieces_of
+from slowstep.analyses.events.enclosing import RowNumbers, pieces_of
 from slowstep.analyses.replay.replayed_work import DEVICE, EVENT, NOTHING, OWN_COPY, STREAM, Flags, Material, ReplayedWork
 from slowstep.timeline.intervals import Ints
 
@@ -62,7 +62,7 @@ class LaunchOrder:
         return int(np.searchsorted(self._launched[stream], at_ns) - np.searchsorted(self._starts[stream], at_ns))
 
 
-def find_waits(material: Material, launched: LaunchOrder, own_calls: Rows, own_work: Rows) -> WaitEdges:
+def find_waits(material: Material, launched: LaunchOrder, own_calls: RowNumbers, own_work: RowNumbers) -> WaitEdges:
     """The waits of one step, of whose calls and work the indices are given."""
     calls, work = material.calls, material.work
     launching = own_work[work.call[own_work] >= 0]
@@ -88,7 +88,7 @@ def find_waits(material: Material, launched: LaunchOrder, own_calls: Rows, own_w
     )
 
 
-def _each(own_calls: Rows, of_call: Rows) -> Iterator[tuple[int, int]]:
+def _each(own_calls: RowNumbers, of_call: RowNumbers) -> Iterator[tuple[int, int]]:
     """The calls, and what each launched (-1: nothing), as Python numbers some at a time."""
     for rows in pieces_of(len(own_calls)):
         calls = own_calls[rows]
@@ -129,7 +129,7 @@ def _of_full_queue(material: Material, launched: LaunchOrder, call: int, own: in
     return [max(first - 50, 0) + int(same[-1])] if len(same) else []
 
 
-def _told(material: Material, launched: LaunchOrder, own_calls: Rows, of_call: Rows) -> list[tuple[int, int]]:
+def _told(material: Material, launched: LaunchOrder, own_calls: RowNumbers, of_call: RowNumbers) -> list[tuple[int, int]]:
     """What the next work of a thread waits for that has told its stream to wait."""
     calls, work = material.calls, material.work
     waiting: dict[int, list[int]] = {}
@@ -147,7 +147,7 @@ def _told(material: Material, launched: LaunchOrder, own_calls: Rows, of_call: R
     return edges
 
 
-def _at_once(work: ReplayedWork, own_work: Rows, told: set[int]) -> list[tuple[int, int]]:
+def _at_once(work: ReplayedWork, own_work: RowNumbers, told: set[int]) -> list[tuple[int, int]]:
     """What began at once after the end of another stream's work, and neither after its launch nor after its own stream's."""
     order = own_work[np.argsort(work.end[own_work], kind="stable")]
     ends = work.end[order]
@@ -163,7 +163,7 @@ def _at_once(work: ReplayedWork, own_work: Rows, told: set[int]) -> list[tuple[i
     return edges
 
 
-def _delayed(work: ReplayedWork, own_work: Rows) -> tuple[Rows, Flags]:
+def _delayed(work: ReplayedWork, own_work: RowNumbers) -> tuple[RowNumbers, Flags]:
     """Work that began long after both its launch and the end of what ran before it on its stream."""
     order = own_work[np.lexsort((work.start[own_work], work.stream[own_work]))]
     before = np.full(len(order), np.iinfo(np.int64).min)

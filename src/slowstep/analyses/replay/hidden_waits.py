@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.device.clocks import CLOCKS_NS
-from slowstep.analyses.events.enclosing import Rows
+from slowstep.analyses.events.enclosing import RowNumbers
 from slowstep.analyses.ledger.own_work import LONG_NS, own_work
 from slowstep.analyses.replay.graph import RETURN_NS
 from slowstep.analyses.replay.graph_waits import LONG_CALL_NS, LaunchOrder
@@ -40,7 +40,7 @@ class _SilentStretches:
 
     start: Ints
     end: Ints
-    thread: Rows
+    thread: RowNumbers
 
 
 @dataclass(frozen=True, slots=True)

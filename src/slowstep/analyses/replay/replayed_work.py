@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.events.enclosing import Rows
+from slowstep.analyses.events.enclosing import RowNumbers
 from slowstep.analyses.events.runtime_calls import ALLOCATES, WAITS, calls_of_runtime, outer_calls
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
@@ -34,7 +34,7 @@ STREAM_WAITS: Final = r"^(cuda|hip|cu)StreamWaitEvent"
 class RuntimeCalls:
     """Calls of the runtime or driver that launch, wait or order streams, in order of their start. Arrays of shape (calls,)."""
 
-    thread: Rows
+    thread: RowNumbers
     start: Ints
     end: Ints
     waits_for: NDArray[np.int8]
@@ -51,12 +51,12 @@ class ReplayedWork:
     numbers streams of all devices from 0.
     """
 
-    row: Rows
-    stream: Rows
-    device: Rows
+    row: RowNumbers
+    stream: RowNumbers
+    device: RowNumbers
     start: Ints
     end: Ints
-    call: Rows
+    call: RowNumbers
     launched: Ints  # when its call began; where that is unknown, the latest that the order of its stream allows
 
 

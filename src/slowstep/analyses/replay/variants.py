@@ -14,16 +14,16 @@ from slowstep.analyses.replay.scene import Changed, Scene
 ON_A_PROCESSOR: Final = "a replay cannot tell how long other operators take on a processor: measure it with slowstep run, or slowstep prove"
 
 # None: the step has nothing of what the scenario changes, and takes as long as it did.
-Change = Callable[[Scene], Changed | str | None]
+SceneChange = Callable[[Scene], Changed | str | None]
 
 # These need no device: they change what the host does.
-OF_HOST: Final[Mapping[str, Change]] = {
+OF_HOST: Final[Mapping[str, SceneChange]] = {
     scenarios.NO_INPUT_WAIT: host.no_input_wait,
     scenarios.NO_COMPILATION: host.no_compilation,
     scenarios.NO_CALLBACKS: host.no_callbacks,
     scenarios.NO_WRITES: host.no_writes,
 }
-OF_DEVICE: Final[Mapping[str, Change]] = {
+OF_DEVICE: Final[Mapping[str, SceneChange]] = {
     scenarios.LAUNCHES_FREE: host.launches_free,
     scenarios.NO_SYNCHRONIZATION: host.no_synchronization,
     scenarios.HALF_PRECISION: device.half_precision,

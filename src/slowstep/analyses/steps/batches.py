@@ -78,7 +78,7 @@ def find_batches(trainer: Trainer, edges: Ints, totals: pl.DataFrame) -> Batches
     origin, order, is_assumed = trainer.samples_from, ["iterator", "start_ns"], got.is_empty() or trainer.samples_from == LEADING
     if got.is_empty():
         got = _forwards_of_batches(trainer, edges)
-        origin, order = "leading dimension of the forward's input (assumed)", ["start_ns"]
+        origin, order = "leading dimension of the forward's input and output (assumed)", ["start_ns"]
     count = len(edges) - 1
     step = _stretch(edges, got)
     inside = (step >= 0) & (step < count)

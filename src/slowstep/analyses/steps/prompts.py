@@ -7,10 +7,10 @@ import polars as pl
 
 from slowstep.timeline.run_facts import Session
 
-Run = tuple[int, int]
+CellRun = tuple[int, int]
 
 
-def find_run(updates: pl.DataFrame, session: Session | None, thread: int) -> Run | None:
+def find_run(updates: pl.DataFrame, session: Session | None, thread: int) -> CellRun | None:
     """Begin and end (ns) of the cell or command with most updates; None where no prompt divides them."""
     if session is None or thread != session.thread or not session.prompts_ns:
         return None
@@ -22,6 +22,6 @@ def find_run(updates: pl.DataFrame, session: Session | None, thread: int) -> Run
     return int(edges[most]), int(edges[most + 1])
 
 
-def within(run: Run | None, table: pl.DataFrame) -> pl.DataFrame:
+def within(run: CellRun | None, table: pl.DataFrame) -> pl.DataFrame:
     """The spans of a table that lie in a run; all of them where there is none."""
     return table if run is None else table.filter(pl.col("start_ns") >= run[0], pl.col("end_ns") <= run[1])

@@ -100,12 +100,7 @@ def find_steps(
     trainer: Trainer, totals: pl.DataFrame, suspensions: Suspensions, warmup: int | None = None, *, capture: Capture | None = None
 ) -> Steps:
     """Cut the training into steps. Raises NothingRecorded where not one has both a beginning and an end."""
-    kind, edges = _boundaries(trainer)
-    if len(edges) <= WARMUP_AT_LEAST:
-        edges = _with_ends(trainer, edges)
-    if len(edges) < 2:
-        there = format_count(len(trainer.update_end_ns), "update")
-        raise NothingRecorded(f"only {there} recorded, and not where its step begins: let the training run longer.")
+    kind, edges = _enough_boundaries(trainer)
     totals = totals.filter(pl.col("process") == trainer.process)
     left_out = _thinned(edges, totals) | suspensions.holds(edges)
     if capture is not None:
@@ -116,11 +111,7 @@ def find_steps(
     events = _events(trainer, edges)
     first, last, period, whole = _whole_periods(events, skip, len(edges) - 1)
     excluded = left_out[first:last]
-    if excluded.all():
-        raise NothingRecorded(f"of {len(edges) - 1} steps only those are left that were captured or just counted: record more.")
-    if edges[first] == edges[last]:
-        # By a clock that stood still, or in a damaged recording: of no time there are no shares.
-        raise NothingRecorded(f"all {last - first} steps after the warm-up took no time: the recording is damaged, record again.")
+    _refuse_empty(edges, first, last, excluded)
     size = batches.usual(first, last)
     eventful = np.zeros(len(edges) - 1, dtype=bool)
     for steps in events:
@@ -145,6 +136,26 @@ def find_steps(
         period=period,
         whole_periods=whole,
     )
+
+
+def _enough_boundaries(trainer: Trainer) -> tuple[str, Ints]:
+    """The boundaries, of a short recording those at its ends too. Raises NothingRecorded where they bound no step."""
+    kind, edges = _boundaries(trainer)
+    if len(edges) <= WARMUP_AT_LEAST:
+        edges = _with_ends(trainer, edges)
+    if len(edges) < 2:
+        there = format_count(len(trainer.update_end_ns), "update")
+        raise NothingRecorded(f"only {there} recorded, and not where its step begins: let the training run longer.")
+    return kind, edges
+
+
+def _refuse_empty(edges: Ints, first: int, last: int, excluded: NDArray[np.bool_]) -> None:
+    """Raises NothingRecorded where no step of the window is left, or all of them took no time."""
+    if excluded.all():
+        raise NothingRecorded(f"of {len(edges) - 1} steps only those are left that were captured or just counted: record more.")
+    if edges[first] == edges[last]:
+        # By a clock that stood still, or in a damaged recording: of no time there are no shares.
+        raise NothingRecorded(f"all {last - first} steps after the warm-up took no time: the recording is damaged, record again.")
 
 
 def _boundaries(trainer: Trainer) -> tuple[str, Ints]:

@@ -1,16 +1,18 @@
-"""Whether a trace is of a training, and how many samples a step of it has."""
+"""Whether a trace is of a training, of which framework's loop, and how many samples a step of it has."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 from typing import Final
 
 import polars as pl
 
 from slowstep.analyses.events.training_thread import OPTIMIZER_RANGE, training_thread
 from slowstep.frameworks._events import BatchInputs, Event
-from slowstep.frameworks._known import batch_inputs, events
+from slowstep.frameworks._known import batch_inputs, events, words_of_marks, words_of_profiler
+from slowstep.frameworks._words import Words
 from slowstep.timeline.shapes import read_shapes
 from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace_tables import NOT_PYTHON
@@ -38,6 +40,19 @@ def is_training(timeline: Timeline) -> bool:
         return True
     kernels = timeline.rows("device_events", "name", kinds=["kernel"])["name"].unique().cast(pl.String)
     return bool((kernels.str.contains(DEVICE_EVIDENCE) & ~kernels.str.contains(EITHER)).any())
+
+
+def find_words(timeline: Timeline) -> Words:
+    """The words of the framework that trains: by Python functions, stacks and ranges that only its trainer has, else by whose profiler it
+    was.
+    """
+    names = timeline.rows("host_events", "name", kinds=["annotation", "python"])["name"]
+    stacks = timeline.rows("host_events", "stack", kinds=NOT_PYTHON)["stack"]
+    texts = pl.concat([each.unique().cast(pl.String) for each in (names, stacks)])
+    facts = timeline.trace
+    otherwise = words_of_profiler(None) if facts is None else words_of_profiler(facts.framework, facts.profiler)
+    found = words_of_marks(lambda pattern: bool(texts.str.contains(pattern).any()), otherwise)
+    return replace(found, profiler=otherwise.profiler)
 
 
 def batch_size(timeline: Timeline, steps: pl.DataFrame) -> int | None:

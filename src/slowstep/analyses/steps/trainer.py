@@ -10,7 +10,7 @@ import polars as pl
 from slowstep.analyses.steps.cell_code import without_shell
 from slowstep.analyses.steps.input_code import NONE_RECORDED, InputCode, find_input_code
 from slowstep.analyses.steps.phases import Elsewhere, Phase, TrainingInTurn, elsewhere, find_models, find_phases, longest
-from slowstep.analyses.steps.prompts import Run, find_run, within
+from slowstep.analyses.steps.prompts import CellRun, find_run, within
 from slowstep.analyses.steps.training_passes import MOST_FOR_A_BATCH, NEVER, TrainingPasses, find_training_passes
 from slowstep.analyses.steps.untrained import describe_untrained
 from slowstep.errors import NothingRecorded
@@ -250,7 +250,7 @@ def _calls(facts: ProcessFacts, updates: pl.DataFrame) -> Ints | None:
     return None if facts.has_optimizers else np.asarray(updates["start_ns"].to_numpy())
 
 
-def _bounds(phase: Phase, phases: list[Phase]) -> Run | None:
+def _bounds(phase: Phase, phases: list[Phase]) -> CellRun | None:
     """From the end of the training before to its own end; None where it is the only one."""
     if len(phases) == 1:
         return None

@@ -16,9 +16,9 @@ GRAPH_NOT_SEEN = Wording(
     "graph-not-seen",
     "{grows}: whether a graph is kept from step to step, or the model does more in each, was not seen; see which it is",
 )
-GROWS_WITH_INPUTS = Wording("grows-with-inputs", "{grows} with its inputs, of which the last are {times:.1f} times as large")
+GROWS_WITH_INPUTS = Wording("grows-with-inputs", "{grows} with its inputs, of which the last are {times:times} as large")
 GROWS_WITH_PARAMETERS = Wording(
-    "grows-with-parameters", "{grows} with the model, of which {times:.1f} times as many parameters get a gradient at the end"
+    "grows-with-parameters", "{grows} with the model, of which {times:times} as many parameters get a gradient at the end"
 )
 GROWS_BESIDE_PARAMETERS = Wording(
     "grows-beside-parameters", "{grows}, and beside that while these stay the same; see what is kept from step to step"

@@ -8,7 +8,7 @@ from slowstep.analyses.batches.transfer import RECEIVE_NS
 from slowstep.analyses.input.input_facts import InputFunction
 from slowstep.analyses.input.stragglers import Stragglers
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.calls import DOMINANT_SHARE, Function
+from slowstep.analyses.python.calls import DOMINANT_SHARE, TimedFunction
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input_side import (
@@ -178,7 +178,7 @@ def most_of_making(m: Measurements) -> tuple[Evidence, ...]:
     return (Evidence(name="most of it in", value=function.name, unit="", where=where), *called_for_it(function))
 
 
-def called_for_it(function: Function) -> tuple[Evidence, ...]:
+def called_for_it(function: TimedFunction) -> tuple[Evidence, ...]:
     """What a function that makes samples calls, most time first."""
     called = sorted((*function.parts, *function.into), key=lambda row: -row[1])
     return tuple(Evidence(name="in it", value=name, unit="", where=f"{format_share(share)} of making samples") for name, share in called)

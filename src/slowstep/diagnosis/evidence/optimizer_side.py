@@ -58,7 +58,7 @@ def takes_most_of_fixed(m: Measurements) -> bool:
 def fuse(words: Words, kind: str, share: float) -> Fix:
     """The fix of an unfused optimizer that takes the share of the step."""
     how = fused(words, kind)
-    return Fix(text=f"{how}: one pass over parameters, of an optimizer that takes {format_share(share)} of the step")
+    return Fix(text=f"{how}: all parameters in one pass; the optimizer takes {format_share(share)} of the step")
 
 
 def fused(words: Words, kind: str) -> str:

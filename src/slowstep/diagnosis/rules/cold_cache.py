@@ -27,6 +27,7 @@ from slowstep.diagnosis.lever_specs import WARM_CACHE, fix_of_its_loader
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
 from slowstep.reasons import Reason
+from slowstep.units import format_times
 
 NAME = "cold-cache"
 # One page; less is folders and modules that are imported in the first pass (1.9 KB per sample were seen of those).
@@ -34,6 +35,8 @@ BYTES_AT_LEAST = 4096.0
 LATER_AT_MOST = 0.5
 # Passes of one training differ by a few percent: a fifth is beyond that.
 SLOWER_BY = 0.2
+# Of less than a hundredth of the first pass's time no figure says more than that it is next to nothing.
+NEXT_TO_NONE = 100.0
 # A pass of which so little was seen is no pass to compare.
 PASS_SHARE = 0.5
 
@@ -49,21 +52,32 @@ def judge(m: Measurements) -> Answer:
     if first.storage_bytes_per_sample is None or first.storage_bytes_per_sample < BYTES_AT_LEAST:
         return None
     ratio = first.making_ns_per_sample / max(later.making_ns_per_sample, 1.0)
-    longer_blocked = (first.blocked_ns_per_sample - later.blocked_ns_per_sample) / max(later.making_ns_per_sample, 1.0)
-    if stored > LATER_AT_MOST * first.storage_bytes_per_sample or longer_blocked < SLOWER_BY:
+    longer_blocked_ns = first.blocked_ns_per_sample - later.blocked_ns_per_sample
+    if stored > LATER_AT_MOST * first.storage_bytes_per_sample or longer_blocked_ns < SLOWER_BY * max(later.making_ns_per_sample, 1.0):
         return None
     if not _kept_waiting(m, ratio):
         return None
     evidence = (
         Evidence(name="from storage, first pass", value=first.storage_bytes_per_sample / 1e3, unit="KB per sample"),
         Evidence(name="from storage, later", value=stored / 1e3, unit="KB per sample"),
-        Evidence(name="longer blocked in first pass", value=longer_blocked, unit="of making a sample", threshold=SLOWER_BY),
+        Evidence(
+            name="longer blocked in first pass",
+            value=longer_blocked_ns / 1e6,
+            unit="ms per sample",
+            threshold=SLOWER_BY * later.making_ns_per_sample / 1e6,
+        ),
         Evidence(name="making a sample, first pass", value=first.making_ns_per_sample / 1e6, unit="ms"),
         Evidence(name="making a sample, later", value=later.making_ns_per_sample / 1e6, unit="ms"),
     )
-    title = f"the first pass over the data came from storage and took {ratio:.1f} times as long per sample as the next ones, from memory"
     fix = fix_of_its_loader(m, "read the files once before training; judge a run by its later passes", WARM_CACHE)
-    return advice(NAME, "read", title, evidence, "later passes are read from memory, as they are now", (fix,))
+    return advice(NAME, "read", _title(ratio), evidence, "later passes are read from memory, as they are now", (fix,))
+
+
+def _title(ratio: float) -> str:
+    first = "the first pass over the data came from storage"
+    if ratio >= NEXT_TO_NONE:
+        return f"{first}; the next ones, from memory, took next to none of its time"
+    return f"{first} and took {format_times(ratio)} as long per sample as the next ones, from memory"
 
 
 def _kept_waiting(m: Measurements, ratio: float) -> bool:

@@ -17,7 +17,7 @@ How the gain is predicted:
 When it is wrong:
     Where it is not known which of both limits binds, more workers may gain as much for less: slowstep prove --levers workers=N tells.
     Receives inside libraries of C++ (some clients of object stores) and other protocols than HTTP cannot be seen: then the answer is
-    "blocked, cause unseen".
+    "blocked for an unknown reason".
 What to try:
     Copy or cache the data on this machine before training; compress it or store it at the size that is used; stream from nearer by; more
     workers where each connection is slow by itself.

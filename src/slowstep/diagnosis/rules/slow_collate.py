@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from slowstep.analyses.batches.transfer import RECEIVE_NS
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.calls import Function
+from slowstep.analyses.python.calls import TimedFunction
 from slowstep.analyses.python.functions import shown
 from slowstep.diagnosis.evidence.input_side import (
     NOT_WARMED,
@@ -106,15 +106,15 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _most_of_it(m: Measurements, inner: Function) -> Evidence:
+def _most_of_it(m: Measurements, inner: TimedFunction) -> Evidence:
     return Evidence(name="most of it in", value=inner.name, unit="", where=f"{format_share(inner.share)}, {_where(m, inner)}")
 
 
-def _where(m: Measurements, function: Function) -> str:
+def _where(m: Measurements, function: TimedFunction) -> str:
     return f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
 
 
-def _fixes(m: Measurements, name: str, inner: Function | None) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, name: str, inner: TimedFunction | None) -> tuple[Fix, ...]:
     """Of a function that the collate function calls it is that one's work that is to be made faster, and not the whole to be left."""
     bound = stub_of_collate(m) or mock_loader(m)
     if inner is not None:
@@ -126,7 +126,7 @@ def _fixes(m: Measurements, name: str, inner: Function | None) -> tuple[Fix, ...
     return (Fix(text=f"let {name} {m.training.words.advise(Remedy.ONLY_STACK)}", bounded_by=bound),)
 
 
-def _faster(inner: Function) -> str:
+def _faster(inner: TimedFunction) -> str:
     if inner.python_share is None or inner.is_python:
         return f"vectorise {inner.name}"
     return f"do less in {inner.name}, or use faster libraries there"

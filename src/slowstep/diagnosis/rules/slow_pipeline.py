@@ -105,4 +105,4 @@ def _evidence(m: Measurements, wait: PipelineWait, share: float, stage: Pipeline
     )
 
 
-RULE = Rule(name=NAME, stages=("read", "preprocess"), topics=("input", "ledger", "machine", "steps", "training"), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess", "read"), topics=("input", "ledger", "machine", "steps", "training"), judge=judge)

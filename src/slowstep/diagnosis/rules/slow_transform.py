@@ -42,7 +42,7 @@ import numpy as np
 from slowstep.analyses.batches.transfer import RECEIVE_NS
 from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.python.calls import DOMINANT_SHARE, Function
+from slowstep.analyses.python.calls import DOMINANT_SHARE, TimedFunction
 from slowstep.analyses.python.functions import shown
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.by_workers import fix_by_workers, handed_over, leave_most
@@ -174,14 +174,14 @@ def _workers(m: Measurements, side: InputSide) -> tuple[Fix, ...]:
     return (fix_by_workers(m, handed, workers_needed(handed.side, 0)),)
 
 
-def _not_python(function: Function, where: str) -> NotJudged | None:
+def _not_python(function: TimedFunction, where: str) -> NotJudged | None:
     """A little that is made fast is nobody's fault: without workers that would gain, only what is known to be a loop in Python is named."""
     if function.python_share is not None:
         return None
     return NotJudged(rule=NAME, reason=LOOP_NOT_SEEN(name=function.name, where=where, share=function.share))
 
 
-def _faster(function: Function) -> str:
+def _faster(function: TimedFunction) -> str:
     if not function.is_python and sum(share for _, share in function.parts) >= DOMINANT_SHARE * function.share:
         return f"do less in {' and '.join(name for name, _ in function.parts)}, or do it on whole batches"
     if function.of_library:
@@ -251,7 +251,7 @@ def _loop_in_python(share: float) -> Evidence:
 
 
 def _evidence(
-    m: Measurements, side: InputSide, function: Function, where: str, share: float, counterfactual: Counterfactual, *, received: bool
+    m: Measurements, side: InputSide, function: TimedFunction, where: str, share: float, counterfactual: Counterfactual, *, received: bool
 ) -> tuple[Evidence, ...]:
     return (
         Evidence(name="function", value=function.name, unit="", where=where),
@@ -291,7 +291,7 @@ def _not_hidden(m: Measurements, side: InputSide, *, received: bool) -> Evidence
     return Evidence(name="shortest step on these cores", value=bound / 1e6, unit="ms", threshold=rest_ms)
 
 
-def _counterfactual(m: Measurements, side: InputSide, function: Function) -> Counterfactual:
+def _counterfactual(m: Measurements, side: InputSide, function: TimedFunction) -> Counterfactual:
     collate = m.input.demand.collate_ns or 0.0
     held = function.share * (side.wall_ns - collate)
     cpu = held * side.cpu_ns / max(side.wall_ns, 1.0)

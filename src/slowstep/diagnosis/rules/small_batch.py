@@ -63,21 +63,24 @@ UNJUDGED_SHORT = 0.20
 PER_SAMPLE_EXPECTED, PER_SAMPLE_PESSIMISTIC, PER_SAMPLE_OPTIMISTIC = -0.10, 0.05, -0.60
 
 SAMPLES_UNKNOWN = Wording(
-    "samples-unknown", "the fixed cost dominates the step, but how many samples a step holds is unknown; use slowstep.steps()"
+    "samples-unknown",
+    "most of a step is a fixed cost, the same for any batch size, but how many samples a step holds is unknown; use slowstep.steps()",
 )
-COST_UNKNOWN = Wording("cost-unknown", "{sizes}, and the cost of its operations is unknown: {why}")
+COST_UNKNOWN = Wording("cost-unknown", "how much of a step is a fixed cost, the same for any batch size, is unknown: {sizes}, and {why}")
 COST_OF_FEW_SIZES = Wording(
-    "cost-of-few-sizes", "{sizes}: the fixed cost is only known to be {low:share} to {high:share} of the step; {remedy}"
+    "cost-of-few-sizes",
+    "a fixed cost, the same for any batch size, takes {low:share} to {high:share} of a step: {sizes}; {remedy}",
 )
 COST_TOO_WIDE = Wording(
     "cost-too-wide",
-    "the fixed cost is only known to be {low:share} to {high:share} of the step ({source}); record longer, on a quieter machine",
+    "a fixed cost, the same for any batch size, takes {low:share} to {high:share} of a step ({source}); "
+    "record longer, on a quieter machine",
 )
 SIZES_VARY = Wording(
     "sizes-vary",
     "steps held {fewest} to {most} samples, and not just an epoch's last held fewer: that does not show the fixed cost",
 )
-ONE_SIZE = Wording("one-size", "all steps had the same size")
+ONE_SIZE = Wording("one-size", "all batches had the same size")
 FEW_SMALLER_STEPS = Wording(
     "few-smaller-steps",
     f"only {{count}} smaller step{{count:plural  was|s were}} seen, and {FEWEST_SMALL} are needed to know the fixed cost",
@@ -116,7 +119,7 @@ def _by_sizes(m: Measurements) -> Answer:
 
 def _reason(cost: FixedCost, step: float, *, busy: bool) -> Reason:
     if cost.high_ns is None:
-        why = "busy machine" if busy else "they were not counted"
+        why = "the machine was busy" if busy else "its operations were not counted"
         return COST_UNKNOWN(sizes=_sizes(cost), why=why)
     # The steps that it is known from may take longer than the usual one.
     low, high = (min(ns / step, 1.0) for ns in (cost.low_ns, cost.high_ns))

@@ -76,7 +76,7 @@ WORKERS_KEEP_UP = Wording(
 )
 WORKERS_SHARE_A_LIMIT = Wording(
     "workers-share-a-limit",
-    "batches that {workers} workers make at once take {times:.2g} times as long as one that is made alone: more workers would wait for "
+    "batches that {workers} workers make at once take {times:times} as long as one that is made alone: more workers would wait for "
     "each other, too; look for a lock, a disk or a server that all of them share",
 )
 

@@ -42,8 +42,8 @@ BY_SAMPLES = 0.5
 
 TOO_SHORT = Wording(
     "spread-of-few-steps",
-    f"{{steps:count step}} in {{ns:duration}} {{steps:plural tells|tell}} no spread: record {STEPS_AT_LEAST} or more, and "
-    f"{ENOUGH_NS / 1e9:.0f} s at least",
+    f"{{steps:count step}} in {{ns:duration}} {{steps:plural does|do}} not tell how much steps vary: record {STEPS_AT_LEAST} steps or "
+    f"more, and {ENOUGH_NS / 1e9:.0f} s or more",
 )
 BY_THE_MACHINE = Wording(
     "spread-by-the-machine", "steps vary by {variation:share}, and others use the machine: record again when they do not"

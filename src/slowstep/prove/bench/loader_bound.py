@@ -17,7 +17,7 @@ from slowstep.prove.bench.loader_stages import READING, BuiltinCalls
 from slowstep.prove.stats.figures import FEWEST_BLOCKS, Figure, ratio
 from slowstep.units import format_count, format_ratio, format_share
 
-Kind = Literal["cpu", "storage", "network", "blocked", "transport", "start", "undetermined"]
+BoundKind = Literal["cpu", "storage", "network", "blocked", "transport", "start", "undetermined"]
 
 HALF: Final = 0.5
 HALF_FROM: Final = "SageMaker's I/O rule: over half of the time"
@@ -26,6 +26,8 @@ BUSY: Final = 0.9
 BUSY_CORE_SOURCE: Final = "SageMaker's CPU rule: a core is busy from 90 %"
 # One in ten bytes from storage: under it the page cache has answered nine reads of ten, and storage explains no half of the time.
 FROM_STORAGE: Final = 0.1
+# Less waiting for a core does not explain why fewer cores are busy than compute.
+MUCH_QUEUEING: Final = 1 - BUSY
 STORAGE_FROM: Final = "own choice: under a tenth the page cache answers nine reads of ten"
 
 
@@ -44,7 +46,7 @@ class Row:
 class Bound:
     """The verdict in one word and one sentence, with all that it was drawn from."""
 
-    kind: Kind
+    kind: BoundKind
     sentence: str
     rows: tuple[Row, ...]
 
@@ -167,25 +169,37 @@ def _uneven(making: Figure) -> str:
 
 
 def _computing(point: Point, shares: _Shares, cores: float | None, points: Sequence[Point]) -> str:
-    share = 0.0 if shares.computing is None else shares.computing.value
-    who = "the training thread makes its own batches and" if not point.workers else "while making batches, a worker"
-    text = f"{who} computes {format_share(share)} of the time"
+    text = f"making a batch is {_computed(shares)}"
     if shares.cores is None or cores is None:
         return text
-    text += f", {shares.cores:.1f} of {cores:g} cores are busy with it"
+    text += f", and the loader uses {shares.cores:.1f} of {cores:g} cores"
     is_full, measured = shares.cores >= BUSY * cores, beside_others(point, points)
     # What the curve measured goes before what busy cores let one expect.
     if measured is not None and measured.is_faster:
-        return f"{text}: {'yet ' if is_full else ''}{measured.said} (see the curve)"
+        return f"{text}, {'but' if is_full else 'and'} {measured.said} (see the curve)"
     if is_full:
         return f"{text}: more workers would find no free core{'' if measured is None else f', and were {measured.said} (see the curve)'}"
     if shares.is_foreign:
-        return f"{text}, yet it waits for cores: other processes use them, or bursts of its own"
+        return f"{text}: other processes use the rest, or it needs many at once now and then"
     return (
-        f"{text}: more workers could use the others"
+        f"{text}: more workers could use the rest"
         if measured is None
-        else f"{text}: yet more workers were {measured.said} (see the curve)"
+        else f"{text}, but more workers were {measured.said} (see the curve){_beside_compute(point)}"
     )
+
+
+def _computed(shares: _Shares) -> str:
+    """What computing takes of making a batch, and where it is much the waiting for a core, which counts as computing or is left out."""
+    text = f"{format_share(0.0 if shares.computing is None else min(shares.computing.value, 1.0))} computing"
+    if shares.queueing is None or shares.queueing.value < MUCH_QUEUEING:
+        return text
+    waiting = format_share(shares.queueing.value)
+    return f"{text}, waits for a core ({waiting} of the time) left out" if shares.is_foreign else f"{text} ({waiting} waiting for a core)"
+
+
+def _beside_compute(point: Point) -> str:
+    """Of a loader without workers: a curve of the loader alone does not show what they are for."""
+    return "" if point.workers else ", with nothing else to do: in the training they work while the model computes"
 
 
 def _too_long_a_way(carrying: float, gain: float) -> str:
@@ -195,7 +209,7 @@ def _too_long_a_way(carrying: float, gain: float) -> str:
     )
 
 
-def _cause(point: Point, calls: BuiltinCalls | None, blocked: float) -> tuple[Kind, str]:
+def _cause(point: Point, calls: BuiltinCalls | None, blocked: float) -> tuple[BoundKind, str]:
     """What producers stand still for: told by their calls where half of their reading is of one kind, else by counters of the kernel."""
     text = f"making a batch is {format_share(blocked)} waiting"
     kinds = {kind: calls.whole((kind,)) for kind in READING} if calls else {}

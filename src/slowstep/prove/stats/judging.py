@@ -18,7 +18,7 @@ from slowstep.prove.stats.design import AS_IS, CONTROL, MIN_ROUNDS
 from slowstep.prove.stats.estimates import Estimate
 from slowstep.prove.stats.intervals import Interval
 
-Verdict = Literal["proved", "refuted", "cannot distinguish"]
+GainVerdict = Literal["proved", "refuted", "cannot distinguish"]
 
 # A gain of 3 % is the least that is worth a change, and the least that the diagnosis calls one (docs/definitions.md, "Verdicts").
 WORTH: Final = 1.03
@@ -63,7 +63,7 @@ class Judgement:
     where none would be: in too few rounds.
     """
 
-    verdict: Verdict
+    verdict: GainVerdict
     interval: Interval
     seen_from: float
 
@@ -93,7 +93,7 @@ def holm(
     return {arm: Interval(value=r.factor, low=r.low(lower[arm]), high=r.high(upper[arm])) for arm, r in ratios.items()}
 
 
-def judge(interval: Interval, *, rounds: int, predicted_low: float | None = None, fewest: int = MIN_ROUNDS) -> Verdict:
+def judge(interval: Interval, *, rounds: int, predicted_low: float | None = None, fewest: int = MIN_ROUNDS) -> GainVerdict:
     """The verdict that an adjusted interval gives. A gain that is proved but smaller than predicted is proved; few rounds prove nothing."""
     if rounds < fewest:
         return "cannot distinguish"

@@ -14,7 +14,7 @@ from slowstep.prove.stats.intervals import LogRatio, student_pivots
 from slowstep.prove.stats.throughput import Throughputs
 
 # "unmeasured": they were not begun, or ended before there was a second pair.
-State = Literal["measured", "not applicable", "failed", "unmeasured"]
+ArmState = Literal["measured", "not applicable", "failed", "unmeasured"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,7 +25,7 @@ class RepeatedRuns:
     what all runs with it took.
     """
 
-    state: State
+    state: ArmState
     reason: str | None = None
     ratios: tuple[float, ...] = ()
     per: Literal["sample", "step"] = "sample"

@@ -97,10 +97,7 @@ def sum_rounds(steps: ExperimentSteps, plan: Plan, floors: Mapping[int, float] |
     known = bool((steps.samples[counted][whole[steps.block[counted]]] >= 0).all() and (sample_sums[whole] > 0).all())
     # A block's first step bears the change of arms itself.
     before = steps.settling & (np.diff(steps.block, prepend=-1) == 0)
-    long_ns = excess_of_long_steps(steps.ns, steps.input_ns, steps.arm, counted, plan.steps)
-    # A block most of whose steps are long lies in a slow stretch, of which each arm has its share.
-    is_slow = 2 * np.bincount(steps.block[counted & (long_ns > 0)], minlength=len(order)) > plan.steps
-    long_ns = np.where(counted & is_slow[steps.block], 0.0, long_ns)
+    long_ns = _long_ns(steps, counted, plan.steps, len(order))
 
     def parts(values: Floats) -> LongParts:
         return LongParts(
@@ -119,6 +116,15 @@ def sum_rounds(steps: ExperimentSteps, plan: Plan, floors: Mapping[int, float] |
         long_parts=parts(long_ns),
         long_delays=parts(np.where(long_ns > 0, np.clip(steps.delay_ns, 0, long_ns), 0.0)),
     )
+
+
+def _long_ns(steps: ExperimentSteps, counted: NDArray[np.bool_], block_steps: int, blocks: int) -> Floats:
+    """By how much each step is a long one; not in a block most of whose steps are: it lies in a slow stretch, of which each arm has its
+    share.
+    """
+    long_ns = excess_of_long_steps(steps.ns, steps.input_ns, steps.arm, counted, block_steps)
+    is_slow = 2 * np.bincount(steps.block[counted & (long_ns > 0)], minlength=blocks) > block_steps
+    return np.where(counted & is_slow[steps.block], 0.0, long_ns)
 
 
 def _as_planned(steps: ExperimentSteps, order: Ints) -> ExperimentSteps:

@@ -10,10 +10,10 @@ from typing import Any, Final
 _PASSES: Final = 8
 
 # Whether all of them are finite; None as long as a device has not said.
-Answer = Callable[[], bool | None]
+IsFinite = Callable[[], bool | None]
 
 
-def _nobody_says(losses: list[Any]) -> Answer | None:
+def _nobody_says(losses: list[Any]) -> IsFinite | None:
     return None
 
 
@@ -26,7 +26,7 @@ class LastLoss:
 
     def __init__(self) -> None:
         self.starters: list[Callable[[], None]] = []
-        self.are_finite: Callable[[list[Any]], Answer | None] = _nobody_says
+        self.are_finite: Callable[[list[Any]], IsFinite | None] = _nobody_says
         self.is_wanted = False
         self._kept: deque[Any] = deque(maxlen=_PASSES)
 
@@ -41,7 +41,7 @@ class LastLoss:
         """A backward pass begins at these losses."""
         self._kept.extend(losses)
 
-    def take(self) -> Answer | None:
+    def take(self) -> IsFinite | None:
         """The step is over: how to find out whether its loss is finite. None where none was kept, or its device cannot be asked."""
         self.is_wanted = False
         kept = [*self._kept]

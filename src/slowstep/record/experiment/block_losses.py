@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
-    from slowstep.record.device.last_loss import Answer, LastLoss
+    from slowstep.record.device.last_loss import IsFinite, LastLoss
 
 # `blamed`: the levers in question are to be ended. `spoilt`: so they were, and the training has not come back. `own`: no lever was on.
 What = Literal["blamed", "spoilt", "own"]
@@ -42,7 +42,7 @@ class BlockLosses:
     def __init__(self, loss: LastLoss, *, is_finite: bool) -> None:
         self._loss, self._is_on = loss, is_finite
         self._step: _Step | None = None
-        self._asked: tuple[Answer, _Step, int] | None = None
+        self._asked: tuple[IsFinite, _Step, int] | None = None
         self._blamed: BadLoss | None = None
 
     def want(self, block: int, *arms: int) -> None:

@@ -43,12 +43,7 @@ class DrainedBlocks(Blocks):
         return at_ns
 
     def _is_over(self) -> bool:
-        if not super()._is_over() or (self._counted < self._steps + self._most_going_on and not self._lead.has_ended()):
-            return False
-        # Of a block with an edge that is not known no step is.
-        if (edges := self._lead.edges_ns()) is not None:
-            self._write(*edges)
-        return True
+        return super()._is_over() and (self._counted >= self._steps + self._most_going_on or self._lead.has_ended())
 
     def _write(self, began_ns: int, ended_ns: int) -> None:
         # That the host waited for a core need not have made a step longer.
@@ -67,6 +62,9 @@ class DrainedBlocks(Blocks):
         self._lead.watch_begin()
 
     def _next(self, at_ns: int) -> bool:
-        # Also after an arm that has failed within its block.
+        # Also after an arm that has failed within its block. Of a block with an edge that is not known no step is.
         self._lead.drain()
+        if len(self._held) == self._steps and (edges := self._lead.edges_ns()) is not None:
+            self._write(*edges)
+        self._held.clear()
         return super()._next(at_ns)

@@ -22,7 +22,7 @@ from slowstep.record.recorder import now
 from slowstep.record.writing import format as contract
 
 if TYPE_CHECKING:
-    from slowstep.record.device.last_loss import Answer
+    from slowstep.record.device.last_loss import IsFinite
     from slowstep.record.recorder import Recorder
 
 
@@ -49,7 +49,7 @@ class Switch:
         self._is_request = self._is_inside = self._is_closed = self._has_plan = False
         # Whether the loss was finite as it is, when it was looked at last.
         self._is_finite = True
-        self._answer: Answer | None = None
+        self._answer: IsFinite | None = None
         self._is_mine = True
         # The last plan that was taken up, or was found to be another process's.
         self._number = 0

@@ -16,7 +16,7 @@ def activate(just_imported: str | None = None, import_began_ns: int | None = Non
             imports.imported(just_imported)
         return
     try:
-        from slowstep.record.injection.activation import activated
+        from slowstep.record.injection.install_hooks import activated
 
         recorder = activated(just_imported, import_began_ns)
     except Exception:

@@ -19,7 +19,7 @@ from typing import Any, Final
 from slowstep.errors import CommandNotStarted, UnwritableOutput
 from slowstep.health import HealthKind
 from slowstep.record.active import recorders
-from slowstep.record.injection import activation, inject
+from slowstep.record.injection import inject, install_hooks
 from slowstep.record.launching.environment import OwnEnvironment
 from slowstep.record.launching.folder import analyze_words, create_folder, remove_folder
 from slowstep.record.launching.journal import Journal
@@ -74,7 +74,7 @@ class OwnRecording:
         self._note_start()
         self._note_fork_server()
         self._environment = OwnEnvironment(self._variables(injected), inject=injected)
-        activation.attach(self._recorder)
+        install_hooks.attach(self._recorder)
         recorders[:] = [self._recorder]
         atexit.register(self._at_exit)
         self._watch = MonitorWatch(self._journal, self._pid, self._look)
@@ -165,7 +165,7 @@ class OwnRecording:
             self._page.close,
             lambda: inject.remove_injection(self.folder),
             lambda: atexit.unregister(self._at_exit),
-            lambda: activation.detach(self._recorder),
+            lambda: install_hooks.detach(self._recorder),
             self._recorder.close,
             self._ended.set,
         )

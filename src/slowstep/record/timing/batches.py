@@ -8,21 +8,27 @@ _DEEPEST: Final = 4
 _MOST_PARTS: Final = 64
 
 
-def samples_in(batch: Any, depth: int = 0) -> int:
+def samples_in(batch: Any) -> int:
     """The leading dimension of the first array found in a nested batch."""
+    shape = shape_in(batch)
+    return -1 if shape is None else int(shape[0])
+
+
+def shape_in(batch: Any, depth: int = 0) -> Any | None:
+    """The shape of the first array with a leading dimension that is found in a nested batch; None where there is none."""
     if isinstance(batch, (list, tuple)):
         parts: Any = batch
     else:
         shape = getattr(batch, "shape", None)
         if shape is not None:
-            return shape[0] if shape and type(shape[0]) is int else -1
+            return shape if shape and type(shape[0]) is int else None
         parts = _values(batch)
     if depth < _DEEPEST:
         for part in parts[:_MOST_PARTS]:
-            found = samples_in(part, depth + 1)
-            if found >= 0:
+            found = shape_in(part, depth + 1)
+            if found is not None:
                 return found
-    return -1
+    return None
 
 
 def bytes_in(batch: Any, depth: int = 0) -> int:

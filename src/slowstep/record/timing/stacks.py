@@ -35,19 +35,19 @@ CHORES_PERIOD_NS: Final = 500_000_000
 LARGEST_DEPTH: Final = 128
 MOST_STACKS: Final = 50_000
 
-Note = Callable[[dict[str, Any]], None]
+WriteNote = Callable[[dict[str, Any]], None]
 # Code, instruction and line; the line is 0 where it is known already.
-Place = tuple[CodeType, int, int]
+FramePlace = tuple[CodeType, int, int]
 # Whether the device has nothing to do just now, by where in its code the thread stands that gives it work; None where that is not known.
 DeviceProbe = Callable[[CodeType, int], bool | None]
 # A stack of the time before the first event: when it was taken, the time it stands for, and where the thread stood, the leaf first.
-Early = tuple[int, int, list[Place]]
+Early = tuple[int, int, list[FramePlace]]
 
 
 class StackTable:
     """Numbers for stacks and frames; each is written down once. Keeps code objects alive, never frames or what they hold."""
 
-    def __init__(self, note: Note) -> None:
+    def __init__(self, note: WriteNote) -> None:
         self._note = note
         self._frames: dict[tuple[int, int], int] = {}
         self._lines: dict[tuple[int, int], int] = {}
@@ -59,7 +59,7 @@ class StackTable:
         """Places in code that were met so far. One that is new costs its description, once."""
         return len(self._frames)
 
-    def stack_id(self, places: list[Place]) -> int | None:
+    def stack_id(self, places: list[FramePlace]) -> int | None:
         """The number of the stack that stands at these places, the leaf first; None for an empty one, or when too many different ones were
         seen.
         """
@@ -78,10 +78,10 @@ class StackTable:
         number = self._stacks.get(key)
         return self._new_stack(key) if number is None else number
 
-    def places(self, frame: FrameType | None) -> list[Place]:
+    def places(self, frame: FrameType | None) -> list[FramePlace]:
         """Those of a frame and of the ones that called it."""
         known = self._frames
-        places: list[Place] = []
+        places: list[FramePlace] = []
         while frame is not None and len(places) < LARGEST_DEPTH:
             code, at = frame.f_code, frame.f_lasti
             # By instruction, not by line: a line's number is slow to ask for.
@@ -128,7 +128,7 @@ class Sampler:
         self,
         *,
         event: WriteRecord,
-        note: Note,
+        note: WriteNote,
         watched: dict[int, int],
         chores: Callable[[], None],
         fault: Callable[[Exception], None],
@@ -184,7 +184,7 @@ class Sampler:
                 flags = (BLOCKED if looks and self._is_blocked(thread) else 0) | self._device(places)
                 self._event(STACK, at_ns, at_ns, number, weight_ns, max(at_ns - planned_ns, 0), thread=thread, flags=flags)
 
-    def _device(self, places: list[Place]) -> int:
+    def _device(self, places: list[FramePlace]) -> int:
         code, at, _ = places[0]
         try:
             told = next((idle for probe in self._probes if (idle := probe(code, at)) is not None), None)

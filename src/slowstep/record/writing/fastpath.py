@@ -19,7 +19,7 @@ from slowstep.record.writing.threads import Fields, PerThread, ThreadState
 _ASK: Final = 1 << 62
 
 # A counter of slots, where it ends, and the memory it counts in: only ever exchanged together.
-State = tuple[Callable[[], int], int, Any]
+SlotCounter = tuple[Callable[[], int], int, Any]
 
 # What fits into the fields of a STEP record. A thread holds back only requests whose batch index and iterator fit.
 MOST_NUMBER: Final = (1 << 32) - 1
@@ -36,7 +36,7 @@ TINY_NS: Final = 120_000
 # The hook of fetches passes over tiny ones unseen, until a wait is too long for one.
 NOT_TINY_NS: Final = 2 * TINY_NS
 
-ASKING: Final[State] = (itertools.repeat(_ASK).__next__, 0, bytearray())
+ASKING: Final[SlotCounter] = (itertools.repeat(_ASK).__next__, 0, bytearray())
 
 
 class WriteRecord(Protocol):
@@ -55,11 +55,11 @@ class FastPath(NamedTuple):
     event: WriteRecord
     write_ended: Callable[[ThreadState], None]
     release: Callable[[ThreadState], None]
-    bind: Callable[[State], None]
+    bind: Callable[[SlotCounter], None]
 
 
 def build_fast_path(
-    local: PerThread, place: Callable[[Fields], None], fault: Callable[[Exception], None], state: State = ASKING
+    local: PerThread, place: Callable[[Fields], None], fault: Callable[[Exception], None], state: SlotCounter = ASKING
 ) -> FastPath:
     """The functions of one process. `place` takes what finds no slot, `fault` what goes wrong."""
     pack, pack_step = RECORD.pack_into, STEP_RECORD.pack_into
@@ -111,7 +111,7 @@ def build_fast_path(
             if optimizer:
                 event(UPDATE, t0, t1, optimizer, 0, 0, 0, 0, thread)
 
-    def bind(new: State) -> None:
+    def bind(new: SlotCounter) -> None:
         nonlocal state
         state = new
 

@@ -55,7 +55,8 @@ CPU: Final = 11  # mark: this thread's cumulative a CPU ns, b run-queue delay ns
 # framework gives work to DEVICE_BUSY or DEVICE_IDLE
 STACK: Final = 12
 SPAN: Final = 13  # a named span. a text id of its name, b stage's index in slowstep.stages.STAGES
-# A root module's forward. a samples (leading dimension of its first tensor), b which module (an id), c bytes of its input; -1 unknown.
+# A root module's forward. a samples (leading dimension of its first tensor, where that of its output is the same), b which module (an id),
+# c bytes of its input; -1 unknown.
 FORWARD: Final = 14
 TOTALS: Final = 15  # thinned steps between t0 and t1. a steps, b samples (-1 unknown)
 CLOCK: Final = 16  # mark: a CLOCK_REALTIME ns
@@ -154,6 +155,9 @@ STOPPED_BY_LAUNCHER: Final = 4
 # Why no calls are timed in the steps: notes of kind "untimed".
 UNTIMED_COMPILED: Final = "compiled"
 UNTIMED_THREADS: Final = "threads"
+
+# Where a recording was begun from within (`started_in`): at no prompt and in no cell.
+IN_SCRIPT: Final = "a script"
 
 # How the launcher speaks to the processes that it starts.
 ENV_RECORDING: Final = "SLOWSTEP_RECORDING"  # the folder, absolute

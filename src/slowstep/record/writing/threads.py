@@ -13,17 +13,17 @@ from slowstep.record.writing.format import RECORD_BYTES
 # A record in the order of format.RECORD: t0, t1, a, b, c, thread, flags, extra, kind.
 Fields = tuple[int, int, int, int, int, int, int, int, int]
 # What is held back of a step, to be written as one record: begin and end of its wait, the iterator, samples.
-Held = tuple[int, int, "Iterator", int]
+HeldStep = tuple[int, int, "Iterator", int]
 # A step that is over and not written yet: what was held back of it, begin and end of its backward, then optimizer, begin and end of the
 # update; three zeros where it had none.
-Ended = tuple[Held, tuple[int, int] | None, int, int, int]
+EndedStep = tuple[HeldStep, tuple[int, int] | None, int, int, int]
 assert RECORD_BYTES == 48
 
 
 class Iterator:
     """What is known of a loader's iterator while its requests are recorded; kept on it, and can be neither copied nor pickled.
 
-    `batches` were asked for so far; those that are held back (Held) are counted when they are written. All of them hold `samples`
+    `batches` were asked for so far; those that are held back (HeldStep) are counted when they are written. All of them hold `samples`
     samples, but for the one with the index `last`, which holds `left`; -1 where that is not known.
     """
 
@@ -117,9 +117,9 @@ class ThreadState:
         # The iterator whose batches take next to no time, while nothing of them is due but their waits.
         self.quick: Any = None
         # Of the step that goes on: its wait, and begin and end of its backward. Of those that have ended: when they are to be written.
-        self.held: Held | None = None
+        self.held: HeldStep | None = None
         self.backward: tuple[int, int] | None = None
-        self.ended: list[Ended] = []
+        self.ended: list[EndedStep] = []
         self.write_ns = 0
         # In a worker: which batch is being made.
         self.in_worker = self.fetching = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from slowstep.frameworks._known import DEFAULT
 from slowstep.sources._recording.by_hand import place_of, stand_ins, users_of_gradients
 from slowstep.sources._recording.damage import RecordCounts
-from slowstep.sources._recording.fit import Note
+from slowstep.sources._recording.fit import NoteLine
 from slowstep.sources._recording.notes import NoteLines
 from slowstep.sources._recording.records import WrittenRecords
 from slowstep.timeline.timeline import Frame, FrameworkFacts, Loops, ProcessFacts
@@ -81,7 +81,7 @@ def _left_ns(notes: NoteLines) -> int | None:
     return end.get("ended_ns") if end.get("reason") == "exit" else None
 
 
-def _sampling(note: Note) -> tuple[int, int] | None:
+def _sampling(note: NoteLine) -> tuple[int, int] | None:
     at_ns, cpu_ns = note.get("at_ns"), note.get("sampler_cpu_ns")
     return None if at_ns is None or cpu_ns is None else (at_ns, max(cpu_ns - (note.get("once_cpu_ns") or 0), 0))
 
@@ -109,16 +109,16 @@ def _number(text: object) -> int | None:
     return int(text) if isinstance(text, str) and text.isdecimal() else None
 
 
-def _frame(note: Note) -> Frame | None:
+def _frame(note: NoteLine) -> Frame | None:
     if not note:
         return None
     return Frame(file=note["file"], function=note["function"], first_line=note.get("first_line", 0), line=note.get("line", 0))
 
 
-def _path(note: Note) -> tuple[Frame, ...]:
+def _path(note: NoteLine) -> tuple[Frame, ...]:
     frames = note.get("frames", ())
     return tuple(Frame(file=file, function=function, first_line=first, line=line) for file, function, first, line in frames)
 
 
-def _loops(note: Note) -> Loops:
+def _loops(note: NoteLine) -> Loops:
     return {(file, function, first): spans for file, function, first, spans in note["functions"]}

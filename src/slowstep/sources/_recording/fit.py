@@ -12,16 +12,16 @@ from slowstep.sources._recording.pipeline_fit import nodes_fit, pipeline_fits
 MOST: Final = 2**62
 # What is smaller was never measured in any unit, and what is divided by it is beyond all numbers.
 LEAST: Final = 1e-12
-Note = dict[str, Any]
+NoteLine = dict[str, Any]
 # A type, or that of all that a list or a dict holds.
-Kind = type | GenericAlias
+FitKind = type | GenericAlias
 
 _PLACE = ("file", "function")
 _UNITS = ("_ns", "_bytes", "_mhz", "_mw")
 _CALLED = ("first_line", "calls", "hooks", "inside", "gradient", "nothing", "nodes", "of_nodes")
 
 
-def fits(note: Note) -> bool:
+def fits(note: NoteLine) -> bool:
     """Whether what is read from a line of its kind is there and of its type."""
     kind = str(note.get("kind"))
     if not _is_measured(note):
@@ -44,19 +44,19 @@ def _is_measured(value: Any, key: str = "") -> bool:
     return not isinstance(value, int) or -(2**63) <= value < 2**63
 
 
-def _cost_fits(note: Note) -> bool:
+def _cost_fits(note: NoteLine) -> bool:
     """What recording has cost so far is never less than nothing."""
     return all((note.get(key) or 0) >= 0 for key in _OPTIONAL["cost"])
 
 
-def _path_fits(note: Note) -> bool:
+def _path_fits(note: NoteLine) -> bool:
     frames = note.get("frames")
     return isinstance(frames, list) and all(
         isinstance(frame, list) and len(frame) == 4 and all(map(_is, frame, (str, str, int, int))) for frame in frames
     )
 
 
-def _iterator_fits(note: Note) -> bool:
+def _iterator_fits(note: NoteLine) -> bool:
     """Whether its classes are file and name each, and the functions that made its loader file, name and first line."""
     classes = [*(note.get("data_set_classes") or ()), *(note.get("sampler_classes") or ())]
     functions = note.get("made_in") or []
@@ -65,7 +65,7 @@ def _iterator_fits(note: Note) -> bool:
     return all(isinstance(each, list) and len(each) == 3 and all(map(_is, each, (str, str, int))) for each in functions)
 
 
-def _calls_fit(note: Note) -> bool:
+def _calls_fit(note: NoteLine) -> bool:
     functions = note.get("functions")
     if not isinstance(functions, list) or not all(isinstance(function, dict) for function in functions):
         return False
@@ -85,7 +85,7 @@ def _is_edge(edge: Any, functions: int) -> bool:
     return isinstance(edge, list) and len(edge) == 2 and all(_is(each, int) for each in edge) and 0 <= edge[0] < functions
 
 
-def _builtins_fit(note: Note) -> bool:
+def _builtins_fit(note: NoteLine) -> bool:
     rows = note.get("rows")
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return False
@@ -100,11 +100,11 @@ def _builtins_fit(note: Note) -> bool:
     )
 
 
-def _lines_fit(note: Note) -> bool:
+def _lines_fit(note: NoteLine) -> bool:
     return _rows_fit(note.get("lines"), ("first_line", "line", "count", "ns")) and _rows_fit(note.get("functions", []), _CALLED)
 
 
-def _gap_lines_fit(note: Note) -> bool:
+def _gap_lines_fit(note: NoteLine) -> bool:
     rows: Any = note.get("lines")
     fits = _rows_fit(rows, ("first_line", "line", "ns", "calls"))
     return fits and all(_rows_fit(row.get("callees"), ("first_line",)) for row in rows)
@@ -117,7 +117,7 @@ def _rows_fit(rows: Any, numbers: tuple[str, ...]) -> bool:
     )
 
 
-def _loops_fit(note: Note) -> bool:
+def _loops_fit(note: NoteLine) -> bool:
     functions = note.get("functions")
     return isinstance(functions, list) and all(_is_function_with_loops(entry) for entry in functions)
 
@@ -128,7 +128,7 @@ def _is_function_with_loops(entry: Any) -> bool:
     return all(isinstance(span, list) and len(span) == 2 and all(_is(line, int) for line in span) for span in entry[3])
 
 
-def _is(value: Any, kind: Kind) -> bool:
+def _is(value: Any, kind: FitKind) -> bool:
     """Whether a value is of a type, of a list or dict every value in it too. True and False are no numbers."""
     if isinstance(kind, GenericAlias):
         items = value.values() if isinstance(value, dict) else value
@@ -138,7 +138,7 @@ def _is(value: Any, kind: Kind) -> bool:
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
-_FRAME: Mapping[str, Kind] = {"file": str, "function": str, "line": int, "first_line": int}
+_FRAME: Mapping[str, FitKind] = {"file": str, "function": str, "line": int, "first_line": int}
 _GPU_NUMBERS = (
     "memory_bytes",
     "most_sm_mhz",
@@ -148,7 +148,7 @@ _GPU_NUMBERS = (
     "link_generation",
     "link_lanes",
 )
-_NEEDED: Mapping[str, Mapping[str, Kind]] = {
+_NEEDED: Mapping[str, Mapping[str, FitKind]] = {
     "text": {"id": int, "text": str},
     "place": {"text": int, "file": str, "line": int},
     "frame": {"id": int, **_FRAME},
@@ -173,7 +173,7 @@ _NEEDED: Mapping[str, Mapping[str, Kind]] = {
     "pipeline_nodes": {"id": int, "at_ns": int, "nodes": list},
     "pipeline_unread": {"id": int, "why": str},
 }
-_OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
+_OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     "process": {"role": str, "cwd": str, "python": str, "cpu_quota": float, "boot_id": str, "worker": int}
     | {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str, "env": dict[str, str]}
     | {"memory_available_bytes": int, "import_path": list[str]},
@@ -231,7 +231,7 @@ _OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
     "end": {"ended_ns": int, "reason": str, "raised": str},
 }
 # What types of single values do not tell.
-_NESTED: dict[str, Callable[[Note], bool]] = {
+_NESTED: dict[str, Callable[[NoteLine], bool]] = {
     "thread": lambda note: bool(0 <= note["id"] < 2**32),
     "cost": _cost_fits,
     "iterator": _iterator_fits,

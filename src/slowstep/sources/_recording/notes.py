@@ -12,7 +12,7 @@ from slowstep.harmless import without_surrogates
 from slowstep.health import SEVERITIES, Health, HealthKind, Severity
 from slowstep.record.writing.format import FORMAT_VERSION
 from slowstep.record.writing.health_kinds import DISK_FULL, LAUNCHER_RECORDS_LOST
-from slowstep.sources._recording.fit import Note, fits
+from slowstep.sources._recording.fit import NoteLine, fits
 
 NEWER_FORMAT = HealthKind(
     "newer-format", "error", "written by a newer slowstep (format {version}, this one reads {known}): upgrade slowstep"
@@ -34,25 +34,25 @@ _DISK_FULL: Final = (DISK_FULL.name, LAUNCHER_RECORDS_LOST.name)
 class NoteLines:
     """All lines of one file, by kind."""
 
-    lines: dict[str, list[Note]]
+    lines: dict[str, list[NoteLine]]
     texts: dict[int, str]
     places: dict[int, tuple[str, int]]  # file and line of what some of the texts name
     health: tuple[Health, ...]
 
-    def of(self, kind: str) -> list[Note]:
+    def of(self, kind: str) -> list[NoteLine]:
         """The lines of a kind, in order."""
         return self.lines.get(kind, [])
 
-    def last(self, kind: str) -> Note:
+    def last(self, kind: str) -> NoteLine:
         """The last line of a kind; empty where there is none."""
         return self.of(kind)[-1] if self.of(kind) else {}
 
-    def timed_calls(self) -> list[Note]:
+    def timed_calls(self) -> list[NoteLine]:
         """The last line of each kind of timed calls: times add up over the stretches."""
         return list({note["of"]: note for note in self.of("calls")}.values())
 
     @property
-    def process(self) -> Note:
+    def process(self) -> NoteLine:
         """What the process said of itself; a later line completes an earlier one (a trainer that turns out to be a worker)."""
         return {key: value for line in self.of("process") for key, value in line.items() if value is not None}
 
@@ -87,7 +87,7 @@ def read_notes(path: Path, *, until: tuple[str, ...] = (), kept: tuple[str, ...]
 
     From the first line of a kind in `until` on, only lines of the kinds that are `kept` are read.
     """
-    lines: dict[str, list[Note]] = {}
+    lines: dict[str, list[NoteLine]] = {}
     bad, is_over = 0, False
     raws = path.read_bytes().split(b"\n")
     for raw in raws:
@@ -117,7 +117,7 @@ def _bad_lines(bad: int, *, is_torn: bool, is_full: bool) -> Iterator[Health]:
         yield MALFORMED_NOTES(bad)
 
 
-def _parsed(raw: bytes) -> Note | None:
+def _parsed(raw: bytes) -> NoteLine | None:
     try:
         note = json.loads(raw)
     except (ValueError, RecursionError):
@@ -135,13 +135,13 @@ def _as_text(note: Any) -> Any:
     return {**text, "command": note["command"]} if isinstance(note, dict) and note.get("kind") == "run" and "command" in note else text
 
 
-def _health(row: Note) -> Health:
+def _health(row: NoteLine) -> Health:
     severity: Severity = row["severity"] if row.get("severity") in SEVERITIES else "notice"
     # In older recordings names are written with underscores.
     name = str(row.get("name") or AS_WRITTEN.name).replace("_", "-")
     return replace(AS_WRITTEN, name=name, severity=severity)(max(int(row.get("count") or 1), 1), text=str(row.get("remedy", "")))
 
 
-def _hook_off(row: Note) -> Health:
+def _hook_off(row: NoteLine) -> Health:
     reason = str(row.get("reason") or "it does not fit the installed version")
     return NOT_RECORDED.of(str(row.get("name")).replace("_", "-"))(1, reason=reason)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slowstep.sources._recording.fit import Note
+from slowstep.sources._recording.fit import NoteLine
 from slowstep.sources._recording.notes import NoteLines
 from slowstep.timeline.run_facts import RunFacts, Session
 
@@ -14,7 +14,7 @@ def run_facts(folder: str, launchers: list[NoteLines], cut_ns: int | None = None
     """
     notes = launchers[0] if launchers else NoteLines(lines={}, texts={}, places={}, health=())
     run = notes.last("run")
-    ending: Note = notes.last("exit") if cut_ns is None else {"ended_ns": cut_ns}
+    ending: NoteLine = notes.last("exit") if cut_ns is None else {"ended_ns": cut_ns}
     command = run.get("command")
     return RunFacts(
         name=str(run.get("name") or folder),

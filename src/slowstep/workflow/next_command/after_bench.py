@@ -17,8 +17,9 @@ from slowstep.prove.bench.overlap import Whole
 from slowstep.prove.stats.figures import Figure, combined, inverse
 from slowstep.prove.stats.judging import WORTH
 from slowstep.units import format_count, format_ratio, format_share
-from slowstep.workflow.bench_act import BenchRequest, EndedBy
-from slowstep.workflow.next_command.typed import USUAL_BUDGET_S, budget_words, filled_in, place_words, prove, run, to_paste
+from slowstep.workflow.bench_request import BenchEndedBy, BenchRequest
+from slowstep.workflow.next_command.typed import budget_words, filled_in, place_words, prove, run, to_paste
+from slowstep.workflow.usual import USUAL_BUDGET_S
 
 _HALF: Final = 0.5
 _NO_LOADER: Final = (
@@ -31,7 +32,7 @@ _OTHERS: Final = "the training reads several loaders: this measures what waiting
 _SAMPLES: Final = "how many samples a step trains on is unknown: this shows where a step's time goes"
 _FEW_STEPS: Final = "too few steps were made in the time to tell how fast the compute is"
 _TIMES_AS_LONG: Final = 3
-_ELSE: Final[dict[EndedBy, str]] = {
+_ELSE: Final[dict[BenchEndedBy, str]] = {
     "never trained": "no training step was seen: this shows what was",
     "stood still": "the training stopped before its loader could be read: this shows where its time goes",
 }
@@ -52,7 +53,7 @@ def after_bench(
     wholes: Mapping[int, Whole],
     unsure: Mapping[int, Whole] | None = None,
     is_busy: bool = False,
-    ended_by: EndedBy = "done",
+    ended_by: BenchEndedBy = "done",
     failed: bool = False,
     nothing_trained: bool = False,
     lacks_others: bool = False,

@@ -23,19 +23,10 @@ from slowstep.prove.lead_in import LeadLimits
 from slowstep.prove.numerics_check import NEEDED
 from slowstep.prove.stats.plan import parse_spec
 from slowstep.units import format_duration
-from slowstep.workflow.next_command.typed import (
-    USUAL_BUDGET_S,
-    budget_words,
-    explain,
-    filled_in,
-    or_explained,
-    precision_words,
-    prove,
-    run,
-    to_paste,
-)
+from slowstep.workflow.next_command.typed import budget_words, explain, filled_in, or_explained, precision_words, prove, run, to_paste
+from slowstep.workflow.usual import USUAL_BUDGET_S
 
-Report = dict[str, Any]
+ReportDict = dict[str, Any]
 STUB = "stub="
 SWAP = "swap"
 # What the next command calls the faster code that is still to be written.
@@ -45,7 +36,7 @@ _WAIT: Final = "wait until nothing else runs on this machine: other processes us
 ENDED_EARLY: Final = (SCRIPT_ENDED, NOT_TAKEN_UP, STOOD_STILL, CUT_SHORT)
 
 
-def after_experiment(report: Report, options: tuple[str, ...], kept: tuple[str, ...] = ()) -> NextStep:
+def after_experiment(report: ReportDict, options: tuple[str, ...], kept: tuple[str, ...] = ()) -> NextStep:
     """What helps most now: the same with more time, with other levers, or the training itself once the fix is made. No command where the
     script would only end as early again.
 
@@ -56,7 +47,7 @@ def after_experiment(report: Report, options: tuple[str, ...], kept: tuple[str, 
     return or_explained(step, state=report["verdict"]["state"], rule=report["verdict"]["rule"])
 
 
-def _command(report: Report, options: tuple[str, ...], kept: tuple[str, ...]) -> str | None:
+def _command(report: ReportDict, options: tuple[str, ...], kept: tuple[str, ...]) -> str | None:
     facts, rows = report["run"]["experiment"], _lever_rows(report)
     command = to_paste(report["run"]["command"])
     if _is_too_short(report):
@@ -93,7 +84,7 @@ def _largest_proved(rows: list[ExperimentRow]) -> ExperimentRow | None:
     return max(proved, key=lambda row: row["gain"]["value"] if row["gain"] else 1.0, default=None)
 
 
-def _change_to_make(report: Report) -> str | None:
+def _change_to_make(report: ReportDict) -> str | None:
     """The change of the script that was proved to gain most; None where none was, or its losses are to be compared first."""
     proved = _largest_proved(_lever_rows(report))
     if proved is None or NEEDED in (proved["numerics"] or {}):
@@ -102,21 +93,21 @@ def _change_to_make(report: Report) -> str | None:
     return None if fix is None else f"change the script: {fix}"
 
 
-def _fix_by_hand(report: Report) -> str | None:
+def _fix_by_hand(report: ReportDict) -> str | None:
     """The fix of the first finding, where no lever tries that of any: only the changed script tells what it gains."""
     if not _applied_none(report) or _names_others(report):
         return None
     return next((str(each["fixes"][0]["text"]) for each in report["findings"] if each["claims"] and each["fixes"]), None)
 
 
-def _applied_none(report: Report) -> bool:
+def _applied_none(report: ReportDict) -> bool:
     """Whether there was no lever to test, or none of those that were asked for has a meaning in this training."""
     asked = [row for row in _lever_rows(report) if row["state"] != "untried"]
     refused = bool(asked) and all(row["state"] == "not applicable" and row["gain"] is None for row in asked)
     return refused or report["run"]["experiment"]["ended_by"] == NOTHING_TO_TRY
 
 
-def _names_others(report: Report) -> bool:
+def _names_others(report: ReportDict) -> bool:
     """Whether findings name levers that were not asked for."""
     asked = {parse_spec(str(row["lever"])).name for row in _lever_rows(report)}
     fixes = [fix for finding in report["findings"] for fix in finding["fixes"]]
@@ -124,7 +115,7 @@ def _names_others(report: Report) -> bool:
     return any(parse_spec(lever).name not in asked for lever in named)
 
 
-def _proved_fix(report: Report, proved: ExperimentRow) -> str | None:
+def _proved_fix(report: ReportDict, proved: ExperimentRow) -> str | None:
     """What the proved lever stands for in the script: faster code, or the fix of its finding; None where it was another lever."""
     spec = parse_spec(str(proved["lever"]))
     if spec.name == SWAP and proved["rule"] and spec.value and "=" in spec.value:
@@ -152,7 +143,7 @@ def _longer(facts: Mapping[str, Any], kept: tuple[str, ...]) -> tuple[str, ...]:
     return (*precision_words(facts["precision"] / 2), *others, *(budget_words(needed_s) if needed_s > USUAL_BUDGET_S else ()))
 
 
-def _needs_more(report: Report) -> bool:
+def _needs_more(report: ReportDict) -> bool:
     """Whether more rounds would tell what is not known yet."""
     facts, rows = report["run"]["experiment"], _lever_rows(report)
     # What others have of the machine, no more rounds take from them; nor do steps become more frequent, nor does a lever leave less.
@@ -166,19 +157,19 @@ def _needs_more(report: Report) -> bool:
     return facts["trustworthy"] is False or is_short or is_open
 
 
-def _waits_for_cores(report: Report) -> bool:
+def _waits_for_cores(report: ReportDict) -> bool:
     """Whether all that is left open is what levers gain on a machine that others leave alone."""
     rows = _lever_rows(report)
     return any(row["held_back"] == "load" for row in rows) and not any(row["verdict"] in ("proved", "upper bound") for row in rows)
 
 
-def ended_untried(report: Report) -> bool:
+def ended_untried(report: ReportDict) -> bool:
     """Whether the training ended, failed, stood still or had to be ended before anything was known of any lever: no others help then."""
     rows = [row for row in _lever_rows(report) if row["state"] != "untried"]
     return report["run"]["experiment"]["ended_by"] in ENDED_EARLY and all(row["state"] == "unmeasured" for row in rows)
 
 
-def _to_make_faster(report: Report) -> str | None:
+def _to_make_faster(report: ReportDict) -> str | None:
     """The function (MODULE:FUNCTION) whose faster code is the fix, where nothing is proved and it is known what none of it would gain."""
     rows = _lever_rows(report)
     if ended_untried(report) or _needs_more(report) or any(row["verdict"] == "proved" for row in rows):
@@ -197,7 +188,7 @@ def _faster(function: str) -> str:
     return re.sub(r"__(\w+)__$", r"\1", function) + FASTER
 
 
-def _before(report: Report) -> str | None:
+def _before(report: ReportDict) -> str | None:
     """What is to be done before the next command, which on its own would come to the same end."""
     if (function := _to_make_faster(report)) is not None:
         name = function.partition(":")[2]
@@ -222,16 +213,16 @@ def _before(report: Report) -> str | None:
     return f"fix the script's own error: it ended with exit code {facts['exit_code']} before {missing}"
 
 
-def _is_too_short(report: Report) -> bool:
+def _is_too_short(report: ReportDict) -> bool:
     """Whether the script came to its own end, without an error, before what was asked for was known."""
     facts = report["run"]["experiment"]
     is_open = ended_untried(report) and (bool(_lever_rows(report)) or report["verdict"]["state"] == "undetermined")
     return facts["ended_by"] == SCRIPT_ENDED and not facts["exit_code"] and (is_open or _needs_more(report))
 
 
-def _what_was_missing(report: Report) -> str:
+def _what_was_missing(report: ReportDict) -> str:
     return "a lever was tested" if ended_untried(report) else "the gains were known"
 
 
-def _lever_rows(report: Report) -> list[ExperimentRow]:
+def _lever_rows(report: ReportDict) -> list[ExperimentRow]:
     return [row for row in report["experiments"] if row["lever"] is not None]

@@ -20,7 +20,7 @@ from slowstep.sources._recording.damage import MISSING_RECORDS
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_count, format_duration, type_duration
 from slowstep.workflow.next_command.after_session import after_session
-from slowstep.workflow.next_command.typed import analyze, filled_in, from_folder, or_explained, prove, run, to_paste
+from slowstep.workflow.next_command.typed import analyze, filled_in, or_explained, prove, run, to_paste
 
 # Of a training that --stop ended with enough steps for a verdict, and without one.
 _TIMES_AS_MANY: Final = 2
@@ -39,7 +39,7 @@ def after_recording(folder: Path, timeline: Timeline, m: Measurements, diagnosis
     first = found.first
     if ended_by_an_error(timeline) and (found.command is not None or diagnosis.verdict.state != "healthy"):
         first = first_after_error(timeline)
-    step = NextStep(first=filled_in(found.command, first), command=from_folder(found.command, timeline.run.folder))
+    step = NextStep(first=filled_in(found.command, first), command=found.command, folder=timeline.run.folder)
     return or_explained(step, state=diagnosis.verdict.state, rule=diagnosis.verdict.rule)
 
 

@@ -9,8 +9,8 @@ from slowstep.analyses.steps.steps import ENOUGH_STEPS
 from slowstep.document.next_step import NextStep
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
+from slowstep.record.writing.format import IN_SCRIPT
 from slowstep.workflow.next_command.typed import prove
-from slowstep.workflow.sessions.place import SessionPlace
 
 if TYPE_CHECKING:
     from slowstep.diagnosis.law import Diagnosis
@@ -35,7 +35,7 @@ def after_session(
         how.append(f"{enough} steps or more")
     elif first is None:
         how.append(f"longer than these {steps:,} steps")
-    if session.kind != SessionPlace.words:
+    if session.kind != IN_SCRIPT:
         how.append("in one cell or command")
     return NextStep(first=first, command=f"with slowstep.record(): ({', '.join(how)})")
 

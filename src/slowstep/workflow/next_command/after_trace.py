@@ -15,7 +15,7 @@ from slowstep.document.next_step import NextStep
 from slowstep.frameworks._known import DEFAULT, words_of_profiler
 from slowstep.timeline.trace import TraceFacts
 from slowstep.workflow.next_command.typed import analyze, explain, or_explained
-from slowstep.workflow.traces.find import is_recording
+from slowstep.workflow.runs import is_recording_folder
 
 # What a trace leaves open, a recording of the training itself answers, with a trace of a few of its steps. No trace names the script.
 RECORD: Final = "slowstep run YOUR_SCRIPT.py"
@@ -63,4 +63,4 @@ def _command(diagnosis: Diagnosis, facts: TraceFacts, path: Path, *, is_inferenc
 
 def _is_beside_its_recording(path: Path) -> bool:
     """Whether it is a trace that `slowstep run --capture` made, in the folder of its recording."""
-    return CAPTURED.fullmatch(path.name) is not None and is_recording(path.parent)
+    return CAPTURED.fullmatch(path.name) is not None and is_recording_folder(path.parent)

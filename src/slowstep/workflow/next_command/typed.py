@@ -20,10 +20,6 @@ from slowstep.record.system.redact import HIDDEN
 # A word that needs no quotes, and with which no service lets anybody in.
 FILL_IN: Final = "FILL_IN"
 _OF_SCRIPTS: Final = ("slowstep run ", "slowstep prove ", "slowstep bench ")
-# For how long `slowstep prove` and `slowstep bench` measure where they are not told.
-USUAL_BUDGET_S: Final = 60.0
-# What `slowstep prove` takes where it is not told: half the width of an interval as a share.
-USUAL_PRECISION: Final = 0.05
 
 
 def to_paste(words: Sequence[str]) -> str:
@@ -53,12 +49,13 @@ def analyze(*words: Path | str) -> str:
     return for_shell(("slowstep", "analyze", *map(str, words)))
 
 
-def from_folder(command: str | None, folder: str | None) -> str | None:
-    """A command that runs a script, from the folder in which that was started where it is another one than this, and still there."""
+def from_its_folder(step: NextStep) -> NextStep:
+    """With a command that runs a script from the folder in which that was started, where it is another one than this and still there."""
+    command, folder = step.command, step.folder
     if command is None or folder is None or not command.startswith(_OF_SCRIPTS):
-        return command
+        return step
     is_elsewhere = os.path.isdir(folder) and os.path.realpath(folder) != os.path.realpath(os.curdir)
-    return f"{for_shell(('cd', folder))} && {command}" if is_elsewhere else command
+    return replace(step, command=f"{for_shell(('cd', folder))} && {command}") if is_elsewhere else step
 
 
 def explain(name: str) -> str:

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 from slowstep.record.timing.tracebacks import clean
+from slowstep.record.writing.format import IN_SCRIPT
 
 
 class SessionPlace:
     """A script: nothing is shown by itself, there are no cells, and nobody is asked for anything."""
 
     is_interactive = False
-    words = "a script"
+    words = IN_SCRIPT
 
     @property
     def name(self) -> str:

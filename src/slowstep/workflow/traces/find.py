@@ -223,11 +223,3 @@ def _why_not(path: Path) -> str:
     if head:
         return UNKNOWN
     return EMPTY if path.stat().st_size == 0 else "unpacks to nothing: it is empty, or was cut off"
-
-
-def is_recording(folder: Path) -> bool:
-    """Whether this is a folder that `slowstep run` made, as far as it may be looked into."""
-    try:
-        return sources()[RECORDING].sniff(b"", folder)
-    except OSError:
-        return False

@@ -17,7 +17,7 @@ import polars as pl
 import slowstep
 from slowstep.health import Health, HealthKind
 from slowstep.sources._last_steps import last_steps, left_out, of_tables
-from slowstep.sources._source import Reading
+from slowstep.sources._source import HowRead
 from slowstep.timeline.run_facts import RunFacts
 from slowstep.timeline.stored import Stored
 from slowstep.timeline.table import light
@@ -35,7 +35,7 @@ WORTH_STORING_BYTES = 1 << 25
 FACTS = "facts.json"
 
 
-def read_cached(found: FoundTrace, how: Reading) -> Timeline:
+def read_cached(found: FoundTrace, how: HowRead) -> Timeline:
     """The timeline of a trace, from the cache where this very file was read before. Raises what the source raises."""
     folder = _folder(found)
     kept = _load(folder, how.most_events) if folder is not None else None
@@ -49,7 +49,7 @@ def read_cached(found: FoundTrace, how: Reading) -> Timeline:
     return _with_less_memory(timeline, how)
 
 
-def _with_less_memory(timeline: Timeline, how: Reading) -> Timeline:
+def _with_less_memory(timeline: Timeline, how: HowRead) -> Timeline:
     """The timeline with large tables in a file, where one can be written: in memory they would stand beside all that is made of them."""
     tables = dict(timeline.tables)
     most = WORTH_STORING_BYTES if how.memory_bytes is None else min(how.memory_bytes // 8, WORTH_STORING_BYTES)

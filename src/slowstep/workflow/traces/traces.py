@@ -14,7 +14,7 @@ from slowstep.analyses.job.job import TracedRank
 from slowstep.analyses.job.rank_steps import traced_steps
 from slowstep.analyses.job.repeated_captures import one_of_each_process
 from slowstep.analyses.job.traced_jobs import divide_into_jobs, find_clocks_apart, number_ranks, traced_job
-from slowstep.analyses.measure_trace import Chosen, measure_trace
+from slowstep.analyses.measure_trace import ChosenStep, measure_trace
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.sharing.sharing import STAGE as SHARING
 from slowstep.analyses.steps.marks import find_mark_doubts
@@ -32,7 +32,7 @@ from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.faults import Attempts, Fault, release_frames
 from slowstep.health import Health, HealthKind
 from slowstep.reason_words import sentence
-from slowstep.sources._source import Reading
+from slowstep.sources._source import HowRead
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.internal_errors import fault_rows
 from slowstep.workflow.judge_job import judge_job
@@ -58,12 +58,18 @@ LAUNCHES_WITHOUT_KERNEL: Final = HealthKind(
 class TraceRequest:
     """What the user said of the traces: which step to look at, and the batch size of a step."""
 
-    step: Chosen = None
+    step: ChosenStep = None
     batch_size: int | None = None
 
 
 def diagnose_traces(
-    found: Sequence[FoundTrace], skipped: Sequence[Skipped], *, given: Sequence[Path], rank: int | None, asked: TraceRequest, how: Reading
+    found: Sequence[FoundTrace],
+    skipped: Sequence[Skipped],
+    *,
+    given: Sequence[Path],
+    rank: int | None,
+    asked: TraceRequest,
+    how: HowRead,
 ) -> dict[str, Any]:
     """The report of one rank's trace, the others in its table; `given` are the paths at which the user said that they lie.
 
@@ -96,7 +102,7 @@ def diagnose_traces(
 
 
 def _each_by_itself(
-    traces: Sequence[FoundTrace], asked: TraceRequest, how: Reading, attempt: Attempts
+    traces: Sequence[FoundTrace], asked: TraceRequest, how: HowRead, attempt: Attempts
 ) -> tuple[list[tuple[TracedRank, RankSummary]], list[str]]:
     """The traces, read, measured and judged one after the other, so that one is held at a time; and why others cannot be read.
 
@@ -122,7 +128,7 @@ def _each_by_itself(
     return read, refused
 
 
-def _diagnose(found: FoundTrace, asked: TraceRequest, how: Reading) -> tuple[TracedRank, RankSummary]:
+def _diagnose(found: FoundTrace, asked: TraceRequest, how: HowRead) -> tuple[TracedRank, RankSummary]:
     """One rank's trace by itself. Its sections are kept whole: which rank is shown is known at the end, and they are small."""
     timeline = read_cached(found, how)
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step).settle()
@@ -191,6 +197,6 @@ def _doubts(timeline: Timeline, m: Measurements) -> tuple[Health, ...]:
     return tuple(rows)
 
 
-def _part(how: Reading, index: int, of: int) -> Reading:
+def _part(how: HowRead, index: int, of: int) -> HowRead:
     """The reading of one of several files, its progress a part of the whole."""
     return replace(how, progress=lambda share: how.progress((index + share) / of))

@@ -14,6 +14,7 @@ from slowstep.analyses.after_update.timed_gaps import GapFunction, TimedGaps
 from slowstep.analyses.batches.producers import divide_waits, find_fetches
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.recording_ledger import build_ledger
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.python.functions import read_stacks
 from slowstep.analyses.steps.steps import find_steps
 from slowstep.analyses.steps.suspensions import NO_SUSPENSIONS
@@ -129,3 +130,12 @@ def test_only_a_short_gap_is_the_last_of_the_update(tmp_path, gap_ms, stage):
 
     part = lines_part(stage, "train.py", 34) if stage == "compute" else NOT_ATTRIBUTED
     assert float(ledger.of_parts(part).mean()) == pytest.approx(gap_ms * MS, rel=0.1)
+
+
+@pytest.mark.parametrize(("function", "stage"), [("Module._call_impl", "output"), ("Module.state_dict", "compute")])
+def test_a_loop_that_calls_its_model_again_after_the_update_is_not_training_it(tmp_path, function, stage):
+    training = Training(after_ms=20, after="", after_library=("/usr/lib/python3.11/site-packages/torch/nn/modules/module.py", function))
+
+    m = measure_recording(SOURCE.read(make_recording(tmp_path, training)))
+
+    assert float(m.ledger.of_parts(lines_part(stage, "train.py", 34)).mean()) == pytest.approx(20 * MS, rel=0.05)

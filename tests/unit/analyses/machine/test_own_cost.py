@@ -145,7 +145,7 @@ def test_the_share_is_made_of_its_parts_and_recording_is_told_from_the_profiler(
 
     assert cost is not None
     assert cost.parts == pytest.approx({"hooks": 0.002, "stacks": 0.003, "monitors": 0.004, "profiler": 0.09}, rel=0.02)
-    assert (cost.share, cost.recording_share) == (pytest.approx(0.099, rel=0.02), pytest.approx(0.009, rel=0.02))
+    assert (cost.share, cost.limited_share) == (pytest.approx(0.099, rel=0.02), pytest.approx(0.009, rel=0.02))
 
 
 def test_the_timing_of_calls_is_bounded_and_no_part_of_the_share(tmp_path):

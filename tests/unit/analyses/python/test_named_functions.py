@@ -42,3 +42,15 @@ def test_without_a_callback_there_are_none(tmp_path):
     trainer = find_trainer(timeline)
 
     assert functions_in_callbacks(trainer, read_stacks(timeline, trainer.process, trainer.thread)) == frozenset()
+
+
+def test_the_place_that_a_framework_tells_of_a_callback_is_its_functions(tmp_path):
+    timeline = SOURCE.read(make_recording(tmp_path, Training()))
+    trainer = find_trainer(timeline)
+    named = pl.DataFrame({"start_ns": trainer.update_end_ns[:1], "end_ns": trainer.update_end_ns[:1] + MS}).with_columns(
+        kind=pl.lit("span"), name=pl.lit("callback: Watch.on_train_batch_start"), stage=pl.lit("output"), file=pl.lit(SCRIPT), line=60
+    )
+
+    functions = functions_in_callbacks(replace(trainer, spans=named), read_stacks(timeline, trainer.process, trainer.thread))
+
+    assert functions == {(SCRIPT, 60)}

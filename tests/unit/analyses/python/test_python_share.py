@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from slowstep.analyses.python.calls import CallTree, Function
+from slowstep.analyses.python.calls import CallTree, TimedFunction
 from slowstep.analyses.python.python_share import with_python_share
 from slowstep.timeline.run_facts import RunFacts
 from slowstep.timeline.schema import TABLE
@@ -15,7 +15,7 @@ ITEM = ("/home/u/data.py", "Rows.__getitem__", 10)
 PARSE = ("/home/u/data.py", "parse", 30)
 OTHER = ("/home/u/data.py", "other", 50)
 US = 1_000
-FUNCTION = Function(name=ITEM[1], file=ITEM[0], line=ITEM[2], share=0.9, path=(ITEM[1],))
+FUNCTION = TimedFunction(name=ITEM[1], file=ITEM[0], line=ITEM[2], share=0.9, path=(ITEM[1],))
 TREE = CallTree(total_ns={ITEM: 900.0, PARSE: 300.0}, callees={ITEM: {PARSE: 300.0}}, stretches=3)
 
 

@@ -6,34 +6,41 @@ from typing import Any
 
 import pytest
 
-from judged_recordings import report_of
+from judged import unjudged
+from made_measurements import measurements
+from slowstep.diagnosis.engine import diagnose
+from slowstep.diagnosis.evidence.unnamed import NAME_PARTS, NAME_WHAT_IS_BETWEEN, NOTES_LOST, TOO_FEW_CORES_BETWEEN
+from slowstep.parts import NOT_ATTRIBUTED, Part, PartKind
+from slowstep.reasons import Wording
 
-UNNAMED: dict[str, Any] = {"after_ms": 15, "drop_training_frame": True, "steps": 200}
-SPAN = "wrap what runs there: with slowstep.span("
-CORES = "the training thread waited for a core for"
+CORES = Part("compute", PartKind.CORE_WAIT)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said", "not_said"),
+    ("changes", "remedy"),
     [
-        ({}, SPAN, "slowstep.steps()"),
-        ({"delay_ms": 30}, CORES, "slowstep.steps()"),
-        ({"loader": False}, "wrap the loop's input in slowstep.steps()", "requests for the next input"),
+        ({}, NAME_WHAT_IS_BETWEEN),
+        ({"ledger": {CORES: 30.0}}, TOO_FEW_CORES_BETWEEN),
+        ({"workers": None}, NAME_PARTS),
+        ({"trainer": {"facts": {"lost_notes": 3}}}, NOTES_LOST),
     ],
-    ids=["a loader", "a loader, and too few cores", "no loader"],
+    ids=["a loader", "a loader, and too few cores", "no loader", "a damaged recording"],
 )
-def test_unattributed_time_is_to_be_named_as_the_loops_input_allows(tmp_path, changes, said, not_said):
-    report = report_of(tmp_path, UNNAMED | changes)
+def test_unattributed_time_is_to_be_named_as_the_loops_input_allows(changes: dict[str, Any], remedy: Wording) -> None:
+    ledger = {NOT_ATTRIBUTED: 15.0, **changes.get("ledger", {})}
+    diagnosis = diagnose(measurements(**{**changes, "ledger": ledger}))
 
-    summary = report["verdict"]["summary"]
-    assert report["verdict"]["code"] == "unattributed-time"
-    assert said in summary
-    assert not_said not in summary
+    reason = diagnosis.verdict.reason
+    assert diagnosis.verdict.state == "undetermined"
+    assert reason is not None
+    assert (reason.code, reason.values["remedy"].code) == ("unattributed-time", remedy.code)
+    assert diagnosis.change is not None
 
 
-@pytest.mark.parametrize(("changes", "said"), [({}, SPAN), ({"stack_period_ms": 1e9}, "record longer")], ids=["stacks", "no stacks"])
-def test_to_record_longer_is_advised_where_there_are_no_stacks_at_all(tmp_path, changes, said):
-    report = report_of(tmp_path, UNNAMED | changes)
+@pytest.mark.parametrize("has_stacks", [True, False], ids=["stacks", "no stacks"])
+def test_to_record_longer_is_advised_where_there_are_no_stacks_at_all(has_stacks: bool) -> None:
+    row = unjudged("slow-callback", measurements(ledger={NOT_ATTRIBUTED: 15.0}, has_stacks=has_stacks))
 
-    (reason,) = [row["reason"] for row in report["not_judged"] if row["rule"] == "slow-callback"]
-    assert said in reason
+    assert row is not None
+    remedy = row.reason.values["remedy"]
+    assert remedy == NAME_WHAT_IS_BETWEEN() if has_stacks else isinstance(remedy, str)

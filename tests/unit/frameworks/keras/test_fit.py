@@ -165,6 +165,29 @@ def test_a_function_trains_in_whose_trace_gradients_are_computed(recorder, told)
     assert told == [("TrainedFunction",)] * 3
 
 
+class OwnStep(keras.Sequential):  # type: ignore[misc]  # Keras is not typed
+    def train_step(self, data: Any) -> Any:
+        x, y, *_ = data
+        with tf.GradientTape() as tape:
+            loss = self.compute_loss(y=y, y_pred=self(x, training=True))
+        self.optimizer.apply(tape.gradient(loss, self.trainable_variables), self.trainable_variables)
+        return {"loss": loss}
+
+
+@pytest.mark.parametrize("kind", [keras.Sequential, OwnStep])
+def test_a_models_step_is_told_of_once_whether_fit_calls_it_or_a_loop_of_the_scripts_own(recorder, told, kind):
+    made = kind([keras.layers.Dense(1)])
+    made.compile("sgd", "mse")
+    made.fit(X, Y, batch_size=16, verbose=0)
+    made.train_on_batch(X, Y)
+    assert [name for name, *_ in told] == [kind.__name__] * 5
+    step = tf.function(made.train_step)
+    for _ in range(3):
+        step((tf.constant(X), tf.constant(Y)))
+
+    assert [name for name, *_ in told[5:]] == ["TrainedFunction"] * 3
+
+
 def test_a_function_that_explains_or_attacks_trains_nothing(recorder, told):
     weight = tf.Variable(tf.ones((8, 1)))
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from torch.utils.data import BatchSampler, ConcatDataset, Dataset, SequentialSampler, Subset
 
-from slowstep.frameworks.torch.inside._described import describe_iterator, even_batches
+from slowstep.frameworks.torch.inside._loader.described import describe_iterator, even_batches
 
 
 def pad(samples: list[Any], length: int = 8) -> list[Any]:

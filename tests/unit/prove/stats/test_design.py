@@ -179,10 +179,14 @@ def test_a_step_or_a_budget_of_no_length_is_refused(step_ms, budget_s):
 def test_where_calls_are_asynchronous_blocks_are_longer_and_others_steps_come_before_and_after_them():
     plan = make_plan(ONE, seed=3, step_ms=20.0, is_asynchronous=True, budget_s=60.0)
     shared = make_plan(ONE, seed=3, step_ms=2.0, is_asynchronous=True, shares_cores=True, budget_s=60.0)
+    longest = make_plan(ONE, seed=3, step_ms=20.0, is_asynchronous=True, shares_cores=True, budget_s=600.0)
+    slow = make_plan(ONE, seed=3, step_ms=200.0, is_asynchronous=True, shares_cores=True, budget_s=6000.0)
     short = make_plan(SIX, seed=3, step_ms=100.0, is_asynchronous=True, shares_cores=True, budget_s=60.0)
 
     assert (plan.steps, plan.settling, plan.going_on) == (20, 10, 10)
     assert (shared.steps, shared.settling, shared.going_on) == (128, 64, 32)
+    # No longer than a block may be, and never shorter than where nothing is shared.
+    assert (longest.steps, slow.steps) == (50, 20)
     # As many as there is time for.
     assert short.steps < 20
     assert short.settling == short.going_on == math.ceil(short.steps / 2)

@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 
 from made_traces import device, host, made_trace, step
 from slowstep.health import HealthKind
-from slowstep.sources._source import PLAIN, Reading, Source
+from slowstep.sources._source import PLAIN, HowRead, Source
 from slowstep.timeline.trace_tables import TRACE_TABLES
 from slowstep.workflow.traces import parsed_traces
 from slowstep.workflow.traces.find import FoundTrace
@@ -70,7 +70,7 @@ def test_of_more_events_than_are_wanted_the_last_steps_are_given_whether_they_we
     if is_kept:
         read_cached(FoundTrace(path=trace, source=counting.source), PLAIN)
 
-    few = read_cached(FoundTrace(path=trace, source=counting.source), Reading(most_events=12))
+    few = read_cached(FoundTrace(path=trace, source=counting.source), HowRead(most_events=12))
 
     assert counting.reads == 1
     assert few.table("marked_steps")["number"].to_list() == [4, 5, 6]
@@ -81,7 +81,7 @@ def test_of_more_events_than_are_wanted_the_last_steps_are_given_whether_they_we
 
 def test_few_steps_that_were_wanted_once_are_not_what_is_kept(cache, trace):
     counting = Counting(steps=6)
-    read_cached(FoundTrace(path=trace, source=counting.source), Reading(memory_bytes=1 << 20, most_events=12))
+    read_cached(FoundTrace(path=trace, source=counting.source), HowRead(memory_bytes=1 << 20, most_events=12))
 
     assert read_cached(FoundTrace(path=trace, source=counting.source), PLAIN).table("marked_steps").height == 6
     assert counting.reads == 2

@@ -11,7 +11,7 @@ import pytest
 from made_exports import NAMES, call, kernel, made_export, named
 from made_recordings import Training, make_recording
 from slowstep.report.terminal import render
-from slowstep.sources._source import Reading
+from slowstep.sources._source import HowRead
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.export import export, exporters
 from slowstep.workflow.traces.trace_memory import EVENT_BYTES, FLOOR_BYTES, events_within
@@ -146,7 +146,7 @@ def test_what_was_lost_of_another_rank_is_said_in_every_report(tmp_path):
 def test_more_memory_than_was_allowed_is_said_in_the_units_in_which_it_is_given(tmp_path, allowed, said):
     trace(tmp_path / "trace.json", 9)
 
-    count, remedy = health(analyze([tmp_path / "trace.json"], how=Reading(memory_bytes=allowed))).get("memory-limit-exceeded", (0, ""))
+    count, remedy = health(analyze([tmp_path / "trace.json"], how=HowRead(memory_bytes=allowed))).get("memory-limit-exceeded", (0, ""))
 
     assert (count == 1) == bool(said)
     assert remedy.endswith(said)
@@ -218,7 +218,7 @@ def test_a_process_without_steps_is_not_shown_or_exported_in_place_of_the_one_th
     path = made_export(tmp_path / "trace.sqlite", tables)
 
     report = analyze([path])
-    place = export(exporters()["parquet"], [path], report, tmp_path / "tables", asked=TraceRequest(), how=Reading())
+    place = export(exporters()["parquet"], [path], report, tmp_path / "tables", asked=TraceRequest(), how=HowRead())
 
     assert (report["run"]["pid"], report["run"]["ranks"]) == (77, 1)
     assert report["run"]["steps"] > 1

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import sys
 import weakref
+from types import MethodType
 from typing import Any, Final
 
 from slowstep.frameworks.tensorflow.inside._framework import device_of
+from slowstep.record.attributes import code_of
 from slowstep.record.framework import NO_FRAMEWORK, Framework, caller, described, known_frameworks
 
 # On this one Keras computes operation by operation, and calls its optimizer each time; on the others all of a step is compiled.
@@ -51,10 +53,12 @@ class Keras(Framework):
             self.running = weakref.ref(callbacks)
 
     def tells_of(self, function: Any) -> bool:
-        """Also of the `train_step` of a model that the script has written: `fit` has it compiled as it is."""
-        model = getattr(sys.modules.get("keras"), "Model", None)
-        is_step = model is not None and isinstance(getattr(function, "__self__", None), model)
-        return super().tells_of(function) or (is_step and getattr(function, "__name__", None) == "train_step")
+        """Also of the `train_step` of a model that the script has written: `fit` has it compiled as it is. In a loop of the script's own
+        nobody else tells of either.
+        """
+        return (super().tells_of(function) or _is_step(function)) and any(
+            self._in_method(method) is not None for method in ("fit", "train_on_batch")
+        )
 
     def facts(self) -> dict[str, Any]:
         """Those of what computes."""
@@ -62,8 +66,12 @@ class Keras(Framework):
 
     def trainer(self) -> Any:
         """The model whose `fit` runs: of the same class whatever computes, but by another module."""
+        return self._in_method("fit")
+
+    def _in_method(self, method: str) -> Any:
+        """The model in whose method the calling thread is; None where it is in none."""
         name = backend_name()
-        return caller(f"keras.src.backend.{name}.trainer", f"{_CLASSES.get(name, '')}Trainer", "fit")
+        return caller(f"keras.src.backend.{name}.trainer", f"{_CLASSES.get(name, '')}Trainer", method)
 
     def rank(self) -> tuple[int, int] | None:
         """As that says which computes."""
@@ -92,6 +100,14 @@ class Keras(Framework):
         found = list(parameters)
         sizes = ((str(variable.dtype), math.prod(variable.shape)) for variable in found)
         return described(sizes, _device_of(found[0]) if found else None)
+
+
+def _is_step(function: Any) -> bool:
+    model = getattr(sys.modules.get("keras"), "Model", None)
+    if model is None or type(function) is not MethodType or not issubclass(type(function.__self__), model):
+        return False
+    code = code_of(function.__func__)
+    return code is not None and code.co_name == "train_step"
 
 
 def backend_name() -> str:

@@ -36,7 +36,7 @@ _ENTRIES: Final = ("__getitem__", "__next__", "__iter__", "__call__")
 _REWRITTEN: Final = "__autograph_generated_file"
 _SCRIPTS: Final = "tensorflow.python.ops.script_ops"
 
-Place = list[Any]  # name, file, first line
+WrittenPlace = list[Any]  # name, file, first line
 
 
 def stages_of(dataset: Any) -> list[dict[str, Any]]:
@@ -106,7 +106,7 @@ def _cells(function: Any) -> list[Any]:
     return found
 
 
-def _users_place(generator: Any) -> tuple[Place | None, str | None]:
+def _users_place(generator: Any) -> tuple[WrittenPlace | None, str | None]:
     """Where what makes the elements is written: the user's own behind what a library made of it, where one is; and whose loader it is."""
     first = _place_of(generator)
     waiting, reads, looked_at = [generator], None, 0
@@ -122,7 +122,7 @@ def _users_place(generator: Any) -> tuple[Place | None, str | None]:
     return first, reads
 
 
-def _entry_of(thing: Any) -> Place | None:
+def _entry_of(thing: Any) -> WrittenPlace | None:
     """The method by which an object of the user's class gives elements, or the generator's own function."""
     if type(thing) is GeneratorType:
         code = thing.gi_code
@@ -132,13 +132,13 @@ def _entry_of(thing: Any) -> Place | None:
     return next((place for name in _ENTRIES if (place := _place_of(held_by(thing, name))) is not None), None)
 
 
-def _place_of(function: Any) -> Place | None:
+def _place_of(function: Any) -> WrittenPlace | None:
     called = called_in(_unwrapped(function))
     code = code_of(called)
     return None if code is None else [qualified_name(called), code.co_filename, code.co_firstlineno]
 
 
-def _place_in(function: Any, given: Place | None) -> Place | None:
+def _place_in(function: Any, given: WrittenPlace | None) -> WrittenPlace | None:
     """Where a function is written; of one that is made in another one, which TensorFlow has rewritten, where that begins."""
     place = _place_of(function)
     return given if place is not None and _REWRITTEN in place[1] else place

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.torch.inside._answers.compiled import has_compiled
-from slowstep.frameworks.torch.inside._batch_form import batch_form
 from slowstep.frameworks.torch.inside._framework import FRAMEWORK
-from slowstep.frameworks.torch.inside._slow_samples import TimedIndices, count_made, record_slow, timed_indices
+from slowstep.frameworks.torch.inside._loader.batch_form import batch_form
+from slowstep.frameworks.torch.inside._loader.slow_samples import TimedIndices, count_made, record_slow, timed_indices
 from slowstep.record.recorder import now
 from slowstep.record.timing.batches import bytes_in
 from slowstep.record.timing.builtin_calls import EARLY as BUILTINS_EARLY

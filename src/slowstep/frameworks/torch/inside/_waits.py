@@ -7,10 +7,10 @@ import itertools
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.frameworks.torch.inside._described import describe_iterator, even_batches, ready_batches
-from slowstep.frameworks.torch.inside._dropped import leave, time_drop
 from slowstep.frameworks.torch.inside._fetches import MEASURED_EVERY_NS
 from slowstep.frameworks.torch.inside._framework import FRAMEWORK
+from slowstep.frameworks.torch.inside._loader.described import describe_iterator, even_batches, ready_batches
+from slowstep.frameworks.torch.inside._loader.dropped import leave, time_drop
 from slowstep.record.recorder import now
 from slowstep.record.steps.cpu_marks import build_marks
 from slowstep.record.steps.known import Known

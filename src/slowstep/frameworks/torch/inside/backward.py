@@ -6,8 +6,8 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.frameworks.torch.inside._backwards import Backwards
-from slowstep.frameworks.torch.inside._used_forwards import UsedForwards
+from slowstep.frameworks.torch.inside._autograd.backwards import Backwards
+from slowstep.frameworks.torch.inside._autograd.used_forwards import UsedForwards
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, all_of, argument, find, replace
 from slowstep.record.recorder import now

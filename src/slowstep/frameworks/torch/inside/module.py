@@ -12,13 +12,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.torch.inside._answers.compiled import has_compiled
-from slowstep.frameworks.torch.inside._used_forwards import Key, UsedForwards
+from slowstep.frameworks.torch.inside._autograd.used_forwards import ForwardKey, UsedForwards
 from slowstep.health import HealthKind
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.steps.cpu_marks import build_marks
-from slowstep.record.timing.batches import bytes_in, samples_in
+from slowstep.record.timing.batches import bytes_in, samples_in, shape_in
 from slowstep.record.timing.callers import call_path, training_frame
 from slowstep.record.timing.tracebacks import hide_own_frames
 from slowstep.record.writing.format import EVALUATING, FAILED, FORWARD, NO_GRADIENT
@@ -41,6 +41,7 @@ class Models:
         self._tensor: Any = find(torch, "Tensor")
         # By id, with the type, because another module may come to lie where one was; and how often it was looked at.
         self._known: dict[int, tuple[type, bool, int]] = {}
+        self._along_time: dict[int, tuple[type, bool]] = {}
 
     def is_model(self, module: Any) -> bool:
         """Whether a module, or one inside of it, has parameters or tensors that want gradients. Raises what the module itself raises."""
@@ -55,6 +56,27 @@ class Models:
         self._known[id(module)] = type(module), found, looks + 1
         return found
 
+    def samples(self, module: Any, given: Any, made: Any) -> int:
+        """Samples in a call: the leading dimension of what is given, where samples surely lie along it; -1 where that is not known.
+
+        Where what is made has another one, or none as a mean loss, samples may lie along another dimension: classes first, or time first.
+        """
+        into, out = shape_in(given), shape_in(made)
+        if into is None or out is None or into[0] != out[0]:
+            return -1
+        may_be_time = len(into) > 1 and into[1:2] == out[1:2] and self._may_run_along_time(module)
+        return -1 if may_be_time else int(into[0])
+
+    def _may_run_along_time(self, module: Any) -> bool:
+        """Whether a module, or one inside of it, takes sequences whose first dimension is time: `batch_first=False`, as torch's own do."""
+        kind, found = self._along_time.get(id(module), (None, False))
+        if kind is not type(module):
+            found = any(each.__dict__.get("batch_first") is False for each in self._modules(module))
+            if len(self._along_time) >= _MOST:
+                self._along_time.clear()
+            self._along_time[id(module)] = type(module), found
+        return found
+
     def _has_tensors(self, module: Any) -> bool:
         return any(isinstance(each, self._tensor) and each.requires_grad for each in module.__dict__.values())
 
@@ -64,9 +86,9 @@ FORWARD_NOT_RECORDED: Final = HealthKind(
     "notice",
     "code is compiled already, and to record its forwards would have it compiled again: record with --level 2 from the start",
 )
-# Flags, samples, and of a call with gradients its key and first node.
-_Met = tuple[int, int, Key | None, int]
-_UNKNOWN: _Met = (0, -1, None, 0)
+# Flags, and of a call with gradients its key and first node.
+_Met = tuple[int, ForwardKey | None, int]
+_UNKNOWN: _Met = (0, None, 0)
 
 
 def install(recorder: Recorder) -> Undo:
@@ -99,9 +121,9 @@ def _without_gradient(module: Any) -> int:
     return NO_GRADIENT if module.__dict__.get("training", True) else NO_GRADIENT | EVALUATING
 
 
-def _build_meet(recorder: Recorder, torch: Any) -> Callable[[Any, tuple[Any, ...]], _Met | None]:
+def _build_meet(recorder: Recorder, torch: Any, models: Models) -> Callable[[Any, tuple[Any, ...]], _Met | None]:
     """What tells of a module that is called with these arguments what is known of it; None where it is no model."""
-    has_gradient, is_model = find(torch, "is_grad_enabled"), Models(torch).is_model
+    has_gradient, is_model = find(torch, "is_grad_enabled"), models.is_model
     forwards = recorder.shared(UsedForwards)
     is_used = forwards.is_used
     forwards.ask(torch)
@@ -109,14 +131,13 @@ def _build_meet(recorder: Recorder, torch: Any) -> Callable[[Any, tuple[Any, ...
     def meet(module: Any, given: tuple[Any, ...]) -> _Met | None:
         if not is_model(module):
             return None
-        samples = samples_in(given)
         if not has_gradient():
-            return _without_gradient(module), samples, None, 0
-        key = (id(module), samples, bool(module.__dict__.get("training", True)))
+            return _without_gradient(module), None, 0
+        key = (id(module), samples_in(given), bool(module.__dict__.get("training", True)))
         known = is_used.get(key)
         if known is False:
-            return _without_gradient(module), samples, None, 0
-        return 0, samples, key, 0 if known else forwards.begun()
+            return _without_gradient(module), None, 0
+        return 0, key, 0 if known else forwards.begun()
 
     return meet
 
@@ -133,9 +154,17 @@ def _timed(recorder: Recorder, original: Any) -> Any:
     event, local, fault, introduced = recorder.event, recorder.local, recorder.fault, [False]
     forwards = recorder.shared(UsedForwards)
     is_used = forwards.is_used
-    meet, (mark, _) = _build_meet(recorder, sys.modules["torch"]), build_marks(recorder)
+    models = Models(sys.modules["torch"])
+    meet, (mark, _) = _build_meet(recorder, sys.modules["torch"], models), build_marks(recorder)
     recorder.forgetters.append(lambda: introduced.__setitem__(0, False))
     before_forwards = recorder.before_forwards
+
+    def samples_of(module: Any, given: Any, made: Any) -> int:
+        try:
+            return models.samples(module, given, made)
+        except Exception as error:  # the border: what a model makes may be of any kind, and its call is recorded all the same
+            fault(error)
+            return -1
 
     @functools.wraps(original)
     def __call__(self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -150,7 +179,7 @@ def _timed(recorder: Recorder, original: Any) -> Any:
             met = _UNKNOWN
         if met is None:
             return original(self, *args, **kwargs)
-        flags, samples, key, first = met
+        flags, key, first = met
         me.forward = True
         for told in before_forwards:
             told()
@@ -176,7 +205,7 @@ def _timed(recorder: Recorder, original: Any) -> Any:
             if not (flags or introduced[0]) and (key is None or is_used.get(key) or not forwards.asks):
                 introduced[0] = True
                 _introduce(recorder)
-            event(FORWARD, t0, t1, samples, id(self), bytes_in(given), flags)
+            event(FORWARD, t0, t1, samples_of(self, given, result), id(self), bytes_in(given), flags)
             if key is not None and key not in is_used:
                 forwards.ended(key, first)
         except Exception as error:  # the border: counted, and never raised into the training

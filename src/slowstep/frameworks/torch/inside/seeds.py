@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from slowstep.frameworks.torch.inside._framework import FRAMEWORK
-from slowstep.frameworks.torch.inside._input_stream import InputStream
+from slowstep.frameworks.torch.inside._loader.input_stream import InputStream
 from slowstep.record.experiment import seeds
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, all_of, find, replace

@@ -6,7 +6,7 @@ import math
 import sys
 from typing import Any
 
-from slowstep.record.device.last_loss import Answer
+from slowstep.record.device.last_loss import IsFinite
 
 
 def losses_in(tensors: Any) -> list[Any]:
@@ -16,7 +16,7 @@ def losses_in(tensors: Any) -> list[Any]:
     return [part.detach() for part in parts if type(part).__name__ == "Tensor" and part.numel() == 1]
 
 
-def are_finite(losses: list[Any]) -> Answer | None:
+def are_finite(losses: list[Any]) -> IsFinite | None:
     """How to find out whether all are; None where there is none, or their device cannot be asked."""
     kinds = {loss.device.type for loss in losses}
     if kinds == {"cpu"}:
@@ -25,7 +25,7 @@ def are_finite(losses: list[Any]) -> Answer | None:
     return _on_device(losses) if kinds == {"cuda"} else None
 
 
-def _on_device(losses: list[Any]) -> Answer | None:
+def _on_device(losses: list[Any]) -> IsFinite | None:
     """Have the device say it behind the work that it was given, into memory that is read once it has."""
     torch: Any = sys.modules["torch"]
     if torch.cuda.is_current_stream_capturing() or len({loss.device for loss in losses}) > 1:

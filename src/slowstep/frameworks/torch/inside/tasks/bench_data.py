@@ -11,7 +11,7 @@ import time
 from dataclasses import asdict
 from typing import Any, Final
 
-from slowstep.frameworks.torch.inside._described import describe_iterator
+from slowstep.frameworks.torch.inside._loader.described import describe_iterator
 from slowstep.frameworks.torch.inside.levers._input.rebuilt import MOST_ROOM, _start_method, loader_of
 from slowstep.frameworks.torch.inside.levers._input.stream import ready_in
 from slowstep.frameworks.torch.inside.tasks._again import is_stream

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from slowstep.frameworks.torch.inside._described import ready_batches
+from slowstep.frameworks.torch.inside._loader.described import ready_batches
 from slowstep.frameworks.torch.inside.levers._input.epochs import has_indices
 from slowstep.frameworks.torch.inside.levers._input.indices import Supply
 from slowstep.record.recorder import now

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.frameworks.torch.inside._graph import LEAF, MOST_NODES, nodes_until
+from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF, MOST_NODES, nodes_until
 from slowstep.record.recorder import now
 from slowstep.record.writing.format import GRAPH
 

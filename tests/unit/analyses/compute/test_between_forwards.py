@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from made_events import Events, at
 from made_recordings import LOOP, MS, TRAINER_THREAD
+from slowstep.analyses.compute.between_forwards import NOTHING, BetweenForwards
 from slowstep.analyses.measure_recording import measure_recording
-from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.engine import diagnose
 from slowstep.record.writing import format as fmt
-from slowstep.workflow.diagnose import diagnose_recording
 
 
-def verdict(folder: Path, *, forwards: int, apart_ms: float) -> dict[str, Any]:
+def found(folder: Path, *, forwards: int, apart_ms: float) -> BetweenForwards:
     """Of forty steps: forwards of 2 ms that lie apart, then a backward and an update."""
     events = Events(folder)
     now = 0.0
@@ -27,13 +24,16 @@ def verdict(folder: Path, *, forwards: int, apart_ms: float) -> dict[str, Any]:
         events.backward(now, now + 5)
         events.update(now + 5, now + 6)
         now += 6.1
-    return dict(diagnose_recording(events.close())["verdict"])
+    return between(events)
 
 
-def test_time_between_the_forwards_of_a_roll_out_is_not_called_the_models_own_work(tmp_path):
-    found = verdict(tmp_path, forwards=5, apart_ms=4)
+def between(events: Events) -> BetweenForwards:
+    return measure_recording(events.timeline()).compute.between_forwards
 
-    assert (found["state"], found["code"]) == ("undetermined", "between-forwards")
+
+def test_time_between_the_forwards_of_a_roll_out_is_not_known(tmp_path):
+    # Of 36.1 ms, 16 lie between five forwards.
+    assert found(tmp_path, forwards=5, apart_ms=4).unknown_share == pytest.approx(16 / 36.1, rel=0.02)
 
 
 AUTOGRAD = "/usr/lib/python3.11/site-packages/torch/autograd/__init__.py"
@@ -41,7 +41,7 @@ GRAD = (AUTOGRAD, "grad", 434, 503)
 ENGINE = ("/usr/lib/python3.11/site-packages/torch/autograd/graph.py", "_engine_run_backward", 800, 820)
 
 
-def inner_loop(folder: Path, *, grad: float, timed_ms: float) -> Measurements:
+def inner_loop(folder: Path, *, grad: float, timed_ms: float) -> BetweenForwards:
     """Forwards of 2 ms, thrice a step with 4 ms behind them: `grad` of the stacks there, and by timed calls so much, differentiates."""
     events = Events(folder)
     differentiates, other = events.trainer.stack([LOOP, GRAD, ENGINE]), events.trainer.stack([LOOP])
@@ -62,26 +62,18 @@ def inner_loop(folder: Path, *, grad: float, timed_ms: float) -> Measurements:
         for name, ms in (("grad", timed_ms), ("backward", 5.0))
     ]
     events.trainer.lines.append({"kind": "calls", "of": "body", "stretches": 3, "wall_ns": 90 * MS, "slowdown": 1.0, "functions": rows})
-    return measure_recording(events.timeline())
+    return between(events)
 
 
-def test_what_differentiates_between_forwards_is_the_models_work(tmp_path):
-    reason = diagnose(inner_loop(tmp_path, grad=0.9, timed_ms=11)).verdict.reason
-
-    assert reason is None or reason.code != "between-forwards"
-
-
-@pytest.mark.parametrize(("grad", "timed_ms", "unknown"), [(0.5, 11, 0.23), (1.0, 6, 0.23), (1.0, 0, 0.46), (0.0, 11, 0.46)])
-def test_what_nothing_tells_of_beside_it_is_not(tmp_path, grad, timed_ms, unknown):
+@pytest.mark.parametrize(
+    ("grad", "timed_ms", "unknown"), [(0.9, 11, 0.05), (0.5, 11, 0.23), (1.0, 6, 0.23), (1.0, 0, 0.46), (0.0, 11, 0.46)]
+)
+def test_what_differentiates_between_forwards_is_told_from_what_nothing_tells_of(tmp_path, grad, timed_ms, unknown):
     """Stacks may stand for Python code that ran just before, and calls are timed in other places, too: the lesser of the two counts."""
-    m = inner_loop(tmp_path, grad=grad, timed_ms=timed_ms)
+    share = inner_loop(tmp_path, grad=grad, timed_ms=timed_ms)
 
-    assert m.compute.between_forwards.unknown_share == pytest.approx(unknown, abs=0.02)
-    assert m.compute.between_forwards.gradients_share == pytest.approx(0.46 - unknown, abs=0.02)
-    verdict = diagnose(m).verdict
-    assert verdict.state == "undetermined"
-    assert verdict.reason.code == "between-forwards"
-    assert (verdict.reason.values["beside"] is not None) is (unknown < 0.4)
+    assert share.unknown_share == pytest.approx(unknown, abs=0.02)
+    assert share.gradients_share == pytest.approx(0.46 - unknown, abs=0.02)
 
 
 @pytest.mark.parametrize("stage", ["compute", "preprocess"])
@@ -97,14 +89,14 @@ def test_what_the_script_names_between_forwards_is_known(tmp_path, stage):
         events.update(now + 5, now + 6)
         now += 6.1
 
-    report = diagnose_recording(events.close())
+    m = measure_recording(events.timeline())
 
-    assert report["verdict"]["code"] != "between-forwards"
-    assert sum(row["share"] for row in report["ledger"] if row["stage"] == stage) > 0.4
+    assert m.compute.between_forwards.unknown_share < 0.05
+    assert m.ledger.share(stage) > 0.4
 
 
 def test_forwards_that_follow_each_other_at_once_are(tmp_path):
-    assert verdict(tmp_path, forwards=5, apart_ms=0.1)["code"] != "between-forwards"
+    assert found(tmp_path, forwards=5, apart_ms=0.1).unknown_share < 0.05
 
 
 def test_the_loss_and_the_turn_of_another_network_lie_between_no_forwards(tmp_path):
@@ -119,7 +111,7 @@ def test_the_loss_and_the_turn_of_another_network_lie_between_no_forwards(tmp_pa
             events.update(now + 9, now + 10, optimizer=turn)
             now += 10
 
-    assert diagnose_recording(events.close())["verdict"]["code"] != "between-forwards"
+    assert between(events).unknown_share < 0.05
 
 
 def test_what_lies_between_the_calls_of_a_closure_is_the_optimizers(tmp_path):
@@ -134,8 +126,8 @@ def test_what_lies_between_the_calls_of_a_closure_is_the_optimizers(tmp_path):
         events.update(begun - 0.05, now)
         now += 0.1
 
-    assert diagnose_recording(events.close())["verdict"]["code"] != "between-forwards"
+    assert between(events) == NOTHING
 
 
 def test_what_follows_a_single_forward_is(tmp_path):
-    assert verdict(tmp_path, forwards=1, apart_ms=4)["code"] != "between-forwards"
+    assert found(tmp_path, forwards=1, apart_ms=4) == NOTHING

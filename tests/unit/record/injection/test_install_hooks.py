@@ -18,7 +18,7 @@ from few import few
 from recorded import make_folder
 from slowstep import frameworks
 from slowstep.record.hook import Hook
-from slowstep.record.injection import activation
+from slowstep.record.injection import install_hooks
 from slowstep.record.patch import Unfit, find, replace
 from slowstep.record.recorder import Recorder
 from slowstep.record.writing.format import ENV_DISABLE, ENV_LEVEL, ENV_RECORDING, ENV_STEPS
@@ -111,7 +111,7 @@ def test_every_hook_has_its_own_name_and_a_docstring(tmp_path: Path) -> None:
     recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
     recorder.introduce = notes.append  # type: ignore[method-assign, assignment]
 
-    hooks = activation.discovered(recorder)
+    hooks = install_hooks.discovered(recorder)
 
     assert notes == []
     assert len({hook.name for hook in hooks}) == len(hooks) >= 8
@@ -128,25 +128,25 @@ def test_a_hook_whose_file_is_broken_is_off_and_the_others_are_found(tmp_path: P
     recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
     recorder.introduce = notes.append  # type: ignore[method-assign, assignment]
 
-    hooks = activation.discovered(recorder)
+    hooks = install_hooks.discovered(recorder)
 
     assert "torch_optimizer" in {hook.name for hook in hooks}
-    assert [(note["name"], note["state"]) for note in notes] == [("half_done", "off")]
+    assert [(note["name"], note["state"]) for note in notes] == [("another.inside.half_done", "off")]
 
 
 def test_a_hook_that_does_not_fit_is_off_and_the_next_is_on(tmp_path: Path) -> None:
-    def unfit(recorder: Recorder) -> activation.Undo:
+    def unfit(recorder: Recorder) -> install_hooks.Undo:
         raise Unfit("torch has no such thing")
 
-    def broken(recorder: Recorder) -> activation.Undo:
+    def broken(recorder: Recorder) -> install_hooks.Undo:
         raise KeyError("surprise")
 
-    def fit(recorder: Recorder) -> activation.Undo:
+    def fit(recorder: Recorder) -> install_hooks.Undo:
         return lambda: None
 
     recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
     for name, install in (("one", unfit), ("two", broken), ("three", fit)):
-        activation.install_one(recorder, Hook(name=name, module="sys", install=install))
+        install_hooks.install_one(recorder, Hook(name=name, module="sys", install=install))
     recorder.ensure_open()
     recorder.stop("exit")
 
@@ -162,7 +162,7 @@ def test_a_hook_that_does_not_fit_is_off_and_the_next_is_on(tmp_path: Path) -> N
 def test_a_hook_that_fails_half_way_leaves_no_patch(tmp_path: Path, kind: type[BaseException]) -> None:
     owner = SimpleNamespace(first=1, second=2, kept=3)
 
-    def half(recorder: Recorder) -> activation.Undo:
+    def half(recorder: Recorder) -> install_hooks.Undo:
         replace(owner, "first", None)
         replace(owner, "second", None)
         raise kind
@@ -170,7 +170,7 @@ def test_a_hook_that_fails_half_way_leaves_no_patch(tmp_path: Path, kind: type[B
     recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
     undo = replace(owner, "kept", None)
     with suppress(KeyboardInterrupt):
-        activation.install_one(recorder, Hook(name="half", module="sys", install=half))
+        install_hooks.install_one(recorder, Hook(name="half", module="sys", install=half))
 
     assert vars(owner) == {"first": 1, "second": 2, "kept": None}
     undo()

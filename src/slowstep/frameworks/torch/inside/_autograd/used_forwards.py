@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from slowstep.frameworks.torch.inside._graph import nodes_below
+from slowstep.frameworks.torch.inside._autograd.graph_size import nodes_below
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -27,13 +27,13 @@ _MOST_NODES: Final = 100_000
 _MOST_OPEN: Final = 1000
 
 # A module's id, the samples that it is given, whether it is in its training mode.
-Key = tuple[int, int, bool]
+ForwardKey = tuple[int, int, bool]
 
 
 class _Call(NamedTuple):
     """A call of a thread, and the numbers of the nodes that it made: from `first` up to `end`, without it. `pass_number`: passes before."""
 
-    key: Key
+    key: ForwardKey
     thread: int
     first: int
     end: int
@@ -46,7 +46,7 @@ class UsedForwards:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._next_node: Callable[[], int] | None = None
-        self.is_used: dict[Key, bool] = {}
+        self.is_used: dict[ForwardKey, bool] = {}
         self.open: list[_Call] = []
         self._forget()
         recorder.forgetters.append(self._forget)
@@ -54,7 +54,7 @@ class UsedForwards:
     def _forget(self) -> None:
         self.is_used.clear()
         self.open.clear()
-        self._unused: Counter[Key] = Counter()
+        self._unused: Counter[ForwardKey] = Counter()
         self._trained: set[int] = set()
         self._passes, self._left = 0, _MOST_NODES
         self.asks = self._next_node is not None
@@ -69,7 +69,7 @@ class UsedForwards:
         """A call begins, of a key that is not known yet; its first node."""
         return 0 if self._next_node is None else self._next_node()
 
-    def ended(self, key: Key, first: int) -> None:
+    def ended(self, key: ForwardKey, first: int) -> None:
         """It has come to its end."""
         end = self.begun()
         if len(self.open) >= _MOST_OPEN:
@@ -118,7 +118,7 @@ class UsedForwards:
         # There may be versions of torch whose nodes do not tell theirs.
         return None if nodes and not numbers else [call for call in calls if _holds(numbers, call)]
 
-    def _decide(self, key: Key) -> None:
+    def _decide(self, key: ForwardKey) -> None:
         if self._unused[key] >= _UNUSED and key[0] in self._trained:
             self.is_used[key] = False
         elif self._unused[key] >= _TEACHER:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from judged_recordings import diagnose_recording
 from made_events import Events, at
 from made_recordings import LOOP, SCRIPT, TRAINER_THREAD
+from slowstep.analyses.compute.in_backward import InBackward
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.record.writing import format as fmt
 
 Place = tuple[str, str, int, int]
@@ -24,7 +24,7 @@ AGAIN, FORWARD = (f"{TORCH}/utils/checkpoint.py", "unpack_hook", 1100, 1110), (S
 UPDATE = (f"{TORCH}/optim/sgd.py", "SGD.step", 100, 110)
 
 
-def _verdict(folder: Path, *called: Place, tenths: int) -> dict[str, Any]:
+def _found(folder: Path, *called: Place, tenths: int) -> InBackward | None:
     """Of sixty steps of 20 ms, of which backward takes 12, and in so many tenths of them stands in what the engine has called."""
     events = Events(folder)
     events.loader(workers=1)
@@ -37,21 +37,17 @@ def _verdict(folder: Path, *called: Place, tenths: int) -> dict[str, Any]:
         stack = inside if batch % 10 < tenths else plain
         events.trainer.event(fmt.STACK, at(now + 9), at(now + 9), stack, 20e6, 0, thread=TRAINER_THREAD)
         events.update(now + 18, now + 20)
-    return dict(diagnose_recording(events.close())["verdict"])
+    return measure_recording(events.timeline()).compute.in_backward
 
 
 @pytest.mark.parametrize("called", [(HOOK, NUMPY), (LAMBDA, HOOK), (LAMBDA, LISTED, HOOK), (OF_MODULES, HOOK)])
-def test_a_hook_on_gradients_that_holds_a_tenth_of_the_time_is_named(tmp_path, called):
-    verdict = _verdict(tmp_path, *called, tenths=5)
+def test_a_hook_on_gradients_is_named_with_the_time_that_it_holds(tmp_path, called):
+    found = _found(tmp_path, *called, tenths=5)
 
-    assert (verdict["state"], verdict["code"]) == ("undetermined", "hook-in-backward")
-    assert "History.log_stats (train.py:60)" in verdict["summary"]
-
-
-def test_a_hook_that_holds_less_is_not(tmp_path):
-    assert _verdict(tmp_path, HOOK, tenths=1)["code"] != "hook-in-backward"
+    assert found is not None
+    assert (found.name, found.share) == ("History.log_stats (train.py:60)", pytest.approx(0.5 * 12 / 20, abs=0.02))
 
 
 @pytest.mark.parametrize("called", [(FUNCTION, ITS_BACKWARD), (AGAIN, FORWARD), (LAMBDA, UPDATE)])
 def test_what_the_model_or_the_update_does_inside_backward_is_no_hook(tmp_path, called):
-    assert _verdict(tmp_path, *called, tenths=10)["code"] != "hook-in-backward"
+    assert _found(tmp_path, *called, tenths=10) is None

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from made_events import Events, at
 from made_recordings import LOOP, SCRIPT, TRAINER_THREAD
+from slowstep.analyses.compute.before_update import BeforeUpdate
+from slowstep.analyses.measure_recording import measure_recording
 from slowstep.record.writing import format as fmt
-from slowstep.workflow.diagnose import diagnose_recording
 
 CLIP = ("/usr/lib/python3.11/site-packages/torch/nn/utils/clip_grad.py", "clip_grad_norm_", 1, 2)
 METRICS = (SCRIPT, "collect_metrics", 60, 62)
 NORMS = (SCRIPT, "main.<locals>.<dictcomp>", 29, 29)
 
 
-def _verdict(folder: Path, between_ms: float, called: tuple[str, str, int, int], *, backwards: bool = True) -> dict[str, Any]:
+def _found(folder: Path, between_ms: float, called: tuple[str, str, int, int], *, backwards: bool = True) -> BeforeUpdate | None:
     """Of sixty steps of 20 ms, and what is called between backward and update."""
     events = Events(folder)
     events.loader(workers=1)
@@ -31,21 +31,17 @@ def _verdict(folder: Path, between_ms: float, called: tuple[str, str, int, int],
         events.trainer.event(fmt.STACK, at(now + 17 + between_ms / 2), at(now + 17 + between_ms / 2), stack, 20e6, 0, thread=TRAINER_THREAD)
         events.update(now + 17 + between_ms, now + 19 + between_ms)
         now += 20 + between_ms
-    return dict(diagnose_recording(events.close())["verdict"])
+    return measure_recording(events.timeline()).compute.before_update
 
 
-def test_a_function_of_the_users_there_is_named_and_not_called_the_trainings_own_work(tmp_path):
-    verdict = _verdict(tmp_path, 10, METRICS)
+@pytest.mark.parametrize(
+    ("called", "name"), [(METRICS, "collect_metrics (train.py:60)"), (NORMS, "line 29 (train.py)")], ids=["a function", "a comprehension"]
+)
+def test_what_of_the_users_runs_there_is_named_with_its_share(tmp_path, called, name):
+    found = _found(tmp_path, 10, called)
 
-    assert (verdict["state"], verdict["code"]) == ("undetermined", "before-update")
-    assert "collect_metrics (train.py:60)" in verdict["summary"]
-
-
-def test_a_comprehension_of_the_loop_is_named_by_its_line(tmp_path):
-    verdict = _verdict(tmp_path, 10, NORMS)
-
-    assert verdict["code"] == "before-update"
-    assert "line 29 (train.py)" in verdict["summary"]
+    assert found is not None
+    assert (found.name, found.share) == (name, pytest.approx(10 / 30, rel=0.02))
 
 
 def test_the_update_itself_is_not_between_where_backward_runs_in_a_closure_of_it(tmp_path):
@@ -60,13 +56,12 @@ def test_the_update_itself_is_not_between_where_backward_runs_in_a_closure_of_it
         events.trainer.event(fmt.STACK, at(now + 22), at(now + 22), stack, 20e6, 0, thread=TRAINER_THREAD)
         events.update(now + 2, now + 29)
 
-    assert diagnose_recording(events.close())["verdict"]["code"] != "before-update"
+    assert measure_recording(events.timeline()).compute.before_update is None
 
 
 def test_without_backwards_nothing_is_between(tmp_path):
-    assert _verdict(tmp_path, 10, METRICS, backwards=False)["code"] != "before-update"
+    assert _found(tmp_path, 10, METRICS, backwards=False) is None
 
 
-@pytest.mark.parametrize(("between_ms", "called"), [(10, CLIP), (1, METRICS)], ids=["what torch clips", "a short one"])
-def test_clipping_and_short_functions_are_the_trainings_own_work(tmp_path, between_ms, called):
-    assert _verdict(tmp_path, between_ms, called)["code"] != "before-update"
+def test_clipping_is_the_trainings_own_work(tmp_path):
+    assert _found(tmp_path, 10, CLIP) is None

@@ -8,8 +8,8 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.torch.inside._answers.last_loss import are_finite, losses_in
-from slowstep.frameworks.torch.inside._graph import graph_size
-from slowstep.frameworks.torch.inside._graph_looks import GraphLooks
+from slowstep.frameworks.torch.inside._autograd.graph_looks import GraphLooks
+from slowstep.frameworks.torch.inside._autograd.graph_size import graph_size
 from slowstep.record.recorder import now
 from slowstep.record.steps.by_hand import ByHand
 

@@ -8,16 +8,14 @@ import pytest
 
 from made_events import Events
 from made_recordings import MS
+from slowstep.analyses.input.restarts import Restarts
 from slowstep.analyses.measure_recording import measure_recording
-from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.rules.iterator_recreated import judge
-from slowstep.parts import COLLECTION
 
 STEPS = 60
 MADE_MS, FREED_MS, COLLECTED_MS, BATCH_MS = 50.0, 10.0, 7.0, 1.0
 
 
-def _judged(folder: Path, *, generation: int) -> Judged:
+def _restarts(folder: Path, *, generation: int) -> Restarts:
     """A new iterator for each batch: 50 ms to make it, 7 of garbage collection in the fetch, 10 to free it."""
     events, now = Events(folder), 0.0
     for step in range(1, STEPS + 1):
@@ -32,18 +30,12 @@ def _judged(folder: Path, *, generation: int) -> Judged:
         events.backward(now + 5, now + 15)
         events.update(now + 15, now + 16)
         now += 16.1
-    answer = judge(measure_recording(events.timeline(), warmup=4))
-    assert isinstance(answer, Judged)
-    return answer
+    return measure_recording(events.timeline(), warmup=4).over_time.restarts
 
 
 @pytest.mark.parametrize(("generation", "goes"), [(0, True), (2, False)], ids=["young", "all"])
 def test_freeing_goes_with_iterators_and_so_does_the_collection_of_what_they_have_made(tmp_path, generation, goes):
-    answer = _judged(tmp_path, generation=generation)
+    restarts = _restarts(tmp_path, generation=generation)
 
-    assert answer.counterfactual is not None
-    removed = {name: getattr(answer.counterfactual, name).removed_ns.mean() / MS for name in ("expected", "pessimistic", "optimistic")}
-    made = MADE_MS + FREED_MS
-    expected = {"expected": made + COLLECTED_MS * goes, "pessimistic": 0.9 * made, "optimistic": made + COLLECTED_MS}
-    assert removed == pytest.approx(expected, abs=0.5)
-    assert (COLLECTION in answer.finding.claims) is goes
+    assert restarts.start_ns.mean() / MS == pytest.approx(MADE_MS + FREED_MS, abs=0.5)
+    assert restarts.collected_ns.mean() / MS == pytest.approx(COLLECTED_MS * goes, abs=0.5)

@@ -1,0 +1,24 @@
+"""What `slowstep bench` was asked for, and how its measuring may end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from slowstep.workflow.usual import USUAL_BUDGET_S
+
+Half = Literal["data", "compute"]
+BenchEndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood still"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BenchRequest:
+    """What was asked for; `budget_s` is for the measuring, the script's start and first updates come before it."""
+
+    what: Half
+    words: tuple[str, ...]
+    budget_s: float = USUAL_BUDGET_S
+    out: str | None = None
+    allow_writes: bool = False
+    sandbox: str | None = None
+    seed: int | None = None

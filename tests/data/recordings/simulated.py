@@ -1,0 +1,93 @@
+"""Make the simulated recordings again: PYTHONPATH=tests python tests/data/recordings/simulated.py [NAME...]
+
+Trainings that `made_recordings` simulates on a clock of its own, one planted problem each but for the machine's, for rules that no recorded
+script fires: they need an accelerator, a limit of the machine or a network, or a problem that time on shared cores hides. They are packed
+as those of `make.py` are.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from make import HERE, packed
+
+from made_machine import GIB, MadeMachine, make_machine_recording
+from made_recordings import DATA, SCRIPT, Training
+from made_timed_calls import calls
+
+# 0.3 s of making 50 samples, of which so many of each are made in built-in functions.
+BUILT_IN: dict[str, Any] = {"kind": "builtins", "of": "fetch", "stretches": 5, "samples": 50, "wall_ns": 300_000_000}
+BACKWARD = ("/opt/slowstep/record/hooks/torch_backward.py", "_timed.<locals>.backward", 60)
+OPTIMIZER = ("/usr/lib/site-packages/torch/optim/optimizer.py", "Optimizer.profile_hook_step.<locals>.wrapper", 1)
+WATCH = (SCRIPT, "watch_activations", 60)
+
+
+def built_in(function: str, times: int, ms: float) -> dict[str, Any]:
+    """So many calls of a built-in function, ms in all, while the samples were made."""
+    caller = [[DATA, "__getitem__", 20, times, int(ms * 1e6)]]
+    return {"function": function, "file": None, "line": None, "calls": times, "total_ns": int(ms * 1e6), "callers": caller}
+
+
+READ = "method 'read' of '_io.BufferedReader' objects"
+OPENS = {**BUILT_IN, "rows": [built_in("built-in method io.open", 600, 180), built_in(READ, 600, 60)]}
+# Little of it until the first byte of an answer came.
+FIRST_BYTE = {**built_in("HTTPResponse.begin", 50, 20), "file": "/usr/lib/python3.11/http/client.py", "line": 311}
+RECEIVES = {**BUILT_IN, "rows": [built_in("method 'recv_into' of '_socket.socket' objects", 1000, 240), FIRST_BYTE]}
+# A hook of the user's on a module's calls, which holds 9 of the 20 ms of each timed body.
+HOOK: list[dict[str, Any]] = [
+    calls("body", 60, (WATCH, 27, 27, []), (BACKWARD, 21, 21, []), (OPTIMIZER, 3, 3, [])),
+    {
+        "kind": "lines", "of": "body", "complete": True,
+        "lines": [{"file": SCRIPT, "function": WATCH[1], "first_line": 60, "line": 64, "count": 36, "ns": 9_000_000}],
+        "functions": [{"file": SCRIPT, "function": WATCH[1], "first_line": 60, "calls": 9, "hooks": 9, "inside": 9, "gradient": 9,
+                       "nothing": 9, "nodes": 3, "of_nodes": 40}],
+    },
+    # An accelerator that the process may open, beside parameters on the processor.
+    {"kind": "facts", "threads": 4, "accelerators": {"nvidia": 1}, "accelerator_built": True},
+]  # fmt: skip
+QUIET = MadeMachine()
+DEVICE = {"busy": 30, "sm_mhz": 1000, "lowered_by": 0x40, "tenants": (1, 2, 30 * GIB)}
+
+# What is simulated, what the machine shows, and what the training's process notes besides.
+MADE: dict[str, tuple[dict[str, Any], MadeMachine, list[dict[str, Any]]]] = {
+    "busy_thread": ({"beside": (0.9, 12.0)}, QUIET, []),
+    "growing_file": ({"after_ms": 1, "after_growth_ms": 20, "after_writes": True, "getitem_ms": 2}, QUIET, []),
+    "growing_work": ({"work_growth_ms": 20, "getitem_ms": 2, "forward_share": 0.05}, QUIET, []),
+    "rebuilt_sampler": (
+        {"after": "Balanced.__init__", "after_ms": 300, "after_on": (*range(24, 300, 25),),
+         "input_code": {"sampler_classes": [[SCRIPT, "Balanced"]]}},
+        QUIET, []
+    ),
+    "slow_samples": ({"stragglers": (4, 150), "persistent": True}, QUIET, []),
+    "many_files": ({"getitem_ms": 60, "persistent": True, "producer_lines": (OPENS,)}, QUIET, []),
+    "slow_network": (
+        {"workers": 4, "getitem_ms": 2, "blocked_ms": 160, "blocked_together": True, "producer_lines": (RECEIVES,), "epoch_steps": 10,
+         "persistent": True, "cores": 16}, QUIET, []
+    ),
+    "uneven_steps": ({"uneven": 4.0, "steps": 600, "forward_share": 0.1, "seed": 1}, QUIET, []),
+    "too_many_threads": (
+        {"threads": 16, "delay_ms": 4}, MadeMachine(throttled=0.5, quota=2.0, resident=lambda share: GIB, limit_bytes=10 * GIB,
+                                                   group_bytes=lambda share: (5 + 4.8 * share) * GIB), []
+    ),
+    "lowered_device": ({"optimizer": {"device": "cuda:0"}}, MadeMachine(device=DEVICE, cuda=True), []),
+    "watching_hook": ({"forward_share": 2 / 3}, QUIET, HOOK),
+}  # fmt: skip
+
+
+def main(names: list[str]) -> None:
+    for name, (training, machine, notes) in MADE.items():
+        if names and name not in names:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            made = make_machine_recording(Path(folder), Training(**{"steps": 300, **training}), machine)
+            with (made / "100-1.jsonl").open("a") as file:
+                file.writelines(json.dumps(note) + "\n" for note in notes)
+            print(f"{name}: {packed(made, HERE / f'simulated-{name}.tar.xz') / 1024:.0f} KiB", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

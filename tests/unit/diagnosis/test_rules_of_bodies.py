@@ -1,0 +1,262 @@
+"""Rules about calls and lines that were timed inside the steps: loops in Python, and what is no part of the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from judged import answer_of, finding, named, values
+from made_measurements import MS, SCRIPT, changed, measurements, per_step
+from made_timed_calls import Function, Note, calls, in_bodies
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.engine import diagnose
+from slowstep.parts import BODY, CodePlace, Part, PartKind
+
+HOOK, LOOP = "beside-the-model", "python-between-operations"
+LOSS: Function = (SCRIPT, "weigh_pixels", 60)
+BACKWARD: Function = ("/opt/slowstep/record/hooks/torch_backward.py", "_timed.<locals>.backward", 60)
+OPTIMIZER: Function = ("/usr/lib/site-packages/torch/optim/optimizer.py", "Optimizer.profile_hook_step.<locals>.wrapper", 1)
+OUR_HOOK: Function = ("/opt/slowstep/record/hooks/torch_module.py", "_recorded.<locals>.call", 30)
+GAUSS: Function = ("/usr/lib/python3.11/random.py", "Random.gauss", 1)
+LAYER: Function = ("/usr/lib/python3.11/site-packages/torch/nn/modules/module.py", "Module._call_impl", 1)
+CDIST: Function = ("/usr/lib/python3.11/site-packages/torch/functional.py", "cdist", 1)
+# A body of 20 ms, of which forward and loss take 12: 9 of them in the function of the user's.
+USUAL = ((BACKWARD, 21, 21, []), (OPTIMIZER, 3, 3, []))
+STEP_MS = 19.5
+
+
+def body(*rows: Any) -> Note:
+    """Three bodies of 20 ms with these calls."""
+    return calls("body", 60, *rows)
+
+
+TIMED = body((LOSS, 27, 27, []), *USUAL)
+
+
+def lines(count: int, each_us: float, function: Function = LOSS) -> Note:
+    """A line of a function that runs so often in a body."""
+    file, name, first = function
+    rows = [{"file": file, "function": name, "first_line": first, "line": first + 4, "count": count, "ns": int(count * each_us * 1000)}]
+    return {"kind": "lines", "of": "body", "complete": True, "lines": rows}
+
+
+def called(**counts: int) -> Note:
+    """LOSS's lines, each a long operation, and what its calls in one body were."""
+    file, name, first = LOSS
+    usual = {"calls": 9, "hooks": 0, "inside": 0, "gradient": 9, "nothing": 0, "nodes": 0, "of_nodes": 40}
+    return {**lines(36, 250), "functions": [{"file": file, "function": name, "first_line": first, **usual, **counts}]}
+
+
+def test_a_loop_in_python_is_named_with_its_line_and_its_gain():
+    m = in_bodies(TIMED, lines(5000, 0.4))
+
+    found = finding(LOOP, m)
+    verdict = diagnose(m).verdict
+    assert (verdict.state, verdict.rule) == ("bottleneck", LOOP)
+    assert (values(found)["function"], values(found)["runs of that line"], found.evidence[0].where) == ("weigh_pixels", 5000, "train.py:64")
+    assert found.gain.predicted == pytest.approx(STEP_MS / (STEP_MS - 9 * 0.95), rel=0.01)
+
+
+@pytest.mark.parametrize(("library", "is_named"), [(GAUSS, True), (LAYER, False)], ids=["a library's", "a layer of the model"])
+def test_what_a_loop_calls_in_every_round_is_its_own(library, is_named):
+    m = in_bodies(body((LOSS, 27, 1, [[3, 26]]), *USUAL, (library, 26, 26, [])), lines(5000, 0.4))
+
+    if is_named:
+        assert finding(LOOP, m).share > 0.3
+    else:
+        assert answer_of(LOOP, m) is None
+
+
+@pytest.mark.parametrize(
+    ("operation", "times", "share"),
+    [(CDIST, 1500, 0.45), (CDIST, 300, 0.2), (CDIST, 3, 0.2), (LAYER, 1500, 0.2)],
+    ids=["short operations", "operations that take longer than their dispatch", "a few operations", "layers"],
+)
+def test_operations_of_torch_are_a_loops_where_they_take_no_longer_than_their_dispatch(operation, times, share):
+    note = body((LOSS, 27, 13, [[3, 14]]), *USUAL, (operation, 14, 14, []))
+    note["functions"][3]["calls"] = times
+
+    assert finding(LOOP, in_bodies(note, lines(5000, 0.4))).share == pytest.approx(share, abs=0.03)
+
+
+@pytest.mark.parametrize("bodies", [3, 0], ids=["timed", "not timed"])
+def test_steps_of_two_optimizers_are_healthy_only_where_they_were_looked_into(bodies):
+    m = measurements(bodies_timed=bodies)
+    diagnosis = diagnose(changed(m, all_updates=pl.concat([m.trainer.all_updates] * 2)))
+
+    assert diagnosis.verdict.state == ("healthy" if bodies else "undetermined")
+    unjudged = [(row.rule, row.reason.code) for row in diagnosis.not_judged if row.rule == LOOP]
+    assert unjudged == ([] if bodies else [(LOOP, "calls-of-several-optimizers")])
+
+
+def test_a_comprehension_has_the_name_of_its_function():
+    inner: Function = (SCRIPT, "weigh_pixels.<locals>.<listcomp>.<listcomp>", 60)
+
+    found = finding(LOOP, in_bodies(body((inner, 27, 27, []), *USUAL), lines(5000, 0.4, inner)))
+
+    assert values(found)["function"] == "weigh_pixels"
+
+
+TOP: Function = (SCRIPT, "<listcomp>", 24)
+
+
+def counted_at_the_top(*own_lines: tuple[int, int]) -> Note:
+    """Lines of a comprehension at the top level of a script, and (line, us) of that level's own."""
+    top = {"file": SCRIPT, "function": "<module>", "first_line": 1, "count": 1}
+    rows: list[Note] = [{"file": SCRIPT, "function": "<listcomp>", "first_line": 24, "line": 24, "count": 5000, "ns": 2_000_000}]
+    rows += [{**top, "line": line, "ns": us * 1000} for line, us in own_lines]
+    looked = {"calls": 2, "hooks": 0, "inside": 0, "gradient": 2, "nothing": 0, "nodes": 0, "of_nodes": 10}
+    functions = [{"file": SCRIPT, "function": "<listcomp>", "first_line": 24, **looked}]
+    return {"kind": "lines", "of": "body", "complete": False, "lines": rows, "functions": functions}
+
+
+@pytest.mark.parametrize(
+    ("left_ms", "layer", "others", "share"),
+    [
+        (9, LAYER, (), 18 / 36),
+        (9, LAYER, ((20, 100),), 13.5 / 36),
+        (9, OUR_HOOK, (), 9 / 36),
+        (12, LAYER, (), 9 / 36),
+    ],
+    ids=["all on its line", "half of it on another line", "no module is called", "more than the loop itself"],
+)
+def test_what_makes_a_tensor_of_a_top_level_comprehension_counts_with_it(left_ms, layer, others, share):
+    """The script had begun before the timed body: what its line does beside the comprehension has no row of its own."""
+    forward_ms = 36 - 9 - left_ms
+    note = body((TOP, 9, 9, []), (layer, forward_ms, forward_ms, []), *USUAL)
+
+    m = in_bodies(note, counted_at_the_top((24, 100), *others))
+
+    (found,) = diagnose(m).findings
+    assert (found.rule, found.also, values(found)["line"]) == (LOOP, (HOOK,), "24")
+    assert found.share / m.ledger.share_of(BODY) == pytest.approx(share, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "note",
+    [lines(12, 800), lines(5000, 60), lines(19, 0.4), called(calls=300, gradient=300, nodes=300) | lines(5000, 0.4)],
+    ids=["a dozen long operations", "operations that take longer than their dispatch", "too few runs", "many calls of a few lines"],
+)
+def test_a_function_that_calls_long_operations_is_no_loop_in_python(note):
+    assert answer_of(LOOP, in_bodies(TIMED, note)) is None
+
+
+def test_a_hook_that_only_looks_is_named_and_its_gain_predicted():
+    m = in_bodies(TIMED, called(hooks=9, inside=9, nothing=9, nodes=3))
+
+    found = finding(HOOK, m)
+    verdict = diagnose(m).verdict
+    assert (verdict.state, verdict.rule) == ("bottleneck", HOOK)
+    assert (values(found)["function"], found.evidence[0].where) == ("weigh_pixels", "train.py:60")
+    assert found.gain.predicted == pytest.approx(STEP_MS / (STEP_MS - 9), rel=0.01)
+    assert found.gain.low < found.gain.predicted
+
+
+def test_what_no_graph_knows_is_named_and_not_called_healthy():
+    diagnosis = diagnose(in_bodies(TIMED, called()))
+
+    (found,) = diagnosis.findings
+    assert (found.rule, found.gain.predicted) == (HOOK, None)
+    assert (diagnosis.verdict.state, diagnosis.verdict.reason.values["rule"]) == ("undetermined", HOOK)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"nodes": 1},
+        {"gradient": 0},
+        {"gradient": 8},
+        {"inside": 9},
+        {"hooks": 9, "inside": 9, "nothing": 8},
+        {"hooks": 8, "inside": 9, "nothing": 9},
+    ],
+    ids=["a loss", "a teacher", "a teacher now and then", "part of a module", "a hook that changes", "now and then no hook"],
+)
+def test_what_is_the_models_own_is_not_beside_it(counts):
+    assert answer_of(HOOK, in_bodies(TIMED, called(**counts))) is None
+
+
+def test_what_a_function_beside_the_model_has_modules_do_is_the_models():
+    """A frozen model whose features a function asks for: all but its own line is spent in modules."""
+    module: Function = ("/usr/lib/python3.11/site-packages/torch/nn/modules/module.py", "Module._call_impl", 1700)
+
+    assert answer_of(HOOK, in_bodies(body((LOSS, 27, 0.3, [[1, 26.7]]), (module, 26.7, 26.7, []), *USUAL), called())) is None
+
+
+def gain(nodes: int, *, forward_share: float, graph: int | None = 20) -> Any:
+    """Of a loop that made so many of 40 nodes that were looked at, where the step's graph has so many."""
+    note = called(calls=1, gradient=1, nodes=nodes) | {"lines": lines(5000, 0.4)["lines"]}
+    return finding(LOOP, in_bodies(TIMED, note, forward_share=forward_share, graph_nodes=graph)).gain
+
+
+def test_the_backward_of_a_loop_is_taken_from_it_by_what_other_layers_leave():
+    few_nodes, many = gain(0, forward_share=1 / 3), gain(38, forward_share=1 / 3)
+
+    assert few_nodes.predicted < many.predicted < few_nodes.predicted * 3
+    assert many.low == pytest.approx(few_nodes.low)
+    assert many.high > many.predicted
+
+
+@pytest.mark.parametrize(("graph", "gains_more"), [(1000, True), (20, False), (None, False)])
+def test_the_backward_of_a_loop_of_small_operations_is_no_less_than_such_loops_take(graph, gains_more):
+    # Twice the rest of the forward is all of the backward: nothing is left for the loop by what other layers take.
+    without, all_nodes = (gain(nodes, forward_share=0.6, graph=graph).predicted for nodes in (0, 38))
+
+    assert (all_nodes > 1.3 * without) == gains_more
+
+
+def test_what_timing_has_slowed_in_a_loop_is_taken_out_again():
+    slowed = {**calls("body", 87, (LOSS, 54, 54, []), *USUAL), "slowdown": 4.0}
+
+    plain, found = (finding(LOOP, in_bodies(note, lines(5000, 0.4))).gain for note in (TIMED, slowed))
+
+    assert found.predicted == pytest.approx(plain.predicted, rel=0.01)
+    assert found.high > plain.high
+
+
+def _named_in_bodies(part: Part, named_ms: float, **changes: Any) -> Measurements:
+    """Steps of 40 ms, so many of them in what a framework names before the backward."""
+    m = measurements(ledger={part: named_ms, BODY: 26.5 - named_ms}, **changes)
+    return changed(m, in_bodies_ns=per_step(named_ms))
+
+
+@pytest.mark.parametrize(("named_ms", "fires"), [(20, True), (0.5, False)])
+def test_metrics_that_a_module_logs_are_found_and_are_no_callback(named_ms, fires):
+    part = Part("output", PartKind.METRICS, "self.log in Net.training_step", CodePlace("train.py", 90))
+
+    m = _named_in_bodies(part, named_ms)
+
+    assert answer_of("slow-callback", m) is None
+    assert (answer_of("per-step-metrics", m) is not None) is fires
+    if fires:
+        found = finding("per-step-metrics", m)
+        assert found.claims == (part,)
+        assert found.gain.predicted == pytest.approx(40 / (40 - 20 * 49 / 50), rel=0.02)
+
+
+@pytest.mark.parametrize(("named_ms", "fires"), [(20, True), (0.5, False)])
+def test_a_transform_of_the_batch_is_input_that_is_made_on_the_training_thread(named_ms, fires):
+    part = Part("preprocess", PartKind.TRANSFORM, "Data.on_after_batch_transfer", CodePlace("train.py", 90))
+
+    m = _named_in_bodies(part, named_ms)
+
+    assert (answer_of(HOOK, m) is not None) is fires
+    if fires:
+        found = finding(HOOK, m)
+        assert (found.stage, found.share, found.claims) == ("preprocess", pytest.approx(0.5, rel=0.05), (part,))
+
+
+def test_a_function_of_timed_bodies_keeps_its_share_beside_what_is_named_in_them():
+    # 9 of the 31 ms of a body without backward and optimizer, of which 20 are a callback's.
+    note = calls("body", 117, (LOSS, 27, 27, []), (BACKWARD, 18, 18, []), (OPTIMIZER, 6, 6, []))
+    beside = in_bodies(note, called(gradient=9)).compute.work.beside
+    part = Part("output", PartKind.CALLBACK, "Plot.on_before_backward", CodePlace("train.py", 90))
+    m = changed(measurements(ledger={part: 20.0, BODY: 11.0}, work={"beside": beside}), in_bodies_ns=per_step(20.0))
+
+    found = finding(HOOK, m)
+
+    assert found.share * np.mean(m.step_ns) == pytest.approx(9 * MS, rel=0.05)
+    assert HOOK in named(m)

@@ -1,0 +1,12 @@
+"""Tests that import TensorFlow: ten seconds and 700 MB of each process that does, in which all forks are slow from then on. They are run in
+processes of their own, by `unit/frameworks/test_with_tensorflow.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Below `unit/frameworks`.
+FILES: Final = ("keras/test_fit.py", "tensorflow/test_pipelines.py", "tensorflow/test_results.py", "test_missing_names.py")
+# Set in a process that is to collect them.
+IN_OWN_PROCESS: Final = "SLOWSTEP_TESTS_WITH_TENSORFLOW"
