@@ -63,13 +63,15 @@ def _draw_stage(canvas: Canvas, row: StageOfPipelineRow, *, whole: bool, style: 
 
 
 def _ms(ms: float) -> str:
-    return format_number(round(ms, 2)) if ms >= _LEAST_MS else f"<{_LEAST_MS}"
+    if ms < _LEAST_MS:
+        return f"<{_LEAST_MS}"
+    return format_number(ms) if ms >= 1 else f"{ms:.2f}"
 
 
 def _calls(row: StageOfPipelineRow) -> str:
     """How many are under way on average, and of how many at most; nothing of what does next to nothing."""
     busy = row["busy"]
-    return "" if busy is None or busy < _LEAST_BUSY or row["buffer"] is not None else f"{format_number(round(busy, 2))} of {row['at_once']}"
+    return "" if busy is None or busy < _LEAST_BUSY or row["buffer"] is not None else f"{busy:.2f} of {row['at_once']}"
 
 
 def _draw_unread(canvas: Canvas, pipeline: PipelineRow) -> None:

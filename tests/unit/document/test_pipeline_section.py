@@ -43,7 +43,7 @@ def test_each_stage_has_its_time_its_calls_its_buffer_and_its_function():
 
 
 def test_it_is_drawn_where_the_training_waits_for_it_or_all_is_asked_for(bottleneck):
-    assert shown(bottleneck, slow_map(18.0)) == ["Map load (train.py:7)                          18.0    0.900 of 1"]
+    assert shown(bottleneck, slow_map(18.0)) == ["Map load (train.py:7)                          18.0     0.90 of 1"]
     assert shown(bottleneck, slow_map(18.0), rule="serial-loader") == []
     assert len(shown(bottleneck, slow_map(18.0), rule="serial-loader", verbose=True)) == 1
 
