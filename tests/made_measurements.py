@@ -354,6 +354,7 @@ def _input(of_steps: Steps, workers: int | None, making_ms: float) -> InputTopic
         rebuilt=None,
         loop_input=None,
         prefetch_threads=None,
+        pipeline=None,
     )
 
 

@@ -9,6 +9,7 @@ from slowstep.registry import discover
 from slowstep.sources._source import Source
 from slowstep.timeline.coverage import KINDS, CoverageLevel, KindCoverage
 from slowstep.timeline.machine_tables import MACHINE_TABLES
+from slowstep.timeline.pipeline_tables import PIPELINE_TABLES
 from slowstep.timeline.process_tables import PROCESS_TABLES
 from slowstep.timeline.table import Column, Table
 from slowstep.timeline.trace_tables import TRACE_TABLES
@@ -64,7 +65,9 @@ def page() -> str:
 
 def recordings_page() -> str:
     """The text of the page of recordings."""
-    return "".join((BEGINNING_OF_RECORDINGS, *map(_section, PROCESS_TABLES), OF_THE_MACHINE, *map(_section, MACHINE_TABLES)))
+    return "".join(
+        (BEGINNING_OF_RECORDINGS, *map(_section, (*PROCESS_TABLES, *PIPELINE_TABLES)), OF_THE_MACHINE, *map(_section, MACHINE_TABLES))
+    )
 
 
 def _coverage() -> str:

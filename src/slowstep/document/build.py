@@ -44,6 +44,8 @@ def build(
         "overhead": sections.overhead,
         "experiments": [] if experiment is None else list(experiment.rows),
     }
+    if sections.pipeline is not None:
+        report["pipeline"] = sections.pipeline
     if bench is not None:
         report["bench"] = bench
     return report

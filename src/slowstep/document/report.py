@@ -8,6 +8,7 @@ from importlib import resources
 from typing import Any, Final, Literal, NotRequired, TypedDict, cast
 
 from slowstep.document.bench import BenchRow, SandboxRow, unbalanced_bench
+from slowstep.document.pipeline import PipelineRow
 
 SCHEMA: Final = "slowstep/report/1"
 # Shares may have been rounded on their way into a file.
@@ -439,6 +440,8 @@ class Report(TypedDict):
     health: list[HealthRow]
     overhead: Overhead
     experiments: list[ExperimentRow]
+    pipeline: NotRequired[PipelineRow]
+    """What the stages take of an input pipeline that the framework runs in its own threads, where they were looked at."""
     bench: NotRequired[BenchRow]
     """Where one half of the training was measured alone: most of the rest is unknown then."""
 

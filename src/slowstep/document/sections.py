@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 
 from slowstep.diagnosis.law import Diagnosis, open_by_fault
 from slowstep.document.next_step import NextStep
+from slowstep.document.pipeline import PipelineRow
 from slowstep.document.report import ExperimentFacts, ExperimentRow, HealthRow, LedgerRow, MeasuredRow, Overhead, Run, Throughput
 from slowstep.faults import Fault
 from slowstep.reasons import Reason
@@ -24,6 +25,7 @@ class Sections:
     health: tuple[HealthRow, ...]
     overhead: Overhead
     next_step: NextStep = field(default_factory=NextStep)
+    pipeline: PipelineRow | None = None
 
     def with_diagnosis(self, diagnosis: Diagnosis) -> Self:
         """The same with another diagnosis."""

@@ -8,6 +8,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.ledger import ledger_section, unseen_ledger
 from slowstep.document.overhead import UNKNOWN, overhead_section
+from slowstep.document.pipeline_section import pipeline_section
 from slowstep.document.report import NO_THROUGHPUT, Run
 from slowstep.document.rows import health_row
 from slowstep.document.sections import Sections
@@ -25,4 +26,5 @@ def sections_of_training(run: Run, m: Measurements, diagnosis: Diagnosis, health
         diagnosis=diagnosis,
         health=tuple(map(health_row, health)),
         overhead=attempt.otherwise(UNKNOWN, overhead_section, m),
+        pipeline=attempt.otherwise(None, pipeline_section, m),
     )

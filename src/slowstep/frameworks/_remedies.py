@@ -114,6 +114,15 @@ class Remedy(Enum):
     SPARED_COPIES = "look for copies of gradients and of a loop's state"
     BATCHES_ASIDE = "make batches in other processes or threads"
     DEEPER_INPUT = "more workers in the input pipeline, and more batches ahead"
+    # Of a pipeline of stages that a framework runs.
+    PARALLEL_STAGE = "make several of the calls of {stage} at once"
+    PARALLEL_PYTHON = "make several of the calls of {stage} at once, which helps as far as {function} waits or lets go of the GIL"
+    PARALLEL_READING = "read several files at once"
+    STAGE_AHEAD = "make batches ahead of the training, at the end of the pipeline"
+    STAGE_IN_FRAMEWORK = "do what {function} does without Python, which runs one call of it at a time"
+    STAGE_OF_BATCHES = "make batches before {stage}, where {function} can do all of one at once"
+    STAGE_STORED = "store what {stage} gives, where it is the same in each epoch and all of it fits: {size} for each batch"
+    GENERATED_BATCHES = "have {function} yield whole batches, or make less in it: it makes one element at a time"
     # What a next trace should show.
     RECORD_DEVICE = "record the device"
     RECORD_HOST = "record the host"
@@ -146,6 +155,8 @@ OF_LOADER: Final = frozenset(
             Remedy.KEEP_LOADER,
         ),
         *(Remedy.BATCH_SIZE, Remedy.WHOLE_BATCHES),
+        *(Remedy.PARALLEL_STAGE, Remedy.PARALLEL_PYTHON, Remedy.PARALLEL_READING, Remedy.STAGE_AHEAD, Remedy.STAGE_IN_FRAMEWORK),
+        *(Remedy.STAGE_OF_BATCHES, Remedy.STAGE_STORED, Remedy.GENERATED_BATCHES, Remedy.DEEPER_INPUT),
         *(Remedy.COLLATED_TENSORS, Remedy.ONLY_STACK, Remedy.HAND_OVER, Remedy.THREAD_PER_WORKER),
         *(Remedy.INDICES_AT_ONCE, Remedy.WEIGHTED_INDICES),
     }

@@ -75,6 +75,8 @@ class Recorder:
         self.chores: list[Callable[[], None]] = []
         # What hooks took that write nothing each time they are called.
         self.spent_ns = 0
+        # And what they took to set up something, which is not spent again.
+        self.once_ns = 0
         # Asked with every stack whether the device of a framework has nothing to do (timing/stacks.py).
         self.device_probes: list[DeviceProbe] = []
         # Called on the thread that waits: before each request for input that takes time, and after each request, failed ones too.
@@ -389,7 +391,8 @@ class Recorder:
         """Write down what recording has cost so far."""
         if self._notes is not None:
             sampler = self._sampler
-            used = {} if sampler is None else {"sampler_cpu_ns": sampler.cpu_ns, "once_cpu_ns": sampler.once_ns}
+            once_ns = self.once_ns
+            used = {} if sampler is None else {"sampler_cpu_ns": sampler.cpu_ns + once_ns, "once_cpu_ns": sampler.once_ns + once_ns}
             line = {
                 "at_ns": now(),
                 "event_ns": self._event_cost_ns,

@@ -14,6 +14,7 @@ from slowstep.report.in_turn_line import in_turn_line
 from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger, in_words
 from slowstep.report.left_out import LeftOut
 from slowstep.report.over_time_lines import over_time_lines
+from slowstep.report.pipeline_table import draw_pipeline
 from slowstep.report.rank_table import draw_ranks, rank_name
 from slowstep.report.saved import draw_saved
 from slowstep.report.sentences import as_title
@@ -70,6 +71,7 @@ def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True, verbose
     draw_part(canvas, draw_proofs, document)
     said = document["verdict"]["summary"]
     draw_part(canvas, draw_findings, document["findings"], left_out, said=said, provisional=provisional)
+    draw_part(canvas, draw_pipeline, document, left_out)
     draw_part(canvas, draw_ranks, document["run"])
     draw_part(canvas, draw_experiments, document)
     canvas.blank()

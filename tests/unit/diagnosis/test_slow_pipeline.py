@@ -10,13 +10,18 @@ import pytest
 
 from judged import answer_of, finding, values
 from made_measurements import measurements, per_step
+from made_pipelines import LOAD, PARSE, node, pipeline, slow_map, written
 from slowstep.analyses.batches.counted_work import CountedWork
 from slowstep.diagnosis.engine import diagnose
+from slowstep.frameworks._known import all_words
+from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
 from slowstep.parts import UNKNOWN, UPDATES, Part, PartKind
 from slowstep.timeline.spine import Counted
 
 NAME = "slow-pipeline"
+TENSORFLOW = all_words()["tensorflow"]
+OF_PIPELINE = [each for each in Remedy if each.name.startswith(("PARALLEL_", "STAGE_", "GENERATED_"))]
 WAIT = Part("preprocess", PartKind.INPUT_WAIT)
 
 
@@ -88,3 +93,100 @@ def test_a_framework_without_words_is_advised_workers_in_a_clause():
     found = finding("serial-loader", trained(30.0, counted=counted, words=Words(name="made", title="Made", arguments={})))
 
     assert found.fixes[0].text == "give the loader more worker processes"
+
+
+def test_the_stage_that_holds_it_up_is_named_with_its_function_and_place():
+    found = finding(NAME, trained(18.0, input={"pipeline": slow_map(18.0)}, used=1.5))
+
+    assert found.names_cause
+    assert "map of load (train.py:7)" in found.title
+    assert values(found)["slowest stage"] == "map"
+    assert values(found)["it takes for a batch"] == pytest.approx(18.0)
+
+
+def advised(pipeline: Any, *, used: float = 1.5, words: Words = TENSORFLOW) -> list[str]:
+    """The names of what is advised in the words of a framework."""
+    found = finding(NAME, trained(18.0, input={"pipeline": pipeline}, used=used, words=words))
+    named = {words.advise(each, stage="map", function=name, size="400 B"): each.name for each in OF_PIPELINE for name in ("load", "parse")}
+    return [named[fix.text] for fix in found.fixes if fix.text in named]
+
+
+def test_calls_of_python_are_made_at_once_first_where_they_wait_and_last_where_they_compute():
+    assert advised(slow_map(18.0), used=0.3)[:2] == ["PARALLEL_PYTHON", "STAGE_IN_FRAMEWORK"]
+    assert advised(slow_map(18.0), used=1.5)[:2] == ["STAGE_IN_FRAMEWORK", "PARALLEL_PYTHON"]
+
+
+def test_calls_are_not_advised_to_be_made_at_once_where_they_are():
+    sequential, parallel = slow_map(18.0, in_python=False), slow_map(60.0, in_python=False, parallelism=4, tuned=True)
+
+    assert advised(sequential) == ["PARALLEL_STAGE", "STAGE_OF_BATCHES", "STAGE_STORED"]
+    assert advised(parallel) == ["STAGE_OF_BATCHES", "STAGE_STORED"]
+
+
+def test_batches_ahead_are_advised_only_where_the_request_makes_them():
+    nodes = [node(1, "Root", 2), node(2, "BatchV2", 3, ms=0.1), node(3, "Map", ms=18.0, each=4)]
+
+    assert "STAGE_AHEAD" in advised(pipeline(nodes, written("Batch"), written("Map", PARSE)))
+    assert "STAGE_AHEAD" not in advised(slow_map(18.0))
+
+
+def test_storing_is_not_advised_where_the_pipeline_stores():
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "Map", 4, ms=18.0), node(4, "MemoryCache")]
+
+    assert advised(pipeline(nodes, written("Prefetch"), written("Map", PARSE), written("Cache"))) == ["PARALLEL_STAGE"]
+
+
+def test_a_generator_is_told_to_yield_batches():
+    nodes = [
+        node(1, "Root", 2),
+        node(2, "Prefetch", 3, buffer_size=2),
+        node(3, "BatchV2", 4),
+        node(4, "FlatMap", 5, 6),
+        node(5, "FromTensor"),
+    ]
+    nodes.append(node(6, "Generator", ms=18.0, each=4))
+    stages = written("Prefetch"), written("Batch"), written("FlatMap", LOAD, LOAD, is_generator=True)
+
+    assert advised(pipeline(nodes, *stages))[0] == "GENERATED_BATCHES"
+    nodes[-1] = node(6, "Generator", ms=18.0)
+    assert advised(pipeline(nodes, *stages))[0] == "STAGE_IN_FRAMEWORK"
+
+
+@pytest.mark.parametrize("name", ["keras", "tensorflow"])
+def test_whoever_writes_tf_data_is_told_of_no_other_loader(name):
+    words = all_words()[name]
+    for known in (slow_map(18.0), slow_map(18.0, batches=4), slow_map(18.0, ready=2)):
+        found = finding(NAME, trained(18.0, input={"pipeline": known}, words=words))
+        assert not [fix.text for fix in found.fixes if "PyDataset" in fix.text or "DataLoader" in fix.text]
+
+
+def test_of_arrays_nothing_is_advised_that_nobody_writes():
+    nodes = [node(1, "Root", 2), node(2, "Map", ms=18.0)]
+
+    found = finding(NAME, trained(18.0, input={"pipeline": pipeline(nodes, written("Map", reads="arrays"))}, words=all_words()["keras"]))
+
+    assert found.fixes[0].text == "make batches in parallel, ahead of the training"
+
+
+def test_of_a_loader_that_is_only_handed_on_its_workers_are_advised():
+    nodes = [node(1, "Root", 2), node(2, "FlatMap", 3, 4), node(3, "FromTensor"), node(4, "Generator", ms=18.0)]
+    handed_on = pipeline(nodes, written("FlatMap", LOAD, LOAD, is_generator=True, reads="PyDataset"))
+
+    found = finding(NAME, trained(18.0, input={"pipeline": handed_on}, words=all_words()["keras"]))
+
+    assert "keras.utils.PyDataset(..., workers=4, max_queue_size=...)" in found.fixes[0].text
+
+
+def test_a_stage_that_takes_less_than_half_of_the_wait_is_not_blamed_for_it():
+    nodes = [node(1, "Root", 2), node(2, "Map", ms=8.0)]
+
+    assert not finding(NAME, trained(18.0, input={"pipeline": pipeline(nodes, written("Map", PARSE))})).names_cause
+
+
+def test_of_an_eager_loop_it_is_judged_here_and_not_as_a_loader_without_workers():
+    waits = {Part("read", PartKind.BLOCKED): 18.0}
+    m = measurements(workers=0, making_ms=18.0, ledger=waits, input={"pipeline": slow_map(18.0)})
+
+    assert finding(NAME, m).stage == "read"
+    assert answer_of("serial-loader", m) is None
+    assert answer_of(NAME, measurements(workers=0, making_ms=18.0, ledger=waits)) is None

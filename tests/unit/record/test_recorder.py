@@ -89,6 +89,17 @@ def test_the_cost_of_an_event_is_measured_again_once_the_process_has_started_up(
     assert list(left) == [1]
 
 
+def test_what_hooks_set_up_is_spent_once(make: Make) -> None:
+    recorder = make()
+    recorder.event(UPDATE, 1, 2)
+    recorder.once_ns = 7_000_000_000
+    recorder.stop("exit")
+
+    cost = only(recorder.folder).noted("cost")[-1]
+    assert cost["sampler_cpu_ns"] >= cost["once_cpu_ns"] >= 7_000_000_000
+    assert cost["spent_ns"] == 0
+
+
 def test_both_files_are_the_owners_alone(make: Make) -> None:
     recorder = make()
 

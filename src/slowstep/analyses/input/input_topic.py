@@ -11,6 +11,7 @@ from slowstep.analyses.batches.made_by_loader import MadeByLoader
 from slowstep.analyses.batches.sampler import SamplerTime
 from slowstep.analyses.input.input_facts import InputFacts
 from slowstep.analyses.input.loop_input import LoopInput
+from slowstep.analyses.input.pipeline import Pipeline
 from slowstep.analyses.input.prefetch_threads import PrefetchThreads
 from slowstep.analyses.input.rebuilt import RebuiltInput
 from slowstep.analyses.python.calls import TimedFunction
@@ -39,3 +40,4 @@ class InputTopic(MayLack):
     rebuilt: RebuiltInput | None  # of a loop that is fed, between passes over its loader
     loop_input: LoopInput | None  # where the loop makes its batches itself
     prefetch_threads: PrefetchThreads | None  # of the process's other threads those that make batches
+    pipeline: Pipeline | None  # that a framework runs in threads of its own, where it was looked at

@@ -43,6 +43,7 @@ from slowstep.diagnosis.evidence.input_side import (
     workers_needed,
 )
 from slowstep.diagnosis.evidence.loop_side import known_by, made_in_loop, spread_of_loop_input, workers_unknown
+from slowstep.diagnosis.evidence.pipeline_side import is_made_by_pipeline
 from slowstep.diagnosis.gain import saved_by, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -61,7 +62,8 @@ def judge(m: Measurements) -> Answer:
         return _judge_counted(m, m.input.counted)
     if (made := made_in_loop(m)) is not None:
         return _judge_loop(m, made)
-    if m.input.loader is None or m.input.loader.num_workers > 0:
+    # Of a pipeline whose stages were looked at slow-pipeline knows who makes its batches.
+    if m.input.loader is None or m.input.loader.num_workers > 0 or is_made_by_pipeline(m):
         return None
     side = find_side(m)
     if isinstance(side, Reason):

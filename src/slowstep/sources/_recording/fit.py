@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from types import GenericAlias
 from typing import Any, Final, get_args, get_origin
 
+from slowstep.sources._recording.pipeline_fit import nodes_fit, pipeline_fits
+
 # Of anything, exabytes or the ns of the clock of the day among them, until 2116.
 MOST: Final = 2**62
 # What is smaller was never measured in any unit, and what is divided by it is beyond all numbers.
@@ -167,6 +169,9 @@ _NEEDED: Mapping[str, Mapping[str, FitKind]] = {
     "batch": {"tensors": int, "bytes": int, "spare_bytes": int, "types": dict[str, int]},
     "cells": {"cells": dict[str, int]},
     "capture": {"state": str, "begin_ns": int, "end_ns": int},
+    "pipeline": {"id": int, "stages": list},
+    "pipeline_nodes": {"id": int, "at_ns": int, "nodes": list},
+    "pipeline_unread": {"id": int, "why": str},
 }
 _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     "process": {"role": str, "cwd": str, "python": str, "cpu_quota": float, "boot_id": str, "worker": int}
@@ -209,6 +214,7 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     | {"stop": bool, "steps": int, "seconds": float, "capture": list[int]},
     "interrupted": {"by": str},
     "absent": {"monitor": str, "reason": str},
+    "pipeline": {"iterator": int},
     "lever": {"name": str, "state": str, "reason": str, "updates": int} | {"arm": int, "effect": int, "block": int},
     "block": {"block": int, "arm": int, "steps": int, "cpu_ns": int},
     "gpu": {"name": str, "uuid": str} | dict.fromkeys(_GPU_NUMBERS, int),
@@ -233,6 +239,8 @@ _NESTED: dict[str, Callable[[NoteLine], bool]] = {
     "builtins": _builtins_fit,
     "lines": _lines_fit,
     "gap_lines": _gap_lines_fit,
+    "pipeline": pipeline_fits,
+    "pipeline_nodes": nodes_fit,
     "loops": _loops_fit,
     "loops_around": _loops_fit,
     "training_path": _path_fits,

@@ -6,6 +6,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.frameworks.tensorflow.inside._pipelines import Pipelines
 from slowstep.frameworks.tensorflow.inside.fetches import CountedFetches
 from slowstep.record.recorder import now
 from slowstep.record.steps.counted import CountedInput
@@ -36,6 +37,8 @@ class Input:
         self._counted: CountedInput | None = None
         self._fetches = recorder.shared(CountedFetches)
         self._fetches.owner = fetches_one_batch
+        self._pipelines = recorder.shared(Pipelines)
+        self._pipelines.feeds = feeds_training
         self._read_ns = 0
         self._received = _Received()
         recorder.forgetters.append(self.forget)
@@ -56,6 +59,10 @@ class Input:
                 self._counted = CountedInput(self._recorder, dataset=DATASET, num_workers=None)
             self._counted.read(*self._fetches.read(), None)
             self._read_ns = at_ns
+
+    def look(self, at_ns: int) -> None:
+        """Between two calls: read what the stages of the input have counted, when that is due. Raises nothing."""
+        self._pipelines.read(at_ns)
 
     def begins(self) -> None:
         """A call that trains begins now, and has no batch yet."""
@@ -80,6 +87,11 @@ def fetches_one_batch() -> Any:
         return None
     strategy = getattr(model, "distribute_strategy", None)
     return model.train_function if int(getattr(strategy, "num_replicas_in_sync", 1)) == 1 else None
+
+
+def feeds_training() -> bool:
+    """Whether what is read just now is made for a `fit` on this thread, and not for its validation."""
+    return _training_model(sys._getframe(1)) is not None
 
 
 def _training_model(frame: FrameType | None) -> Any:

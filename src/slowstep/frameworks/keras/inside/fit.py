@@ -71,6 +71,7 @@ class TrainBatches:
         self.updates.called(model, self._input.received_ns(begun.at_ns), ended_ns, updates)
         if is_counted:
             self._input.count(ended_ns)
+        self._input.look(ended_ns)
 
     def _keep_facts(self, *, hides_waits: bool = False) -> None:
         """Say anew what is so of most updates. What is not known of some waits is not known of all: nobody tells which steps they were."""

@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.tensorflow.inside._framework import FRAMEWORK
+from slowstep.frameworks.tensorflow.inside._pipelines import Pipelines
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
+from slowstep.record.recorder import now
 from slowstep.record.steps.known import Known
 from slowstep.record.steps.spans import RecordedWaits, new_number
 from slowstep.record.timing.tracebacks import hide_own_frames
@@ -129,6 +131,11 @@ class DatasetWaits(RecordedWaits[Any]):
         self._fetch = fetch
         self.ends = (StopIteration, sys.modules["tensorflow"].errors.OutOfRangeError)
 
+    @property
+    def number(self) -> int:
+        """That of its iterator."""
+        return self._number
+
     def fetch(self, original: Callable[[Any], Any]) -> Any:
         """One batch."""
         self._fetch.original = original
@@ -140,7 +147,7 @@ class EagerIterators:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._counted = recorder.shared(CountedFetches)
+        self._counted, self._pipelines = recorder.shared(CountedFetches), recorder.shared(Pipelines)
         self._waits: weakref.WeakKeyDictionary[Any, DatasetWaits] = weakref.WeakKeyDictionary()
         self._datasets = Known()
         # By the numbers of data sets.
@@ -163,8 +170,7 @@ class EagerIterators:
                 return original(iterator)
             try:
                 if executes_eagerly():
-                    waits = self._waits_of(iterator)
-                    return original(iterator) if waits is None else waits.fetch(original)
+                    return self._fetched_eagerly(original, iterator)
                 return self._counted.counted(lambda: original(iterator)) if self._counted.is_wanted() else original(iterator)
             except BaseException:  # passed on, without our frames in the traceback
                 hide_own_frames()
@@ -172,12 +178,21 @@ class EagerIterators:
 
         return fetch
 
+    def _fetched_eagerly(self, original: Callable[[Any], Any], iterator: Any) -> Any:
+        waits = self._waits_of(iterator)
+        if waits is None:
+            return original(iterator)
+        got = waits.fetch(original)
+        self._pipelines.read(now())
+        return got
+
     def _waits_of(self, iterator: Any) -> DatasetWaits | None:
         try:
             waits = self._waits.get(iterator)
             if waits is None:
                 dataset = getattr(iterator, "_dataset", None)
                 waits = self._waits[iterator] = DatasetWaits(self._recorder, _Fetch(iterator), dataset, self._loader_of(dataset))
+                self._pipelines.add(iterator, waits.number)
             return waits
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)

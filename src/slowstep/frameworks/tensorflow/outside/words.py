@@ -60,6 +60,16 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.WORKERS: "a tf.data pipeline with map(..., num_parallel_calls=tf.data.AUTOTUNE), files read by "
     "interleave(..., num_parallel_calls=tf.data.AUTOTUNE), and prefetch(tf.data.AUTOTUNE) at its end",
     Remedy.PREFETCH: "prefetch(tf.data.AUTOTUNE) at the end of the tf.data pipeline",
+    Remedy.PARALLEL_STAGE: "{stage}(..., num_parallel_calls=tf.data.AUTOTUNE)",
+    Remedy.PARALLEL_PYTHON: "{stage}(..., num_parallel_calls=tf.data.AUTOTUNE), "
+    "which helps as far as {function} waits or lets go of the GIL",
+    Remedy.PARALLEL_READING: "read files by interleave(..., num_parallel_calls=tf.data.AUTOTUNE)",
+    Remedy.STAGE_AHEAD: "end the tf.data pipeline with prefetch(tf.data.AUTOTUNE)",
+    Remedy.STAGE_IN_FRAMEWORK: "do what {function} does in operations of TensorFlow: of Python one call runs at a time",
+    Remedy.STAGE_OF_BATCHES: "put batch before {stage}, where {function} can do a whole batch at once",
+    Remedy.STAGE_STORED: "cache() after {stage}, where it gives the same in each epoch and all of it fits: {size} for each batch",
+    Remedy.GENERATED_BATCHES: "have {function} yield whole batches and leave out batch, or do more of it in stages of tf.data: "
+    "a generator makes one element at a time",
     Remedy.MAKE_ASIDE: "make the batches in {workers}",
     Remedy.MOVE_ASIDE: "move what {made} into {workers}",
     Remedy.BATCHES_ASIDE: "{DEEPER_INPUT}",

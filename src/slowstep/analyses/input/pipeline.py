@@ -1,0 +1,245 @@
+"""What each stage of an input pipeline takes that a framework runs in threads of its own, and which of them holds up the training."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.input.pipeline_functions import PipelineFunction, WrittenStage, match_stages, written_stages
+from slowstep.analyses.input.pipeline_nodes import NodePath, PipelineNode, PipelineWindow, join_windows, makes_datasets, read_window
+from slowstep.analyses.steps.steps import Steps
+from slowstep.analyses.steps.trainer import Trainer
+from slowstep.timeline.timeline import Timeline
+
+# What is known of fewer batches may be the filling of buffers.
+FEWEST_BATCHES: Final = 8
+# Fewer looks do not tell how full a buffer usually is.
+FEWEST_LOOKS: Final = 3
+# A thread that holds up the training is at work all the time. Of stages that were planted 0.93 to 1.0 of the time between two batches was
+# counted, of one behind a `filter` 0.68 (TensorFlow 2.21, two cores): the rest is handing over, which is in no stage.
+AT_WORK: Final = 0.6
+# A buffer that is filled further keeps nobody waiting (tensorpack's rule: near its size is good, near zero starves).
+FILLED: Final = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PipelineThread:
+    """Who runs a stage: the training's own request for a batch ("asks"), the thread that reads ahead for another stage ("feeds"), or the
+    calls that a stage makes at once, so many at most ("calls"); `of` is the number of that stage.
+    """
+
+    does: str
+    of: int
+    servers: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PipelineStage:
+    """One stage as it runs.
+
+    What is counted is per batch that the training gets: the elements and bytes that it gives, and the time in it, in all its calls together
+    and without its inputs: `busy_ns`, of which `low_ns` were seen at least, and `high_ns` may have been at most. `into` is the number of
+    the one that reads it, `written` are the stages of the script that it does. `full` is the share of its buffer that lies ready, on
+    average. None is unknown, or that it has none.
+    """
+
+    name: str
+    depth: int
+    into: int | None
+    elements: float
+    bytes: float
+    busy_ns: float
+    low_ns: float
+    high_ns: float
+    thread: PipelineThread
+    parallelism: int | None
+    buffer_size: int | None
+    full: float | None
+    written: tuple[WrittenStage, ...]
+
+    @property
+    def in_python(self) -> PipelineFunction | None:
+        """The function that Python runs for each of its elements."""
+        return next((stage.in_python for stage in self.written if stage.in_python is not None), None)
+
+    @property
+    def function(self) -> PipelineFunction | None:
+        """The one to be looked at: that in Python, else what the stage was given."""
+        return self.in_python or next((stage.given for stage in self.written if stage.given is not None), None)
+
+    @property
+    def works(self) -> bool:
+        """Whether it does anything but hand on what others made."""
+        return self.into is not None and self.buffer_size is None
+
+    @property
+    def bound_ns(self) -> float:
+        """The time from batch to batch that it alone allows."""
+        return self.busy_ns / self.thread.servers
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pipeline:
+    """The stages, from the last one to the sources, in a window of so many batches, which came `interval_ns` apart.
+
+    `slowest` is the number of the one that holds up the training, where one is at work all the time; `bound_ns` is the time between
+    batches that its thread allows. `unread` is why nothing was counted, or no more from some time on.
+    """
+
+    stages: tuple[PipelineStage, ...]
+    written: tuple[WrittenStage, ...]
+    batches: int
+    interval_ns: float | None = None
+    slowest: int | None = None
+    bound_ns: float | None = None
+    unread: str | None = None
+
+    @property
+    def reads(self) -> str | None:
+        """What it only hands on, where it is no pipeline of the script's: arrays, or the class of a loader."""
+        return next((stage.reads for stage in self.written if stage.reads is not None), None)
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether its elements are made by a generator in Python."""
+        return any(stage.is_generator for stage in self.written)
+
+    @property
+    def slow_stage(self) -> PipelineStage | None:
+        """The stage that holds up the training, where it is known."""
+        return None if self.slowest is None else self.stages[self.slowest]
+
+
+def find_pipeline(timeline: Timeline, trainer: Trainer, steps: Steps) -> Pipeline | None:
+    """The pipeline that feeds the training, of several that one which gave most batches; None where none was looked at."""
+    mine, fed = pl.col("process") == trainer.process, trainer.waits["iterator"].unique().to_list()
+    known = timeline.table("pipelines").filter(mine, pl.col("iterator").is_null() | pl.col("iterator").is_in(fed))
+    tables = [timeline.table(name).filter(mine) for name in ("pipeline_stages", "pipeline_functions", "pipeline_nodes")]
+    groups: dict[tuple[WrittenStage, ...], list[PipelineWindow]] = defaultdict(list)
+    for number in known["pipeline"].to_list():
+        stages, functions, nodes = (table.filter(pl.col("pipeline") == number) for table in tables)
+        written = written_stages(stages, functions, trainer.facts.script)
+        groups[written].append(read_window(nodes, *steps.bounds_ns))
+    if not groups:
+        return None
+    written, windows = max(groups.items(), key=lambda group: sum(window.batches for window in group[1]))
+    unread = next((why for why in known["unread"].to_list() if why is not None), None)
+    return measure_pipeline(join_windows(windows), written, cores=max(math.ceil(trainer.facts.cores or 1), 1), unread=unread)
+
+
+def measure_pipeline(window: PipelineWindow, written: tuple[WrittenStage, ...], *, cores: int, unread: str | None = None) -> Pipeline:
+    """What the stages take that were seen in a window, on so many cores."""
+    if window.batches < FEWEST_BATCHES:
+        return Pipeline(stages=(), written=written, batches=window.batches, unread=unread)
+    nodes = [window.nodes[path] for path in sorted(window.nodes)]
+    stages = _stages(nodes, _of_script(nodes, written), window.batches, cores)
+    interval_ns = window.ns / window.batches
+    slowest, bound_ns = find_slowest(stages, interval_ns)
+    return Pipeline(
+        stages=stages,
+        written=written,
+        batches=window.batches,
+        interval_ns=interval_ns,
+        slowest=slowest,
+        bound_ns=bound_ns,
+        unread=unread,
+    )
+
+
+def _of_script(nodes: list[PipelineNode], written: tuple[WrittenStage, ...]) -> dict[NodePath, tuple[WrittenStage, ...]]:
+    """Which stages of the script each does. Those of data sets that a stage makes are what that stage was given."""
+    own = [node for node in nodes if not node.is_inner and len(node.path) > 1]
+    found = dict(zip((node.path for node in own), match_stages([node.name for node in own], written), strict=True))
+    for node in nodes:
+        found.setdefault(node.path, found.get(node.path[:-1], ()))
+    return found
+
+
+def _stages(
+    nodes: list[PipelineNode], of_script: dict[NodePath, tuple[WrittenStage, ...]], batches: int, cores: int
+) -> tuple[PipelineStage, ...]:
+    numbers = {node.path: number for number, node in enumerate(nodes)}
+    stages: list[PipelineStage] = []
+    for number, node in enumerate(nodes):
+        into = numbers.get(node.path[:-1])
+        above = None if into is None else stages[into]
+        elements = _elements(node, nodes[into] if into is not None else None, above, batches)
+        busy_ns, low_ns, high_ns = _busy_ns(node, elements, batches)
+        stages.append(
+            PipelineStage(
+                name=node.name,
+                depth=len(node.path) - 1,
+                into=into,
+                elements=elements,
+                bytes=node.bytes / max(node.elements, 1) * elements,
+                busy_ns=busy_ns,
+                low_ns=low_ns,
+                high_ns=high_ns,
+                thread=_thread(node, number, into, above, cores),
+                parallelism=node.last["parallelism"],
+                buffer_size=node.last["buffer_size"],
+                full=float(np.mean(node.full)) if len(node.full) >= FEWEST_LOOKS else None,
+                written=of_script[node.path],
+            )
+        )
+    return tuple(stages)
+
+
+def _elements(node: PipelineNode, parent: PipelineNode | None, above: PipelineStage | None, batches: int) -> float:
+    """What a stage gives per batch. Of one that was made anew not all is known: what the one that reads it takes."""
+    if parent is None or above is None or not node.is_replaced:
+        return node.elements / batches
+    is_first = node.path[-1][0] == 0 and not makes_datasets(parent.name)
+    return above.elements * ((parent.last["ratio"] or 1.0) if is_first else 1.0)
+
+
+def _busy_ns(node: PipelineNode, elements: float, batches: int) -> tuple[float, float, float]:
+    """The time in a stage per batch, and between which times it lies: of one that was made anew by the elements that are known."""
+    counted = node.busy_ns / batches
+    if not node.is_replaced or not node.elements:
+        return counted, counted, counted
+    likely = max(node.busy_ns / node.elements * elements, counted)
+    return likely, counted, likely * (1 + 2 / math.sqrt(node.elements))
+
+
+def _thread(node: PipelineNode, number: int, into: int | None, above: PipelineStage | None, cores: int) -> PipelineThread:
+    """Who runs it. More calls than cores are waiting for one, or for the threads of the framework, of which there are as many."""
+    if node.last["parallelism"]:
+        return PipelineThread(does="calls", of=number, servers=min(node.last["parallelism"], cores))
+    if above is None or into is None:
+        return PipelineThread(does="asks", of=number)
+    is_made = makes_datasets(above.name) and node.path[-1][0] > 0
+    if (above.parallelism and not is_made) or above.buffer_size is not None:
+        return PipelineThread(does="feeds", of=into)
+    return above.thread
+
+
+def find_slowest(stages: tuple[PipelineStage, ...], interval_ns: float) -> tuple[int | None, float | None]:
+    """The stage that takes most in the thread that is at work all the time, and the time between batches which that allows.
+
+    None where no thread is, or where what it makes lies ready. What runs in the training's own request holds it up however long it takes.
+    """
+    bounds: dict[PipelineThread, float] = defaultdict(float)
+    for stage in stages:
+        bounds[stage.thread] += stage.bound_ns
+    thread = max(bounds, key=lambda each: bounds[each], default=None)
+    if thread is None or (thread.does != "asks" and bounds[thread] < AT_WORK * interval_ns):
+        return None, None
+    works = [number for number, stage in enumerate(stages) if stage.thread == thread and stage.works]
+    slowest = max(works, key=lambda number: stages[number].busy_ns, default=None)
+    return (None, None) if slowest is None or _lies_ready(stages, slowest) else (slowest, bounds[thread])
+
+
+def _lies_ready(stages: tuple[PipelineStage, ...], number: int) -> bool:
+    """Whether the next buffer on the way to the training is filled."""
+    into = stages[number].into
+    while into is not None:
+        if stages[into].buffer_size is not None:
+            return (stages[into].full or 0.0) >= FILLED
+        into = stages[into].into
+    return False

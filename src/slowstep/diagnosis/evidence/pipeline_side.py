@@ -1,0 +1,165 @@
+"""What is known of a pipeline that a framework runs in its own threads: the wait for it, which stage holds it up, and what would help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from slowstep.analyses.input.pipeline import Pipeline, PipelineStage
+from slowstep.analyses.input.pipeline_functions import MAP, PipelineFunction, kinds_of
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps.steps import Floats
+from slowstep.diagnosis.evidence.input_side import RECEIVE_LOW_NS, claims, removable_waits, wait_stage
+from slowstep.findings import Evidence, Fix
+from slowstep.frameworks._remedies import Remedy
+from slowstep.frameworks._words import Words
+from slowstep.parts import Part, PartKind
+from slowstep.units import format_bytes
+
+# What is made in the request itself must take this much of the wait to be what is waited for.
+EXPLAINED: Final = 0.5
+# A thread that computes all the time takes a core: where less is in use by all of them, it waits for much of the time.
+COMPUTES_CORES: Final = 0.7
+CACHE: Final = "Cache"
+# What calls a function for each element, and can make several of these calls at once.
+_CALLS: Final = (MAP, "Interleave")
+# What reads files, and calls nothing.
+_READERS: Final = ("TFRecord", "TextLine", "FixedLengthRecord", "Csv")
+STORED: Final = Fix(text="do what does not change from epoch to epoch once, and store it: cache after the last such stage")
+LESS_OF_EACH: Final = Fix(text="make less of each sample, or many at once: arrays of a whole batch in place of loops over samples")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PipelineWait:
+    """What a step waits for such a pipeline (ns, shape (steps,)), less the handing over of batches that lie ready.
+
+    `parts` of the ledger hold it, most of it in `stage`; a step takes so many batches, and `where` is what they are made of.
+    """
+
+    ns: Floats
+    parts: tuple[Part, ...]
+    stage: str
+    batches: float
+    where: str | None
+
+
+def wait_for_pipeline(m: Measurements) -> PipelineWait | None:
+    """None where no such pipeline feeds the training, or nothing tells what it keeps waiting."""
+    counted, loader = m.input.counted, m.input.loader
+    if counted is not None and counted.waits:
+        # What serial-loader judges, and where the device may have work left while the host waits.
+        if counted.is_asynchronous or counted.num_workers == 0:
+            return None
+        kinds = (PartKind.INPUT_WAIT,)
+        return _wait(m, m.ledger.of("preprocess", *kinds), counted.batches, kinds, counted.data_set)
+    if loader is None or not is_made_by_pipeline(m):
+        return None
+    return _wait(m, removable_waits(m), 1.0, (), loader.data_set)
+
+
+def _wait(m: Measurements, waited_ns: Floats, batches: float, kinds: tuple[PartKind, ...], where: str | None) -> PipelineWait:
+    ns = np.maximum(waited_ns - batches * RECEIVE_LOW_NS, 0.0)
+    stage = wait_stage(m, *kinds) if not kinds else "preprocess"
+    return PipelineWait(ns=ns, parts=claims(m, *kinds), stage=stage, batches=batches, where=where)
+
+
+def is_made_by_pipeline(m: Measurements) -> bool:
+    """Whether it was counted what the stages take of a pipeline that makes the training's batches."""
+    return m.input.pipeline is not None and bool(m.input.pipeline.stages)
+
+
+def slow_stage(m: Measurements, wait: PipelineWait) -> PipelineStage | None:
+    """The stage that the training waits for; None where none is known to take as long as it waits."""
+    pipeline = m.input.pipeline
+    if pipeline is None or pipeline.slow_stage is None or pipeline.bound_ns is None:
+        return None
+    return pipeline.slow_stage if pipeline.bound_ns * wait.batches >= EXPLAINED * float(wait.ns.mean()) else None
+
+
+def stage_name(stage: PipelineStage) -> str:
+    """What the script calls it; of several that are done at once that one which has the function."""
+    kinds = [each.kind for each in stage.written if stage.function in (None, each.in_python, each.given)]
+    kind = kinds_of((kinds or [stage.name])[0])[-1]
+    if any(each.is_generator for each in stage.written):
+        return "from_generator"
+    return f"{kind}Dataset" if kind in _READERS else "".join(f"_{each.lower()}" if each.isupper() else each for each in kind).strip("_")
+
+
+def place_of(function: PipelineFunction) -> str:
+    """Where a function begins, as reports show it."""
+    return f"{function.place.file}:{function.place.line}"
+
+
+def stage_in_words(stage: PipelineStage) -> str:
+    """The stage, with the function that it calls and where that begins."""
+    function = stage.function
+    return stage_name(stage) if function is None else f"{stage_name(stage)} of {function.name} ({place_of(function)})"
+
+
+def stage_evidence(pipeline: Pipeline, stage: PipelineStage) -> tuple[Evidence, ...]:
+    """What says that it is this stage."""
+    function = stage.function
+    where = None if function is None else f"{function.name}, {place_of(function)}"
+    buffer = next((each for each in pipeline.stages if each.full is not None), None)
+    return (
+        Evidence(name="slowest stage", value=stage_name(stage), unit="", where=where),
+        Evidence(name="it takes for a batch", value=stage.busy_ns / 1e6, unit="ms", where=_between(stage)),
+        Evidence(name="its calls at once", value=stage.thread.servers, unit="at most", where=_at_work(pipeline, stage)),
+        *(() if buffer is None else (Evidence(name="of its buffer ready", value=buffer.full, unit="share"),)),
+    )
+
+
+def _between(stage: PipelineStage) -> str | None:
+    """Between which times it lies, where stages were made anew so that not all was counted."""
+    return None if stage.low_ns == stage.high_ns else f"between {stage.low_ns / 1e6:.3g} and {stage.high_ns / 1e6:.3g}"
+
+
+def _at_work(pipeline: Pipeline, stage: PipelineStage) -> str | None:
+    return None if not pipeline.interval_ns else f"{stage.busy_ns / pipeline.interval_ns:.2g} on average"
+
+
+def pipeline_fixes(m: Measurements, stage: PipelineStage | None) -> tuple[Fix, ...]:
+    """What would make the pipeline faster, by how it runs: what it does already is not advised, nor what whoever wrote it cannot write."""
+    pipeline, words = m.input.pipeline, m.training.words
+    if pipeline is not None and pipeline.reads is None:
+        return (Fix(text=_deeper(words)), STORED, LESS_OF_EACH) if stage is None else _of_stage(m, pipeline, stage)
+    # Of a loader that is only handed on, its workers.
+    workers = words.write({Remedy.WORKERS: 4, Remedy.PREFETCH: ...}) if pipeline is not None and pipeline.is_generated else ""
+    return (Fix(text=f"make batches in parallel, ahead of the training{f': {workers}' if workers else ''}"), STORED, LESS_OF_EACH)
+
+
+def _deeper(words: Words) -> str:
+    workers, ahead = words.name_of(Remedy.WORKERS, "workers"), words.name_of(Remedy.PREFETCH, "batches ahead")
+    return words.advise(Remedy.DEEPER_INPUT, workers=workers, ahead=ahead)
+
+
+def _of_stage(m: Measurements, pipeline: Pipeline, stage: PipelineStage) -> tuple[Fix, ...]:
+    values = {"stage": stage_name(stage), "function": "its function" if stage.function is None else stage.function.name}
+    ahead = [Remedy.STAGE_AHEAD] if stage.thread.does == "asks" else []
+    stored = [] if any(kinds_of(each.kind)[0] == CACHE for each in pipeline.written) else [Remedy.STAGE_STORED]
+    found = [*_by_its_function(m, stage), *ahead, *_by_its_place(stage), *stored]
+    return (*(Fix(text=m.training.words.advise(each, size=format_bytes(stage.bytes), **values)) for each in found), LESS_OF_EACH)
+
+
+def _by_its_function(m: Measurements, stage: PipelineStage) -> list[Remedy]:
+    """Of a stage that calls a function for each element. Python runs one call at a time, but where it waits."""
+    if any(each.is_generator for each in stage.written):
+        return [Remedy.GENERATED_BATCHES if stage.elements > 1 else Remedy.STAGE_IN_FRAMEWORK]
+    is_sequential = (stage.parallelism or 1) == 1 and any(kinds_of(each.kind)[0] in _CALLS for each in stage.written)
+    if stage.in_python is None:
+        return [Remedy.PARALLEL_STAGE] if is_sequential else []
+    parallel = [Remedy.PARALLEL_PYTHON] if is_sequential else []
+    used = m.machine.load.tree_cores
+    waits = used is not None and used < COMPUTES_CORES
+    return [*parallel, Remedy.STAGE_IN_FRAMEWORK] if waits else [Remedy.STAGE_IN_FRAMEWORK, *parallel]
+
+
+def _by_its_place(stage: PipelineStage) -> list[Remedy]:
+    """Of one that reads files, and of one that makes elements which are batched later."""
+    is_reader = stage.function is None and any(kinds_of(each.kind)[0] in _READERS for each in stage.written)
+    is_map = any(kinds_of(each.kind)[0] == MAP for each in stage.written) and not any(each.is_generator for each in stage.written)
+    # Of a map that is done with the batch, an element is the batch.
+    is_before_batch = is_map and (stage.elements > 1 or any(kinds_of(each.kind)[0] == "Batch" for each in stage.written))
+    return [Remedy.PARALLEL_READING] * is_reader + [Remedy.STAGE_OF_BATCHES] * is_before_batch

@@ -1,0 +1,163 @@
+"""What TensorFlow counts of each stage of a tf.data pipeline, read between two steps now and then; the pipeline is not kept alive."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.frameworks.tensorflow.inside._stages import stages_of
+from slowstep.record.recorder import now
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+# To read a pipeline of six stages takes 0.35 ms (TensorFlow 2.21, two busy cores): often at first, so that short trainings have several
+# readings, then in a sixteenth of the time that has passed.
+_FIRST_EVERY_NS: Final = 500_000_000
+_LAST_EVERY_NS: Final = 30_000_000_000
+_PART_OF_TIME: Final = 16
+# Nor may it take more than a thousandth of the time.
+_PAUSE: Final = 1000
+# One that takes so long is not read again: the training waits for it. The first one sets up what is called.
+_LONGEST_NS: Final = 50_000_000
+_MOST_AT_ONCE: Final = 4
+# Why a pipeline is not read.
+AUTOTUNE_OFF: Final = "autotune-off"
+TOO_SLOW: Final = "too-slow"
+NOT_READ: Final = "unreadable"
+
+
+@dataclass(slots=True)
+class _Pipeline:
+    """One iterator; `iterator` is the number of its waits, None of one whose batches a compiled function takes."""
+
+    live: weakref.ref[Any]
+    iterator: int | None
+    number: int = 0
+    ended: bool = False
+
+
+class Pipelines:
+    """The pipelines that feed trainings; `feeds` tells whether an iterator that is made just now does, for a compiled function."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.feeds: Callable[[], bool] = _none_does
+        self.forget()
+        recorder.forgetters.append(self.forget)
+
+    def forget(self) -> None:
+        """Know none, as in a forked child."""
+        self._known: list[_Pipeline] = []
+        self._numbers = 0
+        self._first_ns = self._due_ns = 0
+
+    def made(self, iterator: Any) -> None:
+        """An iterator was made. Raises nothing."""
+        try:
+            if self._recorder.live[0] and held_dataset(iterator) is not None and self.feeds():
+                self.add(iterator, None)
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+
+    def add(self, iterator: Any, number: int | None) -> None:
+        """Read this one from now on, as long as it lives. Raises TypeError where it takes no weak references."""
+        self._known = [
+            *(each for each in self._known if each.live() is not None and not each.ended),
+            _Pipeline(weakref.ref(iterator), number),
+        ]
+
+    def read(self, at_ns: int) -> None:
+        """Write down what the living ones have counted, if that is due. To be asked where no graph runs or is made; raises nothing."""
+        if at_ns < self._due_ns or not self._known:
+            return
+        try:
+            if self._recorder.live[0]:
+                self._read(at_ns)
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+
+    def _read(self, at_ns: int) -> None:
+        self._first_ns = self._first_ns or at_ns
+        every_ns = min(max((at_ns - self._first_ns) // _PART_OF_TIME, _FIRST_EVERY_NS), _LAST_EVERY_NS)
+        # Whatever comes of it.
+        self._due_ns = at_ns + every_ns
+        is_first = not self._numbers
+        for pipeline in self._known[-_MOST_AT_ONCE:]:
+            iterator = pipeline.live()
+            if iterator is not None and not pipeline.ended:
+                self._read_one(pipeline, iterator)
+        took_ns = now() - at_ns
+        if is_first:
+            # The first one sets up what is called.
+            self._recorder.once_ns += took_ns
+        else:
+            self._recorder.spent_ns += took_ns
+            self._due_ns = max(self._due_ns, at_ns + took_ns * _PAUSE)
+
+    def _read_one(self, pipeline: _Pipeline, iterator: Any) -> None:
+        is_first, began_ns = not pipeline.number, now()
+        if is_first:
+            self._introduce(pipeline, iterator)
+        try:
+            nodes = nodes_of(iterator)
+        except Exception as error:  # whatever TensorFlow makes of an iterator that it cannot read
+            missing = sys.modules["tensorflow"].errors.NotFoundError
+            self._give_up(pipeline, AUTOTUNE_OFF if isinstance(error, missing) else NOT_READ)
+            return
+        self._recorder.note({"kind": "pipeline_nodes", "id": pipeline.number, "at_ns": began_ns, "nodes": nodes})
+        if not is_first and now() - began_ns > _LONGEST_NS:
+            self._give_up(pipeline, TOO_SLOW)
+
+    def _introduce(self, pipeline: _Pipeline, iterator: Any) -> None:
+        self._numbers += 1
+        pipeline.number = self._numbers
+        note = {"kind": "pipeline", "id": pipeline.number, "iterator": pipeline.iterator, "stages": []}
+        try:
+            note["stages"] = stages_of(held_dataset(iterator))
+        finally:
+            self._recorder.note(note)
+
+    def _give_up(self, pipeline: _Pipeline, why: str) -> None:
+        pipeline.ended = True
+        self._recorder.note({"kind": "pipeline_unread", "id": pipeline.number, "why": why})
+
+
+def held_dataset(iterator: Any) -> Any:
+    """The data set of an iterator; None of one in a graph."""
+    return vars(iterator).get("_dataset")
+
+
+def nodes_of(iterator: Any) -> list[dict[str, Any]]:
+    """What is counted of each stage, as notes have it. Raises what TensorFlow does: NotFoundError where autotune is off."""
+    tf = sys.modules["tensorflow"]
+    with tf.device("CPU:0"):
+        model = tf.data.experimental.get_model_proto(iterator)
+    return [_node(node) for _, node in sorted(model.nodes.items())]
+
+
+def _node(node: Any) -> dict[str, Any]:
+    found = {
+        "id": int(node.id),
+        "name": node.name,
+        "inputs": [int(each) for each in node.inputs],
+        "elements": int(node.num_elements),
+        "ns": int(node.processing_time),
+        "buffered": int(node.buffered_elements),
+        "bytes": int(node.bytes_produced),
+        "ratio": float(node.ratio),
+    }
+    for parameter in node.parameters:
+        # What is in force now; `value` is what autotune tries next.
+        if parameter.name == "buffer_size":
+            found["buffer_size"] = int(parameter.state_value)
+        elif parameter.name == "parallelism":
+            found |= {"parallelism": int(parameter.state_value), "parallelism_tuned": bool(parameter.tunable)}
+    return found
+
+
+def _none_does() -> bool:
+    return False

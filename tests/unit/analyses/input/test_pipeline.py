@@ -1,0 +1,118 @@
+"""What each stage of a pipeline takes for a batch, and which of them holds up the training: none where batches lie ready."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from made_pipelines import LOAD, node, pipeline, readings, slow_map, written
+from slowstep.analyses.input.pipeline import measure_pipeline
+from slowstep.analyses.input.pipeline_nodes import join_windows, read_window
+
+FAR = 1 << 60
+
+
+def slow_name(found):
+    return None if found.slow_stage is None else found.slow_stage.name
+
+
+def test_nothing_is_known_of_no_reading_of_one_and_of_few_batches():
+    nothing = readings([]).clear()
+    one = readings([node(1, "Root")], looks=2).head(1)
+    for rows in (nothing, one, readings([node(1, "Root", 2), node(2, "Map", ms=9)], batches=7)):
+        found = measure_pipeline(read_window(rows, 0, FAR), (), cores=4)
+        assert (found.stages, found.interval_ns, found.slowest) == ((), None, None)
+
+
+def test_stages_that_read_each_other_are_each_there_once():
+    found = pipeline([node(1, "Root", 2), node(2, "Map", 3, ms=18), node(3, "Map", 2, 1, ms=1)])
+
+    assert [stage.name for stage in found.stages] == ["Root", "Map", "Map"]
+
+
+def test_times_are_per_batch_and_those_of_all_windows_are_one():
+    rows = readings([node(1, "Root", 2), node(2, "Map", ms=18, each=4)])
+    windows = [read_window(rows, 0, FAR)] * 2
+
+    found = measure_pipeline(join_windows(windows), (), cores=4)
+
+    assert found.batches == 80
+    assert found.interval_ns == pytest.approx(20e6)
+    assert [(stage.name, stage.elements, stage.busy_ns) for stage in found.stages] == [("Root", 1, 0), ("Map", 4, 18e6)]
+
+
+def test_only_readings_in_the_window_count_where_there_are_two():
+    rows = readings([node(1, "Root", 2), node(2, "Map", ms=18)], batches=40, looks=5)
+
+    assert read_window(rows, int(300e6), FAR).batches == 20
+    assert read_window(rows, int(790e6), FAR).batches == 40
+
+
+def test_the_stage_that_is_always_at_work_holds_up_the_training():
+    found = slow_map(18.0)
+
+    assert found.slow_stage is not None
+    assert (found.slow_stage.name, found.slow_stage.in_python) == ("Map", LOAD)
+    assert found.bound_ns == pytest.approx(18.1e6)
+
+
+@pytest.mark.parametrize(("ms", "ready"), [(18.0, 2), (5.0, 0)], ids=["batches lie ready", "it is idle for most of the time"])
+def test_where_it_keeps_up_no_stage_is_named(ms, ready):
+    assert slow_map(ms, ready=ready).slowest is None
+
+
+def test_of_a_thread_the_stage_that_takes_most_is_named_and_all_of_them_bind():
+    nodes = [
+        node(1, "Root", 2),
+        node(2, "Prefetch", 3, buffer_size=2),
+        node(3, "Zip", 4, 5),
+        node(4, "Map", ms=8.0),
+        node(5, "Filter", ms=10.0),
+    ]
+
+    found = pipeline(nodes)
+
+    assert (slow_name(found), found.bound_ns) == ("Filter", pytest.approx(18e6))
+
+
+def test_calls_that_are_made_at_once_bind_less_but_no_more_of_them_than_there_are_cores():
+    nodes = [node(1, "Root", 2), node(2, "ParallelMapV2", 3, ms=36.0, parallelism=8, tuned=True), node(3, "Map", ms=12.0)]
+
+    assert slow_name(pipeline(nodes, cores=2)) == "ParallelMapV2"
+    assert pipeline(nodes, cores=2).bound_ns == pytest.approx(18e6)
+    # What it reads is read by a thread of its own.
+    assert slow_name(pipeline(nodes, cores=4)) == "Map"
+
+
+def test_what_the_training_makes_while_it_asks_binds_however_short_it_is():
+    found = pipeline([node(1, "Root", 2), node(2, "BatchV2", 3, ms=0.1, ratio=4.0), node(3, "Map", ms=4.0, each=4)])
+
+    assert slow_name(found) == "Map"
+    assert found.slow_stage is not None
+    assert found.slow_stage.thread.does == "asks"
+
+
+def test_of_data_sets_that_are_made_anew_the_time_is_known_by_those_that_are_left():
+    nodes = [
+        node(1, "Root", 2),
+        node(2, "ParallelInterleaveV4", 3, 4, parallelism=2, each=1),
+        node(3, "Range", each=0.1),
+        node(4, "Map", ms=10.0, each=1.0),
+    ]
+    rows = readings(nodes)
+    last = rows["time_ns"].max()
+    # At the last reading another one stands there, which has made four elements in 60 ms.
+    made_anew = pl.when(pl.col("node") == 4, pl.col("time_ns") == last)
+    rows = rows.with_columns(
+        made_anew.then(60_000_000).otherwise("busy_ns").alias("busy_ns"),
+        made_anew.then(4).otherwise("elements").alias("elements"),
+        made_anew.then(9).otherwise("node").alias("node"),
+        pl.when(pl.col("node") == 2, pl.col("time_ns") == last).then(pl.lit([3, 9])).otherwise("inputs").alias("inputs"),
+    )
+
+    stage = measure_pipeline(read_window(rows, 0, FAR), (written("Interleave", LOAD),), cores=2).stages[-1]
+
+    assert (stage.name, stage.function, stage.thread.servers) == ("Map", LOAD, 2)
+    assert stage.low_ns == pytest.approx((300e6 + 60e6) / 40)
+    assert stage.busy_ns == pytest.approx(360e6 / 34)
+    assert stage.high_ns > stage.busy_ns > stage.low_ns
