@@ -27,7 +27,7 @@ class ScriptProfilers:
 
     def _noting(self, original: Any) -> Any:
         @functools.wraps(original)
-        def start(profiler: Any, *args: Any, **kwargs: Any) -> Any:
+        def start(profiler: Any, /, *args: Any, **kwargs: Any) -> Any:
             self._known.append(weakref.ref(profiler))
             try:
                 return original(profiler, *args, **kwargs)
