@@ -175,14 +175,16 @@ def _without(scene: Scene, copies: Flags, kept: Flags | None = None) -> Changed 
 
 
 def _waits_for(scene: Scene, work: Flags) -> Flags:
-    """Nodes at which calls return that waited for one of these nodes."""
-    graph = scene.graph
+    """Nodes at which calls return that waited for one of these nodes. What an allocation takes after that is its own."""
+    graph, calls, ends = scene.graph, scene.trace.material.calls, scene.trace.material.work.end
     flags = np.zeros(graph.nodes, dtype=np.bool_)
     last = np.zeros(graph.nodes)
     waits = graph.kind == RETURN
     np.maximum.at(last, graph.target[waits], graph.observed[graph.source[waits]])
-    own = waits & work[graph.source]
-    flags[graph.target[own & (graph.observed[graph.source] >= last[graph.target])]] = True
+    own = np.flatnonzero(waits & work[graph.source])
+    call = graph.call[graph.target[own]]
+    own = own[~calls.allocates[call] | (ends[graph.work[graph.source[own]]] > calls.start[call])]
+    flags[graph.target[own[graph.observed[graph.source[own]] >= last[graph.target[own]]]]] = True
     return flags
 
 

@@ -142,7 +142,9 @@ class _Builder:
         back = back[calls.end[back] <= self.end_ns]
         time = np.concatenate((calls.start[own], calls.end[back]))
         call, returns = np.concatenate((own, back)), np.arange(len(time)) >= len(own)
-        order = np.lexsort((returns, time))
+        # Where one call returns at the instant at which the next begins, as times in whole microseconds often say, the return comes first.
+        turn = np.where(~returns, 1, np.where(calls.start[call] < time, 0, 2))
+        order = np.lexsort((turn, time))
         time, call, returns = time[order], call[order], returns[order]
         if exit_ns is not None:
             time, call, returns = np.append(time, exit_ns), np.append(call, np.int32(-1)), np.append(returns, False)
@@ -207,17 +209,22 @@ class _Builder:
         lag = (calls.end[returning] - work.end[awaited]).astype(np.float64)
         waited = work.end[awaited] > calls.start[returning]
         self.return_ns = _median(lag[waited & (lag <= LONG_CALL_NS)], RETURN_NS)
-        took = (calls.end - calls.start)[returning[~waited]].astype(np.float64)
+        # What an allocation takes itself says nothing of a call that only waits.
+        took = (calls.end - calls.start)[returning[~waited & ~calls.allocates[returning]]].astype(np.float64)
         self.own_call_ns = _median(took, CALL_NS)
+        # By call, how long it went on after all that it awaited was done: of an allocation that is its own work.
+        self.allocating_ns = (calls.end - calls.start).astype(np.float64)
+        np.minimum.at(self.allocating_ns, returning, lag)
 
     def _chain_edges(self, chain: _Points, nodes: Indices) -> None:
         if not len(nodes):
             return
         own = np.diff(chain.time, prepend=self.begin_ns).astype(np.float64)
-        # A call that waited did so from its begin on: what it takes itself is little.
+        # A call that waited did so from its begin on: what it takes itself is little, but for an allocation.
         at_own_return = chain.returns & (chain.call == np.append(-1, chain.call[:-1]))
-        waited = np.isin(chain.call, self._waited())
-        own = np.where(at_own_return & waited, np.minimum(own, self.own_call_ns), own)
+        waited = np.flatnonzero(at_own_return & np.isin(chain.call, self._waited()))
+        call = chain.call[waited]
+        own[waited] = np.minimum(own[waited], np.where(self.material.calls.allocates[call], self.allocating_ns[call], self.own_call_ns))
         self._add(np.append(0, nodes[:-1]), nodes, CHAIN, own)
 
     def _waited(self) -> Ints:
@@ -247,9 +254,11 @@ class _Builder:
         back = np.flatnonzero(self.returns)
         node_of = dict(zip(self.call[back].tolist(), back.tolist(), strict=True))
         target = np.array([node_of.get(n, -1) for n in self.waits.returns_call.tolist()], dtype=np.int64)
-        for kind, own, delay_ns in ((RETURN, ~self._maybe(), self.return_ns), (MAYBE_RETURN, self._maybe(), -np.inf)):
+        call = self.waits.returns_call
+        usual_ns = np.where(self.material.calls.allocates[call], self.allocating_ns[call], self.return_ns)
+        for kind, own, delay_ns in ((RETURN, ~self._maybe(), usual_ns), (MAYBE_RETURN, self._maybe(), np.full(len(call), -np.inf))):
             found = own & (target >= 0)
-            self._add(self._nodes_of(self.waits.returns_work)[found], target[found], kind, delay_ns)
+            self._add(self._nodes_of(self.waits.returns_work)[found], target[found], kind, delay_ns[found])
         self.unexplained = np.array([node_of[n] for n in self.waits.unexplained.tolist() if n in node_of], dtype=np.int64)
 
     def _nodes_of(self, work: Ints) -> Ints:

@@ -75,7 +75,9 @@ def find_waits(material: Material, launched: LaunchOrder, own_calls: RowNumbers,
         kind = int(calls.waits_for[call])
         found = _awaited(material, launched, call, own, last_on)
         returns += [(n, call) for n in found]
-        if kind in (STREAM, EVENT, DEVICE) and not found and calls.end[call] - calls.start[call] > LONG_CALL_NS:
+        # An allocation takes long by itself.
+        is_wait = kind in (STREAM, EVENT, DEVICE) and not calls.allocates[call]
+        if is_wait and not found and calls.end[call] - calls.start[call] > LONG_CALL_NS:
             unexplained.append(call)
         if own >= 0:
             last_on[int(calls.thread[call])] = int(work.stream[own])

@@ -290,13 +290,36 @@ def test_elementwise_runs_become_one_pass() -> None:
     assert row["worst_ns"] / 1000 == pytest.approx(590.0 + 90.0, rel=0.02)
 
 
+def allocator_call(simulated: Simulated, name: str, us: float) -> None:
+    start = simulated.now
+    simulated.work(us)
+    simulated.hosts.append(host(name, start, simulated.now, "runtime"))
+
+
+@pytest.mark.parametrize("apart_us", [0.0, 0.5])
+def test_a_wait_takes_no_longer_for_allocator_calls_after_it(apart_us: float) -> None:
+    """Times in whole microseconds have one call return when the next begins."""
+
+    def body(simulated: Simulated, *, copies: bool = True) -> None:
+        simulated.launch(300.0)
+        if copies:
+            simulated.launch(2500.0, kind="d2d", name="Memcpy DtoD", call="cudaMemcpyAsync", pageable=False, bytes=512 << 20)
+        simulated.wait(7)
+        for name, us in (("cudaFree", 1200.0), ("cudaMalloc", 900.0)):
+            simulated.work(apart_us)
+            allocator_call(simulated, name, us)
+        simulated.launch(100.0)
+        simulated.wait(7)
+
+    truth = simulate(lambda s: body(s, copies=False)).length_us
+    assert expected_us(simulate(body), scenarios.NO_DEVICE_COPIES) == pytest.approx(truth, rel=0.02)
+
+
 def test_allocator_calls_take_nothing() -> None:
     def body(simulated: Simulated, *, malloc: bool = True) -> None:
         for _ in range(5):
             if malloc:
-                start = simulated.now
-                simulated.work(200.0)
-                simulated.hosts.append(host("cudaMalloc", start, simulated.now, "runtime"))
+                allocator_call(simulated, "cudaMalloc", 200.0)
             simulated.launch(20.0)
 
     truth = simulate(lambda s: body(s, malloc=False)).length_us
