@@ -47,7 +47,7 @@ LATE_ONE_MAY_BE_MISSING: Final = Wording(
     "late-one-may-be-missing",
     "{share:share} of the time is {stage:stage}, and whether this rank waits for any of {others:count other rank} that "
     "{others:plural was|were} not compared with it is not seen: "
-    "analyze the folder of all ranks' traces",
+    "trace the same steps of all ranks, and analyze the folder of their traces",
 )
 WITHOUT_TRACE: Final = HealthKind(
     "missing-ranks", "notice", "only {here} of {size} ranks {here:plural has|have} a trace here: what the others did is not known"

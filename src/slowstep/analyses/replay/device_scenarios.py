@@ -175,16 +175,14 @@ def _without(scene: Scene, copies: Flags, kept: Flags | None = None) -> Changed 
 
 
 def _waits_for(scene: Scene, work: Flags) -> Flags:
-    """Nodes at which calls return that waited for one of these nodes. What an allocation takes after that is its own."""
-    graph, calls, ends = scene.graph, scene.trace.material.calls, scene.trace.material.work.end
+    """Nodes at which calls return that waited for one of these nodes. Allocations wait for whatever the device has to do: they still do."""
+    graph, calls = scene.graph, scene.trace.material.calls
     flags = np.zeros(graph.nodes, dtype=np.bool_)
     last = np.zeros(graph.nodes)
     waits = graph.kind == RETURN
     np.maximum.at(last, graph.target[waits], graph.observed[graph.source[waits]])
-    own = np.flatnonzero(waits & work[graph.source])
-    call = graph.call[graph.target[own]]
-    own = own[~calls.allocates[call] | (ends[graph.work[graph.source[own]]] > calls.start[call])]
-    flags[graph.target[own[graph.observed[graph.source[own]] >= last[graph.target[own]]]]] = True
+    own = waits & work[graph.source] & ~calls.allocates[graph.call[graph.target]]
+    flags[graph.target[own & (graph.observed[graph.source] >= last[graph.target])]] = True
     return flags
 
 

@@ -6,34 +6,43 @@ from typing import Any, Final
 
 # Of each stage as it runs: what is counted of it, and what it is set to, where it can be.
 COUNTED: Final = ("elements", "ns", "buffered", "bytes")
-SET: Final = ("parallelism", "parallelism_tuned", "buffer_size")
+SET: Final = {"parallelism": int, "parallelism_tuned": bool, "buffer_size": int}
 
 
 def pipeline_fits(note: dict[str, Any]) -> bool:
     """Whether the line of a pipeline says of each stage what the tables need."""
-    stages = note["stages"]
-    return all(
-        isinstance(stage, dict)
-        and isinstance(stage.get("kind"), str)
+    return all(_stage_fits(stage, number) for number, stage in enumerate(note["stages"]))
+
+
+def _stage_fits(stage: Any, number: int) -> bool:
+    if not isinstance(stage, dict):
+        return False
+    places = [] if stage.get("python") is None else stage["python"]
+    return (
+        isinstance(stage.get("kind"), str)
         and _is_int(stage.get("into"))
         and stage["into"] < number
         and isinstance(stage.get("reads"), (str, type(None)))
-        and all(map(_is_place, (*(stage.get("python") or ()), *([] if stage.get("function") is None else [stage["function"]]))))
-        for number, stage in enumerate(stages)
+        and isinstance(places, list)
+        and all(map(_is_place, places))
+        and (stage.get("function") is None or _is_place(stage["function"]))
     )
 
 
 def nodes_fit(note: dict[str, Any]) -> bool:
     """The same of a reading of what they have counted."""
-    return all(
+    return all(map(_node_fits, note["nodes"]))
+
+
+def _node_fits(node: Any) -> bool:
+    return (
         isinstance(node, dict)
         and isinstance(node.get("name"), str)
         and isinstance(node.get("inputs"), list)
         and all(map(_is_int, (node.get("id"), *node["inputs"], *(node.get(key) for key in COUNTED))))
         and all(node[key] >= 0 for key in COUNTED)
         and isinstance(node.get("ratio"), (int, float))
-        and all(node.get(key) is None or (isinstance(node[key], int) and node[key] >= 0) for key in SET)
-        for node in note["nodes"]
+        and all(node.get(key) is None or (type(node[key]) is kind and node[key] >= 0) for key, kind in SET.items())
     )
 
 

@@ -315,6 +315,23 @@ def test_a_wait_takes_no_longer_for_allocator_calls_after_it(apart_us: float) ->
     assert expected_us(simulate(body), scenarios.NO_DEVICE_COPIES) == pytest.approx(truth, rel=0.02)
 
 
+@pytest.mark.parametrize("name", ["cudaFree", "cudaMalloc"])
+def test_an_allocation_that_waited_for_what_is_gone_takes_its_own_time(name: str) -> None:
+    def body(simulated: Simulated, *, copies: bool = True) -> None:
+        simulated.launch(300.0)
+        if copies:
+            simulated.launch(2500.0, kind="d2d", name="Memcpy DtoD", call="cudaMemcpyAsync", pageable=False, bytes=512 << 20)
+        start = simulated.now
+        simulated.now = max(simulated.now, simulated.free[7]) + 1200.0
+        simulated.hosts.append(host(name, start, simulated.now, "runtime"))
+        simulated.launch(100.0)
+        simulated.wait(7)
+
+    truth = simulate(lambda s: body(s, copies=False)).length_us
+    assert truth > 1500
+    assert expected_us(simulate(body), scenarios.NO_DEVICE_COPIES) == pytest.approx(truth, rel=0.02)
+
+
 def test_allocator_calls_take_nothing() -> None:
     def body(simulated: Simulated, *, malloc: bool = True) -> None:
         for _ in range(5):
