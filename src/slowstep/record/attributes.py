@@ -69,12 +69,15 @@ def called_in(thing: Any) -> Any:
     return thing
 
 
-def unwrapped(function: Any) -> Any:
-    """The function inside of what decorators have put around it, by `__wrapped__`."""
+def innermost(function: Any) -> Any:
+    """The function that runs in the end where this one is called: within methods, partials, and what decorators have put around it, as
+    `__wrapped__` tells.
+    """
     for _ in range(_DEEPEST):
-        inner = held_by(function, "__wrapped__")
+        called = called_in(function)
+        inner = held_by(called, "__wrapped__")
         if inner is None:
-            break
+            return called
         function = inner
     return function
 

@@ -14,7 +14,7 @@ from functools import cache
 from types import FrameType
 from typing import Any, Final, Protocol
 
-from slowstep.record.attributes import called_in, code_of, unwrapped
+from slowstep.record.attributes import code_of, innermost
 from slowstep.record.patch import Undo
 from slowstep.record.writing import format as contract
 from slowstep.registry import discover
@@ -34,6 +34,10 @@ class DeviceMemory(Protocol):
 
     def free_bytes(self) -> int | None:
         """What there is beyond what is in use."""
+
+
+# Whether something is told of just now.
+Tells = Callable[[], bool]
 
 
 class Framework:
@@ -62,10 +66,12 @@ class Framework:
         """Whether a file is one of its installed packages'."""
         return any(f"-packages{os.sep}{package}{os.sep}" in file for package in self.packages)
 
-    def tells_of(self, function: Any) -> bool:
-        """Whether its own hooks tell of the steps that a function makes, which another framework compiles: its own functions make them."""
-        code = code_of(unwrapped(called_in(function)))
-        return code is not None and self.owns(code.co_filename)
+    def tells_of(self, function: Any) -> Tells | None:
+        """What says at each call of a function that another framework compiles whether its own hooks tell of the steps that this makes: of
+        its own functions always. None of one of which they never do. It keeps nothing of the function's.
+        """
+        code = code_of(innermost(function))
+        return always if code is not None and self.owns(code.co_filename) else None
 
     def facts(self) -> dict[str, Any]:
         """What it would use of this machine; it must initialise nothing, for a process that forks afterwards could not use it.
@@ -194,9 +200,15 @@ def tracers() -> tuple[Callable[[], bool], ...]:
     return tuple(framework.is_tracing for framework in may_be if is_imported(framework))
 
 
-def is_told_by_another(function: Any, framework: Framework) -> bool:
-    """Whether a framework that trains on this one tells of the steps that a function makes."""
-    return any(each is not framework and each.tells_of(function) for each in known_frameworks())
+def always() -> bool:
+    """It does."""
+    return True
+
+
+def told_by_others(function: Any, framework: Framework) -> tuple[Tells, ...]:
+    """What says at each call of a function whether a framework that trains on this one tells of the steps that it makes."""
+    found = (each.tells_of(function) for each in known_frameworks() if each is not framework)
+    return tuple(tells for tells in found if tells is not None)
 
 
 def used_up_checks() -> tuple[Callable[[Any], bool], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -174,7 +175,15 @@ class OwnStep(keras.Sequential):  # type: ignore[misc]  # Keras is not typed
         return {"loss": loss}
 
 
-@pytest.mark.parametrize("kind", [keras.Sequential, OwnStep])
+class DecoratedStep(OwnStep):
+    @functools.wraps(OwnStep.train_step)
+    def wrapper(self, data: Any) -> Any:
+        return OwnStep.train_step(self, data)
+
+    train_step = wrapper
+
+
+@pytest.mark.parametrize("kind", [keras.Sequential, OwnStep, DecoratedStep])
 def test_a_models_step_is_told_of_once_whether_fit_calls_it_or_a_loop_of_the_scripts_own(recorder, told, kind):
     made = kind([keras.layers.Dense(1)])
     made.compile("sgd", "mse")
@@ -186,6 +195,17 @@ def test_a_models_step_is_told_of_once_whether_fit_calls_it_or_a_loop_of_the_scr
         step((tf.constant(X), tf.constant(Y)))
 
     assert [name for name, *_ in told[5:]] == ["TrainedFunction"] * 3
+
+
+def test_a_function_that_the_script_and_fit_call_is_told_of_by_whoever_calls_it(recorder, told):
+    made = OwnStep([keras.layers.Dense(1)])
+    made.compile("sgd", "mse")
+    step = made.train_step = tf.function(made.train_step)
+    for _ in range(2):
+        step((tf.constant(X), tf.constant(Y)))
+        made.fit(X, Y, batch_size=16, verbose=0)
+
+    assert [name for name, *_ in told] == (["TrainedFunction"] + ["OwnStep"] * 4) * 2
 
 
 def test_a_function_that_explains_or_attacks_trains_nothing(recorder, told):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from recorded import make_folder
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK as JAX
 from slowstep.frameworks.keras.inside import fit
 from slowstep.record.experiment.switch import Switch
-from slowstep.record.framework import is_told_by_another
+from slowstep.record.framework import told_by_others
 from slowstep.record.recorder import Recorder
 
 
@@ -205,13 +206,33 @@ def test_of_a_models_own_train_step_keras_tells_where_it_calls_it_though_another
 
         def predict_step(self) -> None: ...
 
+    class Decorated(Model):
+        @functools.wraps(Own.train_step)
+        def wrapper(self) -> None: ...
+
+        train_step = wrapper
+
     def train_step() -> None: ...
 
     install()
     monkeypatch.setattr(type(fit.FRAMEWORK), "_in_method", lambda _, method: Own() if method == running else None)
 
-    assert is_told_by_another(Own().train_step, JAX) is told
-    assert not any(is_told_by_another(function, JAX) for function in (Own().predict_step, train_step, Own.train_step, len))
+    for model in (Own(), Decorated()):
+        assert [tells() for tells in told_by_others(model.train_step, JAX)] == [told]
+    assert not any(told_by_others(function, JAX) for function in (Own().predict_step, train_step, Own.train_step, len))
+
+
+@pytest.mark.parametrize("wrap", [lambda function: function, lambda function: functools.wraps(SimpleNamespace(f=function).f)(lambda: None)])
+def test_of_keras_own_functions_keras_tells_wherever_they_are_called(install, wrap):
+    """`evaluate` and `predict` of JAX hand their state on, and train nothing."""
+    install()
+    code = compile(
+        "def test_step(): ...\nclass A:\n  def step(self): ...\nheld = A().step", "/python-packages/keras/src/trainer.py", "exec"
+    )
+    exec(code, found := dict[str, Any]())
+
+    for function in (found["test_step"], found["held"]):
+        assert [tells() for tells in told_by_others(wrap(function), JAX)] == [True]
 
 
 @pytest.mark.parametrize("backend", ["tensorflow", "torch"])

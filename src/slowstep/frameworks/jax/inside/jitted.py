@@ -22,7 +22,7 @@ from slowstep.frameworks.jax.inside._leaves import arrays, is_array, leaves_of, 
 from slowstep.frameworks.jax.inside._post_hook import call_after_each
 from slowstep.health import HealthKind
 from slowstep.record.experiment.switch import switch_of
-from slowstep.record.framework import is_told_by_another
+from slowstep.record.framework import told_by_others
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
@@ -63,10 +63,10 @@ class _Trained:
 class _Jitted:
     """What is known of a function that is jitted; `given` are what its last call gave, while that is looked at."""
 
-    __slots__ = ("__weakref__", "calls", "given", "is_own", "is_told_of", "trained")
+    __slots__ = ("__weakref__", "calls", "given", "is_own", "told_by", "trained")
 
     def __init__(self, function: Any) -> None:
-        self.calls, self.is_own, self.is_told_of = 0, _is_own(function), is_told_by_another(function, FRAMEWORK)
+        self.calls, self.is_own, self.told_by = 0, _is_own(function), told_by_others(function, FRAMEWORK)
         self.given: dict[int, weakref.ref[Any]] = {}
         self.trained: _Trained | None = None
 
@@ -164,7 +164,9 @@ class JittedCalls:
         """Take note of a call. Returns what trained in it."""
         self._remember(result)
         known.calls += 1
-        if known.trained is None and not known.is_told_of and _is_looked_at(known.calls):
+        if any(tells() for tells in known.told_by):
+            return None
+        if known.trained is None and _is_looked_at(known.calls):
             self._look(known, given, result)
         if known.trained is not None:
             self._updates.called(known.trained, began_ns, ended_ns)

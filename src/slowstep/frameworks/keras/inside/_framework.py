@@ -9,8 +9,8 @@ from types import MethodType
 from typing import Any, Final
 
 from slowstep.frameworks.tensorflow.inside._framework import device_of
-from slowstep.record.attributes import code_of
-from slowstep.record.framework import NO_FRAMEWORK, Framework, caller, described, known_frameworks
+from slowstep.record.attributes import held_by
+from slowstep.record.framework import NO_FRAMEWORK, Framework, Tells, caller, described, known_frameworks
 
 # On this one Keras computes operation by operation, and calls its optimizer each time; on the others all of a step is compiled.
 TORCH: Final = "torch"
@@ -52,13 +52,12 @@ class Keras(Framework):
         if self.running is None or self.running() is not callbacks:
             self.running = weakref.ref(callbacks)
 
-    def tells_of(self, function: Any) -> bool:
-        """Also of the `train_step` of a model that the script has written: `fit` has it compiled as it is. In a loop of the script's own
-        nobody else tells of either.
-        """
-        return (super().tells_of(function) or _is_step(function)) and any(
-            self._in_method(method) is not None for method in ("fit", "train_on_batch")
-        )
+    def tells_of(self, function: Any) -> Tells | None:
+        """Also of the `train_step` of a model: `fit` has it compiled as it is. In a loop of the script's own nobody else tells of it."""
+        return self._makes_steps if _is_step(function) else super().tells_of(function)
+
+    def _makes_steps(self) -> bool:
+        return any(self._in_method(method) is not None for method in ("fit", "train_on_batch"))
 
     def facts(self) -> dict[str, Any]:
         """Those of what computes."""
@@ -106,8 +105,8 @@ def _is_step(function: Any) -> bool:
     model = getattr(sys.modules.get("keras"), "Model", None)
     if model is None or type(function) is not MethodType or not issubclass(type(function.__self__), model):
         return False
-    code = code_of(function.__func__)
-    return code is not None and code.co_name == "train_step"
+    # Its name stays when it is decorated.
+    return bool(held_by(function.__func__, "__name__") == "train_step")
 
 
 def backend_name() -> str:

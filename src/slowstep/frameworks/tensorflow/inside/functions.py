@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.frameworks.tensorflow.inside._framework import FRAMEWORK
 from slowstep.frameworks.tensorflow.inside._results import wait_for
 from slowstep.record.experiment.switch import switch_of
-from slowstep.record.framework import is_told_by_another
+from slowstep.record.framework import told_by_others
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, all_of, argument, find, replace
 from slowstep.record.recorder import now
@@ -50,7 +50,7 @@ class TracedFunctions:
         """What is traced just now computes gradients of these. Raises nothing."""
         function = self._calls.outermost
         try:
-            if function is None or function in self._trained or is_told_by_another(function.python_function, FRAMEWORK):
+            if function is None or function in self._trained:
                 return
             # Gradients of the input are an explanation's, or an attack's.
             trained = [each for each in sys.modules["tensorflow"].nest.flatten(sources) if getattr(each, "trainable", False)]
@@ -77,7 +77,7 @@ class TracedFunctions:
             finally:
                 calls.outermost = None
             known = trained.get(function)
-            if known is not None:
+            if known is not None and not any(tells() for tells in known.told_by):
                 self._updates.called(known, began_ns, now())
                 self._tell_switch(known, result)
             return result
@@ -103,6 +103,7 @@ class TrainedFunction:
 
     def __init__(self, function: Any, variables: list[Any]) -> None:
         self.name = getattr(function, "__name__", type(function).__name__)
+        self.told_by = told_by_others(function, FRAMEWORK)
         self.described = FRAMEWORK.describe_parameters(variables)
 
 
