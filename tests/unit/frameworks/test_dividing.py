@@ -223,6 +223,7 @@ DRAWS = {
     "by a distribution": Drawn(by_distribution),
     "by a distribution that it holds": Drawn(torch.distributions.Poisson(1.0).sample),
     "by a distribution of SciPy's": Drawn(by_scipy),
+    "by torch's own function": Drawn(partial(torch.poisson, torch.ones(1))),
     "by a table's rows": FromTable(),
     "by a table's method": Drawn(partial(polars.DataFrame({"a": [1]}).sample, 1)),
     "by Python": Drawn(by_python),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dis
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
-from types import CodeType, FunctionType, MethodType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Final
 
+from slowstep.record.attributes import held_by
 from slowstep.record.timing.line_counts import is_users
 
 # Modules of what draws (`random`, `numpy.random`, the operating system's), by the names that a script has for them or for their functions;
@@ -50,12 +51,13 @@ def _is_itself(step: dis.Instruction) -> bool:
     return last == _OF_ITSELF and any(load in step.opname for load in ("LOAD_FAST", "LOAD_DEREF"))
 
 
-def is_drawing_method(method: MethodType) -> bool:
-    """Whether a method of a library's, which is not looked into, draws at random by its name."""
-    function = method.__func__
-    if type(function) is not FunctionType or is_users(function.__code__.co_filename):
+def is_drawing_call(called: MethodType | BuiltinFunctionType) -> bool:
+    """Whether a function of a library's, which is not looked into, draws at random by its name: one written in C, or a bound method."""
+    function = called.__func__ if type(called) is MethodType else called
+    if type(function) is FunctionType and is_users(function.__code__.co_filename):
         return False
-    return function.__name__ == _SAMPLE or function.__name__ in _NAMES
+    name = held_by(function, "__name__")
+    return name == _SAMPLE or name in _NAMES
 
 
 def is_source(kind: type) -> bool:
