@@ -120,6 +120,16 @@ def test_a_fetch_has_only_those_read_that_its_thread_fetches_of(pipelines, monke
     assert added[2].fetched_by == 6
 
 
+def test_who_has_none_to_read_lets_the_next_one_read(pipelines, monkeypatch):
+    clock, iterator = Clock(pipelines, 0, monkeypatch), Iterated()
+    pipelines.add(iterator, None)
+
+    pipelines.read(clock.now_ns, 5)
+    assert clock.numbers == []
+    pipelines.read(clock.now_ns)
+    assert clock.numbers == [None]
+
+
 def test_what_another_thread_reads_just_now_is_not_waited_for(pipelines, monkeypatch):
     clock, iterator = Clock(pipelines, 0, monkeypatch), Iterated()
     pipelines.add(iterator, 1)

@@ -95,8 +95,9 @@ class Pipelines:
         if at_ns < self._due_ns or not self._known or not self._reading.acquire(blocking=False):
             return
         try:
-            if self._recorder.live[0]:
-                self._read(at_ns, self._chosen(fetched_by))
+            # Where there is none to read, whoever asks next need not wait.
+            if self._recorder.live[0] and (chosen := self._chosen(fetched_by)):
+                self._read(at_ns, chosen)
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
         finally:
