@@ -161,7 +161,71 @@ def by_numpy() -> int:
     return int(np.random.choice([1, 2]))
 
 
+def by_normal() -> int:
+    return int(torch.normal(0.0, 1.0, (1,)))
+
+
+def by_poisson() -> int:
+    return int(torch.poisson(torch.ones(1)))
+
+
+def by_cauchy() -> int:
+    return int(torch.empty(1).cauchy_())
+
+
+def by_geometric() -> int:
+    return int(torch.empty(1).geometric_(0.5))
+
+
+def by_log_normal() -> int:
+    return int(torch.empty(1).log_normal_())
+
+
+NORMAL: Any = SimpleNamespace(rvs=int)
+
+
+def by_distribution() -> int:
+    return int(torch.distributions.Poisson(1.0).sample())
+
+
+def by_scipy() -> int:
+    return int(NORMAL.rvs())
+
+
+class FromTable(IterableDataset[int]):
+    """Rows of a table, drawn."""
+
+    def __init__(self) -> None:
+        self.table = polars.DataFrame({"a": [1, 2]})
+
+    def __iter__(self) -> Iterator[int]:
+        yield from (lambda: self.table.sample(n=1)["a"])()
+
+
+class Sampled(IterableDataset[int]):
+    """What it calls a sample is one of its own, in order."""
+
+    def __iter__(self) -> Iterator[int]:
+        for number in range(8):
+            yield from (self.sample(each) for each in (number,))
+            yield self.sample(number)
+
+    def sample(self, number: int) -> int:
+        return number
+
+
 DRAWS = {
+    "by torch's normal": Drawn(by_normal),
+    "by torch's poisson": Drawn(by_poisson),
+    "in place, cauchy": Drawn(by_cauchy),
+    "in place, geometric": Drawn(by_geometric),
+    "in place, log normal": Drawn(by_log_normal),
+    "by a distribution": Drawn(by_distribution),
+    "by a distribution that it holds": Drawn(torch.distributions.Poisson(1.0).sample),
+    "by a distribution of SciPy's": Drawn(by_scipy),
+    "by torch's own function": Drawn(partial(torch.poisson, torch.ones(1))),
+    "by a table's rows": FromTable(),
+    "by a table's method": Drawn(partial(polars.DataFrame({"a": [1]}).sample, 1)),
     "by Python": Drawn(by_python),
     "by its function": Drawn(partial(choice, [1, 2])),
     "by torch": Drawn(by_torch),
@@ -326,7 +390,9 @@ def test_a_stream_that_draws_and_asks_for_its_worker_divides() -> None:
 
 
 @pytest.mark.parametrize(
-    "stream", [Whole(), Around(Whole()), Held(list), Served([])], ids=["plain", "wrapping one", "given a type", "given a list"]
+    "stream",
+    [Whole(), Around(Whole()), Held(list), Served([]), Sampled()],
+    ids=["plain", "wrapping one", "given a type", "given a list", "with a sample of its own"],
 )
 def test_what_only_counts_draws_nothing(stream: Any) -> None:
     assert division_of(stream) == Division(False)

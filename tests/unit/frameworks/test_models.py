@@ -90,6 +90,7 @@ def tensors(*shapes: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 PLAIN, RECURRENT = torch.nn.Linear(2, 2), torch.nn.Sequential(torch.nn.LSTM(4, 4))
+CELLS = torch.nn.ModuleList([torch.nn.GRUCell(4, 4)])
 BATCH_FIRST = torch.nn.Sequential(torch.nn.LSTM(4, 4, batch_first=True))
 
 
@@ -105,10 +106,12 @@ BATCH_FIRST = torch.nn.Sequential(torch.nn.LSTM(4, 4, batch_first=True))
         (PLAIN, ("text",), torch.zeros(12, 5), -1),
         (RECURRENT, tensors((35, 20, 4)), torch.zeros(35, 20, 4), -1),
         (RECURRENT, tensors((12, 3, 8, 8)), torch.zeros(12, 5), 12),
+        (CELLS, tensors((35, 20, 4)), torch.zeros(35, 20, 4), -1),
+        (CELLS, tensors((12, 4)), torch.zeros(12, 5), 12),
         (BATCH_FIRST, tensors((12, 20, 4)), torch.zeros(12, 20, 4), 12),
     ],
     ids=["classes", "logits and a loss", "a dictionary", "kinds first", "time first, put together", "a mean loss", "no array",
-         "time first", "images beside a sequence", "batch first"],
+         "time first", "images beside a sequence", "time first, by cells", "one time of a cell", "batch first"],
 )  # fmt: skip
 def test_samples_are_counted_where_input_and_output_are_alike_along_the_first_dimension(
     module: Any, given: tuple[Any, ...], made: Any, samples: int

@@ -23,11 +23,13 @@ class Clock:
     def __init__(self, pipelines: Any, takes_ns: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ns, self.takes_ns = TENTH_NS, takes_ns
         self.read: list[int] = []
+        self.numbers: list[int | None] = []
         monkeypatch.setattr(_pipelines, "now", lambda: self.now_ns)
         monkeypatch.setattr(pipelines, "_read_one", self._read_one)
 
     def _read_one(self, pipeline: Any, iterator: Any) -> None:
         self.read.append(self.now_ns)
+        self.numbers.append(pipeline.iterator)
         self.now_ns += self.takes_ns
 
     def run(self, pipelines: Any, seconds: int) -> list[float]:
@@ -82,3 +84,67 @@ def test_iterators_that_are_gone_are_not_read(pipelines, monkeypatch):
 
     assert clock.run(pipelines, 1) == []
     assert clock.read == []
+
+
+def test_what_has_ended_or_is_gone_takes_no_one_s_place(pipelines, monkeypatch):
+    clock, living = Clock(pipelines, 0, monkeypatch), [Iterated() for _ in range(6)]
+    added = [pipelines.add(iterator, number) for number, iterator in enumerate(living)]
+    for each in added[2:5]:
+        each.ended = True
+    del living[5]
+
+    pipelines.read(clock.now_ns)
+
+    assert clock.numbers == [0, 1]
+
+
+def test_those_that_are_read_on_come_before_newer_ones(pipelines, monkeypatch):
+    clock, living = Clock(pipelines, 0, monkeypatch), [Iterated() for _ in range(7)]
+    added = [pipelines.add(iterator, number or None) for number, iterator in enumerate(living)]
+    added[1].fetched_by = 5
+
+    pipelines.read(clock.now_ns)
+
+    assert set(clock.numbers) == {None, 1, 5, 6}
+    assert added[1].fetched_by is None
+
+
+def test_a_fetch_has_only_those_read_that_its_thread_fetches_of(pipelines, monkeypatch):
+    clock, living = Clock(pipelines, 0, monkeypatch), [Iterated() for _ in range(3)]
+    added = [pipelines.add(iterator, number or None) for number, iterator in enumerate(living)]
+    added[1].fetched_by, added[2].fetched_by = 5, 6
+
+    pipelines.read(clock.now_ns, 5)
+
+    assert clock.numbers == [1]
+    assert added[2].fetched_by == 6
+
+
+def test_who_has_none_to_read_lets_the_next_one_read(pipelines, monkeypatch):
+    clock, iterator = Clock(pipelines, 0, monkeypatch), Iterated()
+    pipelines.add(iterator, None)
+
+    pipelines.read(clock.now_ns, 5)
+    assert clock.numbers == []
+    pipelines.read(clock.now_ns)
+    assert clock.numbers == [None]
+
+
+def test_what_another_thread_reads_just_now_is_not_waited_for(pipelines, monkeypatch):
+    clock, iterator = Clock(pipelines, 0, monkeypatch), Iterated()
+    pipelines.add(iterator, 1)
+
+    with pipelines._reading:
+        pipelines.read(clock.now_ns)
+    assert clock.read == []
+    pipelines.read(clock.now_ns)
+    assert clock.numbers == [1]
+
+
+def test_an_iterator_that_is_known_gets_the_number_of_its_waits(pipelines):
+    iterator, another = Iterated(), Iterated()
+    added = pipelines.add(iterator, None)
+
+    assert pipelines.numbered(iterator, 7) is added
+    assert added.iterator == 7
+    assert pipelines.numbered(another, 8) is None

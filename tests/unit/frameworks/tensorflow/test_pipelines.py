@@ -22,7 +22,7 @@ import tensorflow as tf  # noqa: E402
 
 from recorded import make_folder, only  # noqa: E402
 from slowstep.frameworks.keras.inside import callbacks, fit  # noqa: E402
-from slowstep.frameworks.tensorflow.inside import _pipelines, fetches, iterators  # noqa: E402
+from slowstep.frameworks.tensorflow.inside import _pipelines, fetches, functions, iterators  # noqa: E402
 from slowstep.frameworks.tensorflow.inside._stages import stages_of  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
 
@@ -43,7 +43,7 @@ def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Record
     recorder.fault = lambda error: pytest.fail(repr(error))  # type: ignore[method-assign]
     made = sys.modules["tensorflow.python.data.ops.iterator_ops"].OwnedIterator
     before = dict(vars(made))
-    undos = [each.HOOK.install(recorder) for each in (callbacks, fit, fetches, iterators)]
+    undos = [each.HOOK.install(recorder) for each in (callbacks, fit, fetches, functions, iterators)]
     yield recorder
     for undo in reversed(undos):
         undo()
@@ -76,6 +76,31 @@ def trained(data: Any, **more: Any) -> None:
     model.fit(data, verbose=0, shuffle=False, **more)
 
 
+def trained_eagerly(data: Any) -> None:
+    """A loop of the script's own: what trains is known from its first update on."""
+    weight = tf.Variable(1.0)
+    train = tf.function(lambda: weight.assign_sub(0.1 * gradient_of(weight)))
+    for _ in data:
+        train()
+
+
+def gradient_of(weight: Any) -> Any:
+    with tf.GradientTape() as tape:
+        loss = weight * weight
+    return tape.gradient(loss, weight)
+
+
+def from_inner(count: int) -> Any:
+    """A data set that is made in Python of another one, which is read eagerly."""
+
+    def generated() -> Iterator[Any]:
+        for batch in tf.data.Dataset.range(1000).map(lambda number: tf.cast([number] * 4, tf.float32)).take(count):
+            yield tf.reshape(batch, (1, 4)), tf.ones((1, 1))
+
+    form = (tf.TensorSpec((1, 4), tf.float32), tf.TensorSpec((1, 1), tf.float32))
+    return tf.data.Dataset.from_generator(generated, output_signature=form)
+
+
 def test_each_stage_below_fit_is_read_between_batches_and_validation_is_not(recorder):
     trained(samples(), steps_per_epoch=6, validation_data=samples(), validation_steps=3)
 
@@ -101,19 +126,37 @@ def test_stages_are_named_with_the_functions_of_the_script(recorder):
 
 
 def test_an_eager_loop_s_pipeline_has_the_number_of_its_waits(recorder):
-    for _ in samples().take(4):
-        pass
+    trained_eagerly(samples().take(5))
 
     iterators_noted, pipelines = noted(recorder, "iterator"), noted(recorder, "pipeline")
     assert [note["iterator"] for note in pipelines] == [note["id"] for note in iterators_noted]
     assert len(noted(recorder, "pipeline_nodes")) == 4
 
 
+def test_what_a_generator_reads_within_a_pipeline_is_not_looked_at(recorder):
+    trained(from_inner(12), steps_per_epoch=6)
+    trained_eagerly(from_inner(6))
+
+    kinds = [[stage["kind"] for stage in note["stages"]] for note in noted(recorder, "pipeline")]
+    assert len(kinds) == 2
+    assert not any("Take" in each for each in kinds)
+    assert len(noted(recorder, "pipeline_nodes")) == 6 + 6
+
+
+def test_a_fit_that_runs_eagerly_has_each_pipeline_once(recorder):
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse", run_eagerly=True)
+    model.fit(samples(), verbose=0, shuffle=False, steps_per_epoch=3, validation_data=samples(), validation_steps=2)
+
+    pipelines, waits = noted(recorder, "pipeline"), noted(recorder, "iterator")
+    assert [note["iterator"] for note in pipelines] == [note["id"] for note in waits]
+    assert len(pipelines) == 2
+
+
 def test_where_autotune_is_off_that_is_said_once(recorder):
     options = tf.data.Options()
     options.autotune.enabled = False
-    for _ in samples().with_options(options).take(4):
-        pass
+    trained_eagerly(samples().with_options(options).take(4))
 
     assert [note["why"] for note in noted(recorder, "pipeline_unread")] == [_pipelines.AUTOTUNE_OFF]
     assert noted(recorder, "pipeline_nodes") == []

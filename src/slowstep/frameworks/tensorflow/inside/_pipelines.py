@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,13 +32,21 @@ NOT_READ: Final = "unreadable"
 
 
 @dataclass(slots=True)
-class _Pipeline:
-    """One iterator; `iterator` is the number of its waits, None of one whose batches a compiled function takes."""
+class Pipeline:
+    """One iterator; `iterator` is the number of its waits, None of one whose batches a compiled function takes. `fetched_by` is the thread
+    (native id) that has fetched eagerly of it since the last reading; None where none has.
+    """
 
     live: weakref.ref[Any]
     iterator: int | None
     number: int = 0
     ended: bool = False
+    fetched_by: int | None = None
+
+    @property
+    def is_read_on(self) -> bool:
+        """Whether it may have counted more by now: of what a compiled function takes nobody sees it."""
+        return self.iterator is None or self.fetched_by is not None
 
 
 class Pipelines:
@@ -51,9 +60,11 @@ class Pipelines:
 
     def forget(self) -> None:
         """Know none, as in a forked child."""
-        self._known: list[_Pipeline] = []
+        self._known: list[Pipeline] = []
         self._numbers = 0
         self._first_ns = self._due_ns = 0
+        # Several threads may train; what another one is reading needs no second reading.
+        self._reading = threading.Lock()
 
     def made(self, iterator: Any) -> None:
         """An iterator was made. Raises nothing."""
@@ -63,33 +74,50 @@ class Pipelines:
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
-    def add(self, iterator: Any, number: int | None) -> None:
+    def add(self, iterator: Any, number: int | None) -> Pipeline:
         """Read this one from now on, as long as it lives. Raises TypeError where it takes no weak references."""
-        self._known = [
-            *(each for each in self._known if each.live() is not None and not each.ended),
-            _Pipeline(weakref.ref(iterator), number),
-        ]
+        added = Pipeline(weakref.ref(iterator), number)
+        self._known = [*(each for each in self._known if each.live() is not None), added]
+        return added
 
-    def read(self, at_ns: int) -> None:
-        """Write down what the living ones have counted, if that is due. To be asked where no graph runs or is made; raises nothing."""
-        if at_ns < self._due_ns or not self._known:
+    def numbered(self, iterator: Any, number: int) -> Pipeline | None:
+        """The one that was added when its iterator was made, now that its waits have this number; None where none was."""
+        found = next((each for each in self._known if each.live() is iterator), None)
+        if found is not None:
+            found.iterator = number
+        return found
+
+    def read(self, at_ns: int, fetched_by: int | None = None) -> None:
+        """Write down what the living ones have counted, if that is due; of those alone that this thread fetches of, where it is given.
+
+        To be asked where no graph runs or is made; raises nothing.
+        """
+        if at_ns < self._due_ns or not self._known or not self._reading.acquire(blocking=False):
             return
         try:
-            if self._recorder.live[0]:
-                self._read(at_ns)
+            # Where there is none to read, whoever asks next need not wait.
+            if self._recorder.live[0] and (chosen := self._chosen(fetched_by)):
+                self._read(at_ns, chosen)
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
+        finally:
+            self._reading.release()
 
-    def _read(self, at_ns: int) -> None:
+    def _chosen(self, fetched_by: int | None) -> list[tuple[Pipeline, Any]]:
+        """Those to be read, with their iterators: the newest of those that are read on, then of the others."""
+        found = [(each, each.live()) for each in self._known if not each.ended and fetched_by in (None, each.fetched_by)]
+        living = [(each, iterator) for each, iterator in found if iterator is not None]
+        return sorted(living, key=lambda one: one[0].is_read_on)[-_MOST_AT_ONCE:]
+
+    def _read(self, at_ns: int, chosen: list[tuple[Pipeline, Any]]) -> None:
         self._first_ns = self._first_ns or at_ns
         every_ns = min(max((at_ns - self._first_ns) // _PART_OF_TIME, _FIRST_EVERY_NS), _LAST_EVERY_NS)
         # Whatever comes of it.
         self._due_ns = at_ns + every_ns
         is_first = not self._numbers
-        for pipeline in self._known[-_MOST_AT_ONCE:]:
-            iterator = pipeline.live()
-            if iterator is not None and not pipeline.ended:
-                self._read_one(pipeline, iterator)
+        for pipeline, iterator in chosen:
+            pipeline.fetched_by = None
+            self._read_one(pipeline, iterator)
         took_ns = now() - at_ns
         if is_first:
             # The first one sets up what is called.
@@ -98,7 +126,7 @@ class Pipelines:
             self._recorder.spent_ns += took_ns
             self._due_ns = max(self._due_ns, at_ns + took_ns * _PAUSE)
 
-    def _read_one(self, pipeline: _Pipeline, iterator: Any) -> None:
+    def _read_one(self, pipeline: Pipeline, iterator: Any) -> None:
         is_first, began_ns = not pipeline.number, now()
         if is_first:
             self._introduce(pipeline, iterator)
@@ -112,7 +140,7 @@ class Pipelines:
         if not is_first and now() - began_ns > _LONGEST_NS:
             self._give_up(pipeline, TOO_SLOW)
 
-    def _introduce(self, pipeline: _Pipeline, iterator: Any) -> None:
+    def _introduce(self, pipeline: Pipeline, iterator: Any) -> None:
         self._numbers += 1
         pipeline.number = self._numbers
         note = {"kind": "pipeline", "id": pipeline.number, "iterator": pipeline.iterator, "stages": []}
@@ -121,7 +149,7 @@ class Pipelines:
         finally:
             self._recorder.note(note)
 
-    def _give_up(self, pipeline: _Pipeline, why: str) -> None:
+    def _give_up(self, pipeline: Pipeline, why: str) -> None:
         pipeline.ended = True
         self._recorder.note({"kind": "pipeline_unread", "id": pipeline.number, "why": why})
 

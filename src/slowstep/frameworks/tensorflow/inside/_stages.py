@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import FunctionType, GeneratorType
 from typing import Any, Final
 
-from slowstep.record.attributes import called_in, code_of, held_by, qualified_name
+from slowstep.record.attributes import called_in, code_of, held_by, qualified_name, unwrapped
 
 _MOST_STAGES: Final = 64
 _MOST_OPERATIONS: Final = 4000
@@ -133,7 +133,7 @@ def _entry_of(thing: Any) -> WrittenPlace | None:
 
 
 def _place_of(function: Any) -> WrittenPlace | None:
-    called = called_in(_unwrapped(function))
+    called = called_in(unwrapped(function))
     code = code_of(called)
     return None if code is None else [qualified_name(called), code.co_filename, code.co_firstlineno]
 
@@ -142,16 +142,6 @@ def _place_in(function: Any, given: WrittenPlace | None) -> WrittenPlace | None:
     """Where a function is written; of one that is made in another one, which TensorFlow has rewritten, where that begins."""
     place = _place_of(function)
     return given if place is not None and _REWRITTEN in place[1] else place
-
-
-def _unwrapped(function: Any) -> Any:
-    """The function of the user's, which TensorFlow converts before it is called."""
-    for _ in range(_DEEPEST):
-        within = held_by(function, "__wrapped__")
-        if within is None:
-            break
-        function = within
-    return function
 
 
 def _called_in_python(graph: Any, deepest: int) -> list[Any]:

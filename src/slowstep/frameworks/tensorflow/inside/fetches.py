@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.tensorflow.inside._framework import FRAMEWORK
-from slowstep.frameworks.tensorflow.inside._pipelines import Pipelines
+from slowstep.frameworks.tensorflow.inside._pipelines import Pipeline, Pipelines
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
@@ -129,6 +129,8 @@ class DatasetWaits(RecordedWaits[Any]):
     def __init__(self, recorder: Recorder, fetch: _Fetch, dataset: Any, loader: int) -> None:
         super().__init__(recorder, fetch, dataset=type(dataset).__name__.strip("_"), loader=loader, framework=FRAMEWORK.name)
         self._fetch = fetch
+        # What its stages count, once it is known that a thread that trains fetches of its iterator.
+        self.pipeline: Pipeline | None = None
         self.ends = (StopIteration, sys.modules["tensorflow"].errors.OutOfRangeError)
 
     @property
@@ -183,8 +185,23 @@ class EagerIterators:
         if waits is None:
             return original(iterator)
         got = waits.fetch(original)
-        self._pipelines.read(now())
+        self._read_pipeline(iterator, waits)
         return got
+
+    def _read_pipeline(self, iterator: Any, waits: DatasetWaits) -> None:
+        """Read what the stages have counted where the thread is one that trains, and this fetch is no part of another one: a generator that
+        a pipeline calls may itself fetch, on a thread of TensorFlow's or on the one that waits, while the graph around it runs.
+        """
+        try:
+            me = self._recorder.local.me
+            if not me.updates or isinstance(me.borrower, DatasetWaits):
+                return
+            if waits.pipeline is None:
+                waits.pipeline = self._pipelines.add(iterator, waits.number)
+            waits.pipeline.fetched_by = me.thread
+            self._pipelines.read(now(), me.thread)
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
 
     def _waits_of(self, iterator: Any) -> DatasetWaits | None:
         try:
@@ -192,7 +209,7 @@ class EagerIterators:
             if waits is None:
                 dataset = getattr(iterator, "_dataset", None)
                 waits = self._waits[iterator] = DatasetWaits(self._recorder, _Fetch(iterator), dataset, self._loader_of(dataset))
-                self._pipelines.add(iterator, waits.number)
+                waits.pipeline = self._pipelines.numbered(iterator, waits.number)
             return waits
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)

@@ -39,6 +39,7 @@ class Models:
     def __init__(self, torch: Any) -> None:
         self._parameters, self._modules = find(torch, "nn.Module.parameters"), find(torch, "nn.Module.modules")
         self._tensor: Any = find(torch, "Tensor")
+        self._cell: Any = find(torch, "nn.RNNCellBase")
         # By id, with the type, because another module may come to lie where one was; and how often it was looked at.
         self._known: dict[int, tuple[type, bool, int]] = {}
         self._along_time: dict[int, tuple[type, bool]] = {}
@@ -57,7 +58,7 @@ class Models:
         return found
 
     def samples(self, module: Any, given: Any, made: Any) -> int:
-        """Samples in a call: the leading dimension of what is given, where samples surely lie along it; -1 where that is not known.
+        """Samples in a call: the leading dimension of what is given, where samples seem to lie along it; -1 where that is not known.
 
         Where what is made has another one, or none as a mean loss, samples may lie along another dimension: classes first, or time first.
         """
@@ -68,14 +69,19 @@ class Models:
         return -1 if may_be_time else int(into[0])
 
     def _may_run_along_time(self, module: Any) -> bool:
-        """Whether a module, or one inside of it, takes sequences whose first dimension is time: `batch_first=False`, as torch's own do."""
+        """Whether a module, or one inside of it, may take sequences whose first dimension is time: `batch_first=False`, as torch's own
+        do, or a cell, which is called for each time and knows of no sequence.
+        """
         kind, found = self._along_time.get(id(module), (None, False))
         if kind is not type(module):
-            found = any(each.__dict__.get("batch_first") is False for each in self._modules(module))
+            found = any(map(self._is_of_time, self._modules(module)))
             if len(self._along_time) >= _MOST:
                 self._along_time.clear()
             self._along_time[id(module)] = type(module), found
         return found
+
+    def _is_of_time(self, module: Any) -> bool:
+        return isinstance(module, self._cell) or module.__dict__.get("batch_first") is False
 
     def _has_tensors(self, module: Any) -> bool:
         return any(isinstance(each, self._tensor) and each.requires_grad for each in module.__dict__.values())

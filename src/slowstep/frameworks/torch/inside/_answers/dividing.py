@@ -16,7 +16,7 @@ from itertools import islice
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, Final
 
-from slowstep.frameworks.torch.inside._answers.drawing import draws_by_its_names, is_source
+from slowstep.frameworks.torch.inside._answers.drawing import asks_for_a_sample, draws_by_its_names, is_drawing_call, is_source
 from slowstep.record.attributes import held_by
 from slowstep.record.timing.line_counts import is_users
 
@@ -108,8 +108,10 @@ class _Look:
         elif issubclass(kind, type):
             self._at_class(thing, depth)
         elif kind is MethodType:
+            self.draws |= is_drawing_call(thing)
             self._add(depth, thing.__func__, thing.__self__)
         elif kind is BuiltinFunctionType:
+            self.draws |= is_drawing_call(thing)
             self._add(depth, thing.__self__)
         elif issubclass(kind, functools.partial):
             self._add(depth, thing.func, *thing.args, *thing.keywords.values())
@@ -161,7 +163,7 @@ class _Look:
         if self.asks or not is_users(function.__code__.co_filename):
             return
         self.is_open |= self._codes > _MOST_CODES or not names.isdisjoint(_OUTSIDE)
-        self.draws |= draws_by_its_names(names)
+        self.draws |= draws_by_its_names(names) or any(map(asks_for_a_sample, codes))
         self._add(depth, *map(_content, function.__closure__ or ()))
         for name in names & function.__globals__.keys():
             value = function.__globals__[name]
