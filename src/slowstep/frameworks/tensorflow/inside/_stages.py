@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import FunctionType, GeneratorType
 from typing import Any, Final
 
-from slowstep.record.attributes import called_in, code_of, held_by, qualified_name, unwrapped
+from slowstep.record.attributes import called_in, code_of, held_by, innermost, qualified_name
 
 _MOST_STAGES: Final = 64
 _MOST_OPERATIONS: Final = 4000
@@ -133,7 +133,7 @@ def _entry_of(thing: Any) -> WrittenPlace | None:
 
 
 def _place_of(function: Any) -> WrittenPlace | None:
-    called = called_in(unwrapped(function))
+    called = innermost(function)
     code = code_of(called)
     return None if code is None else [qualified_name(called), code.co_filename, code.co_firstlineno]
 
