@@ -23,10 +23,13 @@ def node(number: int, name: str, *inputs: int, ms: float = 0.0, each: float = 1.
     return {"number": number, "name": name, "inputs": list(inputs), "ms": ms, "each": each, "ratio": 1.0, "buffered": 0, **more}
 
 
-def readings(nodes: Sequence[Mapping[str, Any]], *, batches: int = 40, looks: int = 5, interval_ms: float = 20.0) -> pl.DataFrame:
-    """So many readings of one iterator, over so many batches."""
+def readings(
+    nodes: Sequence[Mapping[str, Any]], *, batches: int = 40, looks: int = 5, interval_ms: float = 20.0, begin_ms: float = 0.0
+) -> pl.DataFrame:
+    """So many readings of one iterator, over so many batches, from a time on."""
     rows = [_row(each, batches * look // (looks - 1), interval_ms) for look in range(looks) for each in nodes]
-    return pl.DataFrame(rows, schema=TABLE["pipeline_nodes"].schema, orient="row")
+    found = pl.DataFrame(rows, schema=TABLE["pipeline_nodes"].schema, orient="row")
+    return found.with_columns(pl.col("time_ns") + int(begin_ms * MS))
 
 
 def _row(each: Mapping[str, Any], batches: int, interval_ms: float) -> dict[str, Any]:

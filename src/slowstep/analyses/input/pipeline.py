@@ -116,20 +116,21 @@ class Pipeline:
 
 
 def find_pipeline(timeline: Timeline, trainer: Trainer, steps: Steps) -> Pipeline | None:
-    """The pipeline that feeds the training, of several that one which gave most batches; None where none was looked at."""
+    """The pipeline that feeds the training, of several that which gave most batches in its steps; None where none was looked at."""
     mine, fed = pl.col("process") == trainer.process, trainer.waits["iterator"].unique().to_list()
     known = timeline.table("pipelines").filter(mine, pl.col("iterator").is_null() | pl.col("iterator").is_in(fed))
     tables = [timeline.table(name).filter(mine) for name in ("pipeline_stages", "pipeline_functions", "pipeline_nodes")]
-    groups: dict[tuple[WrittenStage, ...], list[PipelineWindow]] = defaultdict(list)
-    for number in known["pipeline"].to_list():
+    groups: dict[tuple[WrittenStage, ...], list[tuple[PipelineWindow, str | None]]] = defaultdict(list)
+    for number, unread in known.select("pipeline", "unread").iter_rows():
         stages, functions, nodes = (table.filter(pl.col("pipeline") == number) for table in tables)
         written = written_stages(stages, functions, trainer.facts.script)
-        groups[written].append(read_window(nodes, *steps.bounds_ns))
+        groups[written].append((read_window(nodes, *steps.bounds_ns), unread))
     if not groups:
         return None
-    written, windows = max(groups.items(), key=lambda group: sum(window.batches for window in group[1]))
-    unread = next((why for why in known["unread"].to_list() if why is not None), None)
-    return measure_pipeline(join_windows(windows), written, cores=max(math.ceil(trainer.facts.cores or 1), 1), unread=unread)
+    written, read = max(groups.items(), key=lambda group: sum(window.inside for window, _ in group[1]))
+    why = next((unread for _, unread in read if unread is not None), None)
+    cores = max(math.ceil(trainer.facts.cores or 1), 1)
+    return measure_pipeline(join_windows(window for window, _ in read), written, cores=cores, unread=why)
 
 
 def measure_pipeline(window: PipelineWindow, written: tuple[WrittenStage, ...], *, cores: int, unread: str | None = None) -> Pipeline:

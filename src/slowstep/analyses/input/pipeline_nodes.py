@@ -24,6 +24,7 @@ _SUMS: Final = ("elements", "busy_ns", "bytes")
 NodePath = tuple[tuple[int, str], ...]
 NodeRow = dict[str, Any]
 Placed = dict[tuple[NodePath, int], NodeRow]
+Reading = tuple[int, Placed]  # and when it was made
 
 
 @dataclass(slots=True)
@@ -57,34 +58,51 @@ class PipelineNode:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PipelineWindow:
-    """What was counted between two readings of one iterator, or of several, which are `ns` apart: each stage, and the batches given."""
+    """What was counted between two readings of one iterator, or of several, which are `ns` apart: each stage, and the batches given.
+
+    `inside` is how many of these batches came in the time that is looked at, where the readings are not both in it by the share of time.
+    """
 
     nodes: dict[NodePath, PipelineNode]
     batches: int
     ns: int
+    inside: float
 
 
 def read_window(rows: pl.DataFrame, low_ns: int, high_ns: int) -> PipelineWindow:
-    """Of one iterator, by its readings in the time that is looked at; by all where less than two are in it."""
+    """Of one iterator, by its readings in the time that is looked at; where less than two are in it, by those around it too."""
     readings = [(int(key[0]), _at_places(group)) for key, group in rows.sort("time_ns", "node").group_by("time_ns", maintain_order=True)]
-    inside = [reading for reading in readings if low_ns <= reading[0] <= high_ns]
-    readings = inside if len(inside) > 1 else readings
+    readings = _looked_at(readings, low_ns, high_ns)
     nodes: dict[NodePath, PipelineNode] = {}
     for (_, before), (_, after) in pairwise(readings):
         _count(nodes, before, after)
-    ns = readings[-1][0] - readings[0][0] if readings else 0
-    return PipelineWindow(nodes=nodes, batches=sum(node.elements for path, node in nodes.items() if len(path) == 1), ns=ns)
+    first_ns, last_ns = (readings[0][0], readings[-1][0]) if readings else (0, 0)
+    batches, ns = sum(node.elements for path, node in nodes.items() if len(path) == 1), last_ns - first_ns
+    share = (min(last_ns, high_ns) - max(first_ns, low_ns)) / ns if ns else 0.0
+    return PipelineWindow(nodes=nodes, batches=batches, ns=ns, inside=batches * share)
+
+
+def _looked_at(readings: list[Reading], low_ns: int, high_ns: int) -> list[Reading]:
+    """Those in the time that is looked at. None where they ended before it, or began later: what was counted is of another time."""
+    inside = [reading for reading in readings if low_ns <= reading[0] <= high_ns]
+    if len(inside) > 1:
+        return inside
+    before = [reading for reading in readings if reading[0] < low_ns]
+    after = [reading for reading in readings if reading[0] > high_ns]
+    around = [*before[-1:], *inside, *after[:1]]
+    return around if len(around) > 1 else []
 
 
 def join_windows(windows: Iterable[PipelineWindow]) -> PipelineWindow:
     """All of them as one."""
     joined: dict[NodePath, PipelineNode] = {}
     batches = ns = 0
+    inside = 0.0
     for window in windows:
-        batches, ns = batches + window.batches, ns + window.ns
+        batches, ns, inside = batches + window.batches, ns + window.ns, inside + window.inside
         for path, node in window.nodes.items():
             joined.setdefault(path, PipelineNode(path)).add(node)
-    return PipelineWindow(nodes=joined, batches=batches, ns=ns)
+    return PipelineWindow(nodes=joined, batches=batches, ns=ns, inside=inside)
 
 
 def _at_places(rows: pl.DataFrame) -> Placed:

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import polars as pl
 import pytest
 
-from made_pipelines import LOAD, node, pipeline, readings, slow_map, written
-from slowstep.analyses.input.pipeline import measure_pipeline
+from made_pipelines import LOAD, PARSE, node, pipeline, readings, slow_map, written
+from slowstep.analyses.input.pipeline import find_pipeline, measure_pipeline
 from slowstep.analyses.input.pipeline_nodes import join_windows, read_window
+from slowstep.timeline.schema import TABLE
 
 FAR = 1 << 60
+
+
+def found_of(pipelines, low_ms, high_ms):
+    """That which feeds steps in a stretch of time, of several: of each its readings, why it has no more, and its map's function."""
+    tables = {name: [] for name in ("pipelines", "pipeline_stages", "pipeline_functions")}
+    for number, (_, (unread, function)) in pipelines.items():
+        tables["pipelines"].append((0, number, None, unread))
+        tables["pipeline_stages"].append((0, number, 0, "Map", None, False, None))
+        tables["pipeline_functions"].append((0, number, 0, False, function.name, function.place.file, function.place.line))
+    frames = {name: pl.DataFrame(rows, schema=TABLE[name].schema, orient="row") for name, rows in tables.items()}
+    nodes = [rows.with_columns(pipeline=pl.lit(number, dtype=pl.Int64)) for number, (rows, _) in pipelines.items()]
+    timeline = SimpleNamespace(table={**frames, "pipeline_nodes": pl.concat(nodes)}.__getitem__)
+    facts = SimpleNamespace(script=None, cores=4.0)
+    trainer = SimpleNamespace(process=0, waits=TABLE["waits"].empty(), facts=facts)
+    return find_pipeline(timeline, trainer, SimpleNamespace(bounds_ns=(int(low_ms * 1e6), int(high_ms * 1e6))))
 
 
 def slow_name(found):
@@ -41,11 +59,35 @@ def test_times_are_per_batch_and_those_of_all_windows_are_one():
     assert [(stage.name, stage.elements, stage.busy_ns) for stage in found.stages] == [("Root", 1, 0), ("Map", 4, 18e6)]
 
 
-def test_only_readings_in_the_window_count_where_there_are_two():
+@pytest.mark.parametrize(
+    ("low_ms", "high_ms", "batches", "inside"),
+    [(300, 900, 20, 20), (790, 900, 10, 0.5), (450, 500, 10, 2.5), (790, 799, 10, 0.45), (801, 900, 0, 0), (-9, -1, 0, 0)],
+    ids=["two are in it", "one is in it", "none is in it", "nor in one that is shorter", "they ended before", "they began later"],
+)
+def test_only_readings_in_the_window_count_where_there_are_two_else_those_around_it(low_ms, high_ms, batches, inside):
     rows = readings([node(1, "Root", 2), node(2, "Map", ms=18)], batches=40, looks=5)
 
-    assert read_window(rows, int(300e6), FAR).batches == 20
-    assert read_window(rows, int(790e6), FAR).batches == 40
+    found = read_window(rows, int(low_ms * 1e6), int(high_ms * 1e6))
+
+    assert (found.batches, found.inside) == (batches, pytest.approx(inside))
+
+
+def test_a_pipeline_of_another_time_is_not_that_which_feeds_the_training():
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "Map", ms=18.0)]
+    earlier, judged = (readings(nodes, batches=2000), ("too-slow", LOAD)), (readings(nodes, batches=200, begin_ms=100_000), (None, PARSE))
+
+    found = found_of({1: earlier, 2: judged}, 100_000, 104_100)
+
+    assert (found.batches, found.unread) == (200, None)
+    assert found.slow_stage.function == PARSE
+
+
+def test_of_pipelines_that_ended_before_nothing_is_known():
+    nodes = [node(1, "Root", 2), node(2, "Map", ms=18.0)]
+
+    found = found_of({1: (readings(nodes), ("too-slow", LOAD))}, 100_000, 104_100)
+
+    assert (found.stages, found.slowest, found.unread) == ((), None, "too-slow")
 
 
 def test_the_stage_that_is_always_at_work_holds_up_the_training():
