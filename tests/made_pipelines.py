@@ -56,7 +56,7 @@ def written(kind: str, given: PipelineFunction | None = None, in_python: Pipelin
     return WrittenStage(kind=kind, **{"is_generator": False, "reads": None, **more}, given=given, in_python=in_python)
 
 
-def pipeline(nodes: Sequence[Mapping[str, Any]], *stages: WrittenStage, cores: int = 4, **more: Any) -> Pipeline:
+def pipeline(nodes: Sequence[Mapping[str, Any]], *stages: WrittenStage, cores: int | None = 4, **more: Any) -> Pipeline:
     """What is measured of one."""
     return measure_pipeline(read_window(readings(nodes, **more), 0, 1 << 60), stages, cores=cores)
 

@@ -23,6 +23,8 @@ FEWEST_LOOKS: Final = 3
 # A thread that holds up the training is at work all the time. Of stages that were planted 0.93 to 1.0 of the time between two batches was
 # counted, of one behind a `filter` 0.68 (TensorFlow 2.21, two cores): the rest is handing over, which is in no stage.
 AT_WORK: Final = 0.6
+# A thread cannot be at work for longer than batches are apart; what was read at the ends of a window can be off by a few elements of it.
+AT_MOST: Final = 1.25
 # A buffer that is filled further keeps nobody waiting (tensorpack's rule: near its size is good, near zero starves).
 FILLED: Final = 0.5
 
@@ -129,18 +131,20 @@ def find_pipeline(timeline: Timeline, trainer: Trainer, steps: Steps) -> Pipelin
         return None
     written, read = max(groups.items(), key=lambda group: sum(window.inside for window, _ in group[1]))
     why = next((unread for _, unread in read if unread is not None), None)
-    cores = max(math.ceil(trainer.facts.cores or 1), 1)
+    cores = None if trainer.facts.cores is None else max(math.ceil(trainer.facts.cores), 1)
     return measure_pipeline(join_windows(window for window, _ in read), written, cores=cores, unread=why)
 
 
-def measure_pipeline(window: PipelineWindow, written: tuple[WrittenStage, ...], *, cores: int, unread: str | None = None) -> Pipeline:
-    """What the stages take that were seen in a window, on so many cores."""
+def measure_pipeline(
+    window: PipelineWindow, written: tuple[WrittenStage, ...], *, cores: int | None, unread: str | None = None
+) -> Pipeline:
+    """What the stages take that were seen in a window, on so many cores; where these are unknown, as if there were one for each call."""
     if window.batches < FEWEST_BATCHES:
         return Pipeline(stages=(), written=written, batches=window.batches, unread=unread)
     nodes = [window.nodes[path] for path in sorted(window.nodes)]
     stages = _stages(nodes, _of_script(nodes, written), window.batches, cores)
     interval_ns = window.ns / window.batches
-    slowest, bound_ns = find_slowest(stages, interval_ns)
+    slowest, bound_ns = find_slowest(stages, interval_ns, is_capped=cores is not None)
     return Pipeline(
         stages=stages,
         written=written,
@@ -162,7 +166,7 @@ def _of_script(nodes: list[PipelineNode], written: tuple[WrittenStage, ...]) -> 
 
 
 def _stages(
-    nodes: list[PipelineNode], of_script: dict[NodePath, tuple[WrittenStage, ...]], batches: int, cores: int
+    nodes: list[PipelineNode], of_script: dict[NodePath, tuple[WrittenStage, ...]], batches: int, cores: int | None
 ) -> tuple[PipelineStage, ...]:
     numbers = {node.path: number for number, node in enumerate(nodes)}
     stages: list[PipelineStage] = []
@@ -208,10 +212,10 @@ def _busy_ns(node: PipelineNode, elements: float, batches: int) -> tuple[float, 
     return likely, counted, likely * (1 + 2 / math.sqrt(node.elements))
 
 
-def _thread(node: PipelineNode, number: int, into: int | None, above: PipelineStage | None, cores: int) -> PipelineThread:
-    """Who runs it. More calls than cores are waiting for one, or for the threads of the framework, of which there are as many."""
+def _thread(node: PipelineNode, number: int, into: int | None, above: PipelineStage | None, cores: int | None) -> PipelineThread:
+    """Who runs it."""
     if node.last["parallelism"]:
-        return PipelineThread(does="calls", of=number, servers=min(node.last["parallelism"], cores))
+        return PipelineThread(does="calls", of=number, servers=_servers(node, cores))
     if above is None or into is None:
         return PipelineThread(does="asks", of=number)
     is_made = makes_datasets(above.name) and node.path[-1][0] > 0
@@ -220,20 +224,40 @@ def _thread(node: PipelineNode, number: int, into: int | None, above: PipelineSt
     return above.thread
 
 
-def find_slowest(stages: tuple[PipelineStage, ...], interval_ns: float) -> tuple[int | None, float | None]:
+def _servers(node: PipelineNode, cores: int | None) -> int:
+    """How many calls are made at once. More than cores wait for one, or for the threads of the framework, of which there are as many.
+
+    What reads data sets has threads of its own for each call, which wait for a disk or a server.
+    """
+    parallelism = int(node.last["parallelism"])
+    return parallelism if makes_datasets(node.name) or cores is None else min(parallelism, cores)
+
+
+def find_slowest(stages: tuple[PipelineStage, ...], interval_ns: float, *, is_capped: bool = True) -> tuple[int | None, float | None]:
     """The stage that takes most in the thread that is at work all the time, and the time between batches which that allows.
 
-    None where no thread is, or where what it makes lies ready. What runs in the training's own request holds it up however long it takes.
+    None where no thread is, where what it makes lies ready, or where it is not known of all of them how many calls they make at once:
+    whether there is a core for each (`is_capped`), or because by what is known batches could not have come as fast as they did.
+    What runs in the training's own request holds it up however long it takes.
     """
     bounds: dict[PipelineThread, float] = defaultdict(float)
     for stage in stages:
         bounds[stage.thread] += stage.bound_ns
     thread = max(bounds, key=lambda each: bounds[each], default=None)
-    if thread is None or (thread.does != "asks" and bounds[thread] < AT_WORK * interval_ns):
+    if thread is None or not _are_servers_known(stages, bounds, interval_ns, is_capped=is_capped):
+        return None, None
+    if thread.does != "asks" and bounds[thread] < AT_WORK * interval_ns:
         return None, None
     works = [number for number, stage in enumerate(stages) if stage.thread == thread and stage.works]
     slowest = max(works, key=lambda number: stages[number].busy_ns, default=None)
     return (None, None) if slowest is None or _lies_ready(stages, slowest) else (slowest, bounds[thread])
+
+
+def _are_servers_known(
+    stages: tuple[PipelineStage, ...], bounds: dict[PipelineThread, float], interval_ns: float, *, is_capped: bool
+) -> bool:
+    are_capped = is_capped or all(thread.servers == 1 or makes_datasets(stages[thread.of].name) for thread in bounds)
+    return are_capped and max(bounds.values()) <= AT_MOST * interval_ns
 
 
 def _lies_ready(stages: tuple[PipelineStage, ...], number: int) -> bool:

@@ -15,7 +15,7 @@ from slowstep.timeline.schema import TABLE
 FAR = 1 << 60
 
 
-def found_of(pipelines, low_ms, high_ms):
+def found_of(pipelines, low_ms, high_ms, cores=4.0):
     """That which feeds steps in a stretch of time, of several: of each its readings, why it has no more, and its map's function."""
     tables = {name: [] for name in ("pipelines", "pipeline_stages", "pipeline_functions")}
     for number, (_, (unread, function)) in pipelines.items():
@@ -25,7 +25,7 @@ def found_of(pipelines, low_ms, high_ms):
     frames = {name: pl.DataFrame(rows, schema=TABLE[name].schema, orient="row") for name, rows in tables.items()}
     nodes = [rows.with_columns(pipeline=pl.lit(number, dtype=pl.Int64)) for number, (rows, _) in pipelines.items()]
     timeline = SimpleNamespace(table={**frames, "pipeline_nodes": pl.concat(nodes)}.__getitem__)
-    facts = SimpleNamespace(script=None, cores=4.0)
+    facts = SimpleNamespace(script=None, cores=cores)
     trainer = SimpleNamespace(process=0, waits=TABLE["waits"].empty(), facts=facts)
     return find_pipeline(timeline, trainer, SimpleNamespace(bounds_ns=(int(low_ms * 1e6), int(high_ms * 1e6))))
 
@@ -124,6 +124,38 @@ def test_calls_that_are_made_at_once_bind_less_but_no_more_of_them_than_there_ar
     assert pipeline(nodes, cores=2).bound_ns == pytest.approx(18e6)
     # What it reads is read by a thread of its own.
     assert slow_name(pipeline(nodes, cores=4)) == "Map"
+
+
+def test_what_reads_data_sets_waits_in_more_threads_than_there_are_cores():
+    nodes = [
+        node(1, "Root", 2),
+        node(2, "Prefetch", 3, buffer_size=2),
+        node(3, "ParallelMapV2", 4, ms=72.0, parallelism=4, each=64),
+        node(4, "ParallelInterleaveV4", 5, 6, parallelism=16, each=64),
+        node(5, "TensorSlice", each=0.01),
+        node(6, "TFRecord", ms=79.0, each=64),
+    ]
+
+    found = pipeline(nodes, cores=4)
+
+    assert (slow_name(found), found.bound_ns) == ("ParallelMapV2", pytest.approx(18e6))
+    assert found.stages[-1].bound_ns == pytest.approx(79e6 / 16)
+
+
+@pytest.mark.parametrize(("ms", "name"), [(96.0, "ParallelMapV2"), (110.0, None)])
+def test_where_batches_came_faster_than_calls_allow_these_are_not_known_and_no_stage_is_named(ms, name):
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "ParallelMapV2", 4, ms=ms, parallelism=8)]
+    nodes.append(node(4, "Map", ms=19.0))
+
+    assert slow_name(pipeline(nodes, cores=4)) == name
+
+
+def test_of_calls_at_once_on_unknown_cores_nothing_is_named_and_of_others_it_is():
+    one, several = [[node(1, "Root", 2), node(2, "ParallelMapV2", ms=ms, parallelism=calls)] for ms, calls in ((18.0, 1), (36.0, 2))]
+
+    assert (slow_name(pipeline(one, cores=None)), slow_name(pipeline(several, cores=None))) == ("ParallelMapV2", None)
+    assert pipeline(several, cores=None).stages[-1].thread.servers == 2
+    assert found_of({1: (readings(several), (None, LOAD))}, 0, 800, cores=None).slowest is None
 
 
 def test_what_the_training_makes_while_it_asks_binds_however_short_it_is():
