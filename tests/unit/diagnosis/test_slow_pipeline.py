@@ -152,6 +152,26 @@ def test_a_generator_is_told_to_yield_batches():
     assert advised(pipeline(nodes, *stages))[0] == "STAGE_IN_FRAMEWORK"
 
 
+@pytest.mark.parametrize(
+    ("batch", "each", "is_told"),
+    [
+        ("BatchV2", 1.01, False),
+        ("FilterDataset", 2.0, False),
+        ("BatchV2", 1.5, True),
+        ("PaddedBatchV2", 4.0, True),
+    ],
+    ids=["one element was read ahead", "nothing makes batches of them", "some are of several", "they are padded"],
+)
+def test_only_what_makes_single_samples_is_told_to_make_batches(batch, each, is_told):
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, batch, 4), node(4, "Map", ms=18.0, each=each)]
+    mapped = pipeline(nodes, written("Prefetch"), written(batch), written("Map", PARSE), batches=400)
+    generator = written("FlatMap", LOAD, LOAD, is_generator=True)
+    generated = pipeline([*nodes[:3], node(4, "FlatMap", ms=18.0, each=each)], written("Prefetch"), written(batch), generator, batches=400)
+
+    assert ("STAGE_OF_BATCHES" in advised(mapped)) == is_told
+    assert advised(generated)[0] == ("GENERATED_BATCHES" if is_told else "STAGE_IN_FRAMEWORK")
+
+
 @pytest.mark.parametrize("name", ["keras", "tensorflow"])
 def test_whoever_writes_tf_data_is_told_of_no_other_loader(name):
     words = all_words()[name]
@@ -190,3 +210,14 @@ def test_of_an_eager_loop_it_is_judged_here_and_not_as_a_loader_without_workers(
     assert finding(NAME, m).stage == "read"
     assert answer_of("serial-loader", m) is None
     assert answer_of(NAME, measurements(workers=0, making_ms=18.0, ledger=waits)) is None
+
+
+def test_of_an_eager_loop_that_takes_several_batches_in_a_step_all_of_them_count():
+    waits = {Part("read", PartKind.BLOCKED): 40.0}
+    nodes = [node(1, "Root", 2), node(2, "Map", ms=9.0)]
+    slow = pipeline(nodes, written("Map", PARSE), interval_ms=10.0)
+
+    m = measurements(workers=0, making_ms=10.0, ledger=waits, input={"pipeline": slow}, batches_per_step=4.0)
+
+    assert finding(NAME, m).names_cause
+    assert values(finding(NAME, m))["batches of a step"] == 4.0

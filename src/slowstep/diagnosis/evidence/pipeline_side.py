@@ -20,9 +20,12 @@ from slowstep.units import format_bytes
 
 # What is made in the request itself must take this much of the wait to be what is waited for.
 EXPLAINED: Final = 0.5
+# So many elements of a batch are surely more than one: what was read at the ends of a window can be off by some of a buffer.
+SEVERAL: Final = 1.5
 # A thread that computes all the time takes a core: where less is in use by all of them, it waits for much of the time.
 COMPUTES_CORES: Final = 0.7
 CACHE: Final = "Cache"
+BATCH: Final = "Batch"
 # What calls a function for each element, and can make several of these calls at once.
 _CALLS: Final = (MAP, "Interleave")
 # What reads files, and calls nothing.
@@ -56,7 +59,7 @@ def wait_for_pipeline(m: Measurements) -> PipelineWait | None:
         return _wait(m, m.ledger.of("preprocess", *kinds), counted.batches, kinds, counted.data_set)
     if loader is None or not is_made_by_pipeline(m):
         return None
-    return _wait(m, removable_waits(m), 1.0, (), loader.data_set)
+    return _wait(m, removable_waits(m), m.steps.batches_per_step or 1.0, (), loader.data_set)
 
 
 def _wait(m: Measurements, waited_ns: Floats, batches: float, kinds: tuple[PartKind, ...], where: str | None) -> PipelineWait:
@@ -139,14 +142,14 @@ def _of_stage(m: Measurements, pipeline: Pipeline, stage: PipelineStage) -> tupl
     values = {"stage": stage_name(stage), "function": "its function" if stage.function is None else stage.function.name}
     ahead = [Remedy.STAGE_AHEAD] if stage.thread.does == "asks" else []
     stored = [] if any(kinds_of(each.kind)[0] == CACHE for each in pipeline.written) else [Remedy.STAGE_STORED]
-    found = [*_by_its_function(m, stage), *ahead, *_by_its_place(stage), *stored]
+    found = [*_by_its_function(m, pipeline, stage), *ahead, *_by_its_place(pipeline, stage), *stored]
     return (*(Fix(text=m.training.words.advise(each, size=format_bytes(stage.bytes), **values)) for each in found), LESS_OF_EACH)
 
 
-def _by_its_function(m: Measurements, stage: PipelineStage) -> list[Remedy]:
+def _by_its_function(m: Measurements, pipeline: Pipeline, stage: PipelineStage) -> list[Remedy]:
     """Of a stage that calls a function for each element. Python runs one call at a time, but where it waits."""
     if any(each.is_generator for each in stage.written):
-        return [Remedy.GENERATED_BATCHES if stage.elements > 1 else Remedy.STAGE_IN_FRAMEWORK]
+        return [Remedy.GENERATED_BATCHES if _is_batched_later(pipeline, stage) else Remedy.STAGE_IN_FRAMEWORK]
     is_sequential = (stage.parallelism or 1) == 1 and any(kinds_of(each.kind)[0] in _CALLS for each in stage.written)
     if stage.in_python is None:
         return [Remedy.PARALLEL_STAGE] if is_sequential else []
@@ -156,10 +159,23 @@ def _by_its_function(m: Measurements, stage: PipelineStage) -> list[Remedy]:
     return [*parallel, Remedy.STAGE_IN_FRAMEWORK] if waits else [Remedy.STAGE_IN_FRAMEWORK, *parallel]
 
 
-def _by_its_place(stage: PipelineStage) -> list[Remedy]:
+def _by_its_place(pipeline: Pipeline, stage: PipelineStage) -> list[Remedy]:
     """Of one that reads files, and of one that makes elements which are batched later."""
     is_reader = stage.function is None and any(kinds_of(each.kind)[0] in _READERS for each in stage.written)
     is_map = any(kinds_of(each.kind)[0] == MAP for each in stage.written) and not any(each.is_generator for each in stage.written)
     # Of a map that is done with the batch, an element is the batch.
-    is_before_batch = is_map and (stage.elements > 1 or any(kinds_of(each.kind)[0] == "Batch" for each in stage.written))
+    is_before_batch = is_map and (_is_batched_later(pipeline, stage) or any(_batches(each.kind) for each in stage.written))
     return [Remedy.PARALLEL_READING] * is_reader + [Remedy.STAGE_OF_BATCHES] * is_before_batch
+
+
+def _is_batched_later(pipeline: Pipeline, stage: PipelineStage) -> bool:
+    """Whether another stage makes batches of several of its elements."""
+    above, into = [], stage.into
+    while into is not None:
+        above.append(pipeline.stages[into])
+        into = pipeline.stages[into].into
+    return stage.elements >= SEVERAL and any(_batches(each.name) for each in above)
+
+
+def _batches(kind: str) -> bool:
+    return any(each.endswith(BATCH) for each in kinds_of(kind))
