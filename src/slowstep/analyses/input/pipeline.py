@@ -11,7 +11,15 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.input.pipeline_functions import PipelineFunction, WrittenStage, match_stages, written_stages
-from slowstep.analyses.input.pipeline_nodes import NodePath, PipelineNode, PipelineWindow, join_windows, makes_datasets, read_window
+from slowstep.analyses.input.pipeline_nodes import (
+    NodePath,
+    PipelineNode,
+    PipelineWindow,
+    join_windows,
+    makes_datasets,
+    mixed_inputs,
+    read_window,
+)
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.timeline.timeline import Timeline
@@ -25,6 +33,8 @@ FEWEST_LOOKS: Final = 3
 AT_WORK: Final = 0.6
 # A thread cannot be at work for longer than batches are apart; what was read at the ends of a window can be off by a few elements of it.
 AT_MOST: Final = 1.25
+# So much of what a stage took of several inputs must have been counted in these for their shares in it to be known.
+NEARLY_ALL: Final = 0.9
 # A buffer that is filled further keeps nobody waiting (tensorpack's rule: near its size is good, near zero starves).
 FILLED: Final = 0.5
 
@@ -46,8 +56,9 @@ class PipelineStage:
 
     What is counted is per batch that the training gets: the elements and bytes that it gives, and the time in it, in all its calls together
     and without its inputs: `busy_ns`, of which `low_ns` were seen at least, and `high_ns` may have been at most. `into` is the number of
-    the one that reads it, `written` are the stages of the script that it does. `full` is the share of its buffer that lies ready, on
-    average. None is unknown, or that it has none.
+    the one that reads it, `written` are the stages of the script that it does. `full` is the share of its buffer, or of the calls that it
+    makes at once, that lies ready, on average. None is unknown, or that it has none. Where it is not known how much of what was not
+    counted is its own (`is_shared`), `elements` are what it gives at most, and `busy_ns` is what was counted.
     """
 
     name: str
@@ -62,6 +73,7 @@ class PipelineStage:
     parallelism: int | None
     buffer_size: int | None
     full: float | None
+    is_shared: bool
     written: tuple[WrittenStage, ...]
 
     @property
@@ -83,6 +95,11 @@ class PipelineStage:
     def bound_ns(self) -> float:
         """The time from batch to batch that it alone allows."""
         return self.busy_ns / self.thread.servers
+
+    @property
+    def most_ns(self) -> float:
+        """The time in it at most, as far as that is not a matter of chance."""
+        return self.high_ns if self.is_shared else self.busy_ns
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -173,8 +190,9 @@ def _stages(
     for number, node in enumerate(nodes):
         into = numbers.get(node.path[:-1])
         above = None if into is None else stages[into]
-        elements = _elements(node, nodes[into] if into is not None else None, above, batches)
-        busy_ns, low_ns, high_ns = _busy_ns(node, elements, batches)
+        beside = [] if into is None else [each for each in nodes if each.path[:-1] == node.path[:-1]]
+        elements, is_shared = _elements(node, None if into is None else nodes[into], above, beside, batches)
+        busy_ns, low_ns, high_ns = _busy_ns(node, elements, batches, is_shared=is_shared)
         stages.append(
             PipelineStage(
                 name=node.name,
@@ -189,27 +207,46 @@ def _stages(
                 parallelism=node.last["parallelism"],
                 buffer_size=node.last["buffer_size"],
                 full=float(np.mean(node.full)) if len(node.full) >= FEWEST_LOOKS else None,
+                is_shared=is_shared,
                 written=of_script[node.path],
             )
         )
     return tuple(stages)
 
 
-def _elements(node: PipelineNode, parent: PipelineNode | None, above: PipelineStage | None, batches: int) -> float:
-    """What a stage gives per batch. Of one that was made anew not all is known: what the one that reads it takes."""
+def _elements(
+    node: PipelineNode, parent: PipelineNode | None, above: PipelineStage | None, beside: list[PipelineNode], batches: int
+) -> tuple[float, bool]:
+    """What a stage gives per batch, and whether that is only the most that it may be, because others `beside` it gave the rest.
+
+    Of one that was made anew not all is known: what the one that reads it takes.
+    """
     if parent is None or above is None or not node.is_replaced:
-        return node.elements / batches
-    is_first = node.path[-1][0] == 0 and not makes_datasets(parent.name)
-    return above.elements * ((parent.last["ratio"] or 1.0) if is_first else 1.0)
+        return node.elements / batches, False
+    mixed = mixed_inputs(parent.name, beside)
+    if node in mixed:
+        share = _share(node, parent, mixed)
+        return above.elements * (share or 1.0), above.is_shared or share is None
+    if makes_datasets(parent.name) and node.path[-1][0] == 0:
+        # It gives an element for each data set, of which many come.
+        return above.elements * node.elements / max(parent.elements, node.elements, 1), above.is_shared
+    is_first = node.path[-1][0] == 0
+    return above.elements * ((parent.last["ratio"] or 1.0) if is_first else 1.0), above.is_shared
 
 
-def _busy_ns(node: PipelineNode, elements: float, batches: int) -> tuple[float, float, float]:
+def _share(node: PipelineNode, parent: PipelineNode, mixed: list[PipelineNode]) -> float | None:
+    """Which share of its elements a stage takes of one of its inputs; None where too little was counted in these."""
+    counted = sum(each.elements for each in mixed)
+    return node.elements / counted if node.elements and counted >= NEARLY_ALL * parent.elements else None
+
+
+def _busy_ns(node: PipelineNode, elements: float, batches: int, *, is_shared: bool) -> tuple[float, float, float]:
     """The time in a stage per batch, and between which times it lies: of one that was made anew by the elements that are known."""
     counted = node.busy_ns / batches
     if not node.is_replaced or not node.elements:
         return counted, counted, counted
     likely = max(node.busy_ns / node.elements * elements, counted)
-    return likely, counted, likely * (1 + 2 / math.sqrt(node.elements))
+    return counted if is_shared else likely, counted, likely * (1 + 2 / math.sqrt(node.elements))
 
 
 def _thread(node: PipelineNode, number: int, into: int | None, above: PipelineStage | None, cores: int | None) -> PipelineThread:
@@ -236,21 +273,25 @@ def _servers(node: PipelineNode, cores: int | None) -> int:
 def find_slowest(stages: tuple[PipelineStage, ...], interval_ns: float, *, is_capped: bool = True) -> tuple[int | None, float | None]:
     """The stage that takes most in the thread that is at work all the time, and the time between batches which that allows.
 
-    None where no thread is, where what it makes lies ready, or where it is not known of all of them how many calls they make at once:
-    whether there is a core for each (`is_capped`), or because by what is known batches could not have come as fast as they did.
-    What runs in the training's own request holds it up however long it takes.
+    Threads of which the results lie ready are left out. None where no other is at work all the time, where another one may take longer, or
+    where it is not known of all of them how many calls they make at once: whether there is a core for each (`is_capped`), or because by
+    what is known batches could not have come as fast as they did. What runs in the training's own request holds it up however long it
+    takes.
     """
     bounds: dict[PipelineThread, float] = defaultdict(float)
     for stage in stages:
         bounds[stage.thread] += stage.bound_ns
-    thread = max(bounds, key=lambda each: bounds[each], default=None)
-    if thread is None or not _are_servers_known(stages, bounds, interval_ns, is_capped=is_capped):
+    if not bounds or not _are_servers_known(stages, bounds, interval_ns, is_capped=is_capped):
         return None, None
-    if thread.does != "asks" and bounds[thread] < AT_WORK * interval_ns:
-        return None, None
-    works = [number for number, stage in enumerate(stages) if stage.thread == thread and stage.works]
-    slowest = max(works, key=lambda number: stages[number].busy_ns, default=None)
-    return (None, None) if slowest is None or _lies_ready(stages, slowest) else (slowest, bounds[thread])
+    for thread in sorted(bounds, key=lambda each: -bounds[each]):
+        works = [number for number, stage in enumerate(stages) if stage.thread == thread and stage.works]
+        slowest = max(works, key=lambda number: stages[number].busy_ns, default=None)
+        if slowest is not None and _lies_ready(stages, slowest):
+            continue
+        is_at_work = thread.does == "asks" or bounds[thread] >= AT_WORK * interval_ns
+        found = slowest is not None and is_at_work and _takes_longest(stages, slowest, bounds[thread])
+        return (slowest, bounds[thread]) if found else (None, None)
+    return None, None
 
 
 def _are_servers_known(
@@ -260,11 +301,26 @@ def _are_servers_known(
     return are_capped and max(bounds.values()) <= AT_MOST * interval_ns
 
 
+def _takes_longest(stages: tuple[PipelineStage, ...], slowest: int, bound_ns: float) -> bool:
+    """Whether none takes longer of which it is not known how much it takes, nor the thread that it is in."""
+    most: dict[PipelineThread, float] = defaultdict(float)
+    for number, stage in enumerate(stages):
+        most[stage.thread] += stage.most_ns / stage.thread.servers
+        is_beside = stage.thread == stages[slowest].thread and number != slowest
+        if is_beside and stage.is_shared and stage.most_ns > stages[slowest].busy_ns:
+            return False
+    unknown = {stage.thread for stage in stages if stage.is_shared} - {stages[slowest].thread}
+    return all(most[thread] <= bound_ns for thread in unknown)
+
+
+def way_to_training(stages: tuple[PipelineStage, ...], stage: PipelineStage) -> list[PipelineStage]:
+    """A stage, the one that reads it, and so on to the training's request."""
+    way = [stage]
+    while way[-1].into is not None:
+        way.append(stages[way[-1].into])
+    return way
+
+
 def _lies_ready(stages: tuple[PipelineStage, ...], number: int) -> bool:
-    """Whether the next buffer on the way to the training is filled."""
-    into = stages[number].into
-    while into is not None:
-        if stages[into].buffer_size is not None:
-            return (stages[into].full or 0.0) >= FILLED
-        into = stages[into].into
-    return False
+    """Whether a buffer on the way to the training is filled, its own included: nothing behind it is waited for."""
+    return any((stage.full or 0.0) >= FILLED for stage in way_to_training(stages, stages[number]))

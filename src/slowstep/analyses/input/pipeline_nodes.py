@@ -18,6 +18,11 @@ from slowstep.analyses.input.pipeline_functions import kinds_of
 ROOT: Final = "Root"
 # They read a data set for each element of their first input.
 _MAKES_DATASETS: Final = ("Interleave", "FlatMap")
+# It takes an element of each of its inputs; those that mix take one of any, of which the framework forgets those that have ended. The
+# first input of `DirectedInterleave` says of which.
+_TAKES_OF_EACH: Final = "Zip"
+_DIRECTED: Final = "DirectedInterleave"
+_MIXES: Final = ("Concatenate", _DIRECTED)
 _SUMS: Final = ("elements", "busy_ns", "bytes")
 
 # From the one that is asked for batches on: of each its name, and which of the last one's inputs it is.
@@ -29,7 +34,8 @@ Reading = tuple[int, Placed]  # and when it was made
 
 @dataclass(slots=True)
 class PipelineNode:
-    """All stages that stood at a place, in a window; `last` is the last reading of one, `full` are the shares of its buffer that lay ready.
+    """All stages that stood at a place, in a window; `last` is the last reading of one, `full` are the shares of its buffer that lay ready,
+    or of the calls that it makes at once.
 
     `is_replaced` where another one stood there later than at first, `is_inner` where it is of a data set that another stage has made.
     """
@@ -128,12 +134,21 @@ def makes_datasets(name: str) -> bool:
     return kinds_of(name)[0] in _MAKES_DATASETS
 
 
+def mixed_inputs(name: str, inputs: list[PipelineNode]) -> list[PipelineNode]:
+    """Those inputs of a stage that give its elements together, where each of these is of one of them; none where it takes of all."""
+    kind = kinds_of(name)[0]
+    if makes_datasets(name) or kind == _TAKES_OF_EACH or (len(inputs) < 2 and kind not in _MIXES):
+        return []
+    return [node for node in inputs if kind != _DIRECTED or node.path[-1][0]]
+
+
 def _count(nodes: dict[NodePath, PipelineNode], before: Placed, after: Placed) -> None:
     """What has come from one reading to the next."""
     places = {path for path, _ in before}
     for (path, number), row in after.items():
         old = before.get((path, number))
-        size = row["buffer_size"]
+        # What is called several times at once keeps as many results.
+        size = row["buffer_size"] or row["parallelism"]
         found = PipelineNode(
             path,
             **{name: max(row[name] - (0 if old is None else old[name]), 0) for name in _SUMS},

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from slowstep.analyses.input.pipeline import Pipeline, PipelineStage
+from slowstep.analyses.input.pipeline import Pipeline, PipelineStage, way_to_training
 from slowstep.analyses.input.pipeline_functions import MAP, PipelineFunction, kinds_of
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
@@ -105,7 +105,7 @@ def stage_evidence(pipeline: Pipeline, stage: PipelineStage) -> tuple[Evidence, 
     """What says that it is this stage."""
     function = stage.function
     where = None if function is None else f"{function.name}, {place_of(function)}"
-    buffer = next((each for each in pipeline.stages if each.full is not None), None)
+    buffer = next((each for each in way_to_training(pipeline.stages, stage) if each.full is not None), None)
     return (
         Evidence(name="slowest stage", value=stage_name(stage), unit="", where=where),
         Evidence(name="it takes for a batch", value=stage.busy_ns / 1e6, unit="ms", where=_between(stage)),
@@ -170,10 +170,7 @@ def _by_its_place(pipeline: Pipeline, stage: PipelineStage) -> list[Remedy]:
 
 def _is_batched_later(pipeline: Pipeline, stage: PipelineStage) -> bool:
     """Whether another stage makes batches of several of its elements."""
-    above, into = [], stage.into
-    while into is not None:
-        above.append(pipeline.stages[into])
-        into = pipeline.stages[into].into
+    above = way_to_training(pipeline.stages, stage)[1:]
     return stage.elements >= SEVERAL and any(_batches(each.name) for each in above)
 
 

@@ -190,3 +190,62 @@ def test_of_data_sets_that_are_made_anew_the_time_is_known_by_those_that_are_lef
     assert stage.low_ns == pytest.approx((300e6 + 60e6) / 40)
     assert stage.busy_ns == pytest.approx(360e6 / 34)
     assert stage.high_ns > stage.busy_ns > stage.low_ns
+
+
+def mixed(mixes, *, lost=0):
+    """A pipeline that repeats a mixture of two maps, which is made anew in the middle; so many of the second one's elements are lost."""
+    inputs = [node(5, "Map", ms=12.0, each=0.5), node(6, "Map2", ms=6.0, each=0.5)]
+    selector = [node(7, "Range")] if mixes == "DirectedInterleave" else []
+    read = [each["number"] for each in (*selector, *inputs)]
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "Repeat", 4), node(4, mixes, *read), *selector, *inputs]
+    rows = readings(nodes)
+    is_second = (pl.col("time_ns") > 400e6) & (pl.col("node") > 3)
+    middle = rows.filter(pl.col("time_ns") == 400e6).select("node", at_elements="elements", at_ns="busy_ns")
+    rows = rows.join(middle, on="node").with_columns(
+        elements=pl.when(is_second).then(pl.col("elements") - pl.col("at_elements")).otherwise("elements"),
+        busy_ns=pl.when(is_second).then(pl.col("busy_ns") - pl.col("at_ns")).otherwise("busy_ns"),
+    )
+    rows = rows.with_columns(elements=pl.when(is_second, pl.col("node") == 6).then(pl.col("elements") - lost).otherwise("elements"))
+    again = pl.col("inputs").list.eval(pl.when(pl.element() > 3).then(pl.element() + 10).otherwise(pl.element()))
+    rows = rows.with_columns(
+        node=pl.when(is_second).then(pl.col("node") + 10).otherwise("node"),
+        inputs=pl.when(pl.col("time_ns") > 400e6).then(again).otherwise("inputs"),
+    )
+    return measure_pipeline(read_window(rows, 0, FAR), (), cores=4)
+
+
+@pytest.mark.parametrize("mixes", ["DirectedInterleave", "Concatenate"])
+def test_of_data_sets_that_are_mixed_each_has_the_share_of_elements_that_was_counted(mixes):
+    found = mixed(mixes)
+
+    assert [(stage.elements, stage.busy_ns) for stage in found.stages[-2:]] == [(0.5, pytest.approx(12e6)), (0.5, pytest.approx(6e6))]
+    assert (slow_name(found), found.bound_ns) == ("Map", pytest.approx(18e6))
+
+
+def test_what_data_sets_are_made_of_gives_as_many_elements_as_were_counted_beside_them():
+    assert [stage.elements for stage in mixed("FlatMap").stages[-2:]] == [pytest.approx(0.5), pytest.approx(1.0)]
+
+
+def test_where_too_little_was_counted_of_what_is_mixed_none_is_named():
+    found = mixed("Concatenate", lost=8)
+
+    assert [stage.is_shared for stage in found.stages[-2:]] == [True, True]
+    assert [stage.busy_ns for stage in found.stages[-2:]] == [stage.low_ns for stage in found.stages[-2:]]
+    assert found.slowest is None
+
+
+def test_calls_at_once_whose_results_lie_ready_are_not_waited_for_but_what_the_request_makes_is():
+    def known(buffered):
+        nodes = [node(1, "Root", 2), node(2, "BatchV2", 3, ms=6.0), node(3, "ParallelMapV2", 4, ms=32.0, parallelism=4, buffered=buffered)]
+        return pipeline([*nodes, node(4, "Map", ms=7.0)], interval_ms=10.0)
+
+    assert (slow_name(known(0)), known(0).bound_ns) == ("ParallelMapV2", pytest.approx(8e6))
+    assert (slow_name(known(4)), known(4).bound_ns) == ("BatchV2", pytest.approx(6e6))
+    assert known(4).slow_stage.thread.does == "asks"
+
+
+def test_what_is_behind_a_filled_buffer_is_not_waited_for_though_its_own_is_empty():
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2, buffered=2), node(3, "Map", 4, ms=1.0)]
+    nodes += [node(4, "Prefetch", 5, buffer_size=2), node(5, "Map", ms=18.0)]
+
+    assert pipeline(nodes).slowest is None
