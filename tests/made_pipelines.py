@@ -51,7 +51,7 @@ def _row(each: Mapping[str, Any], batches: int, interval_ms: float) -> dict[str,
     }
 
 
-def written(kind: str, given: PipelineFunction | None = None, in_python: PipelineFunction | None = None, **more: Any) -> WrittenStage:
+def written(kind: str, given: PipelineFunction | None = None, *in_python: PipelineFunction, **more: Any) -> WrittenStage:
     """A stage as the script wrote it."""
     return WrittenStage(kind=kind, **{"is_generator": False, "reads": None, **more}, given=given, in_python=in_python)
 
@@ -70,5 +70,5 @@ def slow_map(ms: float = 18.0, *, in_python: bool = True, ready: int = 0, **more
         node(4, "Map", 5, ms=ms, each=4.0, **{name: more.pop(name) for name in ("parallelism", "tuned") if name in more}),
         node(5, "Range", each=4.0),
     ]
-    stages = (written("Prefetch"), written("Batch"), written("Map", PARSE, LOAD if in_python else None), written("Range"))
+    stages = (written("Prefetch"), written("Batch"), written("Map", PARSE, *([LOAD] if in_python else [])), written("Range"))
     return pipeline(nodes, *stages, **more)

@@ -12,15 +12,17 @@ from judged import answer_of, finding, values
 from made_measurements import measurements, per_step
 from made_pipelines import LOAD, PARSE, node, pipeline, slow_map, written
 from slowstep.analyses.batches.counted_work import CountedWork
+from slowstep.analyses.input.pipeline_functions import PipelineFunction
 from slowstep.diagnosis.engine import diagnose
 from slowstep.frameworks._known import all_words
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
-from slowstep.parts import UNKNOWN, UPDATES, Part, PartKind
+from slowstep.parts import UNKNOWN, UPDATES, CodePlace, Part, PartKind
 from slowstep.timeline.spine import Counted
 
 NAME = "slow-pipeline"
 TENSORFLOW = all_words()["tensorflow"]
+BOTH = PipelineFunction(name="both", place=CodePlace("train.py", 3), is_library=False)
 OF_PIPELINE = [each for each in Remedy if each.name.startswith(("PARALLEL_", "STAGE_", "GENERATED_"))]
 WAIT = Part("preprocess", PartKind.INPUT_WAIT)
 
@@ -102,6 +104,26 @@ def test_the_stage_that_holds_it_up_is_named_with_its_function_and_place():
     assert "map of load (train.py:7)" in found.title
     assert values(found)["slowest stage"] == "map"
     assert values(found)["it takes for a batch"] == pytest.approx(18.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "stages", "words"),
+    [
+        ("Map", [written("Map", BOTH, LOAD, PARSE)], "map of both (train.py:3)"),
+        ("Map", [written("Map", PARSE), written("Map", BOTH)], "map"),
+        ("Map", [written("Map", PARSE), written("Map", BOTH, LOAD)], "map"),
+        ("MapAndFilter", [written("Filter", PARSE), written("Map", BOTH)], "filter"),
+    ],
+    ids=["one calls two in Python", "two maps were made one", "one of them is in Python", "a map and a filter"],
+)
+def test_of_several_functions_in_a_stage_none_is_the_cause_and_all_are_evidence(name, stages, words):
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, name, ms=18.0)]
+
+    found = finding(NAME, trained(18.0, input={"pipeline": pipeline(nodes, written("Prefetch"), *stages)}))
+
+    assert not found.names_cause
+    assert found.title.endswith(f" held up by {words}")
+    assert values(found)["its functions"] == 2
 
 
 def advised(pipeline: Any, *, used: float = 1.5, words: Words = TENSORFLOW) -> list[str]:

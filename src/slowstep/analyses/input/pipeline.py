@@ -77,14 +77,22 @@ class PipelineStage:
     written: tuple[WrittenStage, ...]
 
     @property
-    def in_python(self) -> PipelineFunction | None:
-        """The function that Python runs for each of its elements."""
-        return next((stage.in_python for stage in self.written if stage.in_python is not None), None)
+    def is_in_python(self) -> bool:
+        """Whether Python runs a function for each of its elements."""
+        return any(stage.in_python for stage in self.written)
+
+    @property
+    def functions(self) -> tuple[PipelineFunction, ...]:
+        """All that may take its time, in the order of the stages that the script wrote."""
+        return tuple(dict.fromkeys(function for stage in self.written for function in stage.functions))
 
     @property
     def function(self) -> PipelineFunction | None:
-        """The one to be looked at: that in Python, else what the stage was given."""
-        return self.in_python or next((stage.given for stage in self.written if stage.given is not None), None)
+        """The one to be looked at; of several in one stage of the script's what that was given, and of several such stages none."""
+        if len(self.functions) == 1:
+            return self.functions[0]
+        given = [stage.given for stage in self.written if stage.functions]
+        return given[0] if len(given) == 1 else None
 
     @property
     def works(self) -> bool:

@@ -83,7 +83,7 @@ def slow_stage(m: Measurements, wait: PipelineWait) -> PipelineStage | None:
 
 def stage_name(stage: PipelineStage) -> str:
     """What the script calls it; of several that are done at once that one which has the function."""
-    kinds = [each.kind for each in stage.written if stage.function in (None, each.in_python, each.given)]
+    kinds = [each.kind for each in stage.written if stage.function in (None, each.given, *each.in_python)]
     kind = kinds_of((kinds or [stage.name])[0])[-1]
     if any(each.is_generator for each in stage.written):
         return "from_generator"
@@ -108,10 +108,17 @@ def stage_evidence(pipeline: Pipeline, stage: PipelineStage) -> tuple[Evidence, 
     buffer = next((each for each in way_to_training(pipeline.stages, stage) if each.full is not None), None)
     return (
         Evidence(name="slowest stage", value=stage_name(stage), unit="", where=where),
+        *(() if len(stage.functions) < 2 else (_its_functions(stage),)),
         Evidence(name="it takes for a batch", value=stage.busy_ns / 1e6, unit="ms", where=_between(stage)),
         Evidence(name="its calls at once", value=stage.thread.servers, unit="at most", where=_at_work(pipeline, stage)),
         *(() if buffer is None else (Evidence(name="of its buffer ready", value=buffer.full, unit="share"),)),
     )
+
+
+def _its_functions(stage: PipelineStage) -> Evidence:
+    """All of them, where it is not known which of them takes the time."""
+    where = ", ".join(f"{each.name} ({place_of(each)})" for each in stage.functions)
+    return Evidence(name="its functions", value=len(stage.functions), unit="", where=where)
 
 
 def _between(stage: PipelineStage) -> str | None:
@@ -151,7 +158,7 @@ def _by_its_function(m: Measurements, pipeline: Pipeline, stage: PipelineStage) 
     if any(each.is_generator for each in stage.written):
         return [Remedy.GENERATED_BATCHES if _is_batched_later(pipeline, stage) else Remedy.STAGE_IN_FRAMEWORK]
     is_sequential = (stage.parallelism or 1) == 1 and any(kinds_of(each.kind)[0] in _CALLS for each in stage.written)
-    if stage.in_python is None:
+    if not stage.is_in_python:
         return [Remedy.PARALLEL_STAGE] if is_sequential else []
     parallel = [Remedy.PARALLEL_PYTHON] if is_sequential else []
     used = m.machine.load.tree_cores
@@ -161,7 +168,7 @@ def _by_its_function(m: Measurements, pipeline: Pipeline, stage: PipelineStage) 
 
 def _by_its_place(pipeline: Pipeline, stage: PipelineStage) -> list[Remedy]:
     """Of one that reads files, and of one that makes elements which are batched later."""
-    is_reader = stage.function is None and any(kinds_of(each.kind)[0] in _READERS for each in stage.written)
+    is_reader = not stage.functions and any(kinds_of(each.kind)[0] in _READERS for each in stage.written)
     is_map = any(kinds_of(each.kind)[0] == MAP for each in stage.written) and not any(each.is_generator for each in stage.written)
     # Of a map that is done with the batch, an element is the batch.
     is_before_batch = is_map and (_is_batched_later(pipeline, stage) or any(_batches(each.kind) for each in stage.written))

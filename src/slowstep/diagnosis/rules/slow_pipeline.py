@@ -67,7 +67,7 @@ def judge(m: Measurements) -> Answer:
         evidence=_evidence(m, wait, share, stage),
         gain=predict(m, counterfactual),
         fixes=pipeline_fixes(m, stage),
-        names_cause=stage is not None and stage.function is not None,
+        names_cause=stage is not None and len(stage.functions) == 1,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 

@@ -94,7 +94,7 @@ def test_the_stage_that_is_always_at_work_holds_up_the_training():
     found = slow_map(18.0)
 
     assert found.slow_stage is not None
-    assert (found.slow_stage.name, found.slow_stage.in_python) == ("Map", LOAD)
+    assert (found.slow_stage.name, found.slow_stage.function) == ("Map", LOAD)
     assert found.bound_ns == pytest.approx(18.1e6)
 
 
