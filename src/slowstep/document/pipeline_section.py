@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slowstep.analyses.input.pipeline import PipelineStage
+from slowstep.analyses.input.pipeline_stage import PipelineStage
 from slowstep.analyses.measurements import Measurements
 from slowstep.document.pipeline import PipelineRow, StageOfPipelineRow
 

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.input.pipeline_functions import PipelineFunction, WrittenStage, match_stages, written_stages
+from slowstep.analyses.input.pipeline_functions import WrittenStage, match_stages, written_stages
 from slowstep.analyses.input.pipeline_nodes import (
     NodePath,
     PipelineNode,
@@ -20,6 +20,8 @@ from slowstep.analyses.input.pipeline_nodes import (
     mixed_inputs,
     read_window,
 )
+from slowstep.analyses.input.pipeline_stage import PipelineStage, PipelineThread
+from slowstep.analyses.input.slow_stage import find_slowest
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.timeline.timeline import Timeline
@@ -28,86 +30,8 @@ from slowstep.timeline.timeline import Timeline
 FEWEST_BATCHES: Final = 8
 # Fewer looks do not tell how full a buffer usually is.
 FEWEST_LOOKS: Final = 3
-# A thread that holds up the training is at work all the time. Of stages that were planted 0.93 to 1.0 of the time between two batches was
-# counted, of one behind a `filter` 0.68 (TensorFlow 2.21, two cores): the rest is handing over, which is in no stage.
-AT_WORK: Final = 0.6
-# A thread cannot be at work for longer than batches are apart; what was read at the ends of a window can be off by a few elements of it.
-AT_MOST: Final = 1.25
 # So much of what a stage took of several inputs must have been counted in these for their shares in it to be known.
 NEARLY_ALL: Final = 0.9
-# A buffer that is filled further keeps nobody waiting (tensorpack's rule: near its size is good, near zero starves).
-FILLED: Final = 0.5
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PipelineThread:
-    """Who runs a stage: the training's own request for a batch ("asks"), the thread that reads ahead for another stage ("feeds"), or the
-    calls that a stage makes at once, so many at most ("calls"); `of` is the number of that stage.
-    """
-
-    does: str
-    of: int
-    servers: int = 1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PipelineStage:
-    """One stage as it runs.
-
-    What is counted is per batch that the training gets: the elements and bytes that it gives, and the time in it, in all its calls together
-    and without its inputs: `busy_ns`, of which `low_ns` were seen at least, and `high_ns` may have been at most. `into` is the number of
-    the one that reads it, `written` are the stages of the script that it does. `full` is the share of its buffer, or of the calls that it
-    makes at once, that lies ready, on average. None is unknown, or that it has none. Where it is not known how much of what was not
-    counted is its own (`is_shared`), `elements` are what it gives at most, and `busy_ns` is what was counted.
-    """
-
-    name: str
-    depth: int
-    into: int | None
-    elements: float
-    bytes: float
-    busy_ns: float
-    low_ns: float
-    high_ns: float
-    thread: PipelineThread
-    parallelism: int | None
-    buffer_size: int | None
-    full: float | None
-    is_shared: bool
-    written: tuple[WrittenStage, ...]
-
-    @property
-    def is_in_python(self) -> bool:
-        """Whether Python runs a function for each of its elements."""
-        return any(stage.in_python for stage in self.written)
-
-    @property
-    def functions(self) -> tuple[PipelineFunction, ...]:
-        """All that may take its time, in the order of the stages that the script wrote."""
-        return tuple(dict.fromkeys(function for stage in self.written for function in stage.functions))
-
-    @property
-    def function(self) -> PipelineFunction | None:
-        """The one to be looked at; of several in one stage of the script's what that was given, and of several such stages none."""
-        if len(self.functions) == 1:
-            return self.functions[0]
-        given = [stage.given for stage in self.written if stage.functions]
-        return given[0] if len(given) == 1 else None
-
-    @property
-    def works(self) -> bool:
-        """Whether it does anything but hand on what others made."""
-        return self.into is not None and self.buffer_size is None
-
-    @property
-    def bound_ns(self) -> float:
-        """The time from batch to batch that it alone allows."""
-        return self.busy_ns / self.thread.servers
-
-    @property
-    def most_ns(self) -> float:
-        """The time in it at most, as far as that is not a matter of chance."""
-        return self.high_ns if self.is_shared else self.busy_ns
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -276,59 +200,3 @@ def _servers(node: PipelineNode, cores: int | None) -> int:
     """
     parallelism = int(node.last["parallelism"])
     return parallelism if makes_datasets(node.name) or cores is None else min(parallelism, cores)
-
-
-def find_slowest(stages: tuple[PipelineStage, ...], interval_ns: float, *, is_capped: bool = True) -> tuple[int | None, float | None]:
-    """The stage that takes most in the thread that is at work all the time, and the time between batches which that allows.
-
-    Threads of which the results lie ready are left out. None where no other is at work all the time, where another one may take longer, or
-    where it is not known of all of them how many calls they make at once: whether there is a core for each (`is_capped`), or because by
-    what is known batches could not have come as fast as they did. What runs in the training's own request holds it up however long it
-    takes.
-    """
-    bounds: dict[PipelineThread, float] = defaultdict(float)
-    for stage in stages:
-        bounds[stage.thread] += stage.bound_ns
-    if not bounds or not _are_servers_known(stages, bounds, interval_ns, is_capped=is_capped):
-        return None, None
-    for thread in sorted(bounds, key=lambda each: -bounds[each]):
-        works = [number for number, stage in enumerate(stages) if stage.thread == thread and stage.works]
-        slowest = max(works, key=lambda number: stages[number].busy_ns, default=None)
-        if slowest is not None and _lies_ready(stages, slowest):
-            continue
-        is_at_work = thread.does == "asks" or bounds[thread] >= AT_WORK * interval_ns
-        found = slowest is not None and is_at_work and _takes_longest(stages, slowest, bounds[thread])
-        return (slowest, bounds[thread]) if found else (None, None)
-    return None, None
-
-
-def _are_servers_known(
-    stages: tuple[PipelineStage, ...], bounds: dict[PipelineThread, float], interval_ns: float, *, is_capped: bool
-) -> bool:
-    are_capped = is_capped or all(thread.servers == 1 or makes_datasets(stages[thread.of].name) for thread in bounds)
-    return are_capped and max(bounds.values()) <= AT_MOST * interval_ns
-
-
-def _takes_longest(stages: tuple[PipelineStage, ...], slowest: int, bound_ns: float) -> bool:
-    """Whether none takes longer of which it is not known how much it takes, nor the thread that it is in."""
-    most: dict[PipelineThread, float] = defaultdict(float)
-    for number, stage in enumerate(stages):
-        most[stage.thread] += stage.most_ns / stage.thread.servers
-        is_beside = stage.thread == stages[slowest].thread and number != slowest
-        if is_beside and stage.is_shared and stage.most_ns > stages[slowest].busy_ns:
-            return False
-    unknown = {stage.thread for stage in stages if stage.is_shared} - {stages[slowest].thread}
-    return all(most[thread] <= bound_ns for thread in unknown)
-
-
-def way_to_training(stages: tuple[PipelineStage, ...], stage: PipelineStage) -> list[PipelineStage]:
-    """A stage, the one that reads it, and so on to the training's request."""
-    way = [stage]
-    while way[-1].into is not None:
-        way.append(stages[way[-1].into])
-    return way
-
-
-def _lies_ready(stages: tuple[PipelineStage, ...], number: int) -> bool:
-    """Whether a buffer on the way to the training is filled, its own included: nothing behind it is waited for."""
-    return any((stage.full or 0.0) >= FILLED for stage in way_to_training(stages, stages[number]))

@@ -7,8 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from slowstep.analyses.input.pipeline import Pipeline, PipelineStage, way_to_training
+from slowstep.analyses.input.pipeline import Pipeline
 from slowstep.analyses.input.pipeline_functions import MAP, PipelineFunction, kinds_of
+from slowstep.analyses.input.pipeline_stage import PipelineStage, way_to_training
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input_side import RECEIVE_LOW_NS, claims, removable_waits, wait_stage
