@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.input.pipeline_functions import WrittenStage, match_stages, written_stages
+from slowstep.analyses.input.pipeline_functions import WrittenStage, calls_functions, match_stages, written_stages
 from slowstep.analyses.input.pipeline_nodes import (
     NodePath,
     PipelineNode,
@@ -106,11 +106,15 @@ def measure_pipeline(
 
 
 def _of_script(nodes: list[PipelineNode], written: tuple[WrittenStage, ...]) -> dict[NodePath, tuple[WrittenStage, ...]]:
-    """Which stages of the script each does. Those of data sets that a stage makes are what that stage was given."""
+    """Which stages of the script each does. Those of data sets that a stage makes are what that stage was given.
+
+    In Python it may have functions of any of them: what calls none runs none of these.
+    """
     own = [node for node in nodes if not node.is_inner and len(node.path) > 1]
     found = dict(zip((node.path for node in own), match_stages([node.name for node in own], written), strict=True))
     for node in nodes:
-        found.setdefault(node.path, found.get(node.path[:-1], ()))
+        of_maker = found.get(node.path[:-1], ())
+        found.setdefault(node.path, of_maker if calls_functions(node.name) else tuple(replace(each, in_python=()) for each in of_maker))
     return found
 
 

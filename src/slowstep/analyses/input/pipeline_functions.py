@@ -18,6 +18,7 @@ from slowstep.parts import CodePlace
 _FUSED: Final = {"ShuffleAndRepeat": ("Repeat", "Shuffle"), "MapAndBatch": ("Batch", "Map"), "MapAndFilter": ("Filter", "Map")}
 _HOW: Final = re.compile(r"^(Parallel|Forever|Finite|Memory|File)|(Dataset)?(V\d+)?(Impl)?$")
 MAP: Final = "Map"
+_CALLING: Final = (MAP, "Filter", "FlatMap", "Interleave", "Scan", "TakeWhile", "Generator")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,3 +83,8 @@ def kinds_of(name: str) -> tuple[str, ...]:
     """What a stage does, in the words of the script: ("Batch", "Map") of `MapAndBatch`."""
     bare = _HOW.sub("", _HOW.sub("", name)) or name
     return _FUSED.get(bare, (bare,))
+
+
+def calls_functions(name: str) -> bool:
+    """Whether a stage calls a function that the script has written, for each of its elements."""
+    return any(kind in _CALLING for kind in kinds_of(name))

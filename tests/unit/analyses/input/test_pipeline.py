@@ -158,6 +158,16 @@ def test_of_calls_at_once_on_unknown_cores_nothing_is_named_and_of_others_it_is(
     assert found_of({1: (readings(several), (None, LOAD))}, 0, 800, cores=None).slowest is None
 
 
+@pytest.mark.parametrize(("inner", "function"), [("TFRecord", PARSE), ("Map", LOAD)])
+def test_of_data_sets_that_a_stage_makes_only_what_calls_functions_has_those_in_python(inner, function):
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "ParallelInterleaveV4", 4, 5, parallelism=2)]
+    nodes += [node(4, "TensorSlice", each=0.01), node(5, inner, ms=36.0)]
+
+    found = pipeline(nodes, written("Prefetch"), written("Interleave", PARSE, LOAD), written("TensorSlice"))
+
+    assert (slow_name(found), found.slow_stage.functions) == (inner, (function,))
+
+
 def test_what_the_training_makes_while_it_asks_binds_however_short_it_is():
     found = pipeline([node(1, "Root", 2), node(2, "BatchV2", 3, ms=0.1, ratio=4.0), node(3, "Map", ms=4.0, each=4)])
 
