@@ -123,7 +123,7 @@ def _stages(
 ) -> tuple[PipelineStage, ...]:
     numbers = {node.path: number for number, node in enumerate(nodes)}
     stages: list[PipelineStage] = []
-    for number, node in enumerate(nodes):
+    for node in nodes:
         into = numbers.get(node.path[:-1])
         above = None if into is None else stages[into]
         beside = [] if into is None else [each for each in nodes if each.path[:-1] == node.path[:-1]]
@@ -139,7 +139,7 @@ def _stages(
                 busy_ns=busy_ns,
                 low_ns=low_ns,
                 high_ns=high_ns,
-                thread=_thread(node, number, into, above, cores),
+                thread=_thread(node, into, stages, cores),
                 parallelism=node.last["parallelism"],
                 buffer_size=node.last["buffer_size"],
                 full=float(np.mean(node.full)) if len(node.full) >= FEWEST_LOOKS else None,
@@ -185,16 +185,24 @@ def _busy_ns(node: PipelineNode, elements: float, batches: int, *, is_shared: bo
     return counted if is_shared else likely, counted, likely * (1 + 2 / math.sqrt(node.elements))
 
 
-def _thread(node: PipelineNode, number: int, into: int | None, above: PipelineStage | None, cores: int | None) -> PipelineThread:
-    """Who runs it."""
+def _thread(node: PipelineNode, into: int | None, stages: list[PipelineStage], cores: int | None) -> PipelineThread:
+    """Who runs the stage that follows those that are known."""
     if node.last["parallelism"]:
-        return PipelineThread(does="calls", of=number, servers=_servers(node, cores))
-    if above is None or into is None:
-        return PipelineThread(does="asks", of=number)
+        return PipelineThread(does="calls", of=len(stages), servers=_servers(node, cores))
+    if into is None:
+        return PipelineThread(does="asks", of=len(stages))
+    above = stages[into]
     is_made = makes_datasets(above.name) and node.path[-1][0] > 0
     if (above.parallelism and not is_made) or above.buffer_size is not None:
         return PipelineThread(does="feeds", of=into)
-    return above.thread
+    return above.thread if above.thread.does != "calls" else _of_maker(node, stages[above.thread.of].thread, cores)
+
+
+def _of_maker(node: PipelineNode, thread: PipelineThread, cores: int | None) -> PipelineThread:
+    """Who runs it of what is read in calls at once: functions that are called there run in threads of the framework too."""
+    if cores is None or not calls_functions(node.name):
+        return thread
+    return replace(thread, servers=min(thread.servers, cores))
 
 
 def _servers(node: PipelineNode, cores: int | None) -> int:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from slowstep.analyses.input.pipeline_functions import kinds_of
+from slowstep.analyses.input.pipeline_functions import MAP, kinds_of
 
 ROOT: Final = "Root"
 # They read a data set for each element of their first input.
@@ -35,7 +35,7 @@ Reading = tuple[int, Placed]  # and when it was made
 @dataclass(slots=True)
 class PipelineNode:
     """All stages that stood at a place, in a window; `last` is the last reading of one, `full` are the shares of its buffer that lay ready,
-    or of the calls that it makes at once.
+    or of the calls of a map that are made at once.
 
     `is_replaced` where another one stood there later than at first, `is_inner` where it is of a data set that another stage has made.
     """
@@ -147,8 +147,9 @@ def _count(nodes: dict[NodePath, PipelineNode], before: Placed, after: Placed) -
     places = {path for path, _ in before}
     for (path, number), row in after.items():
         old = before.get((path, number))
-        # What is called several times at once keeps as many results.
-        size = row["buffer_size"] or row["parallelism"]
+        # Calls of a map keep as many results. What is counted of others is no share of these: `MapAndBatch` counts batches that it has
+        # begun, and `Interleave` the elements of all data sets that it reads, which lie ready out of order while it is waited for.
+        size = row["buffer_size"] or (row["parallelism"] if kinds_of(row["name"]) == (MAP,) else None)
         found = PipelineNode(
             path,
             **{name: max(row[name] - (0 if old is None else old[name]), 0) for name in _SUMS},

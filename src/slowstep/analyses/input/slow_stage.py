@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
-from slowstep.analyses.input.pipeline_nodes import makes_datasets
 from slowstep.analyses.input.pipeline_stage import PipelineStage, PipelineThread, way_to_training
 
 # A thread that holds up the training is at work all the time. Of stages that were planted 0.93 to 1.0 of the time between two batches was
@@ -28,7 +27,7 @@ def find_slowest(stages: tuple[PipelineStage, ...], interval_ns: float, *, is_ca
     bounds: dict[PipelineThread, float] = defaultdict(float)
     for stage in stages:
         bounds[stage.thread] += stage.bound_ns
-    if not bounds or not _are_servers_known(stages, bounds, interval_ns, is_capped=is_capped):
+    if not bounds or not _are_servers_known(bounds, interval_ns, is_capped=is_capped):
         return None, None
     for thread in sorted(bounds, key=lambda each: -bounds[each]):
         works = [number for number, stage in enumerate(stages) if stage.thread == thread and stage.works]
@@ -41,11 +40,8 @@ def find_slowest(stages: tuple[PipelineStage, ...], interval_ns: float, *, is_ca
     return None, None
 
 
-def _are_servers_known(
-    stages: tuple[PipelineStage, ...], bounds: dict[PipelineThread, float], interval_ns: float, *, is_capped: bool
-) -> bool:
-    are_capped = is_capped or all(thread.servers == 1 or makes_datasets(stages[thread.of].name) for thread in bounds)
-    return are_capped and max(bounds.values()) <= AT_MOST * interval_ns
+def _are_servers_known(bounds: dict[PipelineThread, float], interval_ns: float, *, is_capped: bool) -> bool:
+    return (is_capped or all(thread.servers == 1 for thread in bounds)) and max(bounds.values()) <= AT_MOST * interval_ns
 
 
 def _takes_longest(stages: tuple[PipelineStage, ...], slowest: int, bound_ns: float) -> bool:

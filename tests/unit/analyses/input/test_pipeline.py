@@ -142,6 +142,22 @@ def test_what_reads_data_sets_waits_in_more_threads_than_there_are_cores():
     assert found.stages[-1].bound_ns == pytest.approx(79e6 / 16)
 
 
+def test_functions_of_data_sets_that_are_made_run_on_the_cores_that_there_are():
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "ParallelInterleaveV4", 4, 5, parallelism=8, buffered=54)]
+    nodes += [node(4, "TensorSlice", each=0.01), node(5, "Map", 6, ms=38.0), node(6, "TFRecord", ms=20.0)]
+
+    found = pipeline(nodes, cores=2)
+
+    assert (slow_name(found), found.bound_ns) == ("Map", pytest.approx(19e6))
+    assert found.stages[-1].bound_ns == pytest.approx(20e6 / 8)
+
+
+def test_batches_that_calls_have_begun_do_not_lie_ready():
+    nodes = [node(1, "Root", 2), node(2, "MapAndBatch", 3, ms=38.0, parallelism=2, buffered=2), node(3, "Range")]
+
+    assert slow_name(pipeline(nodes, cores=2)) == "MapAndBatch"
+
+
 @pytest.mark.parametrize(("ms", "name"), [(96.0, "ParallelMapV2"), (110.0, None)])
 def test_where_batches_came_faster_than_calls_allow_these_are_not_known_and_no_stage_is_named(ms, name):
     nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "ParallelMapV2", 4, ms=ms, parallelism=8)]
