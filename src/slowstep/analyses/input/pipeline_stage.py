@@ -22,11 +22,11 @@ class PipelineThread:
 class PipelineStage:
     """One stage as it runs.
 
-    What is counted is per batch that the training gets: the elements and bytes that it gives, and the time in it, in all its calls together
-    and without its inputs: `busy_ns`, of which `low_ns` were seen at least, and `high_ns` may have been at most. `into` is the number of
-    the one that reads it, `written` are the stages of the script that it does. `full` is the share of its buffer, or of the calls that a map
-    makes at once, that lies ready, on average. None is unknown, or that it has none. Where it is not known how much of what was not
-    counted is its own (`is_shared`), `elements` are what it gives at most, and `busy_ns` is what was counted.
+    What is counted is per batch that the training gets: the elements and bytes that it gives, and the time in it, in all its calls
+    together and without its inputs: `busy_ns`, of which `low_ns` were seen at least, and `high_ns` may have been at most. `into` is the
+    number of the one that reads it, `written` are the stages of the script that it does. `full` is the share of its buffer, or of the
+    calls that a map makes at once, that lies ready, on average. None is unknown, or that it has none. Where it is not known how much of
+    what was not counted is its own (`is_shared`), `elements` are what it gives at most, and `busy_ns` is what was counted.
     """
 
     name: str

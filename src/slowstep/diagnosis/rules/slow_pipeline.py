@@ -8,9 +8,9 @@ What it sees:
     are not judged by it: the device may have work left from before while the host waits.
     Where the framework counts what each stage takes, that one is named which is at work for at least 0.6 of the time between two batches
     (planted ones were for 0.93 and more), takes most in its thread, and whose batches do not lie ready (each buffer on the way to the
-    training, and the results of its own calls, less than half full); of what is made in the request for a batch, where it takes at least half of the
-    wait. Of calls that are made at once no more count than there are cores, but of what data sets read that others make. None is named where these
-    calls, or what mixed data sets take, are not known; and no function of a stage that has several.
+    training, and the results of its own calls, less than half full); of what is made in the request for a batch, where it takes at least
+    half of the wait. Of calls that are made at once no more count than there are cores, but of what data sets read that others make. None
+    is named where these calls, or what mixed data sets take, are not known; and no function of a stage that has several.
 Why it costs:
     What trains stands still until the pipeline has made the next batch.
 How the gain is predicted:
