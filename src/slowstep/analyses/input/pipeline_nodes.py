@@ -29,7 +29,7 @@ _SUMS: Final = ("elements", "busy_ns", "bytes")
 NodePath = tuple[tuple[int, str], ...]
 NodeRow = dict[str, Any]
 Placed = dict[tuple[NodePath, int], NodeRow]
-Reading = tuple[int, Placed]  # and when it was made
+PlacedReading = tuple[int, Placed]  # and when it was made
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ def read_window(rows: pl.DataFrame, low_ns: int, high_ns: int) -> PipelineWindow
     return PipelineWindow(nodes=nodes, batches=batches, ns=ns, inside=batches * share)
 
 
-def _looked_at(readings: list[Reading], low_ns: int, high_ns: int) -> list[Reading]:
+def _looked_at(readings: list[PlacedReading], low_ns: int, high_ns: int) -> list[PlacedReading]:
     """Those in the time that is looked at. None where they ended before it, or began later: what was counted is of another time."""
     inside = [reading for reading in readings if low_ns <= reading[0] <= high_ns]
     if len(inside) > 1:
