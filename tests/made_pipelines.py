@@ -23,10 +23,13 @@ def node(number: int, name: str, *inputs: int, ms: float = 0.0, each: float = 1.
     return {"number": number, "name": name, "inputs": list(inputs), "ms": ms, "each": each, "ratio": 1.0, "buffered": 0, **more}
 
 
-def readings(nodes: Sequence[Mapping[str, Any]], *, batches: int = 40, looks: int = 5, interval_ms: float = 20.0) -> pl.DataFrame:
-    """So many readings of one iterator, over so many batches."""
+def readings(
+    nodes: Sequence[Mapping[str, Any]], *, batches: int = 40, looks: int = 5, interval_ms: float = 20.0, begin_ms: float = 0.0
+) -> pl.DataFrame:
+    """So many readings of one iterator, over so many batches, from a time on."""
     rows = [_row(each, batches * look // (looks - 1), interval_ms) for look in range(looks) for each in nodes]
-    return pl.DataFrame(rows, schema=TABLE["pipeline_nodes"].schema, orient="row")
+    found = pl.DataFrame(rows, schema=TABLE["pipeline_nodes"].schema, orient="row")
+    return found.with_columns(pl.col("time_ns") + int(begin_ms * MS))
 
 
 def _row(each: Mapping[str, Any], batches: int, interval_ms: float) -> dict[str, Any]:
@@ -48,12 +51,12 @@ def _row(each: Mapping[str, Any], batches: int, interval_ms: float) -> dict[str,
     }
 
 
-def written(kind: str, given: PipelineFunction | None = None, in_python: PipelineFunction | None = None, **more: Any) -> WrittenStage:
+def written(kind: str, given: PipelineFunction | None = None, *in_python: PipelineFunction, **more: Any) -> WrittenStage:
     """A stage as the script wrote it."""
     return WrittenStage(kind=kind, **{"is_generator": False, "reads": None, **more}, given=given, in_python=in_python)
 
 
-def pipeline(nodes: Sequence[Mapping[str, Any]], *stages: WrittenStage, cores: int = 4, **more: Any) -> Pipeline:
+def pipeline(nodes: Sequence[Mapping[str, Any]], *stages: WrittenStage, cores: int | None = 4, **more: Any) -> Pipeline:
     """What is measured of one."""
     return measure_pipeline(read_window(readings(nodes, **more), 0, 1 << 60), stages, cores=cores)
 
@@ -67,5 +70,5 @@ def slow_map(ms: float = 18.0, *, in_python: bool = True, ready: int = 0, **more
         node(4, "Map", 5, ms=ms, each=4.0, **{name: more.pop(name) for name in ("parallelism", "tuned") if name in more}),
         node(5, "Range", each=4.0),
     ]
-    stages = (written("Prefetch"), written("Batch"), written("Map", PARSE, LOAD if in_python else None), written("Range"))
+    stages = (written("Prefetch"), written("Batch"), written("Map", PARSE, *([LOAD] if in_python else [])), written("Range"))
     return pipeline(nodes, *stages, **more)

@@ -9,8 +9,8 @@ class StageOfPipelineRow(TypedDict):
     """One stage as it runs, and what it takes for a batch; what it reads follows it, one deeper.
 
     `ms` of all its calls together lies between `ms_low` and `ms_high`; `at_once` of them are made at most, `busy` are under way on average.
-    `ready` is the share of its buffer that is filled. `written` are the stages of the script that it does, `function` the one to look
-    at, which Python runs for each element where `in_python`.
+    `ready` is the share of its buffer, or of as many results as a map makes calls at once, that is filled. `written` are the stages of the
+    script that it does, `function` the one to look at; Python runs one for each element where `in_python`.
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slowstep.analyses.input.pipeline import PipelineStage
+from slowstep.analyses.input.pipeline_stage import PipelineStage
 from slowstep.analyses.measurements import Measurements
 from slowstep.document.pipeline import PipelineRow, StageOfPipelineRow
 
@@ -40,5 +40,5 @@ def _stage(stage: PipelineStage, interval_ns: float | None) -> StageOfPipelineRo
         "function": None if function is None else function.name,
         "file": None if function is None else function.place.file,
         "line": None if function is None else function.place.line,
-        "in_python": stage.in_python is not None,
+        "in_python": stage.is_in_python,
     }

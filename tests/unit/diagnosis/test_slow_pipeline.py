@@ -12,15 +12,17 @@ from judged import answer_of, finding, values
 from made_measurements import measurements, per_step
 from made_pipelines import LOAD, PARSE, node, pipeline, slow_map, written
 from slowstep.analyses.batches.counted_work import CountedWork
+from slowstep.analyses.input.pipeline_functions import PipelineFunction
 from slowstep.diagnosis.engine import diagnose
 from slowstep.frameworks._known import all_words
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
-from slowstep.parts import UNKNOWN, UPDATES, Part, PartKind
+from slowstep.parts import UNKNOWN, UPDATES, CodePlace, Part, PartKind
 from slowstep.timeline.spine import Counted
 
 NAME = "slow-pipeline"
 TENSORFLOW = all_words()["tensorflow"]
+BOTH = PipelineFunction(name="both", place=CodePlace("train.py", 3), is_library=False)
 OF_PIPELINE = [each for each in Remedy if each.name.startswith(("PARALLEL_", "STAGE_", "GENERATED_"))]
 WAIT = Part("preprocess", PartKind.INPUT_WAIT)
 
@@ -104,6 +106,26 @@ def test_the_stage_that_holds_it_up_is_named_with_its_function_and_place():
     assert values(found)["it takes for a batch"] == pytest.approx(18.0)
 
 
+@pytest.mark.parametrize(
+    ("name", "stages", "words"),
+    [
+        ("Map", [written("Map", BOTH, LOAD, PARSE)], "map of both (train.py:3)"),
+        ("Map", [written("Map", PARSE), written("Map", BOTH)], "map"),
+        ("Map", [written("Map", PARSE), written("Map", BOTH, LOAD)], "map"),
+        ("MapAndFilter", [written("Filter", PARSE), written("Map", BOTH)], "filter"),
+    ],
+    ids=["one calls two in Python", "two maps were made one", "one of them is in Python", "a map and a filter"],
+)
+def test_of_several_functions_in_a_stage_none_is_the_cause_and_all_are_evidence(name, stages, words):
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, name, ms=18.0)]
+
+    found = finding(NAME, trained(18.0, input={"pipeline": pipeline(nodes, written("Prefetch"), *stages)}))
+
+    assert not found.names_cause
+    assert found.title.endswith(f" held up by {words}")
+    assert values(found)["its functions"] == 2
+
+
 def advised(pipeline: Any, *, used: float = 1.5, words: Words = TENSORFLOW) -> list[str]:
     """The names of what is advised in the words of a framework."""
     found = finding(NAME, trained(18.0, input={"pipeline": pipeline}, used=used, words=words))
@@ -152,6 +174,26 @@ def test_a_generator_is_told_to_yield_batches():
     assert advised(pipeline(nodes, *stages))[0] == "STAGE_IN_FRAMEWORK"
 
 
+@pytest.mark.parametrize(
+    ("batch", "each", "is_told"),
+    [
+        ("BatchV2", 1.01, False),
+        ("FilterDataset", 2.0, False),
+        ("BatchV2", 1.5, True),
+        ("PaddedBatchV2", 4.0, True),
+    ],
+    ids=["one element was read ahead", "nothing makes batches of them", "some are of several", "they are padded"],
+)
+def test_only_what_makes_single_samples_is_told_to_make_batches(batch, each, is_told):
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, batch, 4), node(4, "Map", ms=18.0, each=each)]
+    mapped = pipeline(nodes, written("Prefetch"), written(batch), written("Map", PARSE), batches=400)
+    generator = written("FlatMap", LOAD, LOAD, is_generator=True)
+    generated = pipeline([*nodes[:3], node(4, "FlatMap", ms=18.0, each=each)], written("Prefetch"), written(batch), generator, batches=400)
+
+    assert ("STAGE_OF_BATCHES" in advised(mapped)) == is_told
+    assert advised(generated)[0] == ("GENERATED_BATCHES" if is_told else "STAGE_IN_FRAMEWORK")
+
+
 @pytest.mark.parametrize("name", ["keras", "tensorflow"])
 def test_whoever_writes_tf_data_is_told_of_no_other_loader(name):
     words = all_words()[name]
@@ -190,3 +232,14 @@ def test_of_an_eager_loop_it_is_judged_here_and_not_as_a_loader_without_workers(
     assert finding(NAME, m).stage == "read"
     assert answer_of("serial-loader", m) is None
     assert answer_of(NAME, measurements(workers=0, making_ms=18.0, ledger=waits)) is None
+
+
+def test_of_an_eager_loop_that_takes_several_batches_in_a_step_all_of_them_count():
+    waits = {Part("read", PartKind.BLOCKED): 40.0}
+    nodes = [node(1, "Root", 2), node(2, "Map", ms=9.0)]
+    slow = pipeline(nodes, written("Map", PARSE), interval_ms=10.0)
+
+    m = measurements(workers=0, making_ms=10.0, ledger=waits, input={"pipeline": slow}, batches_per_step=4.0)
+
+    assert finding(NAME, m).names_cause
+    assert values(finding(NAME, m))["batches of a step"] == 4.0

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.input.pipeline_functions import PipelineFunction, WrittenStage, match_stages, written_stages
-from slowstep.analyses.input.pipeline_nodes import NodePath, PipelineNode, PipelineWindow, join_windows, makes_datasets, read_window
+from slowstep.analyses.input.pipeline_functions import WrittenStage, calls_functions, match_stages, written_stages
+from slowstep.analyses.input.pipeline_nodes import (
+    NodePath,
+    PipelineNode,
+    PipelineWindow,
+    join_windows,
+    makes_datasets,
+    mixed_inputs,
+    read_window,
+)
+from slowstep.analyses.input.pipeline_stage import PipelineStage, PipelineThread
+from slowstep.analyses.input.slow_stage import find_slowest
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.timeline.timeline import Timeline
@@ -20,67 +30,8 @@ from slowstep.timeline.timeline import Timeline
 FEWEST_BATCHES: Final = 8
 # Fewer looks do not tell how full a buffer usually is.
 FEWEST_LOOKS: Final = 3
-# A thread that holds up the training is at work all the time. Of stages that were planted 0.93 to 1.0 of the time between two batches was
-# counted, of one behind a `filter` 0.68 (TensorFlow 2.21, two cores): the rest is handing over, which is in no stage.
-AT_WORK: Final = 0.6
-# A buffer that is filled further keeps nobody waiting (tensorpack's rule: near its size is good, near zero starves).
-FILLED: Final = 0.5
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PipelineThread:
-    """Who runs a stage: the training's own request for a batch ("asks"), the thread that reads ahead for another stage ("feeds"), or the
-    calls that a stage makes at once, so many at most ("calls"); `of` is the number of that stage.
-    """
-
-    does: str
-    of: int
-    servers: int = 1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PipelineStage:
-    """One stage as it runs.
-
-    What is counted is per batch that the training gets: the elements and bytes that it gives, and the time in it, in all its calls together
-    and without its inputs: `busy_ns`, of which `low_ns` were seen at least, and `high_ns` may have been at most. `into` is the number of
-    the one that reads it, `written` are the stages of the script that it does. `full` is the share of its buffer that lies ready, on
-    average. None is unknown, or that it has none.
-    """
-
-    name: str
-    depth: int
-    into: int | None
-    elements: float
-    bytes: float
-    busy_ns: float
-    low_ns: float
-    high_ns: float
-    thread: PipelineThread
-    parallelism: int | None
-    buffer_size: int | None
-    full: float | None
-    written: tuple[WrittenStage, ...]
-
-    @property
-    def in_python(self) -> PipelineFunction | None:
-        """The function that Python runs for each of its elements."""
-        return next((stage.in_python for stage in self.written if stage.in_python is not None), None)
-
-    @property
-    def function(self) -> PipelineFunction | None:
-        """The one to be looked at: that in Python, else what the stage was given."""
-        return self.in_python or next((stage.given for stage in self.written if stage.given is not None), None)
-
-    @property
-    def works(self) -> bool:
-        """Whether it does anything but hand on what others made."""
-        return self.into is not None and self.buffer_size is None
-
-    @property
-    def bound_ns(self) -> float:
-        """The time from batch to batch that it alone allows."""
-        return self.busy_ns / self.thread.servers
+# So much of what a stage took of several inputs must have been counted in these for their shares in it to be known.
+NEARLY_ALL: Final = 0.9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,30 +67,33 @@ class Pipeline:
 
 
 def find_pipeline(timeline: Timeline, trainer: Trainer, steps: Steps) -> Pipeline | None:
-    """The pipeline that feeds the training, of several that one which gave most batches; None where none was looked at."""
+    """The pipeline that feeds the training, of several that which gave most batches in its steps; None where none was looked at."""
     mine, fed = pl.col("process") == trainer.process, trainer.waits["iterator"].unique().to_list()
     known = timeline.table("pipelines").filter(mine, pl.col("iterator").is_null() | pl.col("iterator").is_in(fed))
     tables = [timeline.table(name).filter(mine) for name in ("pipeline_stages", "pipeline_functions", "pipeline_nodes")]
-    groups: dict[tuple[WrittenStage, ...], list[PipelineWindow]] = defaultdict(list)
-    for number in known["pipeline"].to_list():
+    groups: dict[tuple[WrittenStage, ...], list[tuple[PipelineWindow, str | None]]] = defaultdict(list)
+    for number, unread in known.select("pipeline", "unread").iter_rows():
         stages, functions, nodes = (table.filter(pl.col("pipeline") == number) for table in tables)
         written = written_stages(stages, functions, trainer.facts.script)
-        groups[written].append(read_window(nodes, *steps.bounds_ns))
+        groups[written].append((read_window(nodes, *steps.bounds_ns), unread))
     if not groups:
         return None
-    written, windows = max(groups.items(), key=lambda group: sum(window.batches for window in group[1]))
-    unread = next((why for why in known["unread"].to_list() if why is not None), None)
-    return measure_pipeline(join_windows(windows), written, cores=max(math.ceil(trainer.facts.cores or 1), 1), unread=unread)
+    written, read = max(groups.items(), key=lambda group: sum(window.inside for window, _ in group[1]))
+    why = next((unread for _, unread in read if unread is not None), None)
+    cores = None if trainer.facts.cores is None else max(math.ceil(trainer.facts.cores), 1)
+    return measure_pipeline(join_windows(window for window, _ in read), written, cores=cores, unread=why)
 
 
-def measure_pipeline(window: PipelineWindow, written: tuple[WrittenStage, ...], *, cores: int, unread: str | None = None) -> Pipeline:
-    """What the stages take that were seen in a window, on so many cores."""
+def measure_pipeline(
+    window: PipelineWindow, written: tuple[WrittenStage, ...], *, cores: int | None, unread: str | None = None
+) -> Pipeline:
+    """What the stages take that were seen in a window, on so many cores; where these are unknown, as if there were one for each call."""
     if window.batches < FEWEST_BATCHES:
         return Pipeline(stages=(), written=written, batches=window.batches, unread=unread)
     nodes = [window.nodes[path] for path in sorted(window.nodes)]
     stages = _stages(nodes, _of_script(nodes, written), window.batches, cores)
     interval_ns = window.ns / window.batches
-    slowest, bound_ns = find_slowest(stages, interval_ns)
+    slowest, bound_ns = find_slowest(stages, interval_ns, is_capped=cores is not None)
     return Pipeline(
         stages=stages,
         written=written,
@@ -152,24 +106,29 @@ def measure_pipeline(window: PipelineWindow, written: tuple[WrittenStage, ...], 
 
 
 def _of_script(nodes: list[PipelineNode], written: tuple[WrittenStage, ...]) -> dict[NodePath, tuple[WrittenStage, ...]]:
-    """Which stages of the script each does. Those of data sets that a stage makes are what that stage was given."""
+    """Which stages of the script each does. Those of data sets that a stage makes are what that stage was given.
+
+    In Python it may have functions of any of them: what calls none runs none of these.
+    """
     own = [node for node in nodes if not node.is_inner and len(node.path) > 1]
     found = dict(zip((node.path for node in own), match_stages([node.name for node in own], written), strict=True))
     for node in nodes:
-        found.setdefault(node.path, found.get(node.path[:-1], ()))
+        of_maker = found.get(node.path[:-1], ())
+        found.setdefault(node.path, of_maker if calls_functions(node.name) else tuple(replace(each, in_python=()) for each in of_maker))
     return found
 
 
 def _stages(
-    nodes: list[PipelineNode], of_script: dict[NodePath, tuple[WrittenStage, ...]], batches: int, cores: int
+    nodes: list[PipelineNode], of_script: dict[NodePath, tuple[WrittenStage, ...]], batches: int, cores: int | None
 ) -> tuple[PipelineStage, ...]:
     numbers = {node.path: number for number, node in enumerate(nodes)}
     stages: list[PipelineStage] = []
-    for number, node in enumerate(nodes):
+    for node in nodes:
         into = numbers.get(node.path[:-1])
         above = None if into is None else stages[into]
-        elements = _elements(node, nodes[into] if into is not None else None, above, batches)
-        busy_ns, low_ns, high_ns = _busy_ns(node, elements, batches)
+        beside = [] if into is None else [each for each in nodes if each.path[:-1] == node.path[:-1]]
+        elements, is_shared = _elements(node, None if into is None else nodes[into], above, beside, batches)
+        busy_ns, low_ns, high_ns = _busy_ns(node, elements, batches, is_shared=is_shared)
         stages.append(
             PipelineStage(
                 name=node.name,
@@ -180,66 +139,76 @@ def _stages(
                 busy_ns=busy_ns,
                 low_ns=low_ns,
                 high_ns=high_ns,
-                thread=_thread(node, number, into, above, cores),
+                thread=_thread(node, into, stages, cores),
                 parallelism=node.last["parallelism"],
                 buffer_size=node.last["buffer_size"],
                 full=float(np.mean(node.full)) if len(node.full) >= FEWEST_LOOKS else None,
+                is_shared=is_shared,
                 written=of_script[node.path],
             )
         )
     return tuple(stages)
 
 
-def _elements(node: PipelineNode, parent: PipelineNode | None, above: PipelineStage | None, batches: int) -> float:
-    """What a stage gives per batch. Of one that was made anew not all is known: what the one that reads it takes."""
+def _elements(
+    node: PipelineNode, parent: PipelineNode | None, above: PipelineStage | None, beside: list[PipelineNode], batches: int
+) -> tuple[float, bool]:
+    """What a stage gives per batch, and whether that is only the most that it may be, because others `beside` it gave the rest.
+
+    Of one that was made anew not all is known: what the one that reads it takes.
+    """
     if parent is None or above is None or not node.is_replaced:
-        return node.elements / batches
-    is_first = node.path[-1][0] == 0 and not makes_datasets(parent.name)
-    return above.elements * ((parent.last["ratio"] or 1.0) if is_first else 1.0)
+        return node.elements / batches, False
+    mixed = mixed_inputs(parent.name, beside)
+    if node in mixed:
+        share = _share(node, parent, mixed)
+        return above.elements * (share or 1.0), above.is_shared or share is None
+    if makes_datasets(parent.name) and node.path[-1][0] == 0:
+        # It gives an element for each data set, of which many come.
+        return above.elements * node.elements / max(parent.elements, node.elements, 1), above.is_shared
+    is_first = node.path[-1][0] == 0
+    return above.elements * ((parent.last["ratio"] or 1.0) if is_first else 1.0), above.is_shared
 
 
-def _busy_ns(node: PipelineNode, elements: float, batches: int) -> tuple[float, float, float]:
+def _share(node: PipelineNode, parent: PipelineNode, mixed: list[PipelineNode]) -> float | None:
+    """Which share of its elements a stage takes of one of its inputs; None where too little was counted in these."""
+    counted = sum(each.elements for each in mixed)
+    return node.elements / counted if node.elements and counted >= NEARLY_ALL * parent.elements else None
+
+
+def _busy_ns(node: PipelineNode, elements: float, batches: int, *, is_shared: bool) -> tuple[float, float, float]:
     """The time in a stage per batch, and between which times it lies: of one that was made anew by the elements that are known."""
     counted = node.busy_ns / batches
     if not node.is_replaced or not node.elements:
         return counted, counted, counted
     likely = max(node.busy_ns / node.elements * elements, counted)
-    return likely, counted, likely * (1 + 2 / math.sqrt(node.elements))
+    return counted if is_shared else likely, counted, likely * (1 + 2 / math.sqrt(node.elements))
 
 
-def _thread(node: PipelineNode, number: int, into: int | None, above: PipelineStage | None, cores: int) -> PipelineThread:
-    """Who runs it. More calls than cores are waiting for one, or for the threads of the framework, of which there are as many."""
+def _thread(node: PipelineNode, into: int | None, stages: list[PipelineStage], cores: int | None) -> PipelineThread:
+    """Who runs the stage that follows those that are known."""
     if node.last["parallelism"]:
-        return PipelineThread(does="calls", of=number, servers=min(node.last["parallelism"], cores))
-    if above is None or into is None:
-        return PipelineThread(does="asks", of=number)
+        return PipelineThread(does="calls", of=len(stages), servers=_servers(node, cores))
+    if into is None:
+        return PipelineThread(does="asks", of=len(stages))
+    above = stages[into]
     is_made = makes_datasets(above.name) and node.path[-1][0] > 0
     if (above.parallelism and not is_made) or above.buffer_size is not None:
         return PipelineThread(does="feeds", of=into)
-    return above.thread
+    return above.thread if above.thread.does != "calls" else _of_maker(node, stages[above.thread.of].thread, cores)
 
 
-def find_slowest(stages: tuple[PipelineStage, ...], interval_ns: float) -> tuple[int | None, float | None]:
-    """The stage that takes most in the thread that is at work all the time, and the time between batches which that allows.
+def _of_maker(node: PipelineNode, thread: PipelineThread, cores: int | None) -> PipelineThread:
+    """Who runs it of what is read in calls at once: functions that are called there run in threads of the framework too."""
+    if cores is None or not calls_functions(node.name):
+        return thread
+    return replace(thread, servers=min(thread.servers, cores))
 
-    None where no thread is, or where what it makes lies ready. What runs in the training's own request holds it up however long it takes.
+
+def _servers(node: PipelineNode, cores: int | None) -> int:
+    """How many calls are made at once. More than cores wait for one, or for the threads of the framework, of which there are as many.
+
+    What reads data sets has threads of its own for each call, which wait for a disk or a server.
     """
-    bounds: dict[PipelineThread, float] = defaultdict(float)
-    for stage in stages:
-        bounds[stage.thread] += stage.bound_ns
-    thread = max(bounds, key=lambda each: bounds[each], default=None)
-    if thread is None or (thread.does != "asks" and bounds[thread] < AT_WORK * interval_ns):
-        return None, None
-    works = [number for number, stage in enumerate(stages) if stage.thread == thread and stage.works]
-    slowest = max(works, key=lambda number: stages[number].busy_ns, default=None)
-    return (None, None) if slowest is None or _lies_ready(stages, slowest) else (slowest, bounds[thread])
-
-
-def _lies_ready(stages: tuple[PipelineStage, ...], number: int) -> bool:
-    """Whether the next buffer on the way to the training is filled."""
-    into = stages[number].into
-    while into is not None:
-        if stages[into].buffer_size is not None:
-            return (stages[into].full or 0.0) >= FILLED
-        into = stages[into].into
-    return False
+    parallelism = int(node.last["parallelism"])
+    return parallelism if makes_datasets(node.name) or cores is None else min(parallelism, cores)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -17,6 +18,7 @@ from slowstep.parts import CodePlace
 _FUSED: Final = {"ShuffleAndRepeat": ("Repeat", "Shuffle"), "MapAndBatch": ("Batch", "Map"), "MapAndFilter": ("Filter", "Map")}
 _HOW: Final = re.compile(r"^(Parallel|Forever|Finite|Memory|File)|(Dataset)?(V\d+)?(Impl)?$")
 MAP: Final = "Map"
+_CALLING: Final = (MAP, "Filter", "FlatMap", "Interleave", "Scan", "TakeWhile", "Generator")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,29 +32,34 @@ class PipelineFunction:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WrittenStage:
-    """One stage as the script wrote it: `given` is the function it was given, `in_python` the first that Python runs for each element."""
+    """One stage as the script wrote it: `given` is the function it was given, `in_python` are those that Python runs for each element."""
 
     kind: str
     is_generator: bool
     reads: str | None
     given: PipelineFunction | None
-    in_python: PipelineFunction | None
+    in_python: tuple[PipelineFunction, ...]
+
+    @property
+    def functions(self) -> tuple[PipelineFunction, ...]:
+        """Those that may take its time: in Python where it calls any, else what it was given."""
+        return self.in_python or (() if self.given is None else (self.given,))
 
 
 def written_stages(stages: pl.DataFrame, functions: pl.DataFrame, script: str | None) -> tuple[WrittenStage, ...]:
     """Those of one pipeline, from the last one to its sources."""
-    found: dict[tuple[int, bool], PipelineFunction] = {}
+    found: dict[tuple[int, bool], dict[PipelineFunction, None]] = defaultdict(dict)
     for row in functions.iter_rows(named=True):
         place = CodePlace(shown(row["file"], script), row["first_line"])
         function = PipelineFunction(name=row["name"], place=place, is_library="-packages" in row["file"])
-        found.setdefault((row["stage"], row["in_python"]), function)
+        found[row["stage"], row["in_python"]][function] = None
     return tuple(
         WrittenStage(
             kind=row["kind"],
             is_generator=row["generator"],
             reads=row["reads"],
-            given=found.get((row["stage"], False)),
-            in_python=found.get((row["stage"], True)),
+            given=next(iter(found[row["stage"], False]), None),
+            in_python=tuple(found[row["stage"], True]),
         )
         for row in stages.sort("stage").iter_rows(named=True)
     )
@@ -76,3 +83,8 @@ def kinds_of(name: str) -> tuple[str, ...]:
     """What a stage does, in the words of the script: ("Batch", "Map") of `MapAndBatch`."""
     bare = _HOW.sub("", _HOW.sub("", name)) or name
     return _FUSED.get(bare, (bare,))
+
+
+def calls_functions(name: str) -> bool:
+    """Whether a stage calls a function that the script has written, for each of its elements."""
+    return any(kind in _CALLING for kind in kinds_of(name))

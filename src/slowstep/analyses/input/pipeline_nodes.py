@@ -13,22 +13,29 @@ from typing import Any, Final
 
 import polars as pl
 
-from slowstep.analyses.input.pipeline_functions import kinds_of
+from slowstep.analyses.input.pipeline_functions import MAP, kinds_of
 
 ROOT: Final = "Root"
 # They read a data set for each element of their first input.
 _MAKES_DATASETS: Final = ("Interleave", "FlatMap")
+# It takes an element of each of its inputs; those that mix take one of any, of which the framework forgets those that have ended. The
+# first input of `DirectedInterleave` says of which.
+_TAKES_OF_EACH: Final = "Zip"
+_DIRECTED: Final = "DirectedInterleave"
+_MIXES: Final = ("Concatenate", _DIRECTED)
 _SUMS: Final = ("elements", "busy_ns", "bytes")
 
 # From the one that is asked for batches on: of each its name, and which of the last one's inputs it is.
 NodePath = tuple[tuple[int, str], ...]
 NodeRow = dict[str, Any]
 Placed = dict[tuple[NodePath, int], NodeRow]
+PlacedReading = tuple[int, Placed]  # and when it was made
 
 
 @dataclass(slots=True)
 class PipelineNode:
-    """All stages that stood at a place, in a window; `last` is the last reading of one, `full` are the shares of its buffer that lay ready.
+    """All stages that stood at a place, in a window; `last` is the last reading of one, `full` are the shares of its buffer that lay ready,
+    or of the calls of a map that are made at once.
 
     `is_replaced` where another one stood there later than at first, `is_inner` where it is of a data set that another stage has made.
     """
@@ -57,34 +64,51 @@ class PipelineNode:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PipelineWindow:
-    """What was counted between two readings of one iterator, or of several, which are `ns` apart: each stage, and the batches given."""
+    """What was counted between two readings of one iterator, or of several, which are `ns` apart: each stage, and the batches given.
+
+    `inside` is how many of these batches came in the time that is looked at, where the readings are not both in it by the share of time.
+    """
 
     nodes: dict[NodePath, PipelineNode]
     batches: int
     ns: int
+    inside: float
 
 
 def read_window(rows: pl.DataFrame, low_ns: int, high_ns: int) -> PipelineWindow:
-    """Of one iterator, by its readings in the time that is looked at; by all where less than two are in it."""
+    """Of one iterator, by its readings in the time that is looked at; where less than two are in it, by those around it too."""
     readings = [(int(key[0]), _at_places(group)) for key, group in rows.sort("time_ns", "node").group_by("time_ns", maintain_order=True)]
-    inside = [reading for reading in readings if low_ns <= reading[0] <= high_ns]
-    readings = inside if len(inside) > 1 else readings
+    readings = _looked_at(readings, low_ns, high_ns)
     nodes: dict[NodePath, PipelineNode] = {}
     for (_, before), (_, after) in pairwise(readings):
         _count(nodes, before, after)
-    ns = readings[-1][0] - readings[0][0] if readings else 0
-    return PipelineWindow(nodes=nodes, batches=sum(node.elements for path, node in nodes.items() if len(path) == 1), ns=ns)
+    first_ns, last_ns = (readings[0][0], readings[-1][0]) if readings else (0, 0)
+    batches, ns = sum(node.elements for path, node in nodes.items() if len(path) == 1), last_ns - first_ns
+    share = (min(last_ns, high_ns) - max(first_ns, low_ns)) / ns if ns else 0.0
+    return PipelineWindow(nodes=nodes, batches=batches, ns=ns, inside=batches * share)
+
+
+def _looked_at(readings: list[PlacedReading], low_ns: int, high_ns: int) -> list[PlacedReading]:
+    """Those in the time that is looked at. None where they ended before it, or began later: what was counted is of another time."""
+    inside = [reading for reading in readings if low_ns <= reading[0] <= high_ns]
+    if len(inside) > 1:
+        return inside
+    before = [reading for reading in readings if reading[0] < low_ns]
+    after = [reading for reading in readings if reading[0] > high_ns]
+    around = [*before[-1:], *inside, *after[:1]]
+    return around if len(around) > 1 else []
 
 
 def join_windows(windows: Iterable[PipelineWindow]) -> PipelineWindow:
     """All of them as one."""
     joined: dict[NodePath, PipelineNode] = {}
     batches = ns = 0
+    inside = 0.0
     for window in windows:
-        batches, ns = batches + window.batches, ns + window.ns
+        batches, ns, inside = batches + window.batches, ns + window.ns, inside + window.inside
         for path, node in window.nodes.items():
             joined.setdefault(path, PipelineNode(path)).add(node)
-    return PipelineWindow(nodes=joined, batches=batches, ns=ns)
+    return PipelineWindow(nodes=joined, batches=batches, ns=ns, inside=inside)
 
 
 def _at_places(rows: pl.DataFrame) -> Placed:
@@ -110,12 +134,22 @@ def makes_datasets(name: str) -> bool:
     return kinds_of(name)[0] in _MAKES_DATASETS
 
 
+def mixed_inputs(name: str, inputs: list[PipelineNode]) -> list[PipelineNode]:
+    """Those inputs of a stage that give its elements together, where each of these is of one of them; none where it takes of all."""
+    kind = kinds_of(name)[0]
+    if makes_datasets(name) or kind == _TAKES_OF_EACH or (len(inputs) < 2 and kind not in _MIXES):
+        return []
+    return [node for node in inputs if kind != _DIRECTED or node.path[-1][0]]
+
+
 def _count(nodes: dict[NodePath, PipelineNode], before: Placed, after: Placed) -> None:
     """What has come from one reading to the next."""
     places = {path for path, _ in before}
     for (path, number), row in after.items():
         old = before.get((path, number))
-        size = row["buffer_size"]
+        # Calls of a map keep as many results. What is counted of others is no share of these: `MapAndBatch` counts batches that it has
+        # begun, and `Interleave` the elements of all data sets that it reads, which lie ready out of order while it is waited for.
+        size = row["buffer_size"] or (row["parallelism"] if kinds_of(row["name"]) == (MAP,) else None)
         found = PipelineNode(
             path,
             **{name: max(row[name] - (0 if old is None else old[name]), 0) for name in _SUMS},

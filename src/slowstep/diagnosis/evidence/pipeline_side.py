@@ -7,8 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from slowstep.analyses.input.pipeline import Pipeline, PipelineStage
+from slowstep.analyses.input.pipeline import Pipeline
 from slowstep.analyses.input.pipeline_functions import MAP, PipelineFunction, kinds_of
+from slowstep.analyses.input.pipeline_stage import PipelineStage, way_to_training
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input_side import RECEIVE_LOW_NS, claims, removable_waits, wait_stage
@@ -20,9 +21,12 @@ from slowstep.units import format_bytes
 
 # What is made in the request itself must take this much of the wait to be what is waited for.
 EXPLAINED: Final = 0.5
+# So many elements of a batch are surely more than one: what was read at the ends of a window can be off by some of a buffer.
+SEVERAL: Final = 1.5
 # A thread that computes all the time takes a core: where less is in use by all of them, it waits for much of the time.
 COMPUTES_CORES: Final = 0.7
 CACHE: Final = "Cache"
+BATCH: Final = "Batch"
 # What calls a function for each element, and can make several of these calls at once.
 _CALLS: Final = (MAP, "Interleave")
 # What reads files, and calls nothing.
@@ -56,7 +60,7 @@ def wait_for_pipeline(m: Measurements) -> PipelineWait | None:
         return _wait(m, m.ledger.of("preprocess", *kinds), counted.batches, kinds, counted.data_set)
     if loader is None or not is_made_by_pipeline(m):
         return None
-    return _wait(m, removable_waits(m), 1.0, (), loader.data_set)
+    return _wait(m, removable_waits(m), m.steps.batches_per_step or 1.0, (), loader.data_set)
 
 
 def _wait(m: Measurements, waited_ns: Floats, batches: float, kinds: tuple[PartKind, ...], where: str | None) -> PipelineWait:
@@ -80,7 +84,7 @@ def slow_stage(m: Measurements, wait: PipelineWait) -> PipelineStage | None:
 
 def stage_name(stage: PipelineStage) -> str:
     """What the script calls it; of several that are done at once that one which has the function."""
-    kinds = [each.kind for each in stage.written if stage.function in (None, each.in_python, each.given)]
+    kinds = [each.kind for each in stage.written if stage.function in (None, each.given, *each.in_python)]
     kind = kinds_of((kinds or [stage.name])[0])[-1]
     if any(each.is_generator for each in stage.written):
         return "from_generator"
@@ -102,13 +106,20 @@ def stage_evidence(pipeline: Pipeline, stage: PipelineStage) -> tuple[Evidence, 
     """What says that it is this stage."""
     function = stage.function
     where = None if function is None else f"{function.name}, {place_of(function)}"
-    buffer = next((each for each in pipeline.stages if each.full is not None), None)
+    buffer = next((each for each in way_to_training(pipeline.stages, stage) if each.full is not None), None)
     return (
         Evidence(name="slowest stage", value=stage_name(stage), unit="", where=where),
+        *(() if len(stage.functions) < 2 else (_its_functions(stage),)),
         Evidence(name="it takes for a batch", value=stage.busy_ns / 1e6, unit="ms", where=_between(stage)),
         Evidence(name="its calls at once", value=stage.thread.servers, unit="at most", where=_at_work(pipeline, stage)),
         *(() if buffer is None else (Evidence(name="of its buffer ready", value=buffer.full, unit="share"),)),
     )
+
+
+def _its_functions(stage: PipelineStage) -> Evidence:
+    """All of them, where it is not known which of them takes the time."""
+    where = ", ".join(f"{each.name} ({place_of(each)})" for each in stage.functions)
+    return Evidence(name="its functions", value=len(stage.functions), unit="", where=where)
 
 
 def _between(stage: PipelineStage) -> str | None:
@@ -139,16 +150,16 @@ def _of_stage(m: Measurements, pipeline: Pipeline, stage: PipelineStage) -> tupl
     values = {"stage": stage_name(stage), "function": "its function" if stage.function is None else stage.function.name}
     ahead = [Remedy.STAGE_AHEAD] if stage.thread.does == "asks" else []
     stored = [] if any(kinds_of(each.kind)[0] == CACHE for each in pipeline.written) else [Remedy.STAGE_STORED]
-    found = [*_by_its_function(m, stage), *ahead, *_by_its_place(stage), *stored]
+    found = [*_by_its_function(m, pipeline, stage), *ahead, *_by_its_place(pipeline, stage), *stored]
     return (*(Fix(text=m.training.words.advise(each, size=format_bytes(stage.bytes), **values)) for each in found), LESS_OF_EACH)
 
 
-def _by_its_function(m: Measurements, stage: PipelineStage) -> list[Remedy]:
+def _by_its_function(m: Measurements, pipeline: Pipeline, stage: PipelineStage) -> list[Remedy]:
     """Of a stage that calls a function for each element. Python runs one call at a time, but where it waits."""
     if any(each.is_generator for each in stage.written):
-        return [Remedy.GENERATED_BATCHES if stage.elements > 1 else Remedy.STAGE_IN_FRAMEWORK]
+        return [Remedy.GENERATED_BATCHES if _is_batched_later(pipeline, stage) else Remedy.STAGE_IN_FRAMEWORK]
     is_sequential = (stage.parallelism or 1) == 1 and any(kinds_of(each.kind)[0] in _CALLS for each in stage.written)
-    if stage.in_python is None:
+    if not stage.is_in_python:
         return [Remedy.PARALLEL_STAGE] if is_sequential else []
     parallel = [Remedy.PARALLEL_PYTHON] if is_sequential else []
     used = m.machine.load.tree_cores
@@ -156,10 +167,20 @@ def _by_its_function(m: Measurements, stage: PipelineStage) -> list[Remedy]:
     return [*parallel, Remedy.STAGE_IN_FRAMEWORK] if waits else [Remedy.STAGE_IN_FRAMEWORK, *parallel]
 
 
-def _by_its_place(stage: PipelineStage) -> list[Remedy]:
+def _by_its_place(pipeline: Pipeline, stage: PipelineStage) -> list[Remedy]:
     """Of one that reads files, and of one that makes elements which are batched later."""
-    is_reader = stage.function is None and any(kinds_of(each.kind)[0] in _READERS for each in stage.written)
+    is_reader = not stage.functions and any(kinds_of(each.kind)[0] in _READERS for each in stage.written)
     is_map = any(kinds_of(each.kind)[0] == MAP for each in stage.written) and not any(each.is_generator for each in stage.written)
     # Of a map that is done with the batch, an element is the batch.
-    is_before_batch = is_map and (stage.elements > 1 or any(kinds_of(each.kind)[0] == "Batch" for each in stage.written))
+    is_before_batch = is_map and (_is_batched_later(pipeline, stage) or any(_batches(each.kind) for each in stage.written))
     return [Remedy.PARALLEL_READING] * is_reader + [Remedy.STAGE_OF_BATCHES] * is_before_batch
+
+
+def _is_batched_later(pipeline: Pipeline, stage: PipelineStage) -> bool:
+    """Whether another stage makes batches of several of its elements."""
+    above = way_to_training(pipeline.stages, stage)[1:]
+    return stage.elements >= SEVERAL and any(_batches(each.name) for each in above)
+
+
+def _batches(kind: str) -> bool:
+    return any(each.endswith(BATCH) for each in kinds_of(kind))

@@ -7,9 +7,10 @@ What it sees:
     Frameworks that count nothing, and those whose calls return before their work is done and wait inside (TensorFlow on an accelerator),
     are not judged by it: the device may have work left from before while the host waits.
     Where the framework counts what each stage takes, that one is named which is at work for at least 0.6 of the time between two batches
-    (planted ones were for 0.93 and more), takes most in its thread, and whose batches do not lie ready (its buffer less than half full); of
-    what is made in the request for a batch, where it takes at least half of the wait. Of calls that are made at once no more count than
-    there are cores.
+    (planted ones were for 0.93 and more), takes most in its thread, and whose batches do not lie ready (each buffer on the way to the
+    training, and the results of its own calls, less than half full); of what is made in the request for a batch, where it takes at least
+    half of the wait. Of calls that are made at once no more count than there are cores, but of what data sets read that others make. None
+    is named where these calls, or what mixed data sets take, are not known; and no function of a stage that has several.
 Why it costs:
     What trains stands still until the pipeline has made the next batch.
 How the gain is predicted:
@@ -27,7 +28,7 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.input.pipeline import PipelineStage
+from slowstep.analyses.input.pipeline_stage import PipelineStage
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.input_side import ATTAINED, WAIT_SHARE
 from slowstep.diagnosis.evidence.pipeline_side import (
@@ -67,7 +68,7 @@ def judge(m: Measurements) -> Answer:
         evidence=_evidence(m, wait, share, stage),
         gain=predict(m, counterfactual),
         fixes=pipeline_fixes(m, stage),
-        names_cause=stage is not None and stage.function is not None,
+        names_cause=stage is not None and len(stage.functions) == 1,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 

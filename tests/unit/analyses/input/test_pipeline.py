@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import polars as pl
 import pytest
 
-from made_pipelines import LOAD, node, pipeline, readings, slow_map, written
-from slowstep.analyses.input.pipeline import measure_pipeline
+from made_pipelines import LOAD, PARSE, node, pipeline, readings, slow_map, written
+from slowstep.analyses.input.pipeline import find_pipeline, measure_pipeline
 from slowstep.analyses.input.pipeline_nodes import join_windows, read_window
+from slowstep.timeline.schema import TABLE
 
 FAR = 1 << 60
+
+
+def found_of(pipelines, low_ms, high_ms, cores=4.0):
+    """That which feeds steps in a stretch of time, of several: of each its readings, why it has no more, and its map's function."""
+    tables = {name: [] for name in ("pipelines", "pipeline_stages", "pipeline_functions")}
+    for number, (_, (unread, function)) in pipelines.items():
+        tables["pipelines"].append((0, number, None, unread))
+        tables["pipeline_stages"].append((0, number, 0, "Map", None, False, None))
+        tables["pipeline_functions"].append((0, number, 0, False, function.name, function.place.file, function.place.line))
+    frames = {name: pl.DataFrame(rows, schema=TABLE[name].schema, orient="row") for name, rows in tables.items()}
+    nodes = [rows.with_columns(pipeline=pl.lit(number, dtype=pl.Int64)) for number, (rows, _) in pipelines.items()]
+    timeline = SimpleNamespace(table={**frames, "pipeline_nodes": pl.concat(nodes)}.__getitem__)
+    facts = SimpleNamespace(script=None, cores=cores)
+    trainer = SimpleNamespace(process=0, waits=TABLE["waits"].empty(), facts=facts)
+    return find_pipeline(timeline, trainer, SimpleNamespace(bounds_ns=(int(low_ms * 1e6), int(high_ms * 1e6))))
 
 
 def slow_name(found):
@@ -41,18 +59,42 @@ def test_times_are_per_batch_and_those_of_all_windows_are_one():
     assert [(stage.name, stage.elements, stage.busy_ns) for stage in found.stages] == [("Root", 1, 0), ("Map", 4, 18e6)]
 
 
-def test_only_readings_in_the_window_count_where_there_are_two():
+@pytest.mark.parametrize(
+    ("low_ms", "high_ms", "batches", "inside"),
+    [(300, 900, 20, 20), (790, 900, 10, 0.5), (450, 500, 10, 2.5), (790, 799, 10, 0.45), (801, 900, 0, 0), (-9, -1, 0, 0)],
+    ids=["two are in it", "one is in it", "none is in it", "nor in one that is shorter", "they ended before", "they began later"],
+)
+def test_only_readings_in_the_window_count_where_there_are_two_else_those_around_it(low_ms, high_ms, batches, inside):
     rows = readings([node(1, "Root", 2), node(2, "Map", ms=18)], batches=40, looks=5)
 
-    assert read_window(rows, int(300e6), FAR).batches == 20
-    assert read_window(rows, int(790e6), FAR).batches == 40
+    found = read_window(rows, int(low_ms * 1e6), int(high_ms * 1e6))
+
+    assert (found.batches, found.inside) == (batches, pytest.approx(inside))
+
+
+def test_a_pipeline_of_another_time_is_not_that_which_feeds_the_training():
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "Map", ms=18.0)]
+    earlier, judged = (readings(nodes, batches=2000), ("too-slow", LOAD)), (readings(nodes, batches=200, begin_ms=100_000), (None, PARSE))
+
+    found = found_of({1: earlier, 2: judged}, 100_000, 104_100)
+
+    assert (found.batches, found.unread) == (200, None)
+    assert found.slow_stage.function == PARSE
+
+
+def test_of_pipelines_that_ended_before_nothing_is_known():
+    nodes = [node(1, "Root", 2), node(2, "Map", ms=18.0)]
+
+    found = found_of({1: (readings(nodes), ("too-slow", LOAD))}, 100_000, 104_100)
+
+    assert (found.stages, found.slowest, found.unread) == ((), None, "too-slow")
 
 
 def test_the_stage_that_is_always_at_work_holds_up_the_training():
     found = slow_map(18.0)
 
     assert found.slow_stage is not None
-    assert (found.slow_stage.name, found.slow_stage.in_python) == ("Map", LOAD)
+    assert (found.slow_stage.name, found.slow_stage.function) == ("Map", LOAD)
     assert found.bound_ns == pytest.approx(18.1e6)
 
 
@@ -82,6 +124,64 @@ def test_calls_that_are_made_at_once_bind_less_but_no_more_of_them_than_there_ar
     assert pipeline(nodes, cores=2).bound_ns == pytest.approx(18e6)
     # What it reads is read by a thread of its own.
     assert slow_name(pipeline(nodes, cores=4)) == "Map"
+
+
+def test_what_reads_data_sets_waits_in_more_threads_than_there_are_cores():
+    nodes = [
+        node(1, "Root", 2),
+        node(2, "Prefetch", 3, buffer_size=2),
+        node(3, "ParallelMapV2", 4, ms=72.0, parallelism=4, each=64),
+        node(4, "ParallelInterleaveV4", 5, 6, parallelism=16, each=64),
+        node(5, "TensorSlice", each=0.01),
+        node(6, "TFRecord", ms=79.0, each=64),
+    ]
+
+    found = pipeline(nodes, cores=4)
+
+    assert (slow_name(found), found.bound_ns) == ("ParallelMapV2", pytest.approx(18e6))
+    assert found.stages[-1].bound_ns == pytest.approx(79e6 / 16)
+
+
+def test_functions_of_data_sets_that_are_made_run_on_the_cores_that_there_are():
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "ParallelInterleaveV4", 4, 5, parallelism=8, buffered=54)]
+    nodes += [node(4, "TensorSlice", each=0.01), node(5, "Map", 6, ms=38.0), node(6, "TFRecord", ms=20.0)]
+
+    found = pipeline(nodes, cores=2)
+
+    assert (slow_name(found), found.bound_ns) == ("Map", pytest.approx(19e6))
+    assert found.stages[-1].bound_ns == pytest.approx(20e6 / 8)
+
+
+def test_batches_that_calls_have_begun_do_not_lie_ready():
+    nodes = [node(1, "Root", 2), node(2, "MapAndBatch", 3, ms=38.0, parallelism=2, buffered=2), node(3, "Range")]
+
+    assert slow_name(pipeline(nodes, cores=2)) == "MapAndBatch"
+
+
+@pytest.mark.parametrize(("ms", "name"), [(96.0, "ParallelMapV2"), (110.0, None)])
+def test_where_batches_came_faster_than_calls_allow_these_are_not_known_and_no_stage_is_named(ms, name):
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "ParallelMapV2", 4, ms=ms, parallelism=8)]
+    nodes.append(node(4, "Map", ms=19.0))
+
+    assert slow_name(pipeline(nodes, cores=4)) == name
+
+
+def test_of_calls_at_once_on_unknown_cores_nothing_is_named_and_of_others_it_is():
+    one, several = [[node(1, "Root", 2), node(2, "ParallelMapV2", ms=ms, parallelism=calls)] for ms, calls in ((18.0, 1), (36.0, 2))]
+
+    assert (slow_name(pipeline(one, cores=None)), slow_name(pipeline(several, cores=None))) == ("ParallelMapV2", None)
+    assert pipeline(several, cores=None).stages[-1].thread.servers == 2
+    assert found_of({1: (readings(several), (None, LOAD))}, 0, 800, cores=None).slowest is None
+
+
+@pytest.mark.parametrize(("inner", "function"), [("TFRecord", PARSE), ("Map", LOAD)])
+def test_of_data_sets_that_a_stage_makes_only_what_calls_functions_has_those_in_python(inner, function):
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "ParallelInterleaveV4", 4, 5, parallelism=2)]
+    nodes += [node(4, "TensorSlice", each=0.01), node(5, inner, ms=36.0)]
+
+    found = pipeline(nodes, written("Prefetch"), written("Interleave", PARSE, LOAD), written("TensorSlice"))
+
+    assert (slow_name(found), found.slow_stage.functions) == (inner, (function,))
 
 
 def test_what_the_training_makes_while_it_asks_binds_however_short_it_is():
@@ -116,3 +216,62 @@ def test_of_data_sets_that_are_made_anew_the_time_is_known_by_those_that_are_lef
     assert stage.low_ns == pytest.approx((300e6 + 60e6) / 40)
     assert stage.busy_ns == pytest.approx(360e6 / 34)
     assert stage.high_ns > stage.busy_ns > stage.low_ns
+
+
+def mixed(mixes, *, lost=0):
+    """A pipeline that repeats a mixture of two maps, which is made anew in the middle; so many of the second one's elements are lost."""
+    inputs = [node(5, "Map", ms=12.0, each=0.5), node(6, "Map2", ms=6.0, each=0.5)]
+    selector = [node(7, "Range")] if mixes == "DirectedInterleave" else []
+    read = [each["number"] for each in (*selector, *inputs)]
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "Repeat", 4), node(4, mixes, *read), *selector, *inputs]
+    rows = readings(nodes)
+    is_second = (pl.col("time_ns") > 400e6) & (pl.col("node") > 3)
+    middle = rows.filter(pl.col("time_ns") == 400e6).select("node", at_elements="elements", at_ns="busy_ns")
+    rows = rows.join(middle, on="node").with_columns(
+        elements=pl.when(is_second).then(pl.col("elements") - pl.col("at_elements")).otherwise("elements"),
+        busy_ns=pl.when(is_second).then(pl.col("busy_ns") - pl.col("at_ns")).otherwise("busy_ns"),
+    )
+    rows = rows.with_columns(elements=pl.when(is_second, pl.col("node") == 6).then(pl.col("elements") - lost).otherwise("elements"))
+    again = pl.col("inputs").list.eval(pl.when(pl.element() > 3).then(pl.element() + 10).otherwise(pl.element()))
+    rows = rows.with_columns(
+        node=pl.when(is_second).then(pl.col("node") + 10).otherwise("node"),
+        inputs=pl.when(pl.col("time_ns") > 400e6).then(again).otherwise("inputs"),
+    )
+    return measure_pipeline(read_window(rows, 0, FAR), (), cores=4)
+
+
+@pytest.mark.parametrize("mixes", ["DirectedInterleave", "Concatenate"])
+def test_of_data_sets_that_are_mixed_each_has_the_share_of_elements_that_was_counted(mixes):
+    found = mixed(mixes)
+
+    assert [(stage.elements, stage.busy_ns) for stage in found.stages[-2:]] == [(0.5, pytest.approx(12e6)), (0.5, pytest.approx(6e6))]
+    assert (slow_name(found), found.bound_ns) == ("Map", pytest.approx(18e6))
+
+
+def test_what_data_sets_are_made_of_gives_as_many_elements_as_were_counted_beside_them():
+    assert [stage.elements for stage in mixed("FlatMap").stages[-2:]] == [pytest.approx(0.5), pytest.approx(1.0)]
+
+
+def test_where_too_little_was_counted_of_what_is_mixed_none_is_named():
+    found = mixed("Concatenate", lost=8)
+
+    assert [stage.is_shared for stage in found.stages[-2:]] == [True, True]
+    assert [stage.busy_ns for stage in found.stages[-2:]] == [stage.low_ns for stage in found.stages[-2:]]
+    assert found.slowest is None
+
+
+def test_calls_at_once_whose_results_lie_ready_are_not_waited_for_but_what_the_request_makes_is():
+    def known(buffered):
+        nodes = [node(1, "Root", 2), node(2, "BatchV2", 3, ms=6.0), node(3, "ParallelMapV2", 4, ms=32.0, parallelism=4, buffered=buffered)]
+        return pipeline([*nodes, node(4, "Map", ms=7.0)], interval_ms=10.0)
+
+    assert (slow_name(known(0)), known(0).bound_ns) == ("ParallelMapV2", pytest.approx(8e6))
+    assert (slow_name(known(4)), known(4).bound_ns) == ("BatchV2", pytest.approx(6e6))
+    assert known(4).slow_stage.thread.does == "asks"
+
+
+def test_what_is_behind_a_filled_buffer_is_not_waited_for_though_its_own_is_empty():
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2, buffered=2), node(3, "Map", 4, ms=1.0)]
+    nodes += [node(4, "Prefetch", 5, buffer_size=2), node(5, "Map", ms=18.0)]
+
+    assert pipeline(nodes).slowest is None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
-from slowstep.analyses.input.pipeline_functions import WrittenStage, kinds_of, match_stages
+from slowstep.analyses.input.pipeline_functions import WrittenStage, kinds_of, match_stages, written_stages
+from slowstep.timeline.schema import TABLE
 
 
 def written(*kinds: str) -> list[WrittenStage]:
-    return [WrittenStage(kind=kind, is_generator=False, reads=None, given=None, in_python=None) for kind in kinds]
+    return [WrittenStage(kind=kind, is_generator=False, reads=None, given=None, in_python=()) for kind in kinds]
 
 
 def matched(names: list[str], kinds: list[str]) -> list[list[str]]:
@@ -51,3 +53,13 @@ def test_maps_that_were_made_one_are_both_in_it():
 def test_without_any_stage_none_is_found():
     assert matched([], ["Map"]) == []
     assert matched(["Map"], []) == [[]]
+
+
+def test_all_functions_in_python_of_a_stage_are_known_each_once():
+    stages = pl.DataFrame([(0, 1, 0, "Map", None, False, None)], schema=TABLE["pipeline_stages"].schema, orient="row")
+    called = [(0, 1, 0, name != "both", name, "train.py", 3) for name in ("both", "load", "draw", "load")]
+
+    (stage,) = written_stages(stages, pl.DataFrame(called, schema=TABLE["pipeline_functions"].schema, orient="row"), None)
+
+    assert stage.given is not None
+    assert (stage.given.name, [each.name for each in stage.in_python]) == ("both", ["load", "draw"])

@@ -1,0 +1,61 @@
+"""Which stage of an input pipeline holds up the training: that which takes most in the thread that is at work all the time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final
+
+from slowstep.analyses.input.pipeline_stage import PipelineStage, PipelineThread, way_to_training
+
+# A thread that holds up the training is at work all the time. Of stages that were planted 0.93 to 1.0 of the time between two batches was
+# counted, of one behind a `filter` 0.68 (TensorFlow 2.21, two cores): the rest is handing over, which is in no stage.
+AT_WORK: Final = 0.6
+# A thread cannot be at work for longer than batches are apart; what was read at the ends of a window can be off by a few elements of it.
+AT_MOST: Final = 1.25
+# A buffer that is filled further keeps nobody waiting (tensorpack's rule: near its size is good, near zero starves).
+FILLED: Final = 0.5
+
+
+def find_slowest(stages: tuple[PipelineStage, ...], interval_ns: float, *, is_capped: bool = True) -> tuple[int | None, float | None]:
+    """The stage that takes most in the thread that is at work all the time, and the time between batches which that allows.
+
+    Threads of which the results lie ready are left out. None where no other is at work all the time, where another one may take longer, or
+    where it is not known of all of them how many calls they make at once: whether there is a core for each (`is_capped`), or because by
+    what is known batches could not have come as fast as they did. What runs in the training's own request holds it up however long it
+    takes.
+    """
+    bounds: dict[PipelineThread, float] = defaultdict(float)
+    for stage in stages:
+        bounds[stage.thread] += stage.bound_ns
+    if not bounds or not _are_servers_known(bounds, interval_ns, is_capped=is_capped):
+        return None, None
+    for thread in sorted(bounds, key=lambda each: -bounds[each]):
+        works = [number for number, stage in enumerate(stages) if stage.thread == thread and stage.works]
+        slowest = max(works, key=lambda number: stages[number].busy_ns, default=None)
+        if slowest is not None and _lies_ready(stages, slowest):
+            continue
+        is_at_work = thread.does == "asks" or bounds[thread] >= AT_WORK * interval_ns
+        found = slowest is not None and is_at_work and _takes_longest(stages, slowest, bounds[thread])
+        return (slowest, bounds[thread]) if found else (None, None)
+    return None, None
+
+
+def _are_servers_known(bounds: dict[PipelineThread, float], interval_ns: float, *, is_capped: bool) -> bool:
+    return (is_capped or all(thread.servers == 1 for thread in bounds)) and max(bounds.values()) <= AT_MOST * interval_ns
+
+
+def _takes_longest(stages: tuple[PipelineStage, ...], slowest: int, bound_ns: float) -> bool:
+    """Whether none takes longer of which it is not known how much it takes, nor the thread that it is in."""
+    most: dict[PipelineThread, float] = defaultdict(float)
+    for number, stage in enumerate(stages):
+        most[stage.thread] += stage.most_ns / stage.thread.servers
+        is_beside = stage.thread == stages[slowest].thread and number != slowest
+        if is_beside and stage.is_shared and stage.most_ns > stages[slowest].busy_ns:
+            return False
+    unknown = {stage.thread for stage in stages if stage.is_shared} - {stages[slowest].thread}
+    return all(most[thread] <= bound_ns for thread in unknown)
+
+
+def _lies_ready(stages: tuple[PipelineStage, ...], number: int) -> bool:
+    """Whether a buffer on the way to the training is filled, its own included: nothing behind it is waited for."""
+    return any((stage.full or 0.0) >= FILLED for stage in way_to_training(stages, stages[number]))
