@@ -138,7 +138,8 @@ class Framework:
         return False
 
     def is_bound_to_shapes(self) -> bool:
-        """Whether code of the training was compiled, or captured, for the shapes that it gets, and would be anew for others."""
+        """Whether code of the training was compiled, or captured, for the shapes that it gets, and would be anew for others.
+        Raises TooManyObjects where that cannot be known."""
         return False
 
     def device_memory(self) -> DeviceMemory | None:

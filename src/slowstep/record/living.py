@@ -1,17 +1,48 @@
 """The objects of this process, those among them too that `gc.freeze()` has set aside: of these Python's collector tells nothing.
 
-What only a local variable of a running function leads to is not found then, and no code of the user's is asked.
+What only a local variable of a running function leads to is not found then, and no code of the user's is asked. The search stands in the
+training's way: it passes over what leads to nothing, as the strings and numbers of a data set, and gives up where it takes too long.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
+import threading
+import time
 import weakref
 from collections.abc import Iterable, Iterator
-from itertools import repeat
+from contextlib import contextmanager
+from itertools import chain, islice, repeat
 from operator import is_
-from typing import Any
+from typing import Any, Final
+
+# Four times what a large framework has (260 000 objects, found in a second); to know a million takes 100 MB.
+_MOST: Final = 1_000_000
+_LONGEST_S: Final = 5.0
+# Objects whose contents are looked at together.
+_TOGETHER: Final = 100
+# Longer containers, by the numbers of their types (a metaclass may compare as it likes), are looked at without a copy of what is in them.
+_LONG: Final = 10_000
+_CONTAINERS: Final = frozenset(map(id, (list, tuple, dict, set, frozenset)))
+
+
+class TooManyObjects(Exception):
+    """What there is cannot be known in the time that a training can wait; the message ends the sentence "not applicable, because ..."."""
+
+    def __init__(self) -> None:
+        super().__init__("the script's gc.freeze() leaves too many objects to search one by one: leave that call out")
+
+
+class _Search(threading.local):
+    """What this thread has found, as long as it is to be found only once."""
+
+    is_shared = False
+    found: list[Any] | None = None
+    error: TooManyObjects | None = None
+
+
+_search: Final = _Search()
 
 
 def are_set_aside() -> bool:
@@ -19,39 +50,102 @@ def are_set_aside() -> bool:
     return gc.get_freeze_count() > 0
 
 
+@contextmanager
+def one_search() -> Iterator[None]:
+    """Objects that are set aside are searched for once at most within it, by this thread."""
+    outer, _search.is_shared = _search.is_shared, True
+    try:
+        yield
+    finally:
+        _search.is_shared = outer
+        if not outer:
+            _search.found = _search.error = None
+
+
 def objects() -> list[Any]:
-    """All that are known; where some are set aside, those that others lead to (1.3 s for the 500 000 of a large framework)."""
-    return _reached([*gc.get_objects(), sys.modules]) if are_set_aside() else gc.get_objects()
+    """All that are known; where some are set aside, those that others lead to. Raises TooManyObjects."""
+    if not are_set_aside():
+        return gc.get_objects()
+    if not _search.is_shared:
+        return _reached()
+    if _search.error is not None:
+        raise TooManyObjects
+    if _search.found is None:
+        try:
+            _search.found = _reached()
+        except TooManyObjects as error:
+            _search.error = error.with_traceback(None)
+            raise
+    return _search.found
 
 
 def holders_of(thing: Any) -> list[Any]:
-    """Those that refer to a thing."""
+    """Those that refer to a thing. Raises TooManyObjects."""
     if not are_set_aside():
         return gc.get_referrers(thing)
-    return [each for each in objects() if any(map(is_, gc.get_referents(each), repeat(thing)))]
+    known, ends_s = objects(), time.monotonic() + _LONGEST_S
+    return [each for each in _in_time(known, ends_s) if any(map(is_, _contents(each), repeat(thing)))]
 
 
-def _reached(roots: list[Any]) -> list[Any]:
-    seen: dict[int, Any] = {id(each): each for each in roots}
-    new = roots
+def is_of_a_class(table: dict[Any, Any]) -> bool:
+    """Whether a dictionary is a class's own."""
+    return any(any(map(is_, gc.get_referents(kind), repeat(table))) for kind in _classes())
+
+
+def _reached() -> list[Any]:
+    ends_s = time.monotonic() + _LONGEST_S
+    # Classes that are written in C lead to others, though the collector does not track them.
+    new: list[Any] = [*gc.get_objects(), sys.modules, *_classes()]
+    seen = {id(each): each for each in new}
     while new:
-        found = {id(each): each for each in _next(new) if id(each) not in seen}
-        seen |= found
-        new = list(found.values())
+        found = []
+        for each in _next(new, ends_s):
+            if id(each) not in seen:
+                seen[id(each)] = each
+                found.append(each)
+                if len(seen) > _MOST:
+                    raise TooManyObjects
+        new = found
     return list(seen.values())
 
 
-def _next(things: list[Any]) -> Iterator[Any]:
-    yield from gc.get_referents(*things)
+def _next(things: list[Any], ends_s: float) -> Iterator[Any]:
+    """What others lead to, and may lead further."""
+    for at in _in_time(range(0, len(things), _TOGETHER), ends_s):
+        some = things[at : at + _TOGETHER]
+        yield from filter(gc.is_tracked, gc.get_referents(*(each for each in some if not _is_long(each))))
+        for each in some:
+            if _is_long(each):
+                yield from list(islice(filter(gc.is_tracked, _contents(each)), _MOST))
+            elif issubclass(type(each), weakref.ref) and (held := weakref.ref.__call__(each)) is not None:
+                yield held
+
+
+def _in_time(things: Iterable[Any], ends_s: float) -> Iterator[Any]:
     for each in things:
-        yield from _weakly_held(each)
+        if time.monotonic() > ends_s:
+            raise TooManyObjects
+        yield each
 
 
-def _weakly_held(thing: Any) -> Iterable[Any]:
-    """By the functions of the types themselves: no class's own is called."""
-    kind = type(thing)
-    if issubclass(kind, type):
-        return type.__subclasses__(thing)
-    if issubclass(kind, weakref.ref) and (held := weakref.ref.__call__(thing)) is not None:
-        return (held,)
-    return ()
+def _is_long(thing: Any) -> bool:
+    return id(type(thing)) in _CONTAINERS and len(thing) > _LONG
+
+
+def _contents(thing: Any) -> Iterable[Any]:
+    if not _is_long(thing):
+        return gc.get_referents(thing)
+    return chain(thing, dict.values(thing)) if type(thing) is dict else thing
+
+
+def _classes() -> Iterator[type]:
+    """All that there are, by the functions of the types themselves: no class's own is called."""
+    seen: dict[int, type] = {id(object): object}
+    new: list[type] = [object]
+    while new:
+        kind = new.pop()
+        yield kind
+        below: list[type] = type.__subclasses__(kind)
+        found = {id(each): each for each in below if id(each) not in seen}
+        seen |= found
+        new += found.values()

@@ -6,12 +6,15 @@ import gc
 import sys
 import types
 import weakref
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import pytest
 
 from set_aside import all_set_aside
-from slowstep.record.living import holders_of, objects
+from slowstep.record import living
+from slowstep.record.living import TooManyObjects, holders_of, is_of_a_class, objects, one_search
 
 
 class Thing:
@@ -83,3 +86,63 @@ def test_looking_leaves_what_is_set_aside() -> None:
         objects()
 
         assert gc.get_freeze_count() >= before - 100
+
+
+@pytest.mark.parametrize("hold", [list, tuple, set, lambda words: dict.fromkeys([*words, Thing])])
+def test_what_leads_to_nothing_is_passed_over(module: types.ModuleType, hold: Callable[[list[str]], Any]) -> None:
+    module.held = hold([str(number) for number in range(20_000)])  # type: ignore[attr-defined]
+
+    with all_set_aside():
+        found = objects()
+
+    assert any(each is module.held for each in found)  # type: ignore[attr-defined]
+    assert not any(type(each) is str for each in found)
+
+
+@pytest.mark.parametrize(
+    "hold", [list, tuple, lambda things: dict(enumerate(things)), lambda things: dict.fromkeys(range(20_000), things[-1])]
+)
+def test_what_is_in_a_long_container_is_found(module: types.ModuleType, hold: Callable[[list[Any]], Any]) -> None:
+    thing = Thing()
+    module.held = hold([*map(str, range(20_000)), thing])  # type: ignore[attr-defined]
+
+    with all_set_aside():
+        holders = holders_of(thing)
+
+    assert any(each is module.held for each in holders)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("bound", ["_MOST", "_LONGEST_S"])
+@pytest.mark.parametrize("search", [objects, lambda: holders_of(Thing)])
+def test_a_search_that_is_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch, bound: str, search: Callable[[], object]) -> None:
+    monkeypatch.setattr(living, bound, -1)
+
+    with all_set_aside(), pytest.raises(TooManyObjects):
+        search()
+    search()
+
+
+@pytest.mark.parametrize("most", [living._MOST, 0])
+def test_one_search_serves_all_who_ask_meanwhile(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    searches: list[object] = []
+    monkeypatch.setattr(living, "_MOST", most)
+    monkeypatch.setattr(living, "_classes", lambda all_of=living._classes: searches.append(None) or all_of())
+
+    with all_set_aside():
+        with one_search():
+            for _ in range(3):
+                with suppress(TooManyObjects):
+                    holders_of(Thing)
+        within = len(searches)
+        with suppress(TooManyObjects):
+            objects()
+
+    assert (within, len(searches)) == (1, 2)
+    assert (living._search.found, living._search.error) == (None, None)
+
+
+def test_a_class_knows_its_own_dictionary() -> None:
+    own = next(each for each in gc.get_referents(Thing) if type(each) is dict)
+
+    assert is_of_a_class(own)
+    assert not is_of_a_class(dict(own))

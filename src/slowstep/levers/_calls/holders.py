@@ -7,7 +7,7 @@ from types import BuiltinFunctionType
 from typing import Any, Final
 
 from slowstep.levers._calls.wrappers import Call, as_it_is
-from slowstep.record.living import holders_of
+from slowstep.record.living import holders_of, is_of_a_class
 from slowstep.record.timing.tracebacks import PACKAGE
 
 # Py_TPFLAGS_IMMUTABLETYPE of CPython's object.h, since Python 3.10.
@@ -15,7 +15,8 @@ _IMMUTABLE: Final = 1 << 8
 
 
 class Holders:
-    """Every place where a built-in function, or a method that a class inherits, is to be replaced. Raises TypeError where none may be.
+    """Every place where a built-in function, or a method that a class inherits, is to be replaced. Raises TypeError where none may be,
+    TooManyObjects where they cannot be searched for.
 
     `owner` is the module or class that was named; other places are looked for where it is a module. `kept` makes of a call what a class
     is to keep.
@@ -95,4 +96,4 @@ def _is_ours(table: dict[Any, Any]) -> bool:
 
 def _is_of_a_class(table: dict[Any, Any]) -> bool:
     """Whether a dictionary is a class's own, which must not be written to."""
-    return "__module__" in table and any(issubclass(type(holder), type) for holder in holders_of(table))
+    return "__module__" in table and is_of_a_class(table)

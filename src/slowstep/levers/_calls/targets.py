@@ -15,7 +15,7 @@ from slowstep.levers._calls.holders import Holders
 from slowstep.levers._calls.wrappers import Call, as_called, kept_alike, unwrapped
 from slowstep.record.experiment.lever import NotApplicable
 from slowstep.record.framework import is_compiled
-from slowstep.record.living import are_set_aside, objects
+from slowstep.record.living import TooManyObjects, are_set_aside, objects, one_search
 
 _MAIN: Final = ("__main__", "__mp_main__")
 # Functions that are not Python's, by the name of their type: torch and numpy bring some of their own.
@@ -43,6 +43,14 @@ def find_functions(text: str) -> list[Function]:
 
     Raises ValueError for a text of another form, NotApplicable where there is no such thing, and where its calls cannot be replaced.
     """
+    try:
+        with one_search():
+            return _found(text)
+    except TooManyObjects as error:
+        raise NotApplicable(str(error)) from None
+
+
+def _found(text: str) -> list[Function]:
     name, path = module_and_function(text)
     modules = list(_modules(name))
     if not modules:
@@ -63,7 +71,7 @@ def find_calls(text: str) -> list[Call]:
 
 def known_function(module: str, path: str) -> Function | None:
     """The function of a library that is imported already; None where there is none, or another thing than a function that may be
-    replaced."""
+    replaced. Raises TooManyObjects."""
     try:
         found = next(iter(_in_module(sys.modules[module], path, path)), None) if module in sys.modules else None
     except NotApplicable:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from slowstep.errors import DiscoveryError
 from slowstep.record.experiment.lever import Change, Implementation, Lever, LeverSpec, NotApplicable, Prepare
 from slowstep.record.framework import is_imported, known_frameworks
+from slowstep.record.living import TooManyObjects, one_search
 from slowstep.registry import find_by_file, find_by_folder, names_by_file, names_by_folder
 
 if TYPE_CHECKING:
@@ -86,12 +87,15 @@ def can_build(name: str) -> bool:
 def prepared(lever: Lever, training: Training, spec: LeverSpec) -> Change:
     """The lever's change, made ready by the first that can. Raises as `Prepare`: what the first one says where none can."""
     refused: NotApplicable | None = None
-    for prepare in _ways(lever, training):
-        try:
-            return prepare(training, spec)
-        except NotApplicable as error:
-            # Its frames refer to loaders and their workers.
-            refused = refused or error.with_traceback(None)
+    with one_search():
+        for prepare in _ways(lever, training):
+            try:
+                return prepare(training, spec)
+            except NotApplicable as error:
+                # Its frames refer to loaders and their workers.
+                refused = refused or error.with_traceback(None)
+            except TooManyObjects as error:
+                refused = refused or NotApplicable(str(error))
     try:
         raise refused or NotApplicable(f"slowstep cannot make this change in a training with {_whatever_trains(training)}")
     finally:

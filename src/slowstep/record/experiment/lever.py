@@ -85,7 +85,7 @@ class Change:
         return {}
 
 
-# Makes a change ready. Raises NotApplicable, with the reason, and ValueError for a value that cannot be meant.
+# Makes a change ready. Raises NotApplicable, with the reason, or TooManyObjects, and ValueError for a value that cannot be meant.
 Prepare = Callable[["Training", LeverSpec], Change]
 # Makes the change to a loader that the script has just built, for good, and says as JSON what it made of it. Where it raises the same, it
 # leaves the loader as it was.

@@ -6,16 +6,18 @@ array that is no object of Python, the values of a mapping) is asked of that lib
 
 from __future__ import annotations
 
-from collections import UserDict
 from collections.abc import Iterable
 from itertools import islice
-from types import FunctionType
 from typing import Any, Final
 
-from slowstep.record.attributes import code_of, held_by
+from slowstep.record.timing.forms import Ask, Form, form_of, in_class, is_of_a_library
 
 _DEEPEST: Final = 4
 _MOST_PARTS: Final = 64
+# Objects and containers within one batch that are looked at, which takes less than a millisecond: of 64 samples of 15 arrays each all.
+_MOST: Final = 1024
+# By their numbers, the types that neither are arrays nor hold any: of tokens and labels there may be thousands in a batch.
+_PLAIN: Final = frozenset(map(id, (int, float, complex, bool, str, bytes, type(None))))
 
 
 def samples_in(batch: Any) -> int:
@@ -24,100 +26,96 @@ def samples_in(batch: Any) -> int:
     return -1 if shape is None else shape[0]
 
 
-def shape_in(batch: Any, depth: int = 0) -> tuple[int, ...] | None:
+def shape_in(batch: Any) -> tuple[int, ...] | None:
     """The first two lengths, or the only one, of the first array with a leading dimension that is found in a nested batch; None where there
     is none.
     """
-    parts = parts_of(batch, _MOST_PARTS)
-    if parts is None:
-        shape = _told(batch, "shape")
+    return _shape_in(batch, _DEEPEST, [_MOST])
+
+
+def bytes_in(batch: Any) -> int:
+    """Bytes of all arrays in a nested batch; not known of one of more parts than are looked at."""
+    left = [_MOST]
+    total = _bytes_in(batch, _DEEPEST, left)
+    return total if left[0] >= 0 else -1
+
+
+def parts_of(batch: Any, most: int | None = None) -> Iterable[Any] | None:
+    """The first items or values of what is made of Python's lists, tuples and dictionaries; None of all else."""
+    parts = form_of(batch).parts
+    return None if parts is None else islice(parts(batch), most)
+
+
+def _shape_in(batch: Any, deeper: int, left: list[int]) -> tuple[int, ...] | None:
+    form = form_of(batch)
+    if form.shape is not None:
+        shape = _told(form.shape, batch)
         if shape is not None:
             return _leading(shape)
-        parts = _library_values(batch)
-    if depth < _DEEPEST:
-        for part in parts:
-            found = shape_in(part, depth + 1)
+    for part in _parts(batch, form) if deeper else ():
+        if id(type(part)) not in _PLAIN:
+            left[0] -= 1
+            if left[0] < 0:
+                break
+            found = _shape_in(part, deeper - 1, left)
             if found is not None:
                 return found
     return None
 
 
-def bytes_in(batch: Any, depth: int = 0) -> int:
-    """Bytes of all arrays in a nested batch."""
-    parts = parts_of(batch, _MOST_PARTS)
-    if parts is None:
-        size_bytes = _told(batch, "nbytes")
+def _bytes_in(batch: Any, deeper: int, left: list[int]) -> int:
+    form = form_of(batch)
+    if form.nbytes is not None:
+        size_bytes = _told(form.nbytes, batch)
         if type(size_bytes) is int:
             return size_bytes
-        parts = _library_values(batch)
     total = -1
-    if depth < _DEEPEST:
-        for part in parts:
-            found = bytes_in(part, depth + 1)
-            if found >= 0:
-                total = found + max(total, 0)
+    parts = [part for part in _parts(batch, form) if id(type(part)) not in _PLAIN] if deeper else []
+    left[0] -= len(parts)
+    for part in parts if left[0] >= 0 else ():
+        found = _bytes_in(part, deeper - 1, left)
+        if found >= 0:
+            total = found + max(total, 0)
     return total
 
 
-def parts_of(batch: Any, most: int | None = None) -> Iterable[Any] | None:
-    """The first items or values of what is made of Python's lists, tuples and dictionaries; None of all else."""
-    kind = type(batch)
-    if issubclass(kind, (list, tuple)):
-        of_kind: Any = list if issubclass(kind, list) else tuple
-        return islice(of_kind.__iter__(batch), most)
-    if issubclass(kind, UserDict):
-        batch = held_by(batch, "data")
-        kind = type(batch)
-    return islice(dict.values(batch), most) if issubclass(kind, dict) else None
+def _parts(batch: Any, form: Form) -> Iterable[Any]:
+    if form.parts is not None:
+        return islice(form.parts(batch), _MOST_PARTS)
+    return _library_values(batch) if form.maps else ()
 
 
-def _library_values(batch: Any) -> list[Any]:
+def _library_values(batch: Any) -> Iterable[Any]:
     """The first values of a library's own mapping."""
-    kind = type(batch)
-    values = _in_class(kind, "values")
-    if values is None or not _is_of_a_library(values) or _in_class(kind, "keys") is None:
-        return []
     try:
-        return list(islice(values(batch), _MOST_PARTS))
+        return list(islice(in_class(type(batch), "values")(batch), _MOST_PARTS))
     except Exception:  # the library's own objection, whatever it is: not known is an answer
         return []
 
 
 def _leading(shape: Any) -> tuple[int, ...] | None:
-    if not issubclass(type(shape), tuple) and not _is_of_a_library(_in_class(type(shape), "__getitem__")):
+    lengths = shape[:2] if type(shape) is tuple else _first_two(shape)
+    if not lengths or type(lengths[0]) is not int:
         return None
+    return lengths if type(lengths[-1]) is int else lengths[:1]
+
+
+def _first_two(shape: Any) -> tuple[Any, ...]:
+    if issubclass(type(shape), tuple):
+        return tuple.__getitem__(shape, slice(2))
+    if not is_of_a_library(in_class(type(shape), "__getitem__")):
+        return ()
     lengths = []
     for at in range(2):
         try:
-            length = shape[at]
+            lengths.append(shape[at])
         except Exception:  # of no more dimensions, or of as many as are not known yet
             break
-        if type(length) is not int:
-            break
-        lengths.append(length)
-    return tuple(lengths) or None
+    return tuple(lengths)
 
 
-def _told(thing: Any, name: str) -> Any:
-    """An attribute that the object holds, or that a library computes; None of any other."""
+def _told(ask: Ask, thing: Any) -> Any:
     try:
-        if (held := held_by(thing, name)) is not None:
-            return held
-        asked = _in_class(type(thing), name)
-        getter = asked.fget if type(asked) is property else None
-        return None if getter is None or not _is_of_a_library(getter) else getter(thing)
+        return ask(thing)
     except Exception:  # a sparse tensor has no bytes, a donated array no shape: not known is an answer
         return None
-
-
-def _in_class(kind: type, name: str) -> Any:
-    for base in kind.__mro__:
-        if name in base.__dict__:
-            return base.__dict__[name]
-    return None
-
-
-def _is_of_a_library(function: Any) -> bool:
-    """Whether a function is an installed package's, or written in C."""
-    code = code_of(function)
-    return "-packages" in code.co_filename if code is not None else function is not None and type(function) is not FunctionType

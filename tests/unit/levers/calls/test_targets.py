@@ -15,6 +15,7 @@ from set_aside import all_set_aside
 from slowstep.levers._calls.functions import redirected
 from slowstep.levers._calls.holders import Holders
 from slowstep.levers._calls.targets import find_functions, known_function
+from slowstep.record import living
 from slowstep.record.experiment.lever import LeverSpec, NotApplicable
 
 SOURCE = """
@@ -253,6 +254,26 @@ def test_what_gc_freeze_may_hide_is_not_said_to_be_missing(script: Any) -> None:
     assert find_functions("train:outer.<locals>.inner") == [hidden]
     with pytest.raises(NotApplicable, match=r"has no outer.<locals>.other$"):
         find_functions("train:outer.<locals>.other")
+
+
+@pytest.mark.parametrize("name", ["outer.<locals>.inner", "math.isqrt", "isqrt"])
+def test_what_takes_too_long_to_find_after_gc_freeze_is_not_applicable(script: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(script, "isqrt", math.isqrt, raising=False)
+    monkeypatch.setattr(living, "_MOST", 0)
+
+    with all_set_aside(), pytest.raises(NotApplicable, match=r"gc\.freeze.*too many objects"):
+        find_functions(f"train:{name}")
+
+
+def test_a_built_in_function_is_looked_for_once(script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    searches: list[object] = []
+    monkeypatch.setattr(living, "_reached", lambda search=living._reached: searches.append(None) or search())
+    script.table = {"__module__": "train", "root": math.isqrt}
+
+    with all_set_aside():
+        find_functions("train:math.isqrt")
+
+    assert len(searches) == 1
 
 
 def test_a_hook_of_ours_stays_around_the_function_that_it_records(script: Any) -> None:

@@ -17,6 +17,7 @@ from slowstep.record.experiment.arms import Arms
 from slowstep.record.experiment.implementations import broken_levers, can_be_made, can_build, find_lever, known_levers, prepared
 from slowstep.record.experiment.lever import Implementation, Lever, LeverSpec, NotApplicable
 from slowstep.record.framework import NO_FRAMEWORK, Framework
+from slowstep.record.living import TooManyObjects
 
 WORKERS = Lever(name="workers", takes="N")
 
@@ -97,6 +98,18 @@ def test_the_reason_is_that_of_the_first_where_none_can(known: Any) -> None:
 
     with pytest.raises(NotApplicable, match=r"^first$"):
         ask(trains)
+
+
+@pytest.mark.parametrize("second", ["of second", NotApplicable("no second")])
+def test_one_that_cannot_search_all_objects_leaves_the_change_to_others_and_says_why(known: Any, second: Any) -> None:
+    first = Known("first")
+    known(first=(first, made(TooManyObjects())), second=(Known("second"), made(second, acts_on_loader=True)))
+
+    if second == "of second":
+        assert ask(first, loads=Known("second")) == second
+    else:
+        with pytest.raises(NotApplicable, match=r"gc\.freeze"):
+            ask(first, loads=Known("second"))
 
 
 def test_a_lever_for_all_of_them_is_made_where_who_trains_has_no_way_of_its_own(known: Any) -> None:

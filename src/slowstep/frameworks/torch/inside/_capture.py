@@ -48,7 +48,7 @@ class UpdateProfiler:
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._left_on: Any = None
         self._thread = self._begin_ns = self._begun_after = self._done = 0
-        self._scripts = ScriptProfilers(sys.modules["torch"])
+        self._scripts = ScriptProfilers(sys.modules["torch"], recorder.fault)
         self.unwatch = self._scripts.undo
         recorder.forgetters.append(self._forget)
 
@@ -197,8 +197,11 @@ def _refusal(scripts: ScriptProfilers) -> str | None:
     if place is not None and place.rank != 0:
         return "only rank 0 is captured"
     # One that waits for its turn is not on yet. When that comes while ours is on, the process dies by SIGSEGV (torch 2.13).
-    if torch._C._autograd._profiler_enabled() or scripts.are_there():
+    waits = scripts.are_there()
+    if torch._C._autograd._profiler_enabled() or waits:
         return "a profiler of torch is on already, or waits for its turn"
+    if waits is None:
+        return "whether a profiler of torch waits for its turn cannot be known: take a trace with one, and give it to slowstep analyze"
     if sys.getprofile() is not None:
         return "a profiler of Python is on already"
     importer = _importer()

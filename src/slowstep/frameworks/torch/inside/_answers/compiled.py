@@ -23,7 +23,7 @@ def has_compiled() -> bool:
 
 
 def has_graphs() -> bool:
-    """Whether a graph of an accelerator was captured, which holds its shapes."""
+    """Whether a graph of an accelerator was captured, which holds its shapes. Raises TooManyObjects where that cannot be known."""
     torch: Any = sys.modules["torch"]
     if not torch.cuda.is_available():
         return False

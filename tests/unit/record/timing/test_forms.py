@@ -1,0 +1,84 @@
+"""What is found once for each type: nothing that costs more the longer a batch is, and nothing that keeps a class alive."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from slowstep.record.timing import forms
+from slowstep.record.timing.batches import bytes_in, samples_in
+
+
+def calls_in(measure: Callable[[Any], int], batch: Any) -> int:
+    """How many functions of Python are called for a batch whose types are known."""
+    measure(batch)
+    calls = 0
+
+    def count(_: Any, event: str, __: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        measure(batch)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+@pytest.mark.parametrize("measure", [samples_in, bytes_in])
+@pytest.mark.parametrize("value", [7, 0.5, True, None, "word", b"word"])
+def test_plain_values_are_passed_over(measure: Callable[[Any], int], value: Any) -> None:
+    assert calls_in(measure, [[value] * 64] * 64) < 64 * 10
+
+
+@pytest.mark.parametrize("measure", [samples_in, bytes_in])
+def test_what_a_known_type_tells_is_not_searched_for_again(measure: Callable[[Any], int]) -> None:
+    arrays = [np.zeros(())] * 64
+
+    assert calls_in(measure, arrays) < 64 * 5
+
+
+@pytest.mark.parametrize("measure", [samples_in, bytes_in])
+def test_of_a_batch_of_endless_parts_nothing_is_known(measure: Callable[[Any], int]) -> None:
+    batch = [[[[np.zeros(())] * 64] * 64] * 64] * 64
+
+    assert calls_in(measure, batch) < 20_000
+    assert measure(batch) == -1
+
+
+def test_all_arrays_of_many_samples_are_known() -> None:
+    assert bytes_in([{name: np.zeros(2) for name in "abcdefgh"}] * 64) == 64 * 8 * 16
+
+
+def test_a_class_is_not_kept_alive() -> None:
+    class Local:
+        __slots__ = ("nbytes", "shape")
+
+    thing = Local()
+    thing.shape = (3,)  # type: ignore[attr-defined]
+    known, samples = weakref.ref(Local), samples_in(thing)
+    del Local, thing
+    gc.collect()
+
+    assert (samples, known()) == (3, None)
+
+
+def test_a_class_at_the_place_of_a_dead_one_is_looked_at_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(forms._known, id(np.ndarray), forms.form_of([]))
+
+    assert samples_in(np.zeros((5, 2))) == 5
+
+
+def test_types_that_come_and_go_are_not_all_kept() -> None:
+    for _ in range(1000):
+        samples_in(type("Passing", (), {"shape": (1,)})())
+
+    assert len(forms._known) <= 256
