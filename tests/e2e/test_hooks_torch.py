@@ -792,7 +792,7 @@ def test_a_compiled_training_is_compiled_as_often_and_its_gaps_are_timed(run: Ru
 
 
 @pytest.mark.slow
-def test_a_batch_that_raises_when_it_is_looked_at_reaches_the_training(run: Run) -> None:
+def test_a_batch_that_raises_when_it_is_looked_at_reaches_the_training_and_its_wait_is_kept(run: Run) -> None:
     main = """
 class Touchy:
     @property
@@ -803,7 +803,8 @@ print(len([batch for batch in DataLoader(Numbers(), batch_size=4, collate_fn=lam
     ran = run(main)
 
     assert (ran.code, ran.out, ran.err) == (0, "6\n", "")
-    assert ran.trainer.health["recorder-fault"] >= 1
+    assert ran.trainer.faults == {}
+    assert len(ran.trainer.of("WAIT")) >= 6
 
 
 @pytest.mark.slow
