@@ -32,7 +32,7 @@ NOT_READ: Final = "unreadable"
 
 
 @dataclass(slots=True)
-class Pipeline:
+class LivePipeline:
     """One iterator; `iterator` is the number of its waits, None of one whose batches a compiled function takes. `fetched_by` is the thread
     (native id) that has fetched eagerly of it since the last reading; None where none has.
     """
@@ -60,7 +60,7 @@ class Pipelines:
 
     def forget(self) -> None:
         """Know none, as in a forked child."""
-        self._known: list[Pipeline] = []
+        self._known: list[LivePipeline] = []
         self._numbers = 0
         self._first_ns = self._due_ns = 0
         # Several threads may train; what another one is reading needs no second reading.
@@ -74,13 +74,13 @@ class Pipelines:
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
-    def add(self, iterator: Any, number: int | None) -> Pipeline:
+    def add(self, iterator: Any, number: int | None) -> LivePipeline:
         """Read this one from now on, as long as it lives. Raises TypeError where it takes no weak references."""
-        added = Pipeline(weakref.ref(iterator), number)
+        added = LivePipeline(weakref.ref(iterator), number)
         self._known = [*(each for each in self._known if each.live() is not None), added]
         return added
 
-    def numbered(self, iterator: Any, number: int) -> Pipeline | None:
+    def numbered(self, iterator: Any, number: int) -> LivePipeline | None:
         """The one that was added when its iterator was made, now that its waits have this number; None where none was."""
         found = next((each for each in self._known if each.live() is iterator), None)
         if found is not None:
@@ -103,13 +103,13 @@ class Pipelines:
         finally:
             self._reading.release()
 
-    def _chosen(self, fetched_by: int | None) -> list[tuple[Pipeline, Any]]:
+    def _chosen(self, fetched_by: int | None) -> list[tuple[LivePipeline, Any]]:
         """Those to be read, with their iterators: the newest of those that are read on, then of the others."""
         found = [(each, each.live()) for each in self._known if not each.ended and fetched_by in (None, each.fetched_by)]
         living = [(each, iterator) for each, iterator in found if iterator is not None]
         return sorted(living, key=lambda one: one[0].is_read_on)[-_MOST_AT_ONCE:]
 
-    def _read(self, at_ns: int, chosen: list[tuple[Pipeline, Any]]) -> None:
+    def _read(self, at_ns: int, chosen: list[tuple[LivePipeline, Any]]) -> None:
         self._first_ns = self._first_ns or at_ns
         every_ns = min(max((at_ns - self._first_ns) // _PART_OF_TIME, _FIRST_EVERY_NS), _LAST_EVERY_NS)
         # Whatever comes of it.
@@ -126,7 +126,7 @@ class Pipelines:
             self._recorder.spent_ns += took_ns
             self._due_ns = max(self._due_ns, at_ns + took_ns * _PAUSE)
 
-    def _read_one(self, pipeline: Pipeline, iterator: Any) -> None:
+    def _read_one(self, pipeline: LivePipeline, iterator: Any) -> None:
         is_first, began_ns = not pipeline.number, now()
         if is_first:
             self._introduce(pipeline, iterator)
@@ -140,7 +140,7 @@ class Pipelines:
         if not is_first and now() - began_ns > _LONGEST_NS:
             self._give_up(pipeline, TOO_SLOW)
 
-    def _introduce(self, pipeline: Pipeline, iterator: Any) -> None:
+    def _introduce(self, pipeline: LivePipeline, iterator: Any) -> None:
         self._numbers += 1
         pipeline.number = self._numbers
         note = {"kind": "pipeline", "id": pipeline.number, "iterator": pipeline.iterator, "stages": []}
@@ -149,7 +149,7 @@ class Pipelines:
         finally:
             self._recorder.note(note)
 
-    def _give_up(self, pipeline: Pipeline, why: str) -> None:
+    def _give_up(self, pipeline: LivePipeline, why: str) -> None:
         pipeline.ended = True
         self._recorder.note({"kind": "pipeline_unread", "id": pipeline.number, "why": why})
 

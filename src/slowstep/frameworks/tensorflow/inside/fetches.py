@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.tensorflow.inside._framework import FRAMEWORK
-from slowstep.frameworks.tensorflow.inside._pipelines import Pipeline, Pipelines
+from slowstep.frameworks.tensorflow.inside._pipelines import LivePipeline, Pipelines
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
@@ -130,7 +130,7 @@ class DatasetWaits(RecordedWaits[Any]):
         super().__init__(recorder, fetch, dataset=type(dataset).__name__.strip("_"), loader=loader, framework=FRAMEWORK.name)
         self._fetch = fetch
         # What its stages count, once it is known that a thread that trains fetches of its iterator.
-        self.pipeline: Pipeline | None = None
+        self.pipeline: LivePipeline | None = None
         self.ends = (StopIteration, sys.modules["tensorflow"].errors.OutOfRangeError)
 
     @property
