@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from slowstep.analyses.measurements import Measurements
     from slowstep.timeline.run_facts import RunFacts
     from slowstep.timeline.timeline import ProcessFacts, Timeline
 
@@ -22,6 +24,19 @@ def ending_note(timeline: Timeline) -> str | None:
     by = _interrupted_by(timeline) if run.killer is None else None
     how = "ended" if by is None else f"was interrupted ({by}) and ended"
     return f"the command {how} with {_name(run)}: the report is of the steps that were recorded"
+
+
+def without_updates_ns(timeline: Timeline, m: Measurements) -> int:
+    """How long recording went on after the last update of a training that it ended in, as in an evaluation; 0 where that is no longer than
+    a step, not known, or the training was over.
+    """
+    run, ends_ns = timeline.run, m.trainer.update_end_ns
+    limit_ns = math.inf if run.asked_seconds is None else ends_ns[0] + run.asked_seconds * 1e9
+    ended_ns = min(run.ended_ns or 0, limit_ns)
+    if run.session is not None or m.trainer.elsewhere is not None or m.trainer.facts.notes.get("end") == "exit":
+        return 0
+    left_ns = int(ended_ns - ends_ns[-1])
+    return left_ns if left_ns > m.step_ns.max() else 0
 
 
 def ended_by_an_error(timeline: Timeline) -> bool:

@@ -11,7 +11,7 @@ from slowstep.analyses.steps.phases import TrainingInTurn
 from slowstep.diagnosis.evidence.by_workers import how_to_divide
 from slowstep.diagnosis.few_steps import is_provisional
 from slowstep.document.captured import capture_facts, capture_note
-from slowstep.document.ending import ending_note
+from slowstep.document.ending import ending_note, without_updates_ns
 from slowstep.document.lever_notes import lever_notes
 from slowstep.document.report import InTurn, Periodic, Run, StartupPartRow, bare_run
 from slowstep.faults import Attempts
@@ -132,6 +132,7 @@ def _of_some_steps(m: Measurements) -> dict[str, Any]:
 def _notes(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -> list[str]:
     """What the reader must know of it, a sentence each."""
     said = [attempt.otherwise(None, note, m) for note in (_by_hand, _several_models, repeated_samples, _stopped)]
+    said.append(attempt.otherwise(None, _without_updates, timeline, m))
     said += [attempt.otherwise(None, ending_note, timeline), attempt.otherwise(None, _session, timeline, m)]
     notes = [note for note in said if note]
     if timeline.run.experiment_ns is not None and not (folder / EXPERIMENT_FILE).exists():
@@ -171,6 +172,14 @@ def _stopped(m: Measurements) -> str | None:
         f"the training was suspended {how_often}, {format_duration(seconds * 1e9)} in total (stopped, or the machine was asleep); "
         "that time is left out"
     )
+
+
+def _without_updates(timeline: Timeline, m: Measurements) -> str | None:
+    """That of a short recording much came after its last update, and is in none of its steps."""
+    left_ns = without_updates_ns(timeline, m) if is_provisional(m) else 0
+    if not left_ns:
+        return None
+    return f"nothing was updated in the last {format_duration(left_ns)} of the recording, as while a model is evaluated: it is in no step"
 
 
 def _session(timeline: Timeline, m: Measurements) -> str | None:

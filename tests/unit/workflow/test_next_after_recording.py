@@ -100,6 +100,23 @@ def test_a_training_that_its_limit_stopped_is_given_a_larger_one(tmp_path: Path,
     assert diagnose_recording(folder)["run"]["next_command"] == f"slowstep run --steps {limit} --stop train.py"
 
 
+@pytest.mark.parametrize(("goes_on_s", "limit", "is_said"), [(100.0, "5m", True), (-1.0, "80s", False)])
+def test_time_after_the_last_update_is_said_of_a_short_recording_and_given_to_the_next(
+    tmp_path: Path, goes_on_s: float, limit: str, is_said: bool
+) -> None:
+    folder = make_recording(tmp_path, Training(steps=4, fixed_ms=2000.0))
+    seconds = 4 * 2.1 + goes_on_s
+    noted(folder, stop=True, seconds=seconds)
+    for notes in folder.glob("*.jsonl"):
+        text = re.sub(r'"reason": ?"exit"', '"reason":"seconds"', notes.read_text())
+        notes.write_text(re.sub(r'"ended_ns": ?(\d+)', lambda found: f'"ended_ns":{int(found[1]) + int(1000e9)}', text))
+
+    run = diagnose_recording(folder)["run"]
+
+    assert run["next_command"] == f"slowstep run --for {limit} --stop train.py"
+    assert any("nothing was updated in the last" in note for note in run.get("notes", ())) is is_said
+
+
 def test_a_script_whose_records_were_lost_is_recorded_again_and_is_not_said_to_have_ended_early(tmp_path: Path) -> None:
     folder = noted(make_recording(tmp_path, Training(steps=150, **OPEN)), stop=True, steps=500, capture=[31, 35])
     records = folder / "100-1.rec"

@@ -12,7 +12,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import ENOUGH_NS, ENOUGH_STEPS, WARMUP_AT_MOST_SHARE
 from slowstep.diagnosis.few_steps import ENOUGH_TIME, enough, enough_ns, enough_steps
 from slowstep.diagnosis.law import Diagnosis
-from slowstep.document.ending import ended_by_an_error, first_after_error
+from slowstep.document.ending import ended_by_an_error, first_after_error, without_updates_ns
 from slowstep.document.next_step import NextStep
 from slowstep.reason_words import sentence
 from slowstep.record.launching.folder import as_typed
@@ -115,7 +115,8 @@ def _given_limit(timeline: Timeline) -> tuple[str, ...]:
 def _limit(timeline: Timeline, m: Measurements) -> tuple[str, ...]:
     """How much to record, as options of `run`: of long steps as long as a verdict takes; no end where this was enough, but with --stop."""
     if enough_steps(m) < ENOUGH_STEPS:
-        limit: tuple[str, ...] = ("--for", type_duration(enough_ns(m)))
+        # What came after the last update comes again, and may not have been all of it.
+        limit: tuple[str, ...] = ("--for", type_duration(enough_ns(m) + _TIMES_AS_MANY * without_updates_ns(timeline, m)))
     else:
         steps = ENOUGH_STEPS if m.steps.total < ENOUGH_STEPS else _TIMES_AS_MANY * m.steps.total if timeline.run.stops else None
         limit = () if steps is None else ("--steps", str(max(steps, *(timeline.run.asked_capture or (0,)))))
