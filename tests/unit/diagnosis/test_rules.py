@@ -16,6 +16,8 @@ from slowstep.analyses.python.calls import TimedFunction
 from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.rule import Judged
 from slowstep.findings import NotJudged
+from slowstep.frameworks._known import words_of_loop
+from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import BACKWARD, BODY, OPTIMIZER, Part, PartKind
 
 Measured = dict[str, Any]
@@ -255,6 +257,19 @@ def test_of_a_small_batch_an_optimizer_that_takes_little_of_it_is_fused_later():
 
     assert (found.rule, found.also) == ("small-batch", ("unfused-optimizer",))
     assert found.fixes[0].lever.startswith("batch-size=")
+
+
+@pytest.mark.parametrize(
+    ("framework", "has_fused"), [("torch", True), ("lightning", True), ("keras", False), ("jax", False), ("tensorflow", False)]
+)
+def test_of_a_small_batch_a_fused_optimizer_is_advised_to_those_who_can_choose_one(framework, has_fused):
+    cost = {"value_ns": 11.0 * MS, "likely_ns": 11.0 * MS, "low_ns": 10.5 * MS, "high_ns": 11.5 * MS, "step_ns": 12.5 * MS, "samples": 2.0}
+    words = words_of_loop([], framework)
+
+    found = finding("small-batch", measurements(words=words, **merged(optimizer(1.0, type="SGD"), {"fixed_cost": cost, "samples": 2.0})))
+
+    assert words.advise(Remedy.COMPILE) in found.fixes[-1].text
+    assert ("foreach" in found.fixes[-1].text) is has_fused
 
 
 @pytest.mark.parametrize(("function", "shown"), [(transform(0.8), "augment"), ({"fetch_function": None}, None)], ids=["one", "none"])

@@ -182,10 +182,18 @@ def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judg
 
 def _fixes(m: Measurements, cost: FixedCost, factor: int) -> tuple[Fix, ...]:
     """What the gain is of comes first."""
-    kind = unfused(m)
-    optimizer = "a fused or foreach optimizer" if kind is None else fused(m.training.words, kind)
-    last = Fix(text=f"{optimizer}, or {m.training.words.advise(Remedy.COMPILE)}: both lower the fixed cost itself")
-    return tuple(fix for fix in (_larger(m, cost, factor), flush_denormals(m), last) if fix is not None)
+    fixes = (_larger(m, cost, factor), flush_denormals(m), _fixed_cost_lower(m))
+    return tuple(fix for fix in fixes if fix is not None)
+
+
+def _fixed_cost_lower(m: Measurements) -> Fix:
+    """What lowers the fixed cost itself: compiling, and where users of the framework choose one a fused optimizer."""
+    words, kind = m.training.words, unfused(m)
+    compiled = words.advise(Remedy.COMPILE)
+    if kind is None and not words.has(Remedy.FUSED):
+        return Fix(text=f"{compiled}, unless it is: it lowers the fixed cost itself")
+    optimizer = "a fused or foreach optimizer" if kind is None else fused(words, kind)
+    return Fix(text=f"{optimizer}, or {compiled}: both lower the fixed cost itself")
 
 
 def _larger(m: Measurements, cost: FixedCost, factor: int) -> Fix:

@@ -20,6 +20,9 @@ WORDS = Words(
         Remedy.WORKERS: Argument(**_LOADER, name="workers"),
         Remedy.PREFETCH: Argument(**_LOADER, name="max_queue_size"),
         Remedy.BATCH_SIZE: "larger batches",
+        # Whatever computes: by default Keras compiles where it can.
+        Remedy.COMPILE: "compile(jit_compile=True)",
+        Remedy.GRAPHS: "compile(jit_compile=True)",
         Remedy.MOVE_ASIDE: "put what {made} into a Dataset's __getitem__ and read it by {workers}",
     },
     loader="PyDataset",
