@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -74,19 +73,23 @@ def names_by_file(package_name: str) -> set[str]:
 
 def names_by_folder(package_name: str, folder: str) -> set[str]:
     """The same of the folders of that name of all sub-packages."""
-    return {name.replace("_", "-") for holder in _holders(package_name, folder).values() for name in _files(holder)}
+    package = importlib.import_module(package_name)
+    return {name.replace("_", "-") for owner in _folders_of(package) for name in _files(package, f"{owner}.{folder}")}
 
 
 def find_by_file(package_name: str, name: str, attribute: str, kind: type[Plugin]) -> Plugin | None:
     """The plug-in of that name, from the file that is called so; None where there is none. No other is imported: a broken one costs nobody
     else. Raises as `discover`.
     """
-    return _of_file(importlib.import_module(package_name), name, attribute, kind)
+    return _of_file(importlib.import_module(package_name), "", name, attribute, kind)
 
 
 def find_by_folder(package_name: str, folder: str, name: str, attribute: str, kind: type[Plugin]) -> dict[str, Plugin]:
-    """The same in the folder of that name of each sub-package, by sub-package: two of these may have one of the same name."""
-    found = {owner: _of_file(holder, name, attribute, kind) for owner, holder in _holders(package_name, folder).items()}
+    """The same in the folder of that name of each sub-package, by sub-package: two of these may have one of the same name. A broken folder
+    costs only what it has files of.
+    """
+    package = importlib.import_module(package_name)
+    found = {owner: _of_file(package, f"{owner}.{folder}", name, attribute, kind) for owner in _folders_of(package)}
     return {owner: plugin for owner, plugin in found.items() if plugin is not None}
 
 
@@ -94,9 +97,7 @@ def find_by_folder(package_name: str, folder: str, name: str, attribute: str, ki
 def _discovered(package_name: str, attribute: str, kind: type[Any], inside: str, folders: tuple[str, ...]) -> dict[str, Any]:
     """Those of the package in these `folders`. Kept: of a folder of traces each file asks for all sources."""
     package = importlib.import_module(package_name)
-    names = (
-        [f"{name}.{inside}" for name in _folders_of(package) if _is_there(f"{package_name}.{name}", inside)] if inside else _names(package)
-    )
+    names = [f"{name}.{inside}" for name in _folders_of(package) if _is_there(package, f"{name}.{inside}")] if inside else _names(package)
     return _named((_imported(package, name) for name in names), attribute, kind)
 
 
@@ -104,48 +105,41 @@ def _folders(package_name: str) -> tuple[str, ...]:
     return tuple(importlib.import_module(package_name).__path__)
 
 
-def _holders(package_name: str, folder: str) -> dict[str, ModuleType]:
-    """The folder of that name of each sub-package that has it."""
-    package = importlib.import_module(package_name)
-    return {name: _imported(package, f"{name}.{folder}") for name in _folders_of(package) if _has(package, name, folder)}
-
-
 def _whole_holders(package: ModuleType, folder: str) -> tuple[list[ModuleType], dict[str, DiscoveryError]]:
-    """Those that can be imported, and what is wrong with each other one."""
+    """The folders of that name of sub-packages that can be imported, and what is wrong with each other one."""
     found, broken = [], {}
-    for name in _folders_of(package):
+    for name in (f"{owner}.{folder}" for owner in _folders_of(package)):
         try:
-            if _has(package, name, folder):
-                found.append(_imported(package, f"{name}.{folder}"))
+            if _is_there(package, name):
+                found.append(_imported(package, name))
         except DiscoveryError as error:
-            broken[f"{name}.{folder}"] = error
+            broken[name] = error
     return found, broken
 
 
-def _has(package: ModuleType, name: str, folder: str) -> bool:
-    """Whether a sub-package has such a folder. To ask for it imports the sub-package."""
-    _imported(package, name)
-    return _is_there(f"{package.__name__}.{name}", folder)
+def _is_there(package: ModuleType, name: str) -> bool:
+    """Whether a package has a module, by its name within it. Nothing is imported."""
+    above, _, last = name.rpartition(".")
+    return any(info.name == last for info in _modules(package, above))
 
 
-def _is_there(package_name: str, inside: str) -> bool:
-    """Whether a package has a module, by its name within it. To ask for one raises where a folder on the way is missing."""
-    words = inside.split(".")
-    return all(find_spec(".".join((package_name, *words[: end + 1]))) is not None for end in range(len(words)))
+def _modules(package: ModuleType, folder: str = "") -> list[pkgutil.ModuleInfo]:
+    """What lies in a package, or in a folder within it. Nothing is imported."""
+    return list(pkgutil.iter_modules([str(Path(path, *folder.split("."))) for path in package.__path__]))
 
 
 def _folders_of(package: ModuleType) -> list[str]:
     """Where plug-ins are folders: a file that lies beside them is none."""
-    return sorted(info.name for info in pkgutil.iter_modules(package.__path__) if info.ispkg and not info.name.startswith("_"))
+    return sorted(info.name for info in _modules(package) if info.ispkg and not info.name.startswith("_"))
 
 
 def _names(package: ModuleType) -> list[str]:
-    return sorted(info.name for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_"))
+    return sorted(info.name for info in _modules(package) if not info.name.startswith("_"))
 
 
-def _files(package: ModuleType) -> list[str]:
+def _files(package: ModuleType, folder: str = "") -> list[str]:
     """Of a folder of plug-ins that are files: what they have in common, or folders of other plug-ins, may lie beside them."""
-    return sorted(info.name for info in pkgutil.iter_modules(package.__path__) if not (info.ispkg or info.name.startswith("_")))
+    return sorted(info.name for info in _modules(package, folder) if not (info.ispkg or info.name.startswith("_")))
 
 
 def _named(modules: Iterable[ModuleType], attribute: str, kind: type[Plugin]) -> dict[str, Plugin]:
@@ -163,11 +157,11 @@ def _named(modules: Iterable[ModuleType], attribute: str, kind: type[Plugin]) ->
     return dict(sorted(found.items()))
 
 
-def _of_file(package: ModuleType, name: str, attribute: str, kind: type[Plugin]) -> Plugin | None:
+def _of_file(package: ModuleType, folder: str, name: str, attribute: str, kind: type[Plugin]) -> Plugin | None:
     file = name.replace("-", "_")
-    if file not in _files(package):
+    if file not in _files(package, folder):
         return None
-    module = _imported(package, file)
+    module = _imported(package, f"{folder}.{file}" if folder else file)
     found = _named([module], attribute, kind)
     if not found.keys() <= {file, file.replace("_", "-")}:
         called = " and ".join(map(repr, found))
@@ -186,6 +180,9 @@ def _plugins(module: ModuleType, attribute: str) -> tuple[Any, ...]:
 
 
 def _imported(package: ModuleType, name: str) -> ModuleType:
+    """A module by its name within a package, after those above it one by one: the error names the file that is broken."""
+    if above := name.rpartition(".")[0]:
+        _imported(package, above)
     try:
         return importlib.import_module(f"{package.__name__}.{name}")
     except Exception as error:  # importing runs the file, and that may raise anything; all of it means the same to the user

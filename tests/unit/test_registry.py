@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from slowstep.errors import DiscoveryError
-from slowstep.registry import discover, discover_whole, find_by_file, names_by_file, names_by_folder
+from slowstep.registry import discover, discover_whole, find_by_file, find_by_folder, names_by_file, names_by_folder
 
 
 @pytest.fixture
@@ -118,6 +118,32 @@ def test_what_is_broken_in_one_sub_package_costs_no_other(sub_packages, tmp_path
     [(name, error)] = errors.items()
     assert name == ("torch.inside.one" if broken.endswith("one.py") else "torch.inside")
     assert f"plugged/{broken} cannot be imported: ZeroDivisionError" in str(error)
+
+
+@pytest.mark.parametrize("broken", ["keras/__init__.py", "keras/inside/__init__.py", "keras/inside/levers/__init__.py"])
+def test_a_broken_folder_costs_what_it_has_files_of_and_no_other(sub_packages, tmp_path, broken):
+    for owner, name in (("torch", "one"), ("keras", "two")):
+        file = tmp_path / "plugged" / owner / "inside" / "levers" / f"{name}.py"
+        file.parent.mkdir()
+        (file.parent / "__init__.py").touch()
+        file.write_text(f"LEVER = {name!r}")
+    (tmp_path / "plugged" / broken).write_text("1 / 0")
+    asked = (sub_packages, "inside.levers")
+
+    assert names_by_folder(*asked) == {"one", "two"}
+    assert list(find_by_folder(*asked, "one", "LEVER", str)) == ["torch"]
+    with pytest.raises(DiscoveryError, match=rf"plugged/{broken} cannot be imported: ZeroDivisionError"):
+        find_by_folder(*asked, "two", "LEVER", str)
+
+
+@pytest.mark.parametrize("broken", ["keras/__init__.py", "keras/inside/__init__.py", "keras/inside/two.py"])
+def test_a_module_that_is_asked_of_each_sub_package_is_a_loud_error_where_its_folder_is_broken(sub_packages, tmp_path, broken):
+    (tmp_path / "plugged" / broken).write_text("1 / 0")
+
+    assert discover(sub_packages, "HOOK", inside="inside.one") == {"one": "one"}
+    assert discover(sub_packages, "HOOK", inside="nowhere.one") == {}
+    with pytest.raises(DiscoveryError, match=rf"plugged/{broken} cannot be imported: ZeroDivisionError"):
+        discover(sub_packages, "HOOK", inside="inside.two")
 
 
 def test_a_broken_file_is_named_beside_those_that_are_of_use(package):
