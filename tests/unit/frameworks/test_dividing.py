@@ -5,13 +5,18 @@ from __future__ import annotations
 import multiprocessing
 import queue
 import random
+import random as chance
+import secrets
 from collections.abc import Callable, Iterator
 from functools import partial
 from random import choice
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
+from uuid import uuid4
+from uuid import uuid4 as identifier
 
 import numpy as np
+import numpy.random as numbers_of_numpy
 import polars
 import pytest
 import torch
@@ -144,6 +149,15 @@ class Drawing(IterableDataset[int]):
             yield python_random.randint(0, 9)
 
 
+class DrawingInClass(IterableDataset[int]):
+    """By a function that its class holds, and does not bind."""
+
+    draw = staticmethod(np.random.rand)
+
+    def __iter__(self) -> Iterator[int]:
+        yield int(self.draw())
+
+
 class Shuffled(ByInfo):
     def __iter__(self) -> Iterator[int]:
         yield from random.sample(list(super().__iter__()), 4)
@@ -159,6 +173,18 @@ def by_torch() -> int:
 
 def by_numpy() -> int:
     return int(np.random.choice([1, 2]))
+
+
+def by_python_of_another_name() -> int:
+    return int(chance.choice([1, 2]))
+
+
+def by_numpy_of_another_name() -> int:
+    return int(numbers_of_numpy.uniform())
+
+
+def by_identifier() -> int:
+    return int(identifier().int)
 
 
 def by_normal() -> int:
@@ -235,6 +261,18 @@ DRAWS = {
     "by numpy's generator": Drawn(np.random.default_rng(0).normal),
     "by torch's generator": Drawn(partial(max, torch.Generator())),
     "by what it imports itself": Drawing(),
+    "by Python, under another name": Drawn(by_python_of_another_name),
+    "by numpy, under another name": Drawn(by_numpy_of_another_name),
+    "by a library's function, under another name": Drawn(by_identifier),
+    "by Python's function that it holds": Drawn(random.random),
+    "by numpy's function that it holds": Drawn(np.random.rand),
+    "by a function of a library that it holds": Drawn(uuid4),
+    "by secrets": Drawn(partial(secrets.randbelow, 9)),
+    "by what makes a generator": Drawn(np.random.default_rng),
+    "by a class of generators": Drawn(random.Random),
+    "by a module that it holds": Drawn(np.random),  # type: ignore[arg-type]
+    "by a method of tensors": Drawn(partial(torch.Tensor.uniform_, torch.empty(1))),
+    "by a function of its class": DrawingInClass(),
 }
 
 
@@ -391,8 +429,8 @@ def test_a_stream_that_draws_and_asks_for_its_worker_divides() -> None:
 
 @pytest.mark.parametrize(
     "stream",
-    [Whole(), Around(Whole()), Held(list), Served([]), Sampled()],
-    ids=["plain", "wrapping one", "given a type", "given a list", "with a sample of its own"],
+    [Whole(), Around(Whole()), Held(list), Held(np.add), Held(torch.arange), Served([]), Sampled(), Served(polars.DataFrame({"a": [1]}))],
+    ids=["plain", "wrapping one", "given a type", "numpy's", "torch's", "given a list", "with a sample of its own", "given a table"],
 )
 def test_what_only_counts_draws_nothing(stream: Any) -> None:
     assert division_of(stream) == Division(False)

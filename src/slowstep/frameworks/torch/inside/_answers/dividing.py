@@ -16,7 +16,7 @@ from itertools import islice
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, Final
 
-from slowstep.frameworks.torch.inside._answers.drawing import asks_for_a_sample, draws_by_its_names, is_drawing_call, is_source
+from slowstep.frameworks.torch.inside._answers.drawing import asks_for_a_sample, draws_as_held, draws_by_its_names, is_source
 from slowstep.record.attributes import held_by
 from slowstep.record.timing.line_counts import is_users
 
@@ -25,7 +25,8 @@ _ASKS: Final = frozenset({"get_worker_info", "pytorch_worker_info", "split_by_wo
 # What all workers may share, or what tells them apart otherwise.
 _OUTSIDE: Final = frozenset({"environ", "getenv", "getpid", "get_nowait", "recv", "urlopen", "connect", "socket"})
 _SHARED: Final = ("ctypes", "mmap", "multiprocessing", "queue", "socket", "subprocess", "torch.multiprocessing")
-# Of what is larger, or deeper, it is not known: loops may make an iterator in each step.
+# Of what is larger, or deeper, it is not known: loops may make a stream in each step. So many functions are looked at in 4 to 7 ms, in 40 to
+# 90 where each names `sample` of itself (two busy cores of an EPYC).
 _MOST_CODES: Final = 400
 _MOST_HELD: Final = 50
 _DEEPEST: Final = 6
@@ -108,13 +109,11 @@ class _Look:
         elif issubclass(kind, type):
             self._at_class(thing, depth)
         elif kind is MethodType:
-            self.draws |= is_drawing_call(thing)
-            self._add(depth, thing.__func__, thing.__self__)
+            self._hold(depth, thing.__func__, thing.__self__)
         elif kind is BuiltinFunctionType:
-            self.draws |= is_drawing_call(thing)
-            self._add(depth, thing.__self__)
+            self._hold(depth, thing.__self__)
         elif issubclass(kind, functools.partial):
-            self._add(depth, thing.func, *thing.args, *thing.keywords.values())
+            self._hold(depth, thing.func, *thing.args, *thing.keywords.values())
         elif kind in _CONTAINERS or kind is dict:
             self._at_container(thing.values() if kind is dict else thing, depth)
         elif kind is GeneratorType:
@@ -123,20 +122,24 @@ class _Look:
         elif kind.__module__ != "builtins" and kind is not ModuleType:
             self._at_object(thing, depth)
 
-    def _add(self, depth: int, *things: Any) -> None:
-        self._pending.extend((thing, depth + 1) for thing in things)
+    def _hold(self, depth: int, *things: Any) -> None:
+        """Things that are held, or named in code: of a library's the name may tell."""
+        self.draws |= any(map(draws_as_held, things))
+        self._go_on(depth + 1, *things)
+
+    def _go_on(self, depth: int, *things: Any) -> None:
+        self._pending.extend((thing, depth) for thing in things)
 
     def _at_container(self, held: Any, depth: int) -> None:
         first = list(islice(held, _MOST_HELD + 1))
         # A long list of paths or numbers is that to its end.
         self.is_open |= len(first) > _MOST_HELD and any(type(each) not in _PLAIN for each in first)
-        self._add(depth, *first[:_MOST_HELD])
+        self._hold(depth, *first[:_MOST_HELD])
 
     def _at_object(self, thing: Any, depth: int) -> None:
         kind = type(thing)
         self.is_open |= str(kind.__module__).startswith(_SHARED)
-        self.draws |= is_source(kind)
-        self._add(depth - 1, kind)
+        self._go_on(depth, kind)
         slots = (name for base in kind.__mro__ for name in _slots(base))
         own = held_by(thing, "__dict__")
         values = list(own.values()) if type(own) is dict else []
@@ -144,15 +147,17 @@ class _Look:
         if _is_users(kind) or depth == 0:
             self._at_container([*values, *(held_by(thing, name) for name in slots)], depth)
         else:
-            self._add(depth, *(each for each in islice(values, _MOST_HELD) if callable(each) or type(each) in (list, tuple)))
+            self._hold(depth, *(each for each in islice(values, _MOST_HELD) if callable(each) or type(each) in (list, tuple)))
 
     def _at_class(self, kind: type, depth: int) -> None:
+        self.draws |= is_source(kind)
         for base in kind.__mro__:
             if str(base.__module__).partition(".")[0] not in _ROOTS:
                 values = list(vars(base).values())
-                self._add(depth - 1, *filter(None, map(_function_of, values)))
+                # A library's class may have some that draw, as tables do, and nobody asks for them.
+                self._go_on(depth, *filter(None, map(_function_of, values)))
                 if _is_users(base):
-                    self._add(depth, *(value for value in values if _function_of(value) is None))
+                    self._hold(depth, *map(_unwrapped, values))
 
     def _at_function(self, function: FunctionType, depth: int) -> None:
         codes = list(_codes(function.__code__))
@@ -163,13 +168,13 @@ class _Look:
         if self.asks or not is_users(function.__code__.co_filename):
             return
         self.is_open |= self._codes > _MOST_CODES or not names.isdisjoint(_OUTSIDE)
-        self.draws |= draws_by_its_names(names) or any(map(asks_for_a_sample, codes))
-        self._add(depth, *map(_content, function.__closure__ or ()))
+        self.draws = self.draws or draws_by_its_names(names) or any(map(asks_for_a_sample, codes))
+        self._hold(depth, *map(_content, function.__closure__ or ()))
         for name in names & function.__globals__.keys():
             value = function.__globals__[name]
-            self._add(depth, value)
+            self._hold(depth, value)
             if type(value) is ModuleType and is_users(str(vars(value).get("__file__") or "<")):
-                self._add(depth, *(vars(value)[called] for called in names & vars(value).keys()))
+                self._hold(depth, *(vars(value)[called] for called in names & vars(value).keys()))
 
 
 def _is_users(kind: type) -> bool:
@@ -179,11 +184,15 @@ def _is_users(kind: type) -> bool:
 
 def _function_of(value: Any) -> FunctionType | None:
     """What a class holds as a function, without looking it up there."""
+    function = _unwrapped(value)
+    return function if type(function) is FunctionType else None
+
+
+def _unwrapped(value: Any) -> Any:
+    """What a class holds, out of what binds it or not."""
     if type(value) in (staticmethod, classmethod):
-        value = value.__func__
-    elif type(value) is property:
-        value = value.fget
-    return value if type(value) is FunctionType else None
+        return value.__func__
+    return value.fget if type(value) is property else value
 
 
 def _slots(kind: type) -> tuple[str, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dis
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
-from typing import Final
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, Final
 
 from slowstep.record.attributes import held_by
 from slowstep.record.timing.line_counts import is_users
@@ -26,8 +26,8 @@ _NAMES: Final = frozenset(
 # A method of distributions and of tables (torch.distributions, pandas), and of many a script's own class.
 _SAMPLE: Final = "sample"
 _OF_ITSELF: Final = "self"
-# Of an object that draws, its class is of one of these.
-_SOURCES: Final = ("random", "numpy.random")
+# Of an object that draws, its class is of one of these, and so are functions that do.
+_SOURCES: Final = ("random", "secrets", "numpy.random")
 
 
 def draws_by_its_names(names: AbstractSet[str]) -> bool:
@@ -51,19 +51,25 @@ def _is_itself(step: dis.Instruction) -> bool:
     return last == _OF_ITSELF and any(load in step.opname for load in ("LOAD_FAST", "LOAD_DEREF"))
 
 
-def is_drawing_call(called: MethodType | BuiltinFunctionType) -> bool:
-    """Whether a function of a library's, which is not looked into, draws at random by its name: one written in C, or a bound method."""
-    function = called.__func__ if type(called) is MethodType else called
-    if type(function) is FunctionType and is_users(function.__code__.co_filename):
+def draws_as_held(thing: Any) -> bool:
+    """Whether a library's function or module, which is not looked into, draws at random by its name or by that of its module."""
+    kind = type(thing)
+    if kind is ModuleType:
+        return _is_of_a_source(vars(thing).get("__name__"))
+    if issubclass(kind, type) or (kind is FunctionType and is_users(thing.__code__.co_filename)):
         return False
-    name = held_by(function, "__name__")
-    return name == _SAMPLE or name in _NAMES
+    name = held_by(thing, "__name__")
+    return (type(name) is str and (name == _SAMPLE or name in _NAMES)) or _is_of_a_source(held_by(thing, "__module__"))
 
 
 def is_source(kind: type) -> bool:
     """Whether objects of a class are generators of random numbers: Python's, NumPy's, PyTorch's."""
     for base in kind.__mro__:
-        module = str(base.__module__)
-        if module in _SOURCES or module.startswith("numpy.random.") or (base.__name__ == "Generator" and module.startswith("torch")):
+        module = base.__module__
+        if _is_of_a_source(module) or (base.__name__ == "Generator" and str(module).startswith("torch")):
             return True
     return False
+
+
+def _is_of_a_source(module: Any) -> bool:
+    return type(module) is str and (module in _SOURCES or module.startswith("numpy.random."))
