@@ -12,7 +12,6 @@ _SLOTS: Final = (GetSetDescriptorType, MemberDescriptorType)
 # Called themselves; all else is called by its class.
 _FUNCTIONS: Final = (FunctionType, BuiltinFunctionType, type)
 _DEEPEST: Final = 8
-_MISSING: Final = object()
 _NONE: Final[Mapping[str, Any]] = {}
 
 
@@ -21,34 +20,30 @@ def held_by(thing: Any, name: str) -> Any:
 
     As `inspect.getattr_static` finds it, which takes five times as long: loops may make an iterator, which is described, in each step.
     """
-    held = _in_class(type(thing), name)
+    held = in_class(type(thing), name)
     kind = type(held)
     if kind in _SLOTS:
         try:
             return held.__get__(thing, type(thing))
         except AttributeError:
             return None
-    if held is _MISSING or kind is FunctionType or not _has(kind, "__get__"):
-        return _own(thing).get(name, None if held is _MISSING else held)
+    if kind is FunctionType or in_class(kind, "__get__") is None:
+        return _own(thing).get(name, held)
     # What is computed may be kept in the object's own attributes, unless a property or the like stands before these.
-    return None if _has(kind, "__set__") else _own(thing).get(name)
+    return None if in_class(kind, "__set__") is not None else _own(thing).get(name)
 
 
-def _in_class(kind: type, name: str) -> Any:
-    """As it stands in a class or its bases; `_MISSING` where in none."""
+def in_class(kind: type, name: str) -> Any:
+    """An attribute as it stands in a class or its bases; None where in none."""
     for base in kind.__mro__:
         if name in base.__dict__:
             return base.__dict__[name]
-    return _MISSING
-
-
-def _has(kind: type, method: str) -> bool:
-    return _in_class(kind, method) is not _MISSING
+    return None
 
 
 def _own(thing: Any) -> Mapping[str, Any]:
     """The attributes of the object itself."""
-    held = _in_class(type(thing), "__dict__")
+    held = in_class(type(thing), "__dict__")
     return held.__get__(thing) if type(held) is GetSetDescriptorType else _NONE
 
 
@@ -62,7 +57,7 @@ def called_in(thing: Any) -> Any:
             thing = thing.__func__
         elif issubclass(kind, _FUNCTIONS) or type(held_by(thing, "__qualname__")) is str:
             break
-        elif type(call := _in_class(kind, "__call__")) is FunctionType:
+        elif type(call := in_class(kind, "__call__")) is FunctionType:
             thing = call
         else:
             break

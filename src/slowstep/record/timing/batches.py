@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, Final
 
-from slowstep.record.timing.forms import Ask, Form, form_of, in_class, is_of_a_library
+from slowstep.record.timing.forms import Ask, Form, form_of
 
 _DEEPEST: Final = 4
 _MOST_PARTS: Final = 64
@@ -40,10 +40,10 @@ def bytes_in(batch: Any) -> int:
     return total if left[0] >= 0 else -1
 
 
-def parts_of(batch: Any, most: int | None = None) -> Iterable[Any] | None:
-    """The first items or values of what is made of Python's lists, tuples and dictionaries; None of all else."""
+def parts_of(batch: Any) -> Iterable[Any] | None:
+    """The items or values of what is made of Python's lists, tuples and dictionaries; None of all else."""
     parts = form_of(batch).parts
-    return None if parts is None else islice(parts(batch), most)
+    return None if parts is None else parts(batch)
 
 
 def _shape_in(batch: Any, deeper: int, left: list[int]) -> tuple[int, ...] | None:
@@ -82,13 +82,13 @@ def _bytes_in(batch: Any, deeper: int, left: list[int]) -> int:
 def _parts(batch: Any, form: Form) -> Iterable[Any]:
     if form.parts is not None:
         return islice(form.parts(batch), _MOST_PARTS)
-    return _library_values(batch) if form.maps else ()
+    return () if form.values is None else _first_of(form.values, batch)
 
 
-def _library_values(batch: Any) -> Iterable[Any]:
+def _first_of(values: Ask, batch: Any) -> Iterable[Any]:
     """The first values of a library's own mapping."""
     try:
-        return list(islice(in_class(type(batch), "values")(batch), _MOST_PARTS))
+        return list(islice(values(batch), _MOST_PARTS))
     except Exception:  # the library's own objection, whatever it is: not known is an answer
         return []
 
@@ -103,12 +103,12 @@ def _leading(shape: Any) -> tuple[int, ...] | None:
 def _first_two(shape: Any) -> tuple[Any, ...]:
     if issubclass(type(shape), tuple):
         return tuple.__getitem__(shape, slice(2))
-    if not is_of_a_library(in_class(type(shape), "__getitem__")):
+    if (item := form_of(shape).item) is None:
         return ()
     lengths = []
     for at in range(2):
         try:
-            lengths.append(shape[at])
+            lengths.append(item(shape, at))
         except Exception:  # of no more dimensions, or of as many as are not known yet
             break
     return tuple(lengths)

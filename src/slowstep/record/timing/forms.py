@@ -8,10 +8,10 @@ from __future__ import annotations
 import weakref
 from collections import UserDict
 from collections.abc import Callable, Iterable
-from types import FunctionType, GetSetDescriptorType
+from types import GetSetDescriptorType, WrapperDescriptorType
 from typing import Any, Final
 
-from slowstep.record.attributes import code_of, held_by
+from slowstep.record.attributes import called_in, code_of, held_by, in_class, innermost
 
 Ask = Callable[[Any], Any]
 
@@ -21,16 +21,18 @@ _MOST: Final = 256
 
 class Form:
     """Of a type: `parts` of one that is made of Python's lists, tuples or dictionaries, and None of all else; `shape` and `nbytes` of an
-    object, which may raise whatever a library does, None where it has none; `maps` of a library's own mapping. The type is not kept alive.
+    object, which may raise whatever a library does, None where it has none; a library's own `values`, of a mapping, and `item`, by its
+    place: these too may raise, and are None of all else. The type is not kept alive.
     """
 
-    __slots__ = ("kind", "maps", "nbytes", "parts", "shape")
+    __slots__ = ("item", "kind", "nbytes", "parts", "shape", "values")
 
     def __init__(self, kind: type) -> None:
         self.kind = weakref.ref(kind)
         self.parts = _parts(kind)
         self.shape, self.nbytes = (None if self.parts else _ask(kind, name) for name in ("shape", "nbytes"))
-        self.maps = is_of_a_library(in_class(kind, "values")) and in_class(kind, "keys") is not None
+        self.values: Ask | None = _librarys(kind, "values") if in_class(kind, "keys") is not None else None
+        self.item: Callable[[Any, int], Any] | None = _librarys(kind, "__getitem__")
 
 
 # By the number of the type: a class's own hash may be the user's code.
@@ -42,20 +44,6 @@ def form_of(thing: Any) -> Form:
     kind = type(thing)
     form = _known.get(id(kind))
     return form if form is not None and form.kind() is kind else _look_at(kind)
-
-
-def in_class(kind: type, name: str) -> Any:
-    """An attribute as it stands in a class or its bases; None where in none."""
-    for base in kind.__mro__:
-        if name in base.__dict__:
-            return base.__dict__[name]
-    return None
-
-
-def is_of_a_library(function: Any) -> bool:
-    """Whether a function is an installed package's, or written in C."""
-    code = code_of(function)
-    return "-packages" in code.co_filename if code is not None else function is not None and type(function) is not FunctionType
 
 
 def _look_at(kind: type) -> Form:
@@ -78,15 +66,34 @@ def _values_of_data(batch: Any) -> Iterable[Any]:
     return dict.values(data) if issubclass(type(data), dict) else ()
 
 
+def _librarys(kind: type, name: str) -> Any:
+    """A method of a class, where no other code than a library's runs when it is called."""
+    method = in_class(kind, name)
+    return method if _is_of_a_library(method) else None
+
+
+def _is_of_a_library(function: Any) -> bool:
+    """Whether a function is an installed package's, or written in C, and so is what it is put around."""
+    return _is_written_in_one(called_in(function)) and _is_written_in_one(innermost(function))
+
+
+def _is_written_in_one(function: Any) -> bool:
+    if (code := code_of(function)) is not None:
+        return "-packages" in code.co_filename
+    # A class runs its own code when it is called, and an object of the user's has a function of Python for it, or none that is known.
+    return not issubclass(type(function), type) and type(in_class(type(function), "__call__")) is WrapperDescriptorType
+
+
 def _ask(kind: type, name: str) -> Ask | None:
     held = in_class(kind, name)
     if type(held) is GetSetDescriptorType:
         return held.__get__
-    if type(held) is property and is_of_a_library(held.fget):
+    if type(held) is property and _is_of_a_library(held.fget):
         return held.fget
     own = in_class(kind, "__dict__")
     if held is None and own is None:
         return None
     if held is None and type(own) is GetSetDescriptorType:
+        # What `held_by` finds then, in a sixth of its time: 0.3 us and not 1.8, for each of a batch's samples.
         return lambda thing: dict.get(object.__getattribute__(thing, "__dict__"), name)
     return lambda thing: held_by(thing, name)

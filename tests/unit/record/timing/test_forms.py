@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import operator
 import sys
 import weakref
 from collections.abc import Callable
+from functools import lru_cache, partial, wraps
 from typing import Any
 
 import numpy as np
@@ -82,3 +84,74 @@ def test_types_that_come_and_go_are_not_all_kept() -> None:
         samples_in(type("Passing", (), {"shape": (1,)})())
 
     assert len(forms._known) <= 256
+
+
+def of_a_library(text: str, **known: Any) -> Any:
+    """What an expression gives, written in an installed package."""
+    return eval(compile(text, "/env/site-packages/package/batches.py", "eval"), known)
+
+
+GIVE = of_a_library("lambda batch: batch.held")
+
+
+def mapping(values: Any, **more: Any) -> Any:
+    """A mapping that holds an array of three."""
+    batch = type("Mapping", (), {"keys": GIVE, "values": values, **more})()
+    batch.held = [np.zeros(3)]
+    return batch
+
+
+def asked(*_: Any) -> Any:
+    raise BaseException("a function of the user's was asked")
+
+
+class Called:
+    """An object of the user's that is called."""
+
+    def __init__(self, *given: Any) -> None:
+        if given:
+            asked()
+
+    def __call__(self, batch: Any) -> Any:
+        asked()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        asked,
+        Called(),
+        Called,
+        partial(asked),
+        partial(Called()),
+        staticmethod(asked),
+        lru_cache(asked),
+        wraps(asked)(of_a_library("lambda batch: inner(batch)", inner=asked)),
+        wraps(GIVE)(lambda batch: asked()),
+    ],
+    ids=[
+        *("function", "object", "class", "partial", "partial of an object", "static"),
+        *("cached", "within a library's", "around a library's"),
+    ],
+)
+def test_a_function_of_the_users_is_not_asked_whatever_calls_it(function: Any) -> None:
+    batch = mapping(function, shape=property(function), nbytes=property(function))
+
+    assert (samples_in(batch), bytes_in(batch)) == (-1, -1)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [GIVE, partial(GIVE), of_a_library("type('Giving', (), {'__call__': lambda _, batch: batch.held})()"), operator.attrgetter("held")],
+    ids=["function", "partial", "object", "written in C"],
+)
+def test_a_library_s_own_is_asked(function: Any) -> None:
+    assert samples_in(mapping(function)) == 3
+
+
+def test_a_mapping_is_asked_as_it_was_when_its_type_was_first_seen() -> None:
+    batch = mapping(GIVE)
+    before = samples_in(batch)
+    type(batch).values = asked
+
+    assert (before, samples_in(batch)) == (3, 3)

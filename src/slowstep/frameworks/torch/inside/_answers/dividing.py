@@ -25,8 +25,8 @@ _ASKS: Final = frozenset({"get_worker_info", "pytorch_worker_info", "split_by_wo
 # What all workers may share, or what tells them apart otherwise.
 _OUTSIDE: Final = frozenset({"environ", "getenv", "getpid", "get_nowait", "recv", "urlopen", "connect", "socket"})
 _SHARED: Final = ("ctypes", "mmap", "multiprocessing", "queue", "socket", "subprocess", "torch.multiprocessing")
-# Of what is larger, or deeper, it is not known: loops may make a stream in each step. So many functions are looked at in 4 to 7 ms, in 40 to
-# 90 where each names `sample` of itself (two busy cores of an EPYC).
+# Of what is larger, or deeper, it is not known: loops may make a stream in each step. So many functions are looked at in 4 to 7 ms, and in
+# 40 to 90 where each names `sample` of itself (two busy cores of an EPYC).
 _MOST_CODES: Final = 400
 _MOST_HELD: Final = 50
 _DEEPEST: Final = 6
