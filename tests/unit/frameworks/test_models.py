@@ -8,6 +8,8 @@ import pytest
 
 from recorded import make_folder, read_records
 from slowstep.record.recorder import Recorder
+from slowstep.record.timing import batches
+from slowstep.record.timing.batches import shape_in
 
 torch = pytest.importorskip("torch")
 
@@ -116,7 +118,7 @@ BATCH_FIRST = torch.nn.Sequential(torch.nn.LSTM(4, 4, batch_first=True))
 def test_samples_are_counted_where_input_and_output_are_alike_along_the_first_dimension(
     module: Any, given: tuple[Any, ...], made: Any, samples: int
 ) -> None:
-    assert Models(torch).samples(module, given, made) == samples
+    assert Models(torch).samples(module, shape_in(given), made) == samples
 
 
 class Odd:
@@ -142,3 +144,20 @@ def test_a_call_is_recorded_without_its_samples_where_what_it_makes_cannot_be_re
     forwards = [record for path in tmp_path.rglob("*.rec") for record in read_records(path) if record.kind == "FORWARD"]
     assert isinstance(made[0], Odd)
     assert [record.a for record in forwards] == [-1, 3]
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_what_a_model_is_given_is_looked_at_once_for_its_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gradients: bool) -> None:
+    looked_at: list[type] = []
+    look = batches._shape_in
+    monkeypatch.setattr(batches, "_shape_in", lambda part, *more: looked_at.append(type(part)) or look(part, *more))
+    recorder = Recorder(make_folder(tmp_path / "run"), level=2)
+    undo = hook.install(recorder)
+    try:
+        with torch.set_grad_enabled(gradients):
+            torch.nn.Linear(2, 2)(torch.ones(3, 2))
+    finally:
+        undo()
+        recorder.stop("exit")
+
+    assert looked_at == [tuple, torch.Tensor, torch.Tensor]

@@ -18,7 +18,7 @@ from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.steps.cpu_marks import build_marks
-from slowstep.record.timing.batches import bytes_in, samples_in, shape_in
+from slowstep.record.timing.batches import bytes_in, shape_in
 from slowstep.record.timing.callers import call_path, training_frame
 from slowstep.record.timing.tracebacks import hide_own_frames
 from slowstep.record.writing.format import EVALUATING, FAILED, FORWARD, NO_GRADIENT
@@ -57,12 +57,13 @@ class Models:
         self._known[id(module)] = type(module), found, looks + 1
         return found
 
-    def samples(self, module: Any, given: Any, made: Any) -> int:
-        """Samples in a call: the leading dimension of what is given, where samples seem to lie along it; -1 where that is not known.
+    def samples(self, module: Any, into: tuple[int, ...] | None, made: Any) -> int:
+        """Samples in a call: the leading dimension of what is given (`into`, as `shape_in` has it), where samples seem to lie along it; -1
+        where that is not known.
 
         Where what is made has another one, or none as a mean loss, samples may lie along another dimension: classes first, or time first.
         """
-        into, out = shape_in(given), shape_in(made)
+        out = shape_in(made)
         if into is None or out is None or into[0] != out[0]:
             return -1
         may_be_time = len(into) > 1 and into[1:2] == out[1:2] and self._may_run_along_time(module)
@@ -92,9 +93,9 @@ FORWARD_NOT_RECORDED: Final = HealthKind(
     "notice",
     "code is compiled already, and to record its forwards would have it compiled again: record with --level 2 from the start",
 )
-# Flags, and of a call with gradients its key and first node.
-_Met = tuple[int, ForwardKey | None, int]
-_UNKNOWN: _Met = (0, None, 0)
+# Flags, of a call with gradients its key and first node, and the shape of what is given.
+_Met = tuple[int, ForwardKey | None, int, tuple[int, ...] | None]
+_UNKNOWN: _Met = (0, None, 0, None)
 
 
 def install(recorder: Recorder) -> Undo:
@@ -137,13 +138,14 @@ def _build_meet(recorder: Recorder, torch: Any, models: Models) -> Callable[[Any
     def meet(module: Any, given: tuple[Any, ...]) -> _Met | None:
         if not is_model(module):
             return None
+        into = shape_in(given)
         if not has_gradient():
-            return _without_gradient(module), None, 0
-        key = (id(module), samples_in(given), bool(module.__dict__.get("training", True)))
+            return _without_gradient(module), None, 0, into
+        key = (id(module), -1 if into is None else into[0], bool(module.__dict__.get("training", True)))
         known = is_used.get(key)
         if known is False:
-            return _without_gradient(module), None, 0
-        return 0, key, 0 if known else forwards.begun()
+            return _without_gradient(module), None, 0, into
+        return 0, key, 0 if known else forwards.begun(), into
 
     return meet
 
@@ -165,9 +167,9 @@ def _timed(recorder: Recorder, original: Any) -> Any:
     recorder.forgetters.append(lambda: introduced.__setitem__(0, False))
     before_forwards = recorder.before_forwards
 
-    def samples_of(module: Any, given: Any, made: Any) -> int:
+    def samples_of(module: Any, into: tuple[int, ...] | None, made: Any) -> int:
         try:
-            return models.samples(module, given, made)
+            return models.samples(module, into, made)
         except Exception as error:  # the border: what a model makes may be of any kind, and its call is recorded all the same
             fault(error)
             return -1
@@ -185,7 +187,7 @@ def _timed(recorder: Recorder, original: Any) -> Any:
             met = _UNKNOWN
         if met is None:
             return original(self, *args, **kwargs)
-        flags, key, first = met
+        flags, key, first, into = met
         me.forward = True
         for told in before_forwards:
             told()
@@ -211,7 +213,7 @@ def _timed(recorder: Recorder, original: Any) -> Any:
             if not (flags or introduced[0]) and (key is None or is_used.get(key) or not forwards.asks):
                 introduced[0] = True
                 _introduce(recorder)
-            event(FORWARD, t0, t1, samples_of(self, given, result), id(self), bytes_in(given), flags)
+            event(FORWARD, t0, t1, samples_of(self, into, result), id(self), bytes_in(given), flags)
             if key is not None and key not in is_used:
                 forwards.ended(key, first)
         except Exception as error:  # the border: counted, and never raised into the training
