@@ -76,12 +76,15 @@ def trained(data: Any, **more: Any) -> None:
     model.fit(data, verbose=0, shuffle=False, **more)
 
 
-def trained_eagerly(data: Any) -> None:
-    """A loop of the script's own: what trains is known from its first update on."""
+def trained_eagerly(data: Any) -> list[Any]:
+    """A loop of the script's own, and its batches: what trains is known from its first update on."""
     weight = tf.Variable(1.0)
     train = tf.function(lambda: weight.assign_sub(0.1 * gradient_of(weight)))
-    for _ in data:
+    batches = []
+    for batch in data:
         train()
+        batches.append(batch)
+    return batches
 
 
 def gradient_of(weight: Any) -> Any:
@@ -163,24 +166,38 @@ def test_where_autotune_is_off_that_is_said_once(recorder):
 
 
 def test_no_pipeline_is_kept_alive(recorder):
-    iterator = iter(samples())
-    next(iterator)
+    iterator = iter(samples().take(4))
+    trained_eagerly(iterator)
     gone = weakref.ref(iterator)
     del iterator
     gc.collect()
 
     assert gone() is None
     recorder.shared(_pipelines.Pipelines).read(1 << 62)
+    assert len(noted(recorder, "pipeline_nodes")) == 3
 
 
 def test_elements_are_the_same_as_unread(recorder):
-    tf.random.set_seed(1)
-    read = [batch.numpy().tolist() for batch in tf.data.Dataset.range(64).shuffle(16, seed=3).batch(4)]
+    def trained_on() -> list[Any]:
+        tf.random.set_seed(1)
+        return [batch.numpy().tolist() for batch in trained_eagerly(tf.data.Dataset.range(64).shuffle(16, seed=3).batch(4))]
+
+    read = trained_on()
     recorder.live[0] = False
-    tf.random.set_seed(1)
-    unread = [batch.numpy().tolist() for batch in tf.data.Dataset.range(64).shuffle(16, seed=3).batch(4)]
+    unread = trained_on()
 
     assert read == unread
+    assert len(noted(recorder, "pipeline_nodes")) == 15
+
+
+def test_what_was_before_the_reading_is_not_its_cost(recorder):
+    pipelines, iterator = recorder.shared(_pipelines.Pipelines), iter(samples())
+    pipelines.add(iterator, None)
+    before_ns, began_ns = recorder.once_ns, time.monotonic_ns()
+
+    pipelines.read(1)
+
+    assert 0 < recorder.once_ns - before_ns <= time.monotonic_ns() - began_ns
 
 
 def test_whoever_makes_the_elements_in_python_is_named():

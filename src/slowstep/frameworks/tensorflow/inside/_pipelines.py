@@ -114,17 +114,17 @@ class Pipelines:
         every_ns = min(max((at_ns - self._first_ns) // _PART_OF_TIME, _FIRST_EVERY_NS), _LAST_EVERY_NS)
         # Whatever comes of it.
         self._due_ns = at_ns + every_ns
-        is_first = not self._numbers
+        is_first, began_ns = not self._numbers, now()
         for pipeline, iterator in chosen:
             pipeline.fetched_by = None
             self._read_one(pipeline, iterator)
-        took_ns = now() - at_ns
+        took_ns = now() - began_ns
         if is_first:
             # The first one sets up what is called.
             self._recorder.once_ns += took_ns
         else:
             self._recorder.spent_ns += took_ns
-            self._due_ns = max(self._due_ns, at_ns + took_ns * _PAUSE)
+            self._due_ns = max(self._due_ns, began_ns + took_ns * _PAUSE)
 
     def _read_one(self, pipeline: LivePipeline, iterator: Any) -> None:
         is_first, began_ns = not pipeline.number, now()

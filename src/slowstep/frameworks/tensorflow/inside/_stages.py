@@ -152,7 +152,7 @@ def _called_in_python(graph: Any, deepest: int) -> list[Any]:
     for operation in graph.get_operations()[:_MOST_OPERATIONS]:
         if operation.type in _PYTHON:
             found.append(_registered(operation.get_attr("token").decode()))
-        elif operation.type.endswith("Dataset") or operation.type.rstrip("V234").endswith("Dataset"):
+        elif operation.type.rstrip("V234").endswith("Dataset"):
             found += _called_in_python(_inner_graph(graph, operation), deepest - 1)
     return found
 
