@@ -161,3 +161,11 @@ def test_a_lever_that_has_no_meaning_here_is_followed_by_what_can_be_done(
     report["findings"] = [{"rule": "serial-loader", "claims": ("part",), "fixes": [fix]}]
 
     assert after_experiment(report, ("--levers", "workers=1")) == NextStep(first=first, command=command)
+
+
+def test_the_training_itself_is_recorded_into_the_folder_that_was_asked_for() -> None:
+    kept = ("--precision", "1%", "--out", "my runs", "--allow-writes", "--sandbox", "copy")
+
+    step = after_experiment(report_of(proved("workers=1", "serial-loader", 1.36)), (), kept)
+
+    assert step.command == "slowstep run --out 'my runs' train.py"

@@ -68,7 +68,7 @@ def _command(report: ReportDict, options: tuple[str, ...], kept: tuple[str, ...]
             return prove(command, "--levers", str(proved["lever"]), *kept, *budget_words(budget_s))
         if _proved_fix(report, proved) is not None:
             # What is left to gain once the script has it.
-            return run(command)
+            return run(command, *_folder(kept))
         # Of a lever that no finding named: what it answers, and what it leaves open.
         return explain(proved["rule"] or parse_spec(str(proved["lever"])).name)
     if (function := _to_make_faster(report)) is not None:
@@ -76,8 +76,8 @@ def _command(report: ReportDict, options: tuple[str, ...], kept: tuple[str, ...]
     if _applied_none(report) and _names_others(report):
         return prove(command, *of_others)
     if _fix_by_hand(report) is not None:
-        return run(command)
-    return run(command) if options == ("--all",) else prove(command, "--all", *of_others)
+        return run(command, *_folder(kept))
+    return run(command, *_folder(kept)) if options == ("--all",) else prove(command, "--all", *of_others)
 
 
 def _largest_proved(rows: list[ExperimentRow]) -> ExperimentRow | None:
@@ -126,6 +126,11 @@ def _proved_fix(report: ReportDict, proved: ExperimentRow) -> str | None:
     fixes = next((each["fixes"] for each in report["findings"] if each["rule"] == proved["rule"] and proved["role"] == "fix"), ())
     of_lever = (fix for fix in fixes if fix["lever"] is not None and parse_spec(fix["lever"]).name == spec.name)
     return next((str(fix["text"]) for fix in (*of_lever, *fixes)), None)
+
+
+def _folder(kept: tuple[str, ...]) -> tuple[str, ...]:
+    """--out, as it was given: all that `slowstep run` takes of what is kept."""
+    return kept[kept.index("--out") :][:2] if "--out" in kept else ()
 
 
 def _given_budget(facts: Mapping[str, Any]) -> tuple[str, ...]:
