@@ -93,6 +93,13 @@ def after_bench(
     if whole is None:
         other = "compute" if asked.what == "data" else "data"
         return _step(_bench(asked, other, command), "one half alone does not tell what slows the training")
+    return _after_whole(asked, command, point, whole, wholes=wholes, known=unsure or wholes, is_busy=is_busy)
+
+
+def _after_whole(
+    asked: BenchRequest, command: str, point: Point, whole: Whole, *, wholes: Mapping[int, Whole], known: Mapping[int, Whole], is_busy: bool
+) -> NextStep:
+    """The same once both halves are known: the change that gains most, or the half that decides."""
     better, kept = better_workers(point.workers, wholes), kept_workers_gain(point, whole)
     if kept >= max(BOTTLENECK_PREDICTED, better[1] if better else 0.0):
         why = f"with workers that are kept between epochs: about {format_ratio(kept)} the throughput by these figures"
@@ -100,7 +107,7 @@ def after_bench(
     if whole.binds == "compute":
         return _step(_run(asked, command, "--capture"), "computing takes longer than loading: this shows what it consists of")
     if better is not None:
-        workers, known = better[0], unsure or wholes
+        workers = better[0]
         most = None if is_busy else most_gain(known[workers], replace(known[point.workers], real=whole.real))
         gain = "" if most is None else f": up to {format_ratio(most)} the throughput by these figures"
         why = f"{_with(workers, point.workers)}{gain}"
