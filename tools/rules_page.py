@@ -16,8 +16,8 @@ full: what it sees, how its gain is predicted, when it is wrong, what to try.
 
 A rule answers with a finding, with "looked, and clean", or with why it cannot judge. Each stands below the first stage that it may blame.
 *recording*: it judges what `slowstep run` recorded; *trace*: it judges a profiler's trace; *advice*: it claims no time and never decides
-the verdict. What it *reads* are topics of the measurements (`m.machine`, ...): their fields, with units and meaning, stand in the
-`*_topic.py` of each package of `src/slowstep/analyses/`; which reading of the machine is in which, in [monitors.md](monitors.md).
+the verdict. What it *reads* are topics, attributes of `Measurements` in `src/slowstep/analyses/measurements.py`: the class that is named
+there has the fields, with units and meaning. Which reading of the machine is in which, says [monitors.md](monitors.md).
 """
 
 

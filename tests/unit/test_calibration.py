@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -29,7 +31,37 @@ def test_the_script_that_measures_it_is_there(value: Calibration) -> None:
         assert (ROOT / path.rstrip(".,")).exists()
 
 
-def test_every_measured_value_is_taken_from_here() -> None:
-    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py") if path.name != "calibration.py")
+@pytest.fixture(scope="module")
+def reads() -> dict[str, set[str]]:
+    """What the code reads of each measured value, by its name: attributes, and "" for the value as a whole."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in (ROOT / "src").rglob("*.py"):
+        if path.name != "calibration.py":
+            _read(ast.parse(path.read_text(encoding="utf-8")), found)
+    return found
 
-    assert [name for name in ALL if not re.search(rf"\bcalibration\.{name}\b|import .*\b{name}\b", code)] == []
+
+def _read(tree: ast.Module, found: dict[str, set[str]]) -> None:
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "slowstep.calibration"]
+    imported = {each.asname or each.name: each.name for node in imports for each in node.names}
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(tree):
+        name = None
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "calibration":
+            name = node.attr
+        elif isinstance(node, ast.Name) and node.id in imported:
+            name = imported[node.id]
+        if name is not None:
+            parent = parents[node]
+            found[name].add(parent.attr if isinstance(parent, ast.Attribute) else "")
+
+
+def test_every_measured_value_is_taken_from_here(reads: dict[str, set[str]]) -> None:
+    assert ALL.keys() - reads.keys() == set()
+
+
+def test_the_ends_of_a_measured_value_are_read_where_it_has_some(reads: dict[str, set[str]]) -> None:
+    with_ends = [name for name, value in ALL.items() if value.low is not None or value.high is not None]
+
+    assert with_ends
+    assert [name for name in with_ends if reads[name] <= {"value"}] == []

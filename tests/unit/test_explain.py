@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -169,11 +170,32 @@ def test_a_name_may_be_spelled_as_its_file_is_or_as_a_lever_is_given(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("serial-lodaer", "serial-loader"), ("collate", "slow-collate"), ("xyz", "slowstep explain lists them all")]
+    ("name", "hint"), [("serial-lodaer", "serial-loader"), ("collate", "slow-collate"), ("xyz", "slowstep explain lists rules and levers")]
 )
 def test_an_unknown_name_gets_the_closest_ones(name, hint):
-    with pytest.raises(BadUsage, match=f"no rule, lever, stage or part is called '{name}'.*{hint}"):
+    with pytest.raises(BadUsage, match=f"no rule, lever, stage, part or verdict is called '{name}'.*{hint}"):
         explain.chosen(name, TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "offered"),
+    [
+        ("preproces", "preprocess"),
+        ("gradient-sharin", "gradient_sharing"),
+        ("helthy", "healthy"),
+        ("transprt", "transport"),
+        ("waiting for cores", "'waiting for a core'"),
+        ("serial-lodaer", "serial-loader"),
+    ],
+    ids=["a stage", "a stage of two words", "a verdict", "a part", "a part of several words", "a rule"],
+)
+def test_the_closest_names_are_of_all_kinds_and_can_be_typed(name, offered):
+    with pytest.raises(BadUsage) as error:
+        CliRunner().invoke(explain.app, [name], catch_exceptions=False)
+
+    (first, *_) = str(error.value).rpartition("Did you mean ")[2].rstrip("?").split(" or ")
+    assert first == offered
+    assert meaning(*shlex.split(first)) or first in names_of_rules()
 
 
 @pytest.mark.parametrize("lever", sorted(known_levers()))

@@ -14,8 +14,8 @@ from slowstep.frameworks._known import all_words
 
 ROOT = Path(slowstep.__path__[0])
 FOLDERS = ("diagnosis/rules", "diagnosis/evidence", "document")
-# What is known of a run depends on what was kept of it: the section `run` is made by one of these.
-OF_ONE_SOURCE = {"recorded_run", "traced_run"}
+# What is known of a run depends on what was kept of it: the section `run` is made by one of two of these, and so is what is doubtful of it.
+OF_ONE_SOURCE = {"recorded_run", "traced_run", "recording_doubts"}
 # Words for where measurements come from, and of formats.
 FRAMEWORKS = frozenset(all_words())
 SOURCES = frozenset({"trace", "traces", "traced", "recording", "recordings", "kineto", "xplane", "nsys", "nsight", "chrome"})

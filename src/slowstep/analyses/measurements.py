@@ -102,6 +102,13 @@ class Measurements:
         """Whether there are all of these topics."""
         return self.provided.issuperset(topics)
 
+    @property
+    def are_steps_marked(self) -> bool:
+        """Whether steps are those that a profiler marked: an excerpt, too short to tell how much the speed varies, in which no samples are
+        counted, and which named ranges divide into parts without end.
+        """
+        return self.has("marks")
+
     def settle(self) -> Self:
         """Measure what is left, and let go of what it is measured from: so that of many ranks only what was measured is held at once."""
         for name in tuple(self._makers):

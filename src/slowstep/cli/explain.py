@@ -13,8 +13,9 @@ from typing import Annotated, Final
 import typer
 
 from slowstep.cli.plugin_texts import lever_text, measured_topics, names_of_levers, names_of_rules, rule_terms, rule_text
-from slowstep.cli.report_words import meaning, rules_on, word_page
+from slowstep.cli.report_words import WORDS, meaning, rules_on, word_page
 from slowstep.errors import BadUsage, DiscoveryError
+from slowstep.harmless import for_shell
 from slowstep.report.canvas import Canvas, fitting
 from slowstep.report.streams import width_of
 from slowstep.stages import STAGES, stage_in_words
@@ -34,6 +35,8 @@ _ITEMS: Final = re.compile(r"\n(?=[-*] )")
 _HANG: Final = 2
 # A rule that may blame more stages than this belongs to none of them.
 _FEW: Final = 2
+# So many names for one that does not exist.
+_OFFERED: Final = 3
 _ANY_STAGE: Final = "any stage"
 _KINDS: Final = ("Rules", "Rules for traces only")
 _BROKEN: Final = "Rules that cannot be read"
@@ -70,7 +73,7 @@ def explain(
         sys.stdout.write(word_page(word, text, rules_on(word, names_of_rules(), _stages_of) if is_stage else (), width))
         return
     rules, levers = names_of_rules(), names_of_levers()
-    known = chosen(name, [*rules, *levers])
+    known = chosen(name, [*rules, *levers], others=WORDS)
     # A problem and what tries it out may have one name.
     texts = [rule_text(known)] if known in rules else []
     texts += [lever_text(known)] if known in levers else []
@@ -134,15 +137,21 @@ def listing(groups: Mapping[str, Texts], width: int) -> str:
     return canvas.text(color=False)
 
 
-def chosen(name: str, known: Iterable[str]) -> str:
-    """The name that is meant. Raises BadUsage with the closest ones for one that does not exist."""
+def chosen(name: str, known: Iterable[str], *, others: Iterable[str] = ()) -> str:
+    """The name that is meant. Raises BadUsage with the closest ones, of `others` too, for one that does not exist."""
     names = list(dict.fromkeys(known))
-    wanted = name.strip().lower().replace("_", "-").partition("=")[0]
+    wanted = _spelled(name).partition("=")[0]
     if wanted in names:
         return wanted
-    close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5) or [each for each in names if wanted and wanted in each]
-    hint = f"Did you mean {' or '.join(close)}?" if close else "slowstep explain lists them all."
-    raise BadUsage(f"no rule, lever, stage or part is called {name!r}. {hint}")
+    spelled = {_spelled(each): each for each in (*others, *names)}
+    close = difflib.get_close_matches(wanted, spelled, n=_OFFERED, cutoff=0.5) or [each for each in spelled if wanted and wanted in each]
+    offered = " or ".join(for_shell((spelled[each],)) for each in close[:_OFFERED])
+    hint = f"Did you mean {offered}?" if offered else "slowstep explain lists rules and levers."
+    raise BadUsage(f"no rule, lever, stage, part or verdict is called {name!r}. {hint}")
+
+
+def _spelled(name: str) -> str:
+    return name.strip().lower().replace("_", "-").replace(" ", "-")
 
 
 def page(name: str, text: str, width: int) -> str:

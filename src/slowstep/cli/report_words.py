@@ -18,12 +18,8 @@ VERDICT_MEANING: Final = {
     "undetermined": "neither bottleneck nor healthy, or fewer than 30 steps were looked at. The report says why, and what to do to find "
     "out",
 }
-# In those of docs/definitions.md, too.
-_FUNCTION: Final = "a function that the training loop calls between its steps, with all that it calls: named by stacks, or by timed calls"
-_CHECKPOINT: Final = (
-    "a checkpoint is written while the training waits: by a framework's callback, or by the script's function that is named"
-)
 _BY_HAND: Final = "by a script without an optimizer"
+# By the first of the kinds that have the same words.
 _PART_MEANING: Final = {
     PartKind.FORWARD_AND_REST: "what a step does between its input and its update beside the backward: the forward, the loss, and the "
     "loop's own lines there",
@@ -58,7 +54,8 @@ _PART_MEANING: Final = {
     PartKind.LOADER_END: "the loader's workers are ended, or what its iterator holds is freed",
     PartKind.ROLL_OUT: "a loop without a loader collects its input: an environment is stepped, a replay buffer is filled",
     PartKind.THREAD_WAIT: "a loop without a loader waits for a thread of its own that makes the input",
-    PartKind.FUNCTION: _FUNCTION,
+    PartKind.FUNCTION: "a function that the training loop calls between its steps, with all that it calls: named by stacks, or by timed "
+    "calls",
     PartKind.LINES: "lines of the training loop itself, or of a comprehension in it",
     PartKind.LIBRARY_CALL: "a library's function that the training loop calls, on a line that is not known",
     PartKind.SPAN: "what the script has named itself, with slowstep.span",
@@ -67,9 +64,8 @@ _PART_MEANING: Final = {
     PartKind.LOGGING: "a framework's logger is called",
     PartKind.METRICS: "a framework computes metrics",
     PartKind.TRANSFORM: "a transform of the data set runs",
-    PartKind.CHECKPOINT: _CHECKPOINT,
-    PartKind.SAVE: _CHECKPOINT,
-    PartKind.SAVING_FUNCTION: _FUNCTION,
+    PartKind.CHECKPOINT: "a checkpoint is written while the training waits: by a framework's callback, or by the script's function that is "
+    "named",
     PartKind.SMALL_CALLBACKS: "callbacks of which each takes less than 0.2 % of the time",
     PartKind.SMALL_PARTS: "parts of the stage that are too many and too small to be told one by one",
     PartKind.VALIDATION: "the training stands still while the model is evaluated",
@@ -90,6 +86,9 @@ _PART_MEANING: Final = {
     PartKind.DEVICE_WORK: "a device that is seen from the host alone worked, on what is not seen",
     PartKind.UNKNOWN: "whether the device worked or waited for the host is not known: shares then have a lower and an upper bound",
 }
+_PARTS: Final = {part_in_words(Part("", kind)): text for kind, text in _PART_MEANING.items()}
+# All that `meaning` knows.
+WORDS: Final = (*STAGE_MEANING, *VERDICT_MEANING, *_PARTS)
 _RULES: Final = "Rules that may blame it"
 
 
@@ -100,8 +99,7 @@ def meaning(name: str) -> tuple[str, str, bool] | None:
         return stage, STAGE_MEANING[stage], True
     if word in VERDICT_MEANING:
         return word.upper(), VERDICT_MEANING[word], False
-    named = ((part_in_words(Part("", kind)), text) for kind, text in _PART_MEANING.items())
-    return next(((words, text, False) for words, text in named if words.lower() == word), None)
+    return next(((words, text, False) for words, text in _PARTS.items() if words.lower() == word), None)
 
 
 def word_page(word: str, text: str, rules: Sequence[str], width: int) -> str:

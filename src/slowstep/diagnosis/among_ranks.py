@@ -13,7 +13,7 @@ from typing import Final
 from slowstep.analyses.job.late_rank import RankComparison
 from slowstep.analyses.sharing.sharing import STAGE
 from slowstep.diagnosis.law import RULE_NOT_JUDGED, WAITS_FOR_RANK, Diagnosis, is_bottleneck, larger_unknown, undetermined
-from slowstep.diagnosis.missing_ranks import among_compared, late_one_may_be_missing
+from slowstep.diagnosis.missing_ranks import among_compared, late_one_may_be_missing, later_one_may_be_missing
 from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
 from slowstep.diagnosis.waited_collectives import not_judged, without_waiting
 from slowstep.findings import Finding, NotJudged, Verdict
@@ -120,7 +120,8 @@ def _verdict(
     standing, largest = compared.standings[rank], max(STAGES, key=lambda stage: shares.get(stage, 0.0))
     if standing.waits:
         theirs_ns = compared.standings[compared.slowest].own_ns
-        return undetermined(largest, WAITS_FOR_RANK(rank=compared.slowest, theirs_ns=theirs_ns, own_ns=standing.own_ns))
+        missing = later_one_may_be_missing(compared)
+        return undetermined(largest, WAITS_FOR_RANK(rank=compared.slowest, theirs_ns=theirs_ns, own_ns=standing.own_ns, missing=missing))
     if verdict.state == "bottleneck":
         first = next((finding for finding in findings if is_bottleneck(finding)), None)
         stage = 0.0 if first is None else shares.get(first.stage, 0.0)

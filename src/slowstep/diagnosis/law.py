@@ -46,7 +46,7 @@ RULE_NOT_JUDGED = Wording("rule-not-judged", "{rule} could not be judged: {reaso
 WAITS_FOR_RANK = Wording(
     "waits-for-rank",
     "this rank waits for rank {rank}, whose own work takes {theirs_ns:ms} ms per step against {own_ns:ms} here: "
-    "look at the report of that one",
+    "look at the report of that one{missing}",
 )
 
 

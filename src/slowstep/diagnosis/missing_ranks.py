@@ -8,6 +8,7 @@ are reported as they are, but none of them can tell whether it waits for that on
 - a rank that spends a tenth of its time in collectives, for which nothing else is to blame, has an open verdict whether one is missing or
   not (`healthy.py`: `_unseen`; of a trace `trace_view.py`: `_beside_the_model`); where one is, the verdict says that it may wait for that
   one (`beside_missing` of a recorded rank, `late_one_may_be_missing` of a traced one);
+- a rank that waits for a late one is told that another may be later still (`later_one_may_be_missing`);
 - who sets the pace is said of the ranks that were compared (`among_compared`), and what overlapping collectives would gain assumes that
   the others are not late (`assumed_of_others`), with the advice to look at them first (`compare_with_others`). A rank that is here without
   steps that can be held against others' is one of these, too.
@@ -49,6 +50,10 @@ LATE_ONE_MAY_BE_MISSING: Final = Wording(
     "{others:plural was|were} not compared with it is not seen: "
     "trace the same steps of all ranks, and analyze the folder of their traces",
 )
+LATER_ONE_MAY_BE_MISSING: Final = Wording(
+    "later-one-may-be-missing",
+    "; whether any of {others:count other rank} that {others:plural was|were} not compared with it is later still is not seen",
+)
 WITHOUT_TRACE: Final = HealthKind(
     "missing-ranks", "notice", "only {here} of {size} ranks {here:plural has|have} a trace here: what the others did is not known"
 )
@@ -86,6 +91,11 @@ def late_one_may_be_missing(verdict: Verdict, compared: RankComparison) -> Verdi
     if verdict.reason is None or verdict.reason.wording is not LATE_ONE_NOT_SEEN or compared.is_whole:
         return verdict
     return replace(verdict, reason=LATE_ONE_MAY_BE_MISSING(**verdict.reason.values, others=compared.not_compared))
+
+
+def later_one_may_be_missing(compared: RankComparison) -> Reason | None:
+    """What a rank that waits for a late one is told of those that were not compared with it; None where all were."""
+    return None if compared.is_whole else LATER_ONE_MAY_BE_MISSING(others=compared.not_compared)
 
 
 def among_compared(compared: RankComparison) -> Reason | None:

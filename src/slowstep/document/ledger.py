@@ -28,7 +28,7 @@ def ledger_section(m: Measurements) -> list[LedgerRow]:
     ledger = m.ledger
     if not ledger.whole:
         return unseen_ledger()
-    unseen, most_parts = unseen_stages(m), PARTS_WITH_RANGES if m.has("marks") else None
+    unseen, most_parts = unseen_stages(m), PARTS_WITH_RANGES if m.are_steps_marked else None
     return [unseen_row(stage) if stage in unseen else _stage(ledger, stage, most_parts) for stage in (*STAGES, UNATTRIBUTED)]
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Final, TypedDict
+
+# Why nothing is told of the stages where nobody says why they were not read.
+FEW_READINGS: Final = "few-readings"
+FEW_BATCHES: Final = "few-batches"
 
 
 class StageOfPipelineRow(TypedDict):

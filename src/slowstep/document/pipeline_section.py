@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from slowstep.analyses.input.pipeline import Pipeline
 from slowstep.analyses.input.pipeline_stage import PipelineStage
 from slowstep.analyses.measurements import Measurements
-from slowstep.document.pipeline import PipelineRow, StageOfPipelineRow
+from slowstep.document.pipeline import FEW_BATCHES, FEW_READINGS, PipelineRow, StageOfPipelineRow
 
 
 def pipeline_section(m: Measurements) -> PipelineRow | None:
@@ -18,8 +19,15 @@ def pipeline_section(m: Measurements) -> PipelineRow | None:
         "batches": pipeline.batches,
         "batch_ms": None if interval_ns is None else interval_ns / 1e6,
         "slowest": pipeline.slowest,
-        "unread": pipeline.unread,
+        "unread": _unread(pipeline),
     }
+
+
+def _unread(pipeline: Pipeline) -> str | None:
+    """Why nothing was counted, or no more from some time on."""
+    if pipeline.unread is not None or pipeline.stages:
+        return pipeline.unread
+    return FEW_BATCHES if pipeline.batches else FEW_READINGS
 
 
 def _stage(stage: PipelineStage, interval_ns: float | None) -> StageOfPipelineRow:

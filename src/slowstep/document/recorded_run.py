@@ -75,10 +75,6 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
     run, facts, steps = timeline.run, m.trainer.facts, m.steps
     first = int(m.trainer.update_end_ns[0])
     follows = m.trainer.elsewhere is not None and m.trainer.elsewhere.before > 0
-    notes = _notes(folder, timeline, m, attempt)
-    window = attempt.otherwise(None, _captured, m)
-    if window is not None and window.m is not None:
-        notes.append(capture_note(folder, window, window.m))
     began_ns = run.session.from_ns if run.session else run.started_ns
     row: dict[str, Any] = {
         "name": _name(run, facts.script),
@@ -107,14 +103,22 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
         "startup": attempt.otherwise(None, _startup, m),
         "periodic": attempt.otherwise([], _periodic, m),
     }
-    more = {
+    more = _of_some_runs(folder, timeline, m, attempt)
+    return cast(Run, row | {name: value for name, value in more.items() if value})
+
+
+def _of_some_runs(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -> dict[str, Any]:
+    """What there is to say of some runs only: empty where it is not."""
+    notes, window = _notes(folder, timeline, m, attempt), attempt.otherwise(None, _captured, m)
+    if window is not None and window.m is not None:
+        notes.append(capture_note(folder, window, window.m))
+    return {
         "in_turn": [_in_turn(training) for training in m.trainer.elsewhere.trainings] if m.trainer.elsewhere is not None else [],
         "capture": capture_facts(folder, window) if window is not None and window.m is not None else None,
-        "not_read": [{"monitor": monitor, "reason": reason} for monitor, reason in run.not_read],
+        "not_read": [{"monitor": monitor, "reason": reason} for monitor, reason in timeline.run.not_read],
         "notes": notes,
         **_of_some_steps(m),
     }
-    return cast(Run, row | {name: value for name, value in more.items() if value})
 
 
 def _of_some_steps(m: Measurements) -> dict[str, Any]:

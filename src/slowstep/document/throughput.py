@@ -20,7 +20,7 @@ def throughput_section(m: Measurements, attempt: Attempts) -> Throughput:
         return NO_THROUGHPUT
     usual = m.step_ns[~m.steps.eventful]
     p05, median, p95 = np.percentile((usual if len(usual) else m.step_ns) / 1e6, [5, 50, 95])
-    samples, has_steps = _samples(m), not (m.has("marks") and m.marks.is_window)
+    samples, has_steps = _samples(m), not (m.are_steps_marked and m.marks.is_window)
     speed: Throughput = {
         "samples_per_s": samples / seconds if samples and has_steps else None,
         "steps_per_s": m.steps.count / seconds if has_steps else None,
@@ -34,7 +34,7 @@ def throughput_section(m: Measurements, attempt: Attempts) -> Throughput:
 
 def _samples(m: Measurements) -> float | None:
     """In all steps; None where that is unknown. All steps that a profiler marks are taken to have as many."""
-    if m.has("marks"):
+    if m.are_steps_marked:
         return m.steps.batch_size * m.steps.count if m.steps.batch_size else None
     samples = float(m.steps.samples.sum())
     return samples if math.isfinite(samples) and samples > 0 else None
@@ -42,4 +42,4 @@ def _samples(m: Measurements) -> float | None:
 
 def _interval(m: Measurements) -> tuple[float, float] | None:
     """Of the mean step. Of too few steps for a verdict, too few for an interval: they say nothing of how much steps differ."""
-    return None if m.has("marks") or is_provisional(m) else speed_interval(m)
+    return None if m.are_steps_marked or is_provisional(m) else speed_interval(m)

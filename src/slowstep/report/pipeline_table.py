@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from slowstep.document.pipeline import FEW_BATCHES, FEW_READINGS
 from slowstep.units import format_number, format_share
 
 if TYPE_CHECKING:
@@ -12,8 +13,10 @@ if TYPE_CHECKING:
     from slowstep.report.canvas import Canvas
     from slowstep.report.left_out import LeftOut
 
+_CALLS: Final = "calls at once"
 _MS_CELLS: Final = 9
-_CALLS_CELLS: Final = 12
+# The head is wider than what stands below it, "12.34 of 128".
+_CALLS_CELLS: Final = 1 + len(_CALLS)
 _READY_CELLS: Final = 9
 # From this width on it is said how many calls are made at once, and what lies ready.
 _WHOLE_FROM: Final = 64
@@ -24,6 +27,8 @@ _UNREAD: Final = {
     "autotune-off": "autotune is off for it, without which TensorFlow counts nothing",
     "too-slow": "reading what they count took too long",
     "unreadable": "what they count could not be read",
+    FEW_READINGS: "there are too few readings of what they count",
+    FEW_BATCHES: "too few batches came while they were read: {batches}",
 }
 
 
@@ -39,13 +44,13 @@ def draw_pipeline(canvas: Canvas, report: Report, left_out: LeftOut) -> None:
     canvas.blank()
     if pipeline["stages"]:
         _draw_stages(canvas, pipeline)
-    if pipeline["unread"] is not None or not pipeline["stages"]:
-        _draw_unread(canvas, pipeline)
+    if pipeline["unread"] is not None:
+        _draw_unread(canvas, pipeline["unread"], pipeline)
 
 
 def _draw_stages(canvas: Canvas, pipeline: PipelineRow) -> None:
     whole = canvas.width >= _WHOLE_FROM
-    heads = "ms".rjust(_MS_CELLS) + ("calls at once".rjust(_CALLS_CELLS + 2) + "ready".rjust(_READY_CELLS)) * whole
+    heads = "ms".rjust(_MS_CELLS) + (_CALLS.rjust(_CALLS_CELLS) + "ready".rjust(_READY_CELLS)) * whole
     canvas.edges([("what a batch takes in the stages of the input", "bold")], [(heads, "dim")])
     for number, row in enumerate(pipeline["stages"]):
         # The first one is the request itself.
@@ -57,7 +62,7 @@ def _draw_stage(canvas: Canvas, row: StageOfPipelineRow, *, whole: bool, style: 
     place = "" if row["function"] is None else f" {row['function']} ({row['file']}:{row['line']})"
     columns = _ms(row["ms"]).rjust(_MS_CELLS)
     if whole:
-        columns += _calls(row).rjust(_CALLS_CELLS + 2)
+        columns += _calls(row).rjust(_CALLS_CELLS)
         columns += ("" if row["ready"] is None else format_share(row["ready"])).rjust(_READY_CELLS)
     canvas.edges([("  " * row["depth"] + row["name"], style), (place, style or "dim")], [(columns, style)])
 
@@ -74,8 +79,7 @@ def _calls(row: StageOfPipelineRow) -> str:
     return "" if busy is None or busy < _LEAST_BUSY or row["buffer"] is not None else f"{busy:.2f} of {row['at_once']}"
 
 
-def _draw_unread(canvas: Canvas, pipeline: PipelineRow) -> None:
-    few = f"{pipeline['batches']} batches are too few" if pipeline["batches"] else "there are too few readings of what they count"
-    why = few if pipeline["unread"] is None else _UNREAD.get(pipeline["unread"], pipeline["unread"])
+def _draw_unread(canvas: Canvas, why: str, pipeline: PipelineRow) -> None:
+    words = _UNREAD[why].format(batches=pipeline["batches"]) if why in _UNREAD else why
     label = "Not measured after a time:" if pipeline["stages"] else "Stages of the input not measured:"
-    canvas.prose(why, label=label, label_style="yellow", hang=2)
+    canvas.prose(words, label=label, label_style="yellow", hang=2)

@@ -20,11 +20,11 @@ from slowstep.diagnosis.engine import diagnose
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.missing_ranks import beside_missing
 from slowstep.document.build import build
-from slowstep.document.doubts import find_doubts
 from slowstep.document.launchers import find_other_launcher, missing_launchers
 from slowstep.document.next_step import NextStep
 from slowstep.document.ranks import RankSummary
 from slowstep.document.recorded_run import recorded_run
+from slowstep.document.recording_doubts import find_recording_doubts
 from slowstep.document.report import HealthRow
 from slowstep.document.sections import ALONE, ExperimentSection, Sections
 from slowstep.document.training import sections_of_training
@@ -127,7 +127,7 @@ def _step_ms(m: Measurements) -> float:
 
 def _sections(folder: Path, timeline: Timeline, job: Job, m: Measurements, diagnosis: Diagnosis, attempt: Attempts) -> Sections:
     """The sections of one training."""
-    health = (*timeline.health, *attempt.otherwise([], find_doubts, m))
+    health = (*timeline.health, *attempt.otherwise([], find_recording_doubts, m))
     sections = sections_of_training(recorded_run(folder, timeline, m, attempt), m, diagnosis, health, attempt)
     if diagnosis.by_fault:
         next_step = after_fault(folder)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from slowstep.analyses.events.parts import COLLECTIVES, KERNELS
@@ -22,7 +24,7 @@ from slowstep.diagnosis.among_ranks import (
     pace,
 )
 from slowstep.diagnosis.law import WAITS_FOR_RANK, Diagnosis, NextLimit
-from slowstep.diagnosis.missing_ranks import LATE_ONE_MAY_BE_MISSING, RANKS_COMPARED
+from slowstep.diagnosis.missing_ranks import LATE_ONE_MAY_BE_MISSING, LATER_ONE_MAY_BE_MISSING, RANKS_COMPARED
 from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NOT_SEEN, assumes
 from slowstep.diagnosis.trace_view import LATE_ONE_NOT_SEEN
 from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict
@@ -92,13 +94,21 @@ def test_nothing_is_blamed_in_a_rank_that_waits_for_a_late_one() -> None:
     after = judged(diagnosis(finding("exposed-communication", 0.39, 1.32, also=("small-collectives",))), LATE, 0)
 
     assert (after.verdict.state, after.verdict.rule) == ("undetermined", None)
-    assert after.verdict.reason == WAITS_FOR_RANK(rank=1, theirs_ns=58.1e6, own_ns=36.5e6)
+    assert after.verdict.reason == WAITS_FOR_RANK(rank=1, theirs_ns=58.1e6, own_ns=36.5e6, missing=None)
     assert after.findings == ()
     assert after.next is None
     assert [row.rule for row in after.not_judged] == ["exposed-communication", "small-collectives"]
     reason = after.not_judged[0].reason
     assert (reason.code, reason.values["shared_ns"], reason.values["waited_ns"]) == ("waits-in-collectives", 23.6e6, 21.6e6)
     assert look_at(LATE, 0) == 1
+
+
+def test_a_rank_that_waits_for_a_late_one_is_told_that_a_missing_one_may_be_later_still() -> None:
+    of_five = replace(LATE, size=5)
+
+    reason = judged(diagnosis(state="healthy"), of_five, 0).verdict.reason
+
+    assert reason == WAITS_FOR_RANK(rank=1, theirs_ns=58.1e6, own_ns=36.5e6, missing=LATER_ONE_MAY_BE_MISSING(others=3))
 
 
 def test_a_late_rank_is_not_healthy_and_says_what_evening_out_would_gain() -> None:

@@ -52,10 +52,55 @@ def test_in_few_cells_the_time_alone_is_drawn(bottleneck):
     assert shown(bottleneck, slow_map(18.0), width=60)[0].split() == ["Map", "load", "(train.py:7)", "18.0"]
 
 
-@pytest.mark.parametrize(("unread", "words"), [("autotune-off", "autotune is off"), (None, "too few readings"), ("else", "else")])
-def test_why_nothing_was_counted_is_said(bottleneck, unread, words):
-    nothing = replace(pipeline([node(1, "Root")], batches=0), unread=unread)
+@pytest.mark.parametrize(
+    ("unread", "batches", "code", "words"),
+    [
+        ("autotune-off", 0, "autotune-off", "Stages of the input not measured: autotune is off"),
+        (None, 0, "few-readings", "Stages of the input not measured: there are too few readings"),
+        (None, 4, "few-batches", "Stages of the input not measured: too few batches came while they were read: 4"),
+        ("too-slow", 4, "too-slow", "Stages of the input not measured: reading what they count took too long"),
+        ("{else}", 0, "{else}", "Stages of the input not measured: {else}"),
+    ],
+)
+def test_why_nothing_was_counted_is_said(bottleneck, unread, batches, code, words):
+    nothing = replace(pipeline([node(1, "Root")], batches=batches), unread=unread)
 
-    shown(bottleneck, nothing)
+    assert shown(bottleneck, nothing) == []
 
-    assert words in " ".join(render(bottleneck, width=80, color=False).split())
+    assert section(nothing)["unread"] == code
+    assert words in _page(bottleneck)
+
+
+def test_stages_that_were_read_no_more_from_some_time_on_are_drawn_with_why(bottleneck):
+    assert len(shown(bottleneck, replace(slow_map(18.0), unread="too-slow"))) == 1
+
+    assert "Not measured after a time: reading what they count took too long" in _page(bottleneck)
+    assert "Not measured after a time" not in _page(bottleneck | {"pipeline": section(slow_map(18.0))})
+
+
+def test_what_is_not_waited_for_is_not_drawn_and_said_to_be_left_out(bottleneck):
+    shown(bottleneck, slow_map(18.0), rule="serial-loader")
+    left_out = [line for line in render(bottleneck, width=80, color=False).splitlines() if line.startswith("Not shown")]
+    shown(bottleneck, slow_map(18.0))
+
+    assert "the stages of the input" in left_out[0]
+    assert "the stages of the input" not in _page(bottleneck).partition("Not shown")[2]
+
+
+@pytest.mark.parametrize(("ms", "words"), [(0.009, "<0.01"), (0.014, "0.01"), (0.5, "0.50"), (12.0, "12.0")])
+def test_the_smallest_times_are_drawn_as_less_than_the_least(bottleneck, ms, words):
+    (line,) = shown(bottleneck, slow_map(ms), width=60)
+
+    assert line.split()[-1] == words
+
+
+def test_calls_are_drawn_of_what_does_more_than_next_to_nothing_and_makes_nothing_ahead(bottleneck):
+    (busy,) = shown(bottleneck, slow_map(0.11))
+    (idle,) = shown(bottleneck, slow_map(0.09))
+
+    assert busy.split()[-3:] == ["0.01", "of", "1"]
+    assert idle.split()[-1] == "0.09"
+
+
+def _page(report: dict[str, Any]) -> str:
+    return " ".join(render(report, width=80, color=False).split())

@@ -41,7 +41,7 @@ SECTIONS = {
     "throughput_section": training,
     "ledger_section": training,
     "overhead_section": training,
-    "find_doubts": diagnose,
+    "find_recording_doubts": diagnose,
     "_by_hand": recorded_run,
     "ending_note": recorded_run,
     "_periodic": recorded_run,

@@ -210,10 +210,12 @@ def test_the_next_command_asks_for_the_same_place_and_time():
     measured = after_bench(asked, ["train.py"], point=a_point(1, 100.0), whole=wholes[1], wholes=wholes)
     other = after_bench(asked, ["train.py"], point=a_point(1, 100.0), whole=None, wholes={})
     interrupted = after_bench(asked, ["train.py"], point=None, whole=None, wholes={}, ended_by="interrupted")
+    without = after_bench(asked, ["train.py"], point=None, whole=None, wholes={})
 
     assert measured.command == f"slowstep prove --levers workers=2 {place} train.py"
     assert other.command == f"slowstep bench compute --budget 40s {place} train.py"
     assert interrupted.command == f"slowstep bench data --budget 40s {place} train.py"
+    assert without.command == "slowstep run --out 'my runs' train.py"
 
 
 @pytest.mark.parametrize(("what", "budget_s", "words"), [("data", 15.0, ""), ("compute", 15.0, ""), ("data", 60.0, " --budget 180s")])

@@ -91,7 +91,23 @@ def test_a_killed_experiment_of_no_levers_is_to_be_made_again_as_it_was() -> Non
     report = report_of()
     report["run"]["experiment"] |= {"ended_by": "killed", "trustworthy": None}
 
-    assert after_experiment(report, ()).command == "slowstep prove train.py"
+    assert after_experiment(report, ()).command == "slowstep prove --budget 10s train.py"
+
+
+@pytest.mark.parametrize("ended_by", ["stood still", "script ended"])
+def test_an_experiment_whose_script_failed_is_to_be_made_again_with_the_time_that_it_was_given(ended_by: str) -> None:
+    report = report_of({"lever": "workers=2", "state": "unmeasured", "verdict": None})
+    report["run"]["experiment"] |= {"ended_by": ended_by, "budget_s": 300.0, "trustworthy": None, "exit_code": 1}
+
+    assert after_experiment(report, ("--levers", "workers=2")).command == "slowstep prove --levers workers=2 --budget 300s train.py"
+
+
+@pytest.mark.parametrize(("budget_s", "words"), [(10.0, ""), (60.0, ""), (300.0, " --budget 300s")])
+def test_other_levers_are_given_as_much_time_as_was_asked_for_and_no_less_than_usual(budget_s: float, words: str) -> None:
+    report = report_of({"lever": "stub=data:blur", "verdict": "upper bound"})
+    report["run"]["experiment"]["budget_s"] = budget_s
+
+    assert after_experiment(report, ()).command == f"slowstep prove --levers swap=data:blur=data:blur_faster{words} train.py"
 
 
 @pytest.mark.parametrize(
@@ -145,3 +161,11 @@ def test_a_lever_that_has_no_meaning_here_is_followed_by_what_can_be_done(
     report["findings"] = [{"rule": "serial-loader", "claims": ("part",), "fixes": [fix]}]
 
     assert after_experiment(report, ("--levers", "workers=1")) == NextStep(first=first, command=command)
+
+
+def test_the_training_itself_is_recorded_into_the_folder_that_was_asked_for() -> None:
+    kept = ("--precision", "1%", "--out", "my runs", "--allow-writes", "--sandbox", "copy")
+
+    step = after_experiment(report_of(proved("workers=1", "serial-loader", 1.36)), (), kept)
+
+    assert step.command == "slowstep run --out 'my runs' train.py"

@@ -75,11 +75,32 @@ def test_a_script_that_is_changed_first_is_run_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
+        ({"stop": True, "steps": 5000}, "--steps 5000 --stop "),
+        ({"seconds": 60.0, "capture": [31, 35]}, "--for 60s --capture=31-35 "),
+        # A verdict takes 10 s, and these 300 steps take 19 ms each.
+        ({"stop": True, "steps": 400, "seconds": 5.0}, "--steps 600 --for 20s --stop "),
+    ],
+)
+def test_a_script_that_is_changed_to_train_longer_keeps_its_limits_or_gets_larger_ones(
+    tmp_path: Path, asked: dict[str, Any], words: str
+) -> None:
+    folder = noted(make_recording(tmp_path, Training(steps=300, **OPEN)), **asked)
+
+    run = diagnose_recording(folder)["run"]
+
+    assert "change the script so that it trains for" in run["before_next"]
+    assert run["next_command"] == f"slowstep run {words}train.py"
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
         ({"stop": True, "seconds": 60.0}, "--for 60s --stop "),
         ({"stop": True, "steps": 500, "capture": [31, 35]}, "--steps 500 --stop --capture=31-35 "),
         ({"stop": True}, ""),
         ({"stop": False, "seconds": 2.5}, "--for 2.5s "),
         ({"capture": []}, ""),
+        ({"warmup": 20, "levers": ["threads=1", "pin-memory"]}, "--warmup 20 --with threads=1 --with pin-memory "),
     ],
 )
 def test_what_was_asked_for_is_asked_for_again(tmp_path: Path, asked: dict[str, Any], words: str) -> None:

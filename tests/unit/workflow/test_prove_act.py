@@ -131,7 +131,7 @@ def test_ctrl_c_ends_the_training_and_shows_what_there_is(tmp_path, at_s, tried)
     assert (ended.ended_by, ended.code) == ("interrupted", 130)
     assert (staged.plan is not None) == tried
     assert [row["state"] for row in ended.report["experiments"]] == (["measured", "measured"] if tried else [])
-    assert tried or ended.report["run"]["next_command"] == "slowstep prove train.py"
+    assert tried or ended.report["run"]["next_command"] == "slowstep prove --budget 30s train.py"
 
 
 def test_ctrl_c_while_the_report_is_made_says_where_it_is_had_later(tmp_path, monkeypatch):

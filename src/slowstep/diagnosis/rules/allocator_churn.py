@@ -58,8 +58,6 @@ def judge(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing)
     sites = gaps.group_by("call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
     worst = place(sites["call"][0], sites["where"][0] or sites["operator"][0])
-    memory, steps = m.device.memory, max(m.marks.table.height, 1)
-    calls = int(memory["allocator_calls"].sum()) / steps if memory.height else None
     counterfactual = Replayed(NO_ALLOCATOR_CALLS, assumes="the allocator's cache served every step")
     finding = Finding(
         rule=NAME,
@@ -71,15 +69,8 @@ def judge(m: Measurements) -> Answer:
         claims=claims_of(m, gaps, "allocator calls"),
         evidence=(
             Evidence(name="device idle for allocator calls", value=share, unit="share of window", threshold=CLAIM, where=worst),
-            *(
-                Evidence(
-                    name=row["call"], value=row["ns"] / m.steps.length_ns, unit="share of window", where=row["where"] or row["operator"]
-                )
-                for row in sites.head(3).iter_rows(named=True)
-            ),
-            Evidence(name="allocator calls", value=calls, unit="per step"),
-            Evidence(name="host time in them", value=_host_ms(memory, steps), unit="ms per step"),
-            Evidence(name="most memory held", value=_held_gb(memory), unit="GB"),
+            *_largest_sites(m, sites),
+            *_calls(m),
             steps_seen(m),
             saved_by(m, counterfactual),
         ),
@@ -103,6 +94,25 @@ def _fixes(m: Measurements, frees: bool, unknown: str) -> tuple[Fix, ...]:
     words = m.training.words
     fixes = (Fix(text=f"{words.advise(Remedy.GROWING_MEMORY)}{unknown}"), Fix(text=words.advise(Remedy.STEADY_MEMORY)))
     return (*fixes, *((Fix(text=words.advise(Remedy.NO_EMPTYING)),) if frees else ()))
+
+
+def _largest_sites(m: Measurements, sites: pl.DataFrame) -> tuple[Evidence, ...]:
+    """The share that is idle for each of the calls with most of it."""
+    return tuple(
+        Evidence(name=row["call"], value=row["ns"] / m.steps.length_ns, unit="share of window", where=row["where"] or row["operator"])
+        for row in sites.head(3).iter_rows(named=True)
+    )
+
+
+def _calls(m: Measurements) -> tuple[Evidence, ...]:
+    """What allocating took of the host, whether the device was idle for it or not."""
+    memory, steps = m.device.memory, max(m.marks.table.height, 1)
+    calls = int(memory["allocator_calls"].sum()) / steps if memory.height else None
+    return (
+        Evidence(name="allocator calls", value=calls, unit="per step"),
+        Evidence(name="host time in them", value=_host_ms(memory, steps), unit="ms per step"),
+        Evidence(name="most memory held", value=_held_gb(memory), unit="GB"),
+    )
 
 
 RULE = Rule(name=NAME, stages=STAGES, topics=("coverage", "device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)

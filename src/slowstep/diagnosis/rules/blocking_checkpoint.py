@@ -26,6 +26,7 @@ from dataclasses import replace
 
 from slowstep.analyses.ledger.saves import is_saving
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input_side import SIDE_BY_SIDE
 from slowstep.diagnosis.evidence.named_ranges import WRITES, judge_ranges
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns, delay_share, with_core_delay
@@ -59,19 +60,7 @@ def _by_calls(m: Measurements) -> Answer:
     share, low, high = share_interval(m, removed)
     if share < CLAIM:
         return None
-    case = Case(
-        removed_ns=removed,
-        concurrent_ns=concurrent_producers_ns(m, spared_cpu_ns=float(removed.mean())),
-        delay_share=delay_share(m, *parts),
-    )
-    # At worst a write leaves a tenth of its time on the training thread: copying the state to memory.
-    pessimistic = replace(case, removed_ns=0.9 * removed, concurrent_ns=PESSIMISTIC_BESIDE * case.concurrent_ns)
-    # At best the training no longer shares cores and memory with the kernel, which writes to disk what the call has left in memory.
-    relief = SIDE_BY_SIDE * (m.step_ns - removed).clip(min=0.0)
-    optimistic = replace(case, removed_ns=removed + relief)
-    counterfactual = Counterfactual(
-        assumes="writing checkpoints took no time on the training thread", expected=case, pessimistic=pessimistic, optimistic=optimistic
-    )
+    counterfactual = _without_writing(m, parts, removed)
     each = float(removed.sum()) / max(m.saves.count, 1)
     evidence = (
         Evidence(name="checkpoints in the window", value=m.saves.count, unit="checkpoints", where=m.saves.where),
@@ -98,6 +87,22 @@ def _by_calls(m: Measurements) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _without_writing(m: Measurements, parts: list[Part], removed: Floats) -> Counterfactual:
+    case = Case(
+        removed_ns=removed,
+        concurrent_ns=concurrent_producers_ns(m, spared_cpu_ns=float(removed.mean())),
+        delay_share=delay_share(m, *parts),
+    )
+    # At worst a write leaves a tenth of its time on the training thread: copying the state to memory.
+    pessimistic = replace(case, removed_ns=0.9 * removed, concurrent_ns=PESSIMISTIC_BESIDE * case.concurrent_ns)
+    # At best the training no longer shares cores and memory with the kernel, which writes to disk what the call has left in memory.
+    relief = SIDE_BY_SIDE * (m.step_ns - removed).clip(min=0.0)
+    optimistic = replace(case, removed_ns=removed + relief)
+    return Counterfactual(
+        assumes="writing checkpoints took no time on the training thread", expected=case, pessimistic=pessimistic, optimistic=optimistic
+    )
 
 
 def _stopping(m: Measurements, parts: list[Part]) -> str:

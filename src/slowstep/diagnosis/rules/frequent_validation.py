@@ -78,13 +78,8 @@ def judge(m: Measurements) -> Answer:
     threshold = SHARE_AT_LEAST if frequency is Frequency.HIGH else SHARE_ONCE_AN_EPOCH
     if share < threshold:
         return _not_judged(share) if frequency is Frequency.UNKNOWN and share >= SHARE_AT_LEAST else None
-    removed = event.ns / 2
-    beside = concurrent_producers_ns(m, spared_cpu_ns=float(removed.mean()))
-    case = Case(removed_ns=removed, concurrent_ns=beside, delay_share=delay_share(m, event.part))
-    pessimistic = replace(case, concurrent_ns=PESSIMISTIC_BESIDE * beside)
     every = round(event.every_steps)
-    words = f"there were a validation every {2 * every} steps, each as long as now"
-    counterfactual = Counterfactual(assumes=words, expected=case, pessimistic=pessimistic, optimistic=case)
+    counterfactual = _half_as_many(m, event, f"there were a validation every {2 * every} steps, each as long as now")
     finding = Finding(
         rule=NAME,
         stage="output",
@@ -112,6 +107,14 @@ def judge(m: Measurements) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _half_as_many(m: Measurements, event: OccasionalEvent, assumes: str) -> Counterfactual:
+    removed = event.ns / 2
+    beside = concurrent_producers_ns(m, spared_cpu_ns=float(removed.mean()))
+    case = Case(removed_ns=removed, concurrent_ns=beside, delay_share=delay_share(m, event.part))
+    pessimistic = replace(case, concurrent_ns=PESSIMISTIC_BESIDE * beside)
+    return Counterfactual(assumes=assumes, expected=case, pessimistic=pessimistic, optimistic=case)
 
 
 def _frequency(m: Measurements, event: OccasionalEvent) -> Frequency:

@@ -28,6 +28,7 @@ import numpy as np
 
 from slowstep import calibration
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input_side import claims
 from slowstep.diagnosis.evidence.trainer_side import (
     AFTER_FORK_HIGH,
@@ -66,27 +67,11 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, removed)
     if share < CLAIM:
         return None
-    wall = m.input.demand.wall_ns or 0.0
-    # What is made and never read must not be made any more: the workers' need per batch that is used stays.
-    beside = 0.0 if serial else min(wall / max(m.input.loader.num_workers, 1), concurrent_producers_ns(m))
-    own = m.step_ns - removed
-    case = Case(removed_ns=removed + copying_after_forks(m, own), concurrent_ns=beside)
-    pessimistic = Case(removed_ns=0.9 * (removed - collected), concurrent_ns=PESSIMISTIC_BESIDE * beside)
-    all_collected = np.maximum(with_core_delay(m, COLLECTION), collected)
-    quicker = copying_after_forks(m, own, AFTER_FORK_HIGH)
-    listed = LISTED_OPTIMISTIC_NS * (m.input.facts.dataset_length or 0) * restarts.count / m.steps.count
-    quicker = np.maximum(quicker, np.minimum(listed, MOST_BY_LISTS * own))
-    optimistic_ns = removed - collected + all_collected + quicker
-    optimistic = Case(
-        removed_ns=optimistic_ns,
-        concurrent_ns=beside,
-        delay_share=share_queued(all_collected - m.ledger.of_parts(COLLECTION), optimistic_ns),
-    )
     # Such a trainer makes the iterators of its loaders itself.
     by_trainer = m.training.words.has(Remedy.KEEP_LOADER)
     who = m.training.words.title if by_trainer else "the loop"
     assumes = _assumes(by_trainer=by_trainer, serial=serial, used_up=used_up)
-    counterfactual = Counterfactual(assumes=assumes, expected=case, pessimistic=pessimistic, optimistic=optimistic)
+    counterfactual = _counterfactual(m, assumes, removed, workers=m.input.loader.num_workers)
     ends = m.ledger.parts_of("preprocess", PartKind.LOADER_START, PartKind.LOADER_END)
     finding = Finding(
         rule=NAME,
@@ -110,6 +95,33 @@ def judge(m: Measurements) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _counterfactual(m: Measurements, assumes: str, removed: Floats, *, workers: int) -> Counterfactual:
+    """Steps without what making the iterators takes."""
+    collected, own = m.over_time.restarts.collected_ns, m.step_ns - removed
+    # What is made and never read must not be made any more: the workers' need per batch that is used stays.
+    beside = min((m.input.demand.wall_ns or 0.0) / workers, concurrent_producers_ns(m)) if workers else 0.0
+    optimistic_ns, all_collected = _optimistic_ns(m, removed)
+    return Counterfactual(
+        assumes=assumes,
+        expected=Case(removed_ns=removed + copying_after_forks(m, own), concurrent_ns=beside),
+        pessimistic=Case(removed_ns=0.9 * (removed - collected), concurrent_ns=PESSIMISTIC_BESIDE * beside),
+        optimistic=Case(
+            removed_ns=optimistic_ns,
+            concurrent_ns=beside,
+            delay_share=share_queued(all_collected - m.ledger.of_parts(COLLECTION), optimistic_ns),
+        ),
+    )
+
+
+def _optimistic_ns(m: Measurements, removed: Floats) -> tuple[Floats, Floats]:
+    """What is removed at best, and what all garbage collection in it takes."""
+    restarts, own = m.over_time.restarts, m.step_ns - removed
+    all_collected = np.maximum(with_core_delay(m, COLLECTION), restarts.collected_ns)
+    listed = LISTED_OPTIMISTIC_NS * (m.input.facts.dataset_length or 0) * restarts.count / m.steps.count
+    quicker = np.maximum(copying_after_forks(m, own, AFTER_FORK_HIGH), np.minimum(listed, MOST_BY_LISTS * own))
+    return removed - restarts.collected_ns + all_collected + quicker, all_collected
 
 
 def _batches(each: float) -> str:

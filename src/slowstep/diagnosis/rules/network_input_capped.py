@@ -91,13 +91,7 @@ def judge(m: Measurements) -> Answer:
         claims=claims(m),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=(
-            Fix(
-                text="copy the data to this machine before training, or keep what was received in a local cache", bounded_by=mock_loader(m)
-            ),
-            *(() if together else (_more_workers(m, number, known=together is False),)),
-            Fix(text="send less: compress the files, or store them at the size that the model takes", bounded_by=mock_loader(m)),
-        ),
+        fixes=_fixes(m, number, together=together),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
@@ -132,6 +126,15 @@ def _rate(m: Measurements) -> tuple[Evidence, ...]:
     return (
         Evidence(name="received by this machine", value=received.bytes_per_s / 1e6, unit="MB/s"),
         Evidence(name="spread of single seconds", value=received.spread, unit="share of that rate"),
+    )
+
+
+def _fixes(m: Measurements, workers: int, *, together: bool | None) -> tuple[Fix, ...]:
+    bound = mock_loader(m)
+    return (
+        Fix(text="copy the data to this machine before training, or keep what was received in a local cache", bounded_by=bound),
+        *(() if together else (_more_workers(m, workers, known=together is False),)),
+        Fix(text="send less: compress the files, or store them at the size that the model takes", bounded_by=bound),
     )
 
 

@@ -95,15 +95,7 @@ def judge(m: Measurements) -> Answer:
         share_low=low * loop.low,
         share_high=min(max(high * loop.high, held_high), 1.0),
         claims=(BODY,),
-        evidence=(
-            _named_as(loop, where),
-            Evidence(name="time in it", value=share * loop.share, unit="share of window", threshold=CLAIM),
-            Evidence(name="runs of that line", value=loop.runs, unit="per step, at least", threshold=OFTEN),
-            Evidence(name="each time", value=loop.line_ns / 1e3, unit="us", threshold=LONGEST_NS / 1e3),
-            timed_in(m, loop.bodies, STEPS),
-            Evidence(name="its share of autograd's nodes", value=loop.nodes_share, unit="share of nodes"),
-            saved_by(m, counterfactual),
-        ),
+        evidence=(*_evidence(m, loop, where, share * loop.share), saved_by(m, counterfactual)),
         gain=predict(m, counterfactual),
         fixes=(
             Fix(text=f"write the loop in {_name(loop)} as operations on whole tensors (masks, shifts, scatter, einsum)", bounded_by=bound),
@@ -112,6 +104,17 @@ def judge(m: Measurements) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence(m: Measurements, loop: HotLoop, where: str, share: float) -> tuple[Evidence, ...]:
+    return (
+        _named_as(loop, where),
+        Evidence(name="time in it", value=share, unit="share of window", threshold=CLAIM),
+        Evidence(name="runs of that line", value=loop.runs, unit="per step, at least", threshold=OFTEN),
+        Evidence(name="each time", value=loop.line_ns / 1e3, unit="us", threshold=LONGEST_NS / 1e3),
+        timed_in(m, loop.bodies, STEPS),
+        Evidence(name="its share of autograd's nodes", value=loop.nodes_share, unit="share of nodes"),
+    )
 
 
 def _is_top(loop: HotLoop) -> bool:

@@ -79,6 +79,7 @@ from slowstep.diagnosis.evidence.input_side import (
     workers_needed,
 )
 from slowstep.diagnosis.evidence.loop_side import known_by, made_in_loop, spread_of_loop_input
+from slowstep.diagnosis.evidence.spread import TimeSpread
 from slowstep.diagnosis.evidence.worker_threads import take_most
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, share_queued
 from slowstep.diagnosis.lever_specs import mock_loader, stub
@@ -211,13 +212,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     inner, spread = maker.inner, spread_of_loop_input(m, made)
     name, named = part_without_place(made.largest), part_in_words(made.largest)
     slow = name if inner is None else inner.name
-    spared, optimistic_ns = held * (1 - LEFT), np.minimum(held * spread.high, np.maximum(side.removable_ns, held))
-    counterfactual = Counterfactual(
-        assumes=f"{name} took a twentieth of its time",
-        expected=Case(removed_ns=spared + warmed_ns(side, spared, WARMED_EXPECTED)),
-        pessimistic=Case(removed_ns=held * maker.python_share * (1 - LEFT_PESSIMISTIC) * spread.low),
-        optimistic=Case(removed_ns=optimistic_ns + warmed_ns(side, optimistic_ns, WARMED_OPTIMISTIC)),
-    )
+    counterfactual = _without_loop(side, held, spread, f"{name} took a twentieth of its time", python_share=maker.python_share)
     finding = Finding(
         rule=NAME,
         stage="preprocess",
@@ -244,6 +239,16 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _without_loop(side: InputSide, held: Floats, spread: TimeSpread, assumes: str, *, python_share: float) -> Counterfactual:
+    spared, optimistic_ns = held * (1 - LEFT), np.minimum(held * spread.high, np.maximum(side.removable_ns, held))
+    return Counterfactual(
+        assumes=assumes,
+        expected=Case(removed_ns=spared + warmed_ns(side, spared, WARMED_EXPECTED)),
+        pessimistic=Case(removed_ns=held * python_share * (1 - LEFT_PESSIMISTIC) * spread.low),
+        optimistic=Case(removed_ns=optimistic_ns + warmed_ns(side, optimistic_ns, WARMED_OPTIMISTIC)),
+    )
 
 
 def _loop_in_python(share: float) -> Evidence:

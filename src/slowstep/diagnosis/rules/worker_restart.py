@@ -24,6 +24,7 @@ import numpy as np
 
 from slowstep import calibration
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.trainer_side import AFTER_FORK_HIGH, PESSIMISTIC_BESIDE, concurrent_producers_ns, copying_after_forks
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
@@ -63,14 +64,7 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, removed)
     if share < CLAIM:
         return None
-    beside = max(concurrent_producers_ns(m) - float(removed.mean()), 0.0)
-    own = m.step_ns - removed
-    case = Case(removed_ns=removed + copying_after_forks(m, own), concurrent_ns=beside)
-    pessimistic = Case(removed_ns=starting, concurrent_ns=PESSIMISTIC_BESIDE * beside)
-    optimistic = Case(removed_ns=removed + copying_after_forks(m, own, AFTER_FORK_HIGH), concurrent_ns=beside)
-    counterfactual = Counterfactual(
-        assumes="workers were kept between epochs", expected=case, pessimistic=pessimistic, optimistic=optimistic
-    )
+    counterfactual = _with_kept_workers(m, starting, removed)
     each = float(removed.sum()) / restarts.count
     finding = Finding(
         rule=NAME,
@@ -108,6 +102,16 @@ def _too_few(m: Measurements, starts: int) -> NotJudged | None:
     persistent = m.training.words.name_of(Remedy.PERSISTENT_WORKERS, "persistent workers")
     reason = FEW_STARTS(workers=m.input.loader.num_workers, taken_ns=taken_ns, share=share, starts=starts, persistent=persistent)
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, PERSISTENT_WORKERS))
+
+
+def _with_kept_workers(m: Measurements, starting: Floats, removed: Floats) -> Counterfactual:
+    beside, own = max(concurrent_producers_ns(m) - float(removed.mean()), 0.0), m.step_ns - removed
+    return Counterfactual(
+        assumes="workers were kept between epochs",
+        expected=Case(removed_ns=removed + copying_after_forks(m, own), concurrent_ns=beside),
+        pessimistic=Case(removed_ns=starting, concurrent_ns=PESSIMISTIC_BESIDE * beside),
+        optimistic=Case(removed_ns=removed + copying_after_forks(m, own, AFTER_FORK_HIGH), concurrent_ns=beside),
+    )
 
 
 RULE = Rule(

@@ -180,7 +180,7 @@ def _computing(point: Point, shares: _Shares, cores: float | None, points: Seque
     if is_full:
         return f"{text}: more workers would find no free core{'' if measured is None else f', and were {measured.said} (see the curve)'}"
     if shares.is_foreign:
-        return f"{text}: other processes use the rest, or it needs many at once now and then"
+        return f"{text}: other processes use the rest, or the loader computes in bursts, for which there are too few"
     return (
         f"{text}: more workers could use the rest"
         if measured is None

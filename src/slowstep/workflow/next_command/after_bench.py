@@ -78,36 +78,43 @@ def after_bench(
         return _step(_prove(asked, command, "mock-loader"), _OTHERS)
     if lacks_samples and ended_by == "done":
         # The other half's command walks the same blocks.
-        return _step(run(command), _SAMPLES)
+        return _step(_run(asked, command), _SAMPLES)
     if whole is None and ended_by == "script ended" and not failed:
         # It would only end as early again.
-        return _step(run(command), _TOO_SHORT)
+        return _step(_run(asked, command), _TOO_SHORT)
     if whole is None and ended_by in ("script ended", "interrupted"):
         return _step(_bench(asked, asked.what, command), _FAILED if failed else _INTERRUPTED)
     if point is None and ended_by in _ELSE:
-        return _step(run(command), _ELSE[ended_by])
+        return _step(_run(asked, command), _ELSE[ended_by])
     if point is None:
-        return _step(run(command), _NO_LOADER)
+        return _step(_run(asked, command), _NO_LOADER)
     if whole is None and lacks_steps:
         return _step(_bench(_longer(asked), asked.what, command), _FEW_STEPS)
     if whole is None:
         other = "compute" if asked.what == "data" else "data"
         return _step(_bench(asked, other, command), "one half alone does not tell what slows the training")
+    return _after_whole(asked, command, point, whole, wholes=wholes, known=unsure or wholes, is_busy=is_busy)
+
+
+def _after_whole(
+    asked: BenchRequest, command: str, point: Point, whole: Whole, *, wholes: Mapping[int, Whole], known: Mapping[int, Whole], is_busy: bool
+) -> NextStep:
+    """The same once both halves are known: the change that gains most, or the half that decides."""
     better, kept = better_workers(point.workers, wholes), kept_workers_gain(point, whole)
     if kept >= max(BOTTLENECK_PREDICTED, better[1] if better else 0.0):
         why = f"with workers that are kept between epochs: about {format_ratio(kept)} the throughput by these figures"
         return _step(_prove(asked, command, "persistent-workers"), why)
     if whole.binds == "compute":
-        return _step(run(command, "--capture"), "computing takes longer than loading: this shows what it consists of")
+        return _step(_run(asked, command, "--capture"), "computing takes longer than loading: this shows what it consists of")
     if better is not None:
-        workers, known = better[0], unsure or wholes
+        workers = better[0]
         most = None if is_busy else most_gain(known[workers], replace(known[point.workers], real=whole.real))
         gain = "" if most is None else f": up to {format_ratio(most)} the throughput by these figures"
         why = f"{_with(workers, point.workers)}{gain}"
         return _step(_prove(asked, command, f"workers={workers}"), why)
     if whole.how == "sum" and (computing := 1 - loading_share(point, whole)) > _HALF:
         why = f"computing takes {format_share(computing)} of the time, so more workers would gain little: this shows what it consists of"
-        return _step(run(command, "--capture"), why)
+        return _step(_run(asked, command, "--capture"), why)
     is_even = whole.how == "max" and whole.binds == "both"
     equal = "need the same cores" if whole.cores_bound else "take about as long" if is_even else None
     decides = f"loading and computing {equal}" if equal else "loading takes longer"
@@ -123,6 +130,11 @@ def _longer(asked: BenchRequest) -> BenchRequest:
 
 def _step(command: str, why: str) -> NextStep:
     return NextStep(command=command, why=filled_in(command, why))
+
+
+def _run(asked: BenchRequest, command: str, *options: str) -> str:
+    """`slowstep run`, which needs no sandbox, into the same folder."""
+    return run(command, *place_words(out=asked.out, allow_writes=False, sandbox=None), *options)
 
 
 def _prove(asked: BenchRequest, command: str, levers: str | None = None) -> str:

@@ -52,7 +52,9 @@ def _command(report: ReportDict, options: tuple[str, ...], kept: tuple[str, ...]
     command = to_paste(report["run"]["command"])
     if _is_too_short(report):
         return None
-    again = prove(command, *options, *kept)
+    again = prove(command, *options, *kept, *_given_budget(facts))
+    # What was short for these levers may be too short for others.
+    of_others = (*kept, *(_given_budget(facts) if facts["budget_s"] > USUAL_BUDGET_S else ()))
     if ended_untried(report) and (rows or report["verdict"]["state"] == "undetermined"):
         return again
     if facts["ended_by"] in (INTERRUPTED, RUNNING) and not rows:
@@ -66,16 +68,16 @@ def _command(report: ReportDict, options: tuple[str, ...], kept: tuple[str, ...]
             return prove(command, "--levers", str(proved["lever"]), *kept, *budget_words(budget_s))
         if _proved_fix(report, proved) is not None:
             # What is left to gain once the script has it.
-            return run(command)
+            return run(command, *_folder(kept))
         # Of a lever that no finding named: what it answers, and what it leaves open.
         return explain(proved["rule"] or parse_spec(str(proved["lever"])).name)
     if (function := _to_make_faster(report)) is not None:
-        return prove(command, "--levers", f"swap={function}={_faster(function)}", *kept)
+        return prove(command, "--levers", f"swap={function}={_faster(function)}", *of_others)
     if _applied_none(report) and _names_others(report):
-        return prove(command, *kept)
+        return prove(command, *of_others)
     if _fix_by_hand(report) is not None:
-        return run(command)
-    return run(command) if options == ("--all",) else prove(command, "--all", *kept)
+        return run(command, *_folder(kept))
+    return run(command, *_folder(kept)) if options == ("--all",) else prove(command, "--all", *of_others)
 
 
 def _largest_proved(rows: list[ExperimentRow]) -> ExperimentRow | None:
@@ -126,14 +128,21 @@ def _proved_fix(report: ReportDict, proved: ExperimentRow) -> str | None:
     return next((str(fix["text"]) for fix in (*of_lever, *fixes)), None)
 
 
+def _folder(kept: tuple[str, ...]) -> tuple[str, ...]:
+    """--out, as it was given: all that `slowstep run` takes of what is kept."""
+    return kept[kept.index("--out") :][:2] if "--out" in kept else ()
+
+
+def _given_budget(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """--budget, as it was given."""
+    return () if facts["budget_s"] == USUAL_BUDGET_S else budget_words(facts["budget_s"])
+
+
 def _longer(facts: Mapping[str, Any], kept: tuple[str, ...]) -> tuple[str, ...]:
     """The words for an experiment that tells more than the one that was made, with those that are kept."""
-    if facts["ended_by"] == SCRIPT_ENDED:
-        # More time would be left unused.
-        return kept
-    if facts["ended_by"] == RUNNING:
+    if facts["ended_by"] in (SCRIPT_ENDED, RUNNING):
         # What it was given was not used up.
-        return (*kept, *(budget_words(facts["budget_s"]) if facts["budget_s"] != USUAL_BUDGET_S else ()))
+        return (*kept, *_given_budget(facts))
     if facts["ended_by"] != NARROW_ENOUGH:
         return (*kept, *budget_words(max(3 * facts["budget_s"], USUAL_BUDGET_S)))
     # It would end as early again, whatever its budget. Half the width takes four times the rounds.

@@ -5,6 +5,7 @@ A script that ends by itself ends the same way again: then what is to be changed
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Final
 
@@ -81,7 +82,8 @@ def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosi
         return NextStep(first=diagnosis.change, command=_again(timeline, *_limit(timeline, m)))
     if (longer := _longer(timeline, m)) is not None:
         # Of a script that is changed anyway the command is worth typing again.
-        return NextStep(first=_both(diagnosis.change, longer), command=None if diagnosis.change is None else _again(timeline))
+        again = None if diagnosis.change is None else _again(timeline, *_raised_limit(timeline, m))
+        return NextStep(first=_both(diagnosis.change, longer), command=again)
     if diagnosis.change is not None:
         return NextStep(first=diagnosis.change, command=_again(timeline, *_given_limit(timeline)))
     if m.machine.load.busy:
@@ -94,9 +96,12 @@ def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosi
 
 
 def _again(timeline: Timeline, *limit: str, capture: tuple[str, ...] | None = None) -> str | None:
-    """Another recording of the same command, captured as this was; None where the command is not known."""
+    """Another recording of the same command, changed, looked at and captured as this was; None where the command is not known."""
+    asked = timeline.run
+    warmup = () if asked.warmup is None else ("--warmup", str(asked.warmup))
+    changed = [word for lever in asked.levers for word in ("--with", lever)]
     captured = _given_capture(timeline) if capture is None else capture
-    return run(to_paste(timeline.run.command), *limit, *captured) if timeline.run.command else None
+    return run(to_paste(asked.command), *limit, *warmup, *changed, *captured) if asked.command else None
 
 
 def _given_capture(timeline: Timeline) -> tuple[str, ...]:
@@ -106,10 +111,27 @@ def _given_capture(timeline: Timeline) -> tuple[str, ...]:
 
 def _given_limit(timeline: Timeline) -> tuple[str, ...]:
     """--steps, --for and --stop, as they were given."""
-    asked = timeline.run
-    steps = () if asked.asked_steps is None else ("--steps", str(asked.asked_steps))
-    seconds = () if asked.asked_seconds is None else ("--for", f"{asked.asked_seconds:g}s")
-    return (*steps, *seconds, *(("--stop",) if asked.stops and (steps or seconds) else ()))
+    return _limit_words(timeline.run.asked_steps, timeline.run.asked_seconds, stops=timeline.run.stops)
+
+
+def _raised_limit(timeline: Timeline, m: Measurements) -> tuple[str, ...]:
+    """The same, of a script that is to train for longer: each raised to what is enough for a verdict where it was less."""
+    asked, step_ns = timeline.run, max(m.mean_step_ns, 1.0)
+    # From the first update to the last there is a step less than there are updates.
+    needed_ns = max(enough_steps(m) * step_ns, ENOUGH_NS) + step_ns
+    steps = None if asked.asked_steps is None else max(asked.asked_steps, _rounded_up(needed_ns / step_ns, 100))
+    seconds = None if asked.asked_seconds is None else max(asked.asked_seconds, _rounded_up(needed_ns / 1e9, 10))
+    return _limit_words(steps, seconds, stops=asked.stops)
+
+
+def _rounded_up(number: float, to: int) -> int:
+    return math.ceil(number / to) * to
+
+
+def _limit_words(steps: int | None, seconds: float | None, *, stops: bool) -> tuple[str, ...]:
+    count = () if steps is None else ("--steps", str(steps))
+    time = () if seconds is None else ("--for", f"{seconds:g}s")
+    return (*count, *time, *(("--stop",) if stops and (count or time) else ()))
 
 
 def _limit(timeline: Timeline, m: Measurements) -> tuple[str, ...]:

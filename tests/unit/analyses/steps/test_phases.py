@@ -11,7 +11,7 @@ from made_recordings import SCRIPT
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.steps.trainer import Trainer, find_trainer
 from slowstep.diagnosis.engine import diagnose
-from slowstep.document.doubts import find_doubts
+from slowstep.document.recording_doubts import find_recording_doubts
 from slowstep.reason_words import sentence
 
 MAIN, FIT, PRETRAIN = (SCRIPT, "<module>", 1, 90), (SCRIPT, "fit", 40, 52), (SCRIPT, "pretrain", 10, 22)
@@ -160,6 +160,6 @@ def test_what_is_not_looked_at_is_said(tmp_path):
 
     m = measure_recording(events.timeline())
 
-    (row,) = (row for row in find_doubts(m) if row.name == "other-trainings")
+    (row,) = (row for row in find_recording_doubts(m) if row.name == "other-trainings")
     assert row.count == 1
     assert "100 updates of other optimizers before or after these (pretrain (train.py:22))" in sentence(row.remedy)

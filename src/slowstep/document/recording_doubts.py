@@ -1,4 +1,4 @@
-"""What is doubtful about the measurements themselves, and what to do about it."""
+"""What is doubtful about what was measured of a recording, and what to do about it."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ ONE_PERIOD = HealthKind(
 THINNED = HealthKind("thinned", "info", "the recording reached its size limit: details are kept for part of the steps")
 
 
-def find_doubts(m: Measurements) -> list[Health]:
-    """What is doubtful about the measurements themselves."""
+def find_recording_doubts(m: Measurements) -> list[Health]:
+    """What is doubtful about what was measured of a recording: of traces it is told by `diagnosis/trace_doubts.py`."""
     # Of a damaged recording its losses are told.
     rows = [] if m.python.has_stacks or are_notes_lost(m) else [NO_STACKS(1)]
     if m.has("captured"):

@@ -6,7 +6,7 @@ import pytest
 
 from made_measurements import BODY, HEALTHY, measurements
 from slowstep.analyses.machine.machine_topic import Pace
-from slowstep.document.doubts import find_doubts
+from slowstep.document.recording_doubts import find_recording_doubts
 
 
 @pytest.mark.parametrize(
@@ -15,4 +15,4 @@ from slowstep.document.doubts import find_doubts
 def test_that_the_pace_varied_is_said_of_as_much_as_can_tell_it(steps: int, step_ms: float, told: bool) -> None:
     m = measurements(steps=steps, ledger=dict.fromkeys(HEALTHY, 0.0) | {BODY: step_ms}, pace=Pace(spread=0.3, beyond_chance=0.3))
 
-    assert ("uneven-pace" in {row.name for row in find_doubts(m)}) == told
+    assert ("uneven-pace" in {row.name for row in find_recording_doubts(m)}) == told
