@@ -106,7 +106,7 @@ def test_of_several_that_was_read_which_gave_most_in_the_steps_and_not_most_of_a
 
 
 def test_a_pipeline_of_another_process_is_not_that_of_the_training():
-    here, elsewhere = read(readings(AHEAD), PARSE), read(readings(AHEAD, batches=400), LOAD, process=1)
+    here, elsewhere = read(readings(AHEAD), PARSE), read(readings(AHEAD, batches=400, interval_ms=2.0), LOAD, process=1)
 
     found = found_of(here, elsewhere)
 
