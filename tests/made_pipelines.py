@@ -14,8 +14,8 @@ from slowstep.parts import CodePlace
 from slowstep.timeline.schema import TABLE
 
 MS = 1_000_000
-LOAD = PipelineFunction(name="load", place=CodePlace("train.py", 7), is_library=False)
-PARSE = PipelineFunction(name="parse", place=CodePlace("train.py", 12), is_library=False)
+LOAD = PipelineFunction(name="load", place=CodePlace("train.py", 7))
+PARSE = PipelineFunction(name="parse", place=CodePlace("train.py", 12))
 
 
 def node(number: int, name: str, *inputs: int, ms: float = 0.0, each: float = 1.0, **more: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from fuzz.recordings import MADE, TARGET, Document
 from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE
 
-BASES = (*sorted(MADE), "worker_thread_oversubscription-problem", "dominant_module-problem")
+BASES = (*sorted(MADE), "worker_thread_oversubscription-problem", "dominant_module-problem", "slow_pipeline-problem")
 
 
 def first_of_each_kind(document: Document) -> Iterator[tuple[str, int]]:

@@ -16,6 +16,8 @@ from slowstep.workflow.analyze import analyze
 
 # Enough to see a changed estimator, and less than what another version of numpy changes.
 DIGITS = 6
+# Between the calls of a path.
+PATH = " > "
 # What stands in a row of an experiment as a code.
 OF_EXPERIMENT = ("lever", "role", "rule", "state", "used", "verdict", "held_back", "how")
 
@@ -85,14 +87,16 @@ def _finding(row: Mapping[str, Any]) -> dict[str, Any]:
         "claims": sorted(row["claims"]),
         "outside": row.get("outside", False),
         "gain": _of(row["gain"], "predicted", "low", "high", "measured"),
-        "evidence": [[each["value"], _without_words(each["where"])] for each in row["evidence"]],
+        "evidence": [[each["value"], without_words(each["where"])] for each in row["evidence"]],
         "levers": [fix["lever"] for fix in row["fixes"]],
     }
 
 
-def _without_words(where: str | None) -> str | None:
-    """The names and numbers in it: `2` of "of 2 allowed", `train.py:9` as it is."""
-    return None if where is None else " ".join(word for word in where.split() if not word.isalpha())
+def without_words(where: str | None) -> str | None:
+    """The names and numbers in it: `2` of "of 2 allowed"; `train.py:9` and the calls of a path, `load > decode`, as they are."""
+    if where is None or PATH in where:
+        return where
+    return " ".join(word for word in where.split() if not word.isalpha())
 
 
 def _experiment(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,14 +13,14 @@ SERIES = 300
 SPREAD = 0.2
 
 
-def lengths(steps: int, correlation: float) -> np.ndarray:
+def lengths(steps: int, correlation: float, spread: float = SPREAD) -> np.ndarray:
     """Logarithms of step times, shape (SERIES, steps): an AR(1) series each, with the spread of a step whatever its correlation."""
     rng = np.random.default_rng(20261128)
     drawn = rng.standard_normal((steps, SERIES))
     series = [drawn[0]]
     for new in drawn[1:]:
         series.append(correlation * series[-1] + np.sqrt(1 - correlation**2) * new)
-    return SPREAD * np.array(series).T
+    return spread * np.array(series).T
 
 
 def are_uneven(logarithms: np.ndarray) -> float:
@@ -45,6 +45,11 @@ def are_uneven(logarithms: np.ndarray) -> float:
 def test_so_many_even_machines_are_said_to_be_uneven(steps: int, correlation: float, rate: float) -> None:
     # Three standard errors of what is counted in so many series.
     assert are_uneven(lengths(steps, correlation)) <= rate + 3 * np.sqrt(rate * (1 - rate) / SERIES)
+
+
+@pytest.mark.parametrize("steps", [48, 160, 1000])
+def test_of_steps_as_skewed_as_a_lognormal_of_sigma_one_two_in_twenty_are(steps: int) -> None:
+    assert are_uneven(lengths(steps, 0.0, spread=1.0)) <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / SERIES)
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.8])

@@ -139,7 +139,7 @@ def name_ranks(numbers: Sequence[int]) -> str:
 
 
 def _missing(job: Job) -> Health:
-    if job.is_read_apart:
+    if job.is_excerpt:
         return WITHOUT_TRACE(job.missing_count, here=len(job.ranks), size=job.size)
     here = "of those on this machine " if job.elsewhere else None
     return WITHOUT_RECORDING(job.missing_count, size=job.size, here=here, ranks=name_ranks(job.missing))

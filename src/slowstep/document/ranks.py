@@ -69,7 +69,7 @@ def rank_sections(
     }
     if job.missing:
         shared["missing_ranks"] = list(job.missing)
-    losses = {rank.number: _losses(ranks[rank.number]) for rank in job.ranks if job.is_read_apart}
+    losses = {rank.number: _losses(ranks[rank.number]) for rank in job.ranks if job.is_excerpt}
     found = {}
     for rank in job.ranks:
         if rank.number in ranks:

@@ -141,6 +141,7 @@ def _stages(
                 high_ns=high_ns,
                 thread=_thread(node, into, stages, cores),
                 parallelism=node.last["parallelism"],
+                is_tuned=bool(node.last["parallelism_tuned"]),
                 buffer_size=node.last["buffer_size"],
                 full=float(np.mean(node.full)) if len(node.full) >= FEWEST_LOOKS else None,
                 is_shared=is_shared,

@@ -27,7 +27,6 @@ class PipelineFunction:
 
     name: str
     place: CodePlace
-    is_library: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,8 +50,7 @@ def written_stages(stages: pl.DataFrame, functions: pl.DataFrame, script: str | 
     found: dict[tuple[int, bool], dict[PipelineFunction, None]] = defaultdict(dict)
     for row in functions.iter_rows(named=True):
         place = CodePlace(shown(row["file"], script), row["first_line"])
-        function = PipelineFunction(name=row["name"], place=place, is_library="-packages" in row["file"])
-        found[row["stage"], row["in_python"]][function] = None
+        found[row["stage"], row["in_python"]][PipelineFunction(name=row["name"], place=place)] = None
     return tuple(
         WrittenStage(
             kind=row["kind"],

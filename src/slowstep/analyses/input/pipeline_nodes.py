@@ -37,7 +37,7 @@ class PipelineNode:
     """All stages that stood at a place, in a window; `last` is the last reading of one, `full` are the shares of its buffer that lay ready,
     or of the calls of a map that are made at once.
 
-    `is_replaced` where another one stood there later than at first, `is_inner` where it is of a data set that another stage has made.
+    `is_replaced` where another one stood there later than at first.
     """
 
     path: NodePath
@@ -45,7 +45,6 @@ class PipelineNode:
     busy_ns: int = 0
     bytes: int = 0
     is_replaced: bool = False
-    is_inner: bool = False
     last: NodeRow = field(default_factory=dict)
     full: list[float] = field(default_factory=list)
 
@@ -54,11 +53,16 @@ class PipelineNode:
         """What it does."""
         return self.path[-1][1]
 
+    @property
+    def is_inner(self) -> bool:
+        """Whether it is of a data set that another stage has made."""
+        return any(at and makes_datasets(above[1]) for above, (at, _) in pairwise(self.path))
+
     def add(self, other: PipelineNode) -> None:
         """Take in what was counted at the same place at another time."""
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.is_replaced, self.is_inner = self.is_replaced or other.is_replaced, other.is_inner
+        self.is_replaced = self.is_replaced or other.is_replaced
         self.last, self.full = other.last, self.full + other.full
 
 
@@ -154,7 +158,6 @@ def _count(nodes: dict[NodePath, PipelineNode], before: Placed, after: Placed) -
             path,
             **{name: max(row[name] - (0 if old is None else old[name]), 0) for name in _SUMS},
             is_replaced=old is None and path in places,
-            is_inner=any(at and makes_datasets(above[1]) for above, (at, _) in pairwise(path)),
             last=row,
             full=[min(row["buffered"] / size, 1.0)] if size else [],
         )

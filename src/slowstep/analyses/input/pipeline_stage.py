@@ -26,7 +26,8 @@ class PipelineStage:
     together and without its inputs: `busy_ns`, of which `low_ns` were seen at least, and `high_ns` may have been at most. `into` is the
     number of the one that reads it, `written` are the stages of the script that it does. `full` is the share of its buffer, or of the
     calls that a map makes at once, that lies ready, on average. None is unknown, or that it has none. Where it is not known how much of
-    what was not counted is its own (`is_shared`), `elements` are what it gives at most, and `busy_ns` is what was counted.
+    what was not counted is its own (`is_shared`), `elements` are what it gives at most, and `busy_ns` is what was counted. The framework
+    chooses how many calls are made at once where `is_tuned`.
     """
 
     name: str
@@ -39,6 +40,7 @@ class PipelineStage:
     high_ns: float
     thread: PipelineThread
     parallelism: int | None
+    is_tuned: bool
     buffer_size: int | None
     full: float | None
     is_shared: bool

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
+from slowstep import calibration
 from slowstep.analyses.input.pipeline_stage import PipelineStage, PipelineThread, way_to_training
 
-# A thread that holds up the training is at work all the time. Of stages that were planted 0.93 to 1.0 of the time between two batches was
-# counted, of one behind a `filter` 0.68 (TensorFlow 2.21, two cores): the rest is handing over, which is in no stage.
-AT_WORK: Final = 0.6
+# A thread that holds up the training is at work all the time.
+AT_WORK: Final = calibration.STAGE_AT_WORK.value
 # A thread cannot be at work for longer than batches are apart; what was read at the ends of a window can be off by a few elements of it.
+# By how many is assumed: where it is by more, none is named.
 AT_MOST: Final = 1.25
-# A buffer that is filled further keeps nobody waiting (tensorpack's rule: near its size is good, near zero starves).
+# A buffer that is filled further keeps nobody waiting (tensorpack's rule: near its size is good, near zero starves). Where between the two
+# is assumed.
 FILLED: Final = 0.5
 
 

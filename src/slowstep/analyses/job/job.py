@@ -55,11 +55,10 @@ class TracedRank(Rank):
 class Job:
     """Who trained and who was missing. All numbers of ranks are those of the job.
 
-    `is_read_apart`: each rank from a file that was given, so that what one lost no other lost, and one that is missing was perhaps not
-    given. `is_excerpt`: of a few steps of each rank, which need not be the same ones, and are no measure of the job's speed.
+    `is_excerpt`: a few steps of each rank, in a file of its own. They need not be the same ones, and are no measure of the job's speed;
+    what one file lost no other lost, and that of a rank which is missing was perhaps not given.
     """
 
-    is_read_apart: bool
     is_excerpt: bool
     ranks: Sequence[Rank]  # that were recorded and trained, by their numbers
     size: int  # ranks of the whole job, as far as is told; 1 for trainings of their own

@@ -30,7 +30,6 @@ def recorded_job(timeline: Timeline, folder: Path) -> Job:
     here = _expected_here(timeline, members, size)
     recorded_here = sum(number in here for number in seen)
     return Job(
-        is_read_apart=False,
         is_excerpt=False,
         ranks=tuple(_rank(timeline, folder, number, process, steps[process]) for number, process in sorted(numbers.items())),
         size=size,

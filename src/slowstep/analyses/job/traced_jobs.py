@@ -63,7 +63,7 @@ def traced_job(ranks: Mapping[int, TracedRank]) -> Job:
     size = max(len(ranks), *(rank.facts.world_size or 0 for rank in ranks.values()))
     missing = itertools.islice((number for number in itertools.count() if number not in ranks), min(size - len(ranks), MISSING_NAMED))
     by_number = tuple(rank for _, rank in sorted(ranks.items()))
-    return Job(is_read_apart=True, is_excerpt=True, ranks=by_number, size=size, missing=tuple(missing), missing_count=size - len(ranks))
+    return Job(is_excerpt=True, ranks=by_number, size=size, missing=tuple(missing), missing_count=size - len(ranks))
 
 
 def find_clocks_apart(job: Sequence[TracedRank]) -> list[Health]:

@@ -16,7 +16,7 @@ class Pace:
     """How evenly the machine worked between eighths of the window, by what the training's own work took."""
 
     spread: float  # standard deviation of a logarithm: two runs differ so, by the machine's pace or by chance
-    beyond_chance: float  # the same without what independent steps differ by; 0 where all of it may be that
+    beyond_chance: float  # the same without what steps differ by chance, neighbours alike or not; 0 where all may be that
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -72,6 +72,8 @@ def _by_chance(blocks: Sequence[tuple[Floats, Floats]]) -> float:
     # The mean over blocks: within one, a change of pace looks like a correlation.
     seen = float(np.mean(products / np.where(squares > 0, squares, 1.0)))
     steps = float(np.mean([len(each) for each in about]))
+    # One standard error up (of the correlation of so many steps that have none, Bartlett's formula): of a smaller one than there is an even
+    # machine would be called uneven.
     inflation = _inflation(_correlation(seen + 1 / math.sqrt(steps * len(blocks)), steps), steps)
     return float(np.mean(squares)) / (steps - inflation) * inflation / steps
 

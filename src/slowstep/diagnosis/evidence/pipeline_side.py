@@ -7,8 +7,9 @@ from typing import Final
 
 import numpy as np
 
+from slowstep.analyses.batches.producers import REMOVABLE
 from slowstep.analyses.input.pipeline import Pipeline
-from slowstep.analyses.input.pipeline_functions import MAP, PipelineFunction, kinds_of
+from slowstep.analyses.input.pipeline_functions import MAP, kinds_of
 from slowstep.analyses.input.pipeline_stage import PipelineStage, way_to_training
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
@@ -16,6 +17,7 @@ from slowstep.diagnosis.evidence.input_side import RECEIVE_LOW_NS, claims, remov
 from slowstep.findings import Evidence, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
+from slowstep.part_words import place_in_words
 from slowstep.parts import Part, PartKind
 from slowstep.units import format_bytes
 
@@ -56,17 +58,16 @@ def wait_for_pipeline(m: Measurements) -> PipelineWait | None:
         # What serial-loader judges, and where the device may have work left while the host waits.
         if counted.is_asynchronous or counted.num_workers == 0:
             return None
-        kinds = (PartKind.INPUT_WAIT,)
-        return _wait(m, m.ledger.of("preprocess", *kinds), counted.batches, kinds, counted.data_set)
+        return _wait(m, (PartKind.INPUT_WAIT,), counted.batches, counted.data_set)
     if loader is None or not is_made_by_pipeline(m):
         return None
-    return _wait(m, removable_waits(m), m.steps.batches_per_step or 1.0, (), loader.data_set)
+    # Where threads of the pipeline compute while one is waited for, that thread alone does not tell who makes the batches.
+    return _wait(m, (*REMOVABLE, PartKind.INPUT_WAIT), m.steps.batches_per_step or 1.0, loader.data_set)
 
 
-def _wait(m: Measurements, waited_ns: Floats, batches: float, kinds: tuple[PartKind, ...], where: str | None) -> PipelineWait:
-    ns = np.maximum(waited_ns - batches * RECEIVE_LOW_NS, 0.0)
-    stage = wait_stage(m, *kinds) if not kinds else "preprocess"
-    return PipelineWait(ns=ns, parts=claims(m, *kinds), stage=stage, batches=batches, where=where)
+def _wait(m: Measurements, kinds: tuple[PartKind, ...], batches: float, where: str | None) -> PipelineWait:
+    ns = np.maximum(removable_waits(m, *kinds) - batches * RECEIVE_LOW_NS, 0.0)
+    return PipelineWait(ns=ns, parts=claims(m, *kinds), stage=wait_stage(m, *kinds), batches=batches, where=where)
 
 
 def is_made_by_pipeline(m: Measurements) -> bool:
@@ -91,21 +92,16 @@ def stage_name(stage: PipelineStage) -> str:
     return f"{kind}Dataset" if kind in _READERS else "".join(f"_{each.lower()}" if each.isupper() else each for each in kind).strip("_")
 
 
-def place_of(function: PipelineFunction) -> str:
-    """Where a function begins, as reports show it."""
-    return f"{function.place.file}:{function.place.line}"
-
-
 def stage_in_words(stage: PipelineStage) -> str:
     """The stage, with the function that it calls and where that begins."""
     function = stage.function
-    return stage_name(stage) if function is None else f"{stage_name(stage)} of {function.name} ({place_of(function)})"
+    return stage_name(stage) if function is None else f"{stage_name(stage)} of {function.name} ({place_in_words(function.place)})"
 
 
 def stage_evidence(pipeline: Pipeline, stage: PipelineStage) -> tuple[Evidence, ...]:
     """What says that it is this stage."""
     function = stage.function
-    where = None if function is None else f"{function.name}, {place_of(function)}"
+    where = None if function is None else f"{function.name}, {place_in_words(function.place)}"
     buffer = next((each for each in way_to_training(pipeline.stages, stage) if each.full is not None), None)
     return (
         Evidence(name="slowest stage", value=stage_name(stage), unit="", where=where),
@@ -118,7 +114,7 @@ def stage_evidence(pipeline: Pipeline, stage: PipelineStage) -> tuple[Evidence, 
 
 def _its_functions(stage: PipelineStage) -> Evidence:
     """All of them, where it is not known which of them takes the time."""
-    where = ", ".join(f"{each.name} ({place_of(each)})" for each in stage.functions)
+    where = ", ".join(f"{each.name} ({place_in_words(each.place)})" for each in stage.functions)
     return Evidence(name="its functions", value=len(stage.functions), unit="", where=where)
 
 
@@ -149,7 +145,7 @@ def _deeper(words: Words) -> str:
 def _of_stage(m: Measurements, pipeline: Pipeline, stage: PipelineStage) -> tuple[Fix, ...]:
     values = {"stage": stage_name(stage), "function": "its function" if stage.function is None else stage.function.name}
     ahead = [Remedy.STAGE_AHEAD] if stage.thread.does == "asks" else []
-    stored = [] if any(kinds_of(each.kind)[0] == CACHE for each in pipeline.written) else [Remedy.STAGE_STORED]
+    stored = [] if any(each.kind == CACHE for each in pipeline.written) else [Remedy.STAGE_STORED]
     found = [*_by_its_function(m, pipeline, stage), *ahead, *_by_its_place(pipeline, stage), *stored]
     return (*(Fix(text=m.training.words.advise(each, size=format_bytes(stage.bytes), **values)) for each in found), LESS_OF_EACH)
 
@@ -158,7 +154,9 @@ def _by_its_function(m: Measurements, pipeline: Pipeline, stage: PipelineStage) 
     """Of a stage that calls a function for each element. Python runs one call at a time, but where it waits."""
     if any(each.is_generator for each in stage.written):
         return [Remedy.GENERATED_BATCHES if _is_batched_later(pipeline, stage) else Remedy.STAGE_IN_FRAMEWORK]
-    is_sequential = (stage.parallelism or 1) == 1 and any(kinds_of(each.kind)[0] in _CALLS for each in stage.written)
+    # Of one call at a time that the framework has chosen, more are asked for already.
+    is_single = (stage.parallelism or 1) == 1 and not stage.is_tuned
+    is_sequential = is_single and any(kinds_of(each.kind)[0] in _CALLS for each in stage.written)
     if not stage.is_in_python:
         return [Remedy.PARALLEL_STAGE] if is_sequential else []
     parallel = [Remedy.PARALLEL_PYTHON] if is_sequential else []
@@ -169,8 +167,9 @@ def _by_its_function(m: Measurements, pipeline: Pipeline, stage: PipelineStage) 
 
 def _by_its_place(pipeline: Pipeline, stage: PipelineStage) -> list[Remedy]:
     """Of one that reads files, and of one that makes elements which are batched later."""
-    is_reader = not stage.functions and any(kinds_of(each.kind)[0] in _READERS for each in stage.written)
-    is_map = any(kinds_of(each.kind)[0] == MAP for each in stage.written) and not any(each.is_generator for each in stage.written)
+    # The framework reads each file by a stage that it makes, within one of its own that is none of the script's.
+    is_reader = kinds_of(stage.name)[0] in _READERS and stage.thread.does != "calls"
+    is_map = any(kinds_of(each.kind)[0] == MAP for each in stage.written)
     # Of a map that is done with the batch, an element is the batch.
     is_before_batch = is_map and (_is_batched_later(pipeline, stage) or any(_batches(each.kind) for each in stage.written))
     return [Remedy.PARALLEL_READING] * is_reader + [Remedy.STAGE_OF_BATCHES] * is_before_batch

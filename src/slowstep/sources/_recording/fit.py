@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import GenericAlias
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final
 
+from slowstep.sources._recording.note_types import FitKind, is_of, is_place
 from slowstep.sources._recording.pipeline_fit import nodes_fit, pipeline_fits
 
 # Of anything, exabytes or the ns of the clock of the day among them, until 2116.
@@ -13,8 +13,6 @@ MOST: Final = 2**62
 # What is smaller was never measured in any unit, and what is divided by it is beyond all numbers.
 LEAST: Final = 1e-12
 NoteLine = dict[str, Any]
-# A type, or that of all that a list or a dict holds.
-FitKind = type | GenericAlias
 
 _PLACE = ("file", "function")
 _UNITS = ("_ns", "_bytes", "_mhz", "_mw")
@@ -26,8 +24,8 @@ def fits(note: NoteLine) -> bool:
     kind = str(note.get("kind"))
     if not _is_measured(note):
         return False
-    needed = all(_is(note.get(key), of) for key, of in _NEEDED.get(kind, {}).items())
-    optional = all(note.get(key) is None or _is(note[key], of) for key, of in _OPTIONAL.get(kind, {}).items())
+    needed = all(is_of(note.get(key), of) for key, of in _NEEDED.get(kind, {}).items())
+    optional = all(note.get(key) is None or is_of(note[key], of) for key, of in _OPTIONAL.get(kind, {}).items())
     return needed and optional and (kind not in _NESTED or _NESTED[kind](note))
 
 
@@ -52,7 +50,7 @@ def _cost_fits(note: NoteLine) -> bool:
 def _path_fits(note: NoteLine) -> bool:
     frames = note.get("frames")
     return isinstance(frames, list) and all(
-        isinstance(frame, list) and len(frame) == 4 and all(map(_is, frame, (str, str, int, int))) for frame in frames
+        isinstance(frame, list) and len(frame) == 4 and all(map(is_of, frame, (str, str, int, int))) for frame in frames
     )
 
 
@@ -62,7 +60,7 @@ def _iterator_fits(note: NoteLine) -> bool:
     functions = note.get("made_in") or []
     if not isinstance(functions, list) or any(len(each) != 2 for each in classes):
         return False
-    return all(isinstance(each, list) and len(each) == 3 and all(map(_is, each, (str, str, int))) for each in functions)
+    return all(map(is_place, functions))
 
 
 def _calls_fit(note: NoteLine) -> bool:
@@ -71,10 +69,10 @@ def _calls_fit(note: NoteLine) -> bool:
         return False
     numbers = ("line", "total_ns", "own_ns")
     return all(
-        all(_is(f.get(key), int) for key in numbers)
-        and all(_is(f.get(key), str) for key in ("file", "function"))
+        all(is_of(f.get(key), int) for key in numbers)
+        and all(is_of(f.get(key), str) for key in ("file", "function"))
         and isinstance(f.get("callees"), list)
-        and (f.get("calls") is None or _is(f["calls"], int))
+        and (f.get("calls") is None or is_of(f["calls"], int))
         and all(_is_edge(edge, len(functions)) for edge in f["callees"])
         for f in functions
     )
@@ -82,7 +80,7 @@ def _calls_fit(note: NoteLine) -> bool:
 
 def _is_edge(edge: Any, functions: int) -> bool:
     """Whether it names one of the functions and a time."""
-    return isinstance(edge, list) and len(edge) == 2 and all(_is(each, int) for each in edge) and 0 <= edge[0] < functions
+    return isinstance(edge, list) and len(edge) == 2 and all(is_of(each, int) for each in edge) and 0 <= edge[0] < functions
 
 
 def _builtins_fit(note: NoteLine) -> bool:
@@ -90,12 +88,12 @@ def _builtins_fit(note: NoteLine) -> bool:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return False
     return all(
-        _is(row.get("function"), str)
-        and all(_is(row.get(key), int) for key in ("calls", "total_ns"))
-        and (row.get("file") is None or _is(row["file"], str))
-        and (row.get("line") is None or _is(row["line"], int))
+        is_of(row.get("function"), str)
+        and all(is_of(row.get(key), int) for key in ("calls", "total_ns"))
+        and (row.get("file") is None or is_of(row["file"], str))
+        and (row.get("line") is None or is_of(row["line"], int))
         and isinstance(row.get("callers"), list)
-        and all(isinstance(c, list) and len(c) == 5 and all(map(_is, c, (str, str, int, int, int))) for c in row["callers"])
+        and all(isinstance(c, list) and len(c) == 5 and all(map(is_of, c, (str, str, int, int, int))) for c in row["callers"])
         for row in rows
     )
 
@@ -112,7 +110,7 @@ def _gap_lines_fit(note: NoteLine) -> bool:
 
 def _rows_fit(rows: Any, numbers: tuple[str, ...]) -> bool:
     return isinstance(rows, list) and all(
-        isinstance(row, dict) and all(_is(row.get(key), int) for key in numbers) and all(_is(row.get(key), str) for key in _PLACE)
+        isinstance(row, dict) and all(is_of(row.get(key), int) for key in numbers) and all(is_of(row.get(key), str) for key in _PLACE)
         for row in rows
     )
 
@@ -125,17 +123,7 @@ def _loops_fit(note: NoteLine) -> bool:
 def _is_function_with_loops(entry: Any) -> bool:
     if not isinstance(entry, list) or [type(value) for value in entry] != [str, str, int, list]:
         return False
-    return all(isinstance(span, list) and len(span) == 2 and all(_is(line, int) for line in span) for span in entry[3])
-
-
-def _is(value: Any, kind: FitKind) -> bool:
-    """Whether a value is of a type, of a list or dict every value in it too. True and False are no numbers."""
-    if isinstance(kind, GenericAlias):
-        items = value.values() if isinstance(value, dict) else value
-        return isinstance(value, get_origin(kind)) and all(_is(item, get_args(kind)[-1]) for item in items)
-    if kind is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    return all(isinstance(span, list) and len(span) == 2 and all(is_of(line, int) for line in span) for span in entry[3])
 
 
 _FRAME: Mapping[str, FitKind] = {"file": str, "function": str, "line": int, "first_line": int}

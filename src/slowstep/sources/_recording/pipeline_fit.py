@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from slowstep.sources._recording.note_types import FitKind, is_of, is_place
+
 # Of each stage as it runs: what is counted of it, and what it is set to, where it can be.
 COUNTED: Final = ("elements", "ns", "buffered", "bytes")
-SET: Final = {"parallelism": int, "parallelism_tuned": bool, "buffer_size": int}
+SET: Final[dict[str, FitKind]] = {"parallelism": int, "parallelism_tuned": bool, "buffer_size": int}
 
 
 def pipeline_fits(note: dict[str, Any]) -> bool:
@@ -19,13 +21,13 @@ def _stage_fits(stage: Any, number: int) -> bool:
         return False
     places = [] if stage.get("python") is None else stage["python"]
     return (
-        isinstance(stage.get("kind"), str)
-        and _is_int(stage.get("into"))
+        is_of(stage.get("kind"), str)
+        and is_of(stage.get("into"), int)
         and stage["into"] < number
-        and isinstance(stage.get("reads"), (str, type(None)))
+        and (stage.get("reads") is None or is_of(stage["reads"], str))
         and isinstance(places, list)
-        and all(map(_is_place, places))
-        and (stage.get("function") is None or _is_place(stage["function"]))
+        and all(map(is_place, places))
+        and (stage.get("function") is None or is_place(stage["function"]))
     )
 
 
@@ -37,18 +39,10 @@ def nodes_fit(note: dict[str, Any]) -> bool:
 def _node_fits(node: Any) -> bool:
     return (
         isinstance(node, dict)
-        and isinstance(node.get("name"), str)
-        and isinstance(node.get("inputs"), list)
-        and all(map(_is_int, (node.get("id"), *node["inputs"], *(node.get(key) for key in COUNTED))))
-        and all(node[key] >= 0 for key in COUNTED)
-        and isinstance(node.get("ratio"), (int, float))
-        and all(node.get(key) is None or (type(node[key]) is kind and node[key] >= 0) for key, kind in SET.items())
+        and is_of(node.get("id"), int)
+        and is_of(node.get("name"), str)
+        and is_of(node.get("inputs"), list[int])
+        and all(is_of(node.get(key), int) and node[key] >= 0 for key in COUNTED)
+        and is_of(node.get("ratio"), float)
+        and all(node.get(key) is None or (is_of(node[key], kind) and node[key] >= 0) for key, kind in SET.items())
     )
-
-
-def _is_place(place: Any) -> bool:
-    return isinstance(place, list) and [type(each) for each in place] == [str, str, int]
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

@@ -13,21 +13,29 @@ from slowstep.analyses.input.pipeline_nodes import join_windows, read_window
 from slowstep.timeline.schema import TABLE
 
 FAR = 1 << 60
+# A map that takes most of the 20 ms in which a batch comes, and is made ahead.
+AHEAD = (node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "Map", ms=18.0))
 
 
-def found_of(pipelines, low_ms, high_ms, cores=4.0):
-    """That which feeds steps in a stretch of time, of several: of each its readings, why it has no more, and its map's function."""
-    tables = {name: [] for name in ("pipelines", "pipeline_stages", "pipeline_functions")}
-    for number, (_, (unread, function)) in pipelines.items():
-        tables["pipelines"].append((0, number, None, unread))
-        tables["pipeline_stages"].append((0, number, 0, "Map", None, False, None))
-        tables["pipeline_functions"].append((0, number, 0, False, function.name, function.place.file, function.place.line))
-    frames = {name: pl.DataFrame(rows, schema=TABLE[name].schema, orient="row") for name, rows in tables.items()}
-    nodes = [rows.with_columns(pipeline=pl.lit(number, dtype=pl.Int64)) for number, (rows, _) in pipelines.items()]
-    timeline = SimpleNamespace(table={**frames, "pipeline_nodes": pl.concat(nodes)}.__getitem__)
+def read(rows, function, unread=None, *, process=0, number=1, iterator=None):
+    """One iterator: its readings, the function of its map, why it has no more, and the number of its waits."""
+    return {
+        "pipelines": [(process, number, iterator, unread)],
+        "pipeline_stages": [(process, number, 0, "Map", None, False, None)],
+        "pipeline_functions": [(process, number, 0, False, function.name, function.place.file, function.place.line)],
+        "pipeline_nodes": rows.with_columns(process=pl.lit(process, dtype=pl.Int64), pipeline=pl.lit(number, dtype=pl.Int64)).rows(),
+    }
+
+
+def found_of(*iterators, low_ms=0, high_ms=1000, cores=4.0, waits=()):
+    """That which feeds the steps of process 0 in a stretch of time, in which iterators of these numbers were waited for."""
+    names = ("pipelines", "pipeline_stages", "pipeline_functions", "pipeline_nodes")
+    rows = {name: [row for each in iterators for row in each[name]] for name in names}
+    frames = {name: pl.DataFrame(rows[name], schema=TABLE[name].schema, orient="row") for name in names}
     facts = SimpleNamespace(script=None, cores=cores)
-    trainer = SimpleNamespace(process=0, waits=TABLE["waits"].empty(), facts=facts)
-    return find_pipeline(timeline, trainer, SimpleNamespace(bounds_ns=(int(low_ms * 1e6), int(high_ms * 1e6))))
+    trainer = SimpleNamespace(process=0, waits=pl.DataFrame({"iterator": waits}, schema={"iterator": pl.Int64}), facts=facts)
+    steps = SimpleNamespace(bounds_ns=(int(low_ms * 1e6), int(high_ms * 1e6)))
+    return find_pipeline(SimpleNamespace(table=frames.__getitem__), trainer, steps)
 
 
 def slow_name(found):
@@ -40,6 +48,7 @@ def test_nothing_is_known_of_no_reading_of_one_and_of_few_batches():
     for rows in (nothing, one, readings([node(1, "Root", 2), node(2, "Map", ms=9)], batches=7)):
         found = measure_pipeline(read_window(rows, 0, FAR), (), cores=4)
         assert (found.stages, found.interval_ns, found.slowest) == ((), None, None)
+    assert pipeline([node(1, "Root", 2), node(2, "Map", ms=9)], batches=8).stages
 
 
 def test_stages_that_read_each_other_are_each_there_once():
@@ -73,19 +82,53 @@ def test_only_readings_in_the_window_count_where_there_are_two_else_those_around
 
 
 def test_a_pipeline_of_another_time_is_not_that_which_feeds_the_training():
-    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "Map", ms=18.0)]
-    earlier, judged = (readings(nodes, batches=2000), ("too-slow", LOAD)), (readings(nodes, batches=200, begin_ms=100_000), (None, PARSE))
+    earlier, judged = (
+        read(readings(AHEAD, batches=2000), LOAD, "too-slow"),
+        read(readings(AHEAD, batches=200, begin_ms=100_000), PARSE, number=2),
+    )
 
-    found = found_of({1: earlier, 2: judged}, 100_000, 104_100)
+    found = found_of(earlier, judged, low_ms=100_000, high_ms=104_100)
 
     assert (found.batches, found.unread) == (200, None)
     assert found.slow_stage.function == PARSE
 
 
-def test_of_pipelines_that_ended_before_nothing_is_known():
-    nodes = [node(1, "Root", 2), node(2, "Map", ms=18.0)]
+def test_of_several_that_was_read_which_gave_most_in_the_steps_and_not_most_of_all():
+    # 1000 batches in 100 s, of which 10 came in the second that is looked at.
+    rare, judged = (
+        read(readings(AHEAD, batches=1000, interval_ms=100, looks=2), LOAD),
+        read(readings(AHEAD, begin_ms=50_000), PARSE, number=2),
+    )
 
-    found = found_of({1: (readings(nodes), ("too-slow", LOAD))}, 100_000, 104_100)
+    found = found_of(rare, judged, low_ms=50_000, high_ms=51_000)
+
+    assert (found.batches, found.slow_stage.function) == (40, PARSE)
+
+
+def test_a_pipeline_of_another_process_is_not_that_of_the_training():
+    here, elsewhere = read(readings(AHEAD), PARSE), read(readings(AHEAD, batches=400, interval_ms=2.0), LOAD, process=1)
+
+    found = found_of(here, elsewhere)
+
+    assert (found.batches, found.slow_stage.functions) == (40, (PARSE,))
+
+
+@pytest.mark.parametrize(("iterator", "is_known"), [(3, True), (None, True), (7, False)])
+def test_it_is_one_that_the_training_waits_for_or_a_compiled_call_reads(iterator, is_known):
+    found = found_of(read(readings(AHEAD), LOAD, iterator=iterator), waits=(3, 3, 4))
+
+    assert (found is not None) == is_known
+
+
+@pytest.mark.parametrize(("cores", "calls"), [(1.5, 2), (2.0, 2), (0.2, 1), (0.0, 1)])
+def test_calls_run_on_cores_of_which_a_share_counts_as_one(cores, calls):
+    nodes = [node(1, "Root", 2), node(2, "ParallelMapV2", ms=18.0, parallelism=8)]
+
+    assert found_of(read(readings(nodes), LOAD), cores=cores).stages[-1].thread.servers == calls
+
+
+def test_of_pipelines_that_ended_before_nothing_is_known():
+    found = found_of(read(readings(AHEAD), LOAD, "too-slow"), low_ms=100_000, high_ms=104_100)
 
     assert (found.stages, found.slowest, found.unread) == ((), None, "too-slow")
 
@@ -171,7 +214,7 @@ def test_of_calls_at_once_on_unknown_cores_nothing_is_named_and_of_others_it_is(
 
     assert (slow_name(pipeline(one, cores=None)), slow_name(pipeline(several, cores=None))) == ("ParallelMapV2", None)
     assert pipeline(several, cores=None).stages[-1].thread.servers == 2
-    assert found_of({1: (readings(several), (None, LOAD))}, 0, 800, cores=None).slowest is None
+    assert found_of(read(readings(several), LOAD), cores=None).slowest is None
 
 
 @pytest.mark.parametrize(("inner", "function"), [("TFRecord", PARSE), ("Map", LOAD)])
@@ -182,6 +225,15 @@ def test_of_data_sets_that_a_stage_makes_only_what_calls_functions_has_those_in_
     found = pipeline(nodes, written("Prefetch"), written("Interleave", PARSE, LOAD), written("TensorSlice"))
 
     assert (slow_name(found), found.slow_stage.functions) == (inner, (function,))
+
+
+def test_what_data_sets_are_made_for_is_a_stage_of_the_script_by_itself():
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "ParallelInterleaveV4", 4, 5, parallelism=2)]
+    nodes += [node(4, "Map", ms=18.0), node(5, "TFRecord", ms=2.0)]
+
+    found = pipeline(nodes, written("Prefetch"), written("Interleave", PARSE), written("Map", LOAD))
+
+    assert [(stage.name, stage.functions) for stage in found.stages[-2:]] == [("Map", (LOAD,)), ("TFRecord", (PARSE,))]
 
 
 def test_what_the_training_makes_while_it_asks_binds_however_short_it_is():
@@ -218,29 +270,37 @@ def test_of_data_sets_that_are_made_anew_the_time_is_known_by_those_that_are_lef
     assert stage.high_ns > stage.busy_ns > stage.low_ns
 
 
-def mixed(mixes, *, lost=0):
-    """A pipeline that repeats a mixture of two maps, which is made anew in the middle; so many of the second one's elements are lost."""
-    inputs = [node(5, "Map", ms=12.0, each=0.5), node(6, "Map2", ms=6.0, each=0.5)]
-    selector = [node(7, "Range")] if mixes == "DirectedInterleave" else []
-    read = [each["number"] for each in (*selector, *inputs)]
-    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "Repeat", 4), node(4, mixes, *read), *selector, *inputs]
-    rows = readings(nodes)
-    is_second = (pl.col("time_ns") > 400e6) & (pl.col("node") > 3)
+def made_anew(rows, of, *, lost=0):
+    """The readings, where stages whose numbers are above `of` are others from the middle on; so many elements of the last one are lost."""
+    is_second = (pl.col("time_ns") > 400e6) & (pl.col("node") > of)
     middle = rows.filter(pl.col("time_ns") == 400e6).select("node", at_elements="elements", at_ns="busy_ns")
+    is_last = pl.col("node") == rows["node"].max()
     rows = rows.join(middle, on="node").with_columns(
-        elements=pl.when(is_second).then(pl.col("elements") - pl.col("at_elements")).otherwise("elements"),
-        busy_ns=pl.when(is_second).then(pl.col("busy_ns") - pl.col("at_ns")).otherwise("busy_ns"),
+        elements=pl.col("elements") - pl.when(is_second).then(pl.col("at_elements") + lost * is_last).otherwise(0),
+        busy_ns=pl.col("busy_ns") - pl.when(is_second).then("at_ns").otherwise(0),
     )
-    rows = rows.with_columns(elements=pl.when(is_second, pl.col("node") == 6).then(pl.col("elements") - lost).otherwise("elements"))
-    again = pl.col("inputs").list.eval(pl.when(pl.element() > 3).then(pl.element() + 10).otherwise(pl.element()))
-    rows = rows.with_columns(
+    again = pl.col("inputs").list.eval(pl.when(pl.element() > of).then(pl.element() + 10).otherwise(pl.element()))
+    return rows.with_columns(
         node=pl.when(is_second).then(pl.col("node") + 10).otherwise("node"),
         inputs=pl.when(pl.col("time_ns") > 400e6).then(again).otherwise("inputs"),
     )
-    return measure_pipeline(read_window(rows, 0, FAR), (), cores=4)
 
 
-@pytest.mark.parametrize("mixes", ["DirectedInterleave", "Concatenate"])
+def anew(nodes, of, **more):
+    return measure_pipeline(read_window(made_anew(readings(nodes), of, **more), 0, FAR), (), cores=4)
+
+
+def mixed(mixes, *, lost=0, **more):
+    """A pipeline that repeats a mixture of two maps, which is made anew in the middle; so many of the second one's elements are lost."""
+    inputs = [node(5, "Map", ms=12.0, each=0.5), node(6, "Map2", ms=6.0, each=0.5)]
+    selector = [node(7, "Range")] if mixes == "DirectedInterleave" else []
+    numbers = [each["number"] for each in (*selector, *inputs)]
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "Repeat", 4), node(4, mixes, *numbers, **more)]
+    return anew([*nodes, *selector, *inputs], 3, lost=lost)
+
+
+# Of one that is not known it is taken that it takes an element of any of its inputs.
+@pytest.mark.parametrize("mixes", ["DirectedInterleave", "Concatenate", "Merge"])
 def test_of_data_sets_that_are_mixed_each_has_the_share_of_elements_that_was_counted(mixes):
     found = mixed(mixes)
 
@@ -248,16 +308,56 @@ def test_of_data_sets_that_are_mixed_each_has_the_share_of_elements_that_was_cou
     assert (slow_name(found), found.bound_ns) == ("Map", pytest.approx(18e6))
 
 
-def test_what_data_sets_are_made_of_gives_as_many_elements_as_were_counted_beside_them():
-    assert [stage.elements for stage in mixed("FlatMap").stages[-2:]] == [pytest.approx(0.5), pytest.approx(1.0)]
+def test_of_data_sets_that_are_zipped_each_gives_as_many_elements_as_there_are():
+    assert [(stage.elements, stage.is_shared) for stage in mixed("Zip").stages[-2:]] == [(1.0, False), (1.0, False)]
 
 
-def test_where_too_little_was_counted_of_what_is_mixed_none_is_named():
-    found = mixed("Concatenate", lost=8)
+def test_of_one_that_is_left_of_a_mixture_it_is_not_known_how_much_it_gave():
+    nodes = [node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2), node(3, "Repeat", 4), node(4, "Concatenate", 5)]
 
-    assert [stage.is_shared for stage in found.stages[-2:]] == [True, True]
-    assert [stage.busy_ns for stage in found.stages[-2:]] == [stage.low_ns for stage in found.stages[-2:]]
-    assert found.slowest is None
+    found = anew([*nodes, node(5, "Map", ms=9.0, each=0.5)], 3)
+
+    assert (found.stages[-1].is_shared, found.stages[-1].busy_ns) == (True, pytest.approx(9e6))
+
+
+@pytest.mark.parametrize("ratio", [1.0, 0.25])
+def test_what_data_sets_are_made_of_gives_as_many_elements_as_were_counted_beside_them(ratio):
+    found = mixed("FlatMap", ratio=ratio)
+
+    assert [stage.elements for stage in found.stages[-2:]] == [pytest.approx(0.5), pytest.approx(1.0)]
+
+
+def test_what_a_batch_is_made_of_gives_as_many_elements_as_it_takes():
+    nodes = [node(1, "Root", 2), node(2, "Repeat", 3), node(3, "BatchV2", 4, ratio=4.0), node(4, "Map", ms=18.0, each=3.0)]
+
+    stage = anew(nodes, 2).stages[-1]
+
+    # Three of four were counted, in 18 ms.
+    assert (stage.elements, stage.busy_ns, stage.low_ns) == (4.0, pytest.approx(24e6), pytest.approx(18e6))
+
+
+def test_a_stage_took_no_less_than_was_counted_though_it_gave_more_than_was_taken():
+    nodes = [node(1, "Root", 2), node(2, "Repeat", 3), node(3, "Shuffle", 4), node(4, "Map", ms=18.0, each=2.0)]
+
+    stage = anew(nodes, 2).stages[-1]
+
+    assert (stage.elements, stage.busy_ns) == (1.0, pytest.approx(18e6))
+
+
+def test_sums_that_fall_count_for_nothing():
+    rows = readings([node(1, "Root", 2), node(2, "Map", ms=18.0)])
+    rows = rows.with_columns(busy_ns=pl.when(pl.col("time_ns") == rows["time_ns"].max()).then(0).otherwise("busy_ns"))
+
+    assert measure_pipeline(read_window(rows, 0, FAR), (), cores=4).stages[-1].busy_ns == pytest.approx(18e6 * 3 / 4)
+
+
+@pytest.mark.parametrize(("lost", "is_shared"), [(3, False), (5, True)], ids=["0.92 of it was counted", "0.88 of it"])
+def test_where_too_little_was_counted_of_what_is_mixed_none_is_named(lost, is_shared):
+    found = mixed("Concatenate", lost=lost)
+
+    assert [stage.is_shared for stage in found.stages[-2:]] == [is_shared, is_shared]
+    assert ([stage.busy_ns for stage in found.stages[-2:]] == [stage.low_ns for stage in found.stages[-2:]]) == is_shared
+    assert (found.slowest is None) == is_shared
 
 
 def test_calls_at_once_whose_results_lie_ready_are_not_waited_for_but_what_the_request_makes_is():

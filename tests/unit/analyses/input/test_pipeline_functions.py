@@ -5,22 +5,21 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from slowstep.analyses.input.pipeline_functions import WrittenStage, kinds_of, match_stages, written_stages
+from made_pipelines import written
+from slowstep.analyses.input.pipeline_functions import calls_functions, kinds_of, match_stages, written_stages
 from slowstep.timeline.schema import TABLE
 
 
-def written(*kinds: str) -> list[WrittenStage]:
-    return [WrittenStage(kind=kind, is_generator=False, reads=None, given=None, in_python=()) for kind in kinds]
-
-
 def matched(names: list[str], kinds: list[str]) -> list[list[str]]:
-    return [[stage.kind for stage in found] for found in match_stages(names, written(*kinds))]
+    return [[stage.kind for stage in found] for found in match_stages(names, [written(kind) for kind in kinds])]
 
 
 @pytest.mark.parametrize(
     ("name", "kinds"),
     [
         ("MapAndBatch", ("Batch", "Map")),
+        ("MapAndFilter", ("Filter", "Map")),
+        ("ShuffleAndRepeat", ("Repeat", "Shuffle")),
         ("ParallelMapV2", ("Map",)),
         ("ParallelInterleaveV4", ("Interleave",)),
         ("ForeverRepeat", ("Repeat",)),
@@ -32,6 +31,17 @@ def matched(names: list[str], kinds: list[str]) -> list[list[str]]:
 )
 def test_a_name_says_what_is_done_and_how(name, kinds):
     assert kinds_of(name) == kinds
+
+
+@pytest.mark.parametrize("name", ["Map", "Filter", "FlatMap", "Interleave", "Scan", "TakeWhile", "Generator"])
+def test_stages_that_call_functions_do_however_it_is_done(name):
+    assert [calls_functions(each) for each in (name, f"Parallel{name}V2", "TFRecord", "BatchV2", "Range")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_fused_stages_are_all_of_their_own():
@@ -48,6 +58,10 @@ def test_one_that_the_framework_put_in_is_nobody_s():
 
 def test_maps_that_were_made_one_are_both_in_it():
     assert matched(["BatchV2", "ParallelMapV2", "Range"], ["Batch", "Map", "Map", "Range"]) == [["Batch"], ["Map", "Map"], ["Range"]]
+
+
+def test_filters_that_follow_one_another_are_not_made_one():
+    assert matched(["Filter", "Range"], ["Filter", "Filter", "Range"]) == [["Filter"], ["Range"]]
 
 
 def test_without_any_stage_none_is_found():

@@ -136,6 +136,19 @@ def test_an_eager_loop_s_pipeline_has_the_number_of_its_waits(recorder):
     assert len(noted(recorder, "pipeline_nodes")) == 4
 
 
+def test_files_are_read_by_a_stage_that_the_framework_makes_for_each(recorder, tmp_path):
+    file = str(tmp_path / "samples")
+    with tf.io.TFRecordWriter(file) as writer:
+        for number in range(12):
+            writer.write(str(number).encode())
+
+    trained_eagerly(tf.data.TFRecordDataset(file).batch(2))
+
+    assert [stage["kind"] for stage in noted(recorder, "pipeline")[0]["stages"]] == ["Batch", "TFRecord"]
+    nodes = {node["name"]: node for node in noted(recorder, "pipeline_nodes")[0]["nodes"]}
+    assert nodes["TFRecord"]["id"] in nodes["FlatMap"]["inputs"][1:]
+
+
 def test_what_a_generator_reads_within_a_pipeline_is_not_looked_at(recorder):
     trained(from_inner(12), steps_per_epoch=6)
     trained_eagerly(from_inner(6))
