@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _FIRST_EVERY_NS: Final = 500_000_000
 _LAST_EVERY_NS: Final = 30_000_000_000
 _PART_OF_TIME: Final = 16
-# Nor may it take more than a thousandth of the time.
+# Nor may it take more than a thousandth of the time. Of a short training that would leave one reading where a busy machine, or functions
+# that hold the GIL, make it slow once (30 ms seen, two cores): as long again as has passed is waited at most.
 _PAUSE: Final = 1000
 # One that takes so long is not read again: the training waits for it. The first one sets up what is called.
 _LONGEST_NS: Final = 50_000_000
@@ -124,7 +125,8 @@ class Pipelines:
             self._recorder.once_ns += took_ns
         else:
             self._recorder.spent_ns += took_ns
-            self._due_ns = max(self._due_ns, began_ns + took_ns * _PAUSE)
+            passed_ns = at_ns - self._first_ns
+            self._due_ns = max(self._due_ns, at_ns + min(took_ns * _PAUSE, passed_ns))
 
     def _read_one(self, pipeline: LivePipeline, iterator: Any) -> None:
         is_first, began_ns = not pipeline.number, now()
