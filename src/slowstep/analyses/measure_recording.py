@@ -202,7 +202,12 @@ MAKERS: Final[Mapping[str, Callable[[RecordingAnalyses], Any]]] = {
 def _words(timeline: Timeline, trainer: Trainer) -> Words:
     """Of the framework whose loop trains, its loader's where it is another framework's, and where this script makes what they speak of."""
     words = words_of_loop((frame.file for frame in trainer.way_to_update), trainer.facts.framework)
-    fed = words.fed_by(all_words().get(find_loaders_framework(timeline, trainer) or "", words))
+    said = trainer.facts.notes["facts"]
+    words = words.computed_by(all_words().get(said.get("computes_with") or ""))
+    if (kind := said.get("reads")) is not None:
+        fed = words.reading(kind)
+    else:
+        fed = words.fed_by(all_words().get(find_loaders_framework(timeline, trainer) or "", words))
     return fed.placed(trainer.spans["name"].drop_nulls().unique().to_list())
 
 

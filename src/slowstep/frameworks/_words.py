@@ -41,13 +41,14 @@ class Argument:
     """An argument of a call, as scripts write it: of `Trainer({arguments})` the `name`, with its value.
 
     `owner` is where what is called can be imported from. `value` is what makes the change where there is one choice; else whoever asks
-    gives it. `{kind}` is the class that the script chose.
+    gives it. `{kind}` is the class that the script chose. Of what is given in numbers `none` is the value where there is none of it.
     """
 
     call: str
     owner: str
     name: str
     value: object = None
+    none: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,8 +59,9 @@ class Words:
     trace calls it; of one that is `beneath` others, these train where both are seen. `places` are where scripts make some calls, and
     `made_in` the hooks of the user's that make them, by whose ranges a recording tells whose hook it was; `lacks` is what it does not let
     them change. `loader` is what makes batches, `unseen` what was not done where none of its steps was recorded. Phrases
-    may have places for the values that a rule gives, `{every}`, and for other changes: `{PIN_MEMORY+COPY_AHEAD}`, or
-    `{FUSED_ADAMW:AdamW(fused=True)}` with what is said where there is no word for it.
+    may have places for the values that a rule gives, `{every}`, for that of the change itself, `{value}`, and for other changes:
+    `{PIN_MEMORY+COPY_AHEAD}`, or `{FUSED_ADAMW:AdamW(fused=True)}` with what is said where there is no word for it. Where its training
+    loop takes several kinds of input, `inputs` has the words of each, by what a recording calls it.
 
     Of a trace, `profiler` has the phrases of one that is no framework's, and `others` may train as well, where that is unknown.
     """
@@ -76,6 +78,7 @@ class Words:
     lacks: frozenset[Remedy] = frozenset()
     rests_on: Words | None = None
     loader: str = ""
+    inputs: Mapping[str, Words] = field(default_factory=dict)
     unseen: str = ""
     profiler: Mapping[Remedy, str] = field(default_factory=dict)
     others: tuple[Words, ...] = ()
@@ -99,8 +102,22 @@ class Words:
 
     def fed_by(self, loader: Words) -> Words:
         """The same where it reads a loader of another framework: changes of the loader are written as that one's users do."""
-        if loader.name in self._names():
-            return self
+        return self if loader.name in self._names() else self._given_by(loader)
+
+    def reading(self, kind: str) -> Words:
+        """The same where it is known which kind of input its loop was given: changes of that are written as for this kind."""
+        return self._given_by(self.inputs[kind]) if kind in self.inputs else self
+
+    def computed_by(self, other: Words | None) -> Words:
+        """The same where it is known which framework computes for it, which it then rests on."""
+        return self if other is None or other.name == self.name else replace(self, rests_on=other)
+
+    def sets_workers(self) -> bool:
+        """Whether its loaders have workers that a script sets in number, 0 for none."""
+        found = self.find(Remedy.WORKERS)
+        return isinstance(found, Argument) and not found.none
+
+    def _given_by(self, loader: Words) -> Words:
         theirs = {change: found for change in OF_LOADER - self.lacks if (found := loader.find(change)) is not None}
         own = {change: found for change, found in self.arguments.items() if change not in OF_LOADER}
         return replace(self, arguments=own | theirs, lacks=self.lacks | (OF_LOADER - theirs.keys()), loader=loader.loader_class)
@@ -125,7 +142,7 @@ class Words:
                 given = value if found.value is None else found.value
                 calls.setdefault(found.call, []).append(f"{found.name}={_written(given)}")
             elif found is not None:
-                calls[found] = []
+                calls[found.replace("{value}", _written(value))] = []
         return " and ".join(self._call(call, arguments, kind) if arguments else call for call, arguments in calls.items())
 
     def advise(self, change: Remedy, value: object = True, **values: object) -> str:
@@ -144,7 +161,7 @@ class Words:
         found = self.find(change)
         if isinstance(found, Argument):
             return self.write({change: value})
-        return (change.value if found is None else found).format_map(_Places(self, values))
+        return (change.value if found is None else found).format_map(_Places(self, {"value": _written(value), **values}))
 
     def placed(self, ranges: Iterable[str]) -> Words:
         """The same where a recording has these ranges: a call is where the one hook made it that was seen to ("Data.train_dataloader")."""

@@ -77,7 +77,8 @@ class Framework:
         """What it would use of this machine; it must initialise nothing, for a process that forks afterwards could not use it.
 
         One whose calls return before its work is done says also that it is `asynchronous`; one whose calls wait for their input, and do
-        not tell how long, that it `waits_inside`.
+        not tell how long, that it `waits_inside`; one that several others can compute for, which one it `computes_with`; and one whose
+        loop takes several kinds of input, which kind it `reads`, where that is known.
         """
         return {"threads": None, "interop": None, "cuda_available": None, "world_size": None}
 

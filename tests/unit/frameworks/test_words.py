@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from made_traces import host, made_trace, step
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measure_trace import measure_trace
 from slowstep.diagnosis.engine import diagnose
+from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.rules import full_precision_matmul
 from slowstep.frameworks._known import all_words, plain, words_of_loop, words_of_profiler
 from slowstep.frameworks._profilers import OF_PROFILERS
@@ -56,7 +58,7 @@ def test_the_words_of_a_change_are_those_of_the_script():
     assert {name: words.write(WORKERS) for name, words in all_words().items()} == {
         "torch": "DataLoader(..., num_workers=2, persistent_workers=True)",
         "jax": "DataLoader(..., num_workers=2, persistent_workers=True)",
-        "keras": "keras.utils.PyDataset(..., workers=2)",
+        "keras": "keras.utils.PyDataset(..., use_multiprocessing=True, workers=2)",
         "accelerate": "DataLoader(..., num_workers=2, persistent_workers=True), before accelerator.prepare()",
         "lightning": "DataLoader(..., num_workers=2, persistent_workers=True) in train_dataloader(), or where it is given to fit()",
         "transformers": "TrainingArguments(dataloader_num_workers=2, dataloader_persistent_workers=True)",
@@ -202,13 +204,19 @@ def test_a_rule_about_traces_speaks_the_words_of_who_trains():
 RESTING = {name: words for name, words in all_words().items() if plain().name in words._names()}
 
 
-def _fixes(folder: Path, words: Words, training: Training) -> str:
-    """All fixes of a recording whose optimizer is called from a framework's loop."""
+def _judged(folder: Path, loop: list[str], training: Training, facts: dict[str, str] | None = None) -> Diagnosis:
+    """Of a recording whose optimizer is called from a framework's loop, which has said more of itself."""
     make_recording(folder, training)
-    way = [["/home/user/project/train.py", "main", 10, 30]] + [[file, "run", 1, 2] for file in LOOPS.get(words.name, [])]
+    way = [["/home/user/project/train.py", "main", 10, 30]] + [[file, "run", 1, 2] for file in loop]
+    more = [{"kind": "training_path", "optimizer": 0, "frames": way}, *([{"kind": "facts", **facts}] if facts else [])]
     with (folder / "100-1.jsonl").open("a") as notes:
-        notes.write(f'{{"kind": "training_path", "optimizer": 0, "frames": {way}}}\n'.replace("'", '"'))
-    found = diagnose(measure_recording(SOURCE.read(folder)))
+        notes.writelines(json.dumps(note) + "\n" for note in more)
+    return diagnose(measure_recording(SOURCE.read(folder)))
+
+
+def _fixes(folder: Path, words: Words, training: Training) -> str:
+    """All fixes of such a recording."""
+    found = _judged(folder, LOOPS.get(words.name, []), training)
     return "\n".join(fix.text for finding in found.findings for fix in (*finding.fixes, *(f for o in finding.folded for f in o.fixes)))
 
 
@@ -218,6 +226,41 @@ def test_the_fix_of_a_serial_loader_is_in_the_words_of_who_trains(tmp_path, word
 
     assert words.write({Remedy.WORKERS: 1, Remedy.PERSISTENT_WORKERS: True}) in said
     assert words.name != "transformers" or "DataLoader" not in said
+
+
+@pytest.mark.parametrize(
+    ("reads", "said"),
+    [
+        ("PyDataset", "keras.utils.PyDataset(..., use_multiprocessing=True, workers=1)"),
+        ("generator", "a keras.utils.PyDataset(..., use_multiprocessing=True, workers=1) in place of the generator"),
+        ("arrays", "converted once before fit()"),
+        ("tf.data", "num_parallel_calls=tf.data.AUTOTUNE"),
+        ("DataLoader", "DataLoader(..., num_workers=1, persistent_workers=True)"),
+        ("grain", "give the loader more worker processes"),
+    ],
+)
+@pytest.mark.parametrize("computes", ["tensorflow", "jax", "torch"])
+def test_what_fit_reads_is_changed_in_the_words_of_its_kind_whatever_computes(tmp_path, computes, reads, said):
+    file = f"{PACKAGES}/keras/src/backend/{computes}/trainer.py"
+    facts = {"framework": "keras", "computes_with": computes, "reads": reads}
+    found = _judged(tmp_path, [file], Training(workers=0, getitem_ms=12.0), facts)
+    (finding,) = [each for each in found.findings if each.rule == "serial-loader"]
+
+    text = finding.fixes[0].text
+    others = {"PyDataset", "DataLoader", "tf.data"} - ({"PyDataset"} if reads in ("generator", "arrays") else {reads})
+    assert said in text
+    assert [other for other in others if other in text] == []
+    assert ("num_workers" in {each.name for each in finding.evidence}) == ("num_workers" in finding.title) == (reads == "DataLoader")
+
+
+@pytest.mark.parametrize("computes", ["tensorflow", "jax", "torch"])
+def test_what_keras_has_no_word_for_is_said_in_those_of_the_framework_that_computes(computes):
+    words, beneath = all_words()["keras"].computed_by(all_words()[computes]), all_words()[computes]
+
+    assert words.advise(Remedy.THREADS, threads=2) == beneath.advise(Remedy.THREADS, threads=2)
+    assert words.advise(Remedy.RECORD_OPERATORS) == beneath.advise(Remedy.RECORD_OPERATORS)
+    assert words.advise(Remedy.BFLOAT16) == "keras.mixed_precision.set_global_policy('mixed_bfloat16')"
+    assert not words.has(Remedy.FUSED)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,8 @@ BATCH: Final = "Batch"
 _CALLS: Final = (MAP, "Interleave")
 # What reads files, and calls nothing.
 _READERS: Final = ("TFRecord", "TextLine", "FixedLengthRecord", "Csv")
-STORED: Final = Fix(text="do what does not change from epoch to epoch once, and store it: cache after the last such stage")
+_ONCE: Final = "do what does not change from epoch to epoch once, and store it"
+STORED: Final = Fix(text=f"{_ONCE}: cache after the last such stage")
 LESS_OF_EACH: Final = Fix(text="make less of each sample, or many at once: arrays of a whole batch in place of loops over samples")
 
 
@@ -132,9 +133,16 @@ def pipeline_fixes(m: Measurements, stage: PipelineStage | None) -> tuple[Fix, .
     pipeline, words = m.input.pipeline, m.training.words
     if pipeline is not None and pipeline.reads is None:
         return (Fix(text=_deeper(words)), STORED, LESS_OF_EACH) if stage is None else _of_stage(m, pipeline, stage)
+    ahead = "make batches in parallel, ahead of the training"
+    if pipeline is None:
+        return (Fix(text=ahead), STORED, LESS_OF_EACH)
+    own = words.reading(pipeline.reads or "")
+    if not pipeline.is_generated:
+        # Of arrays it is the framework that makes batches.
+        return (Fix(text=own.advise(Remedy.WORKERS, 4)),)
     # Of a loader that is only handed on, its workers.
-    workers = words.write({Remedy.WORKERS: 4, Remedy.PREFETCH: ...}) if pipeline is not None and pipeline.is_generated else ""
-    return (Fix(text=f"make batches in parallel, ahead of the training{f': {workers}' if workers else ''}"), STORED, LESS_OF_EACH)
+    workers = own.write({Remedy.WORKERS: 4, Remedy.PREFETCH: ...})
+    return (Fix(text=f"{ahead}{f': {workers}' if workers else ''}"), Fix(text=_ONCE), LESS_OF_EACH)
 
 
 def _deeper(words: Words) -> str:

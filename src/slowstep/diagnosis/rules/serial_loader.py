@@ -102,18 +102,13 @@ def judge(m: Measurements) -> Answer:
 def _who_makes(m: Measurements, loader: Loader) -> Evidence:
     if loader.is_marked:
         return Evidence(name="input of the script's own", value=str(loader.dataset), unit="", where="in slowstep.steps()")
-    if not _has_workers(m):
+    if not m.training.words.sets_workers():
         return Evidence(name="input", value=m.training.words.loader_class, unit="", where=loader.data_set)
     return Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=loader.data_set)
 
 
 def _set_so(m: Measurements, loader: Loader) -> str:
-    return "" if loader.is_marked or not _has_workers(m) else " (num_workers=0)"
-
-
-def _has_workers(m: Measurements) -> bool:
-    """Whether the framework's loaders have workers that a script sets in number."""
-    return bool(m.training.words.name_of(Remedy.WORKERS, ""))
+    return "" if loader.is_marked or not m.training.words.sets_workers() else " (num_workers=0)"
 
 
 def _judge_counted(m: Measurements, counted: CountedWork) -> Answer:

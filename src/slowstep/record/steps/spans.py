@@ -104,7 +104,8 @@ class RecordedWaits(Iterator[T]):
             ended = isinstance(error, self.ends)
             if not ended:
                 hide_own_frames()
-            recorder.event(WAIT, t0, now(), self._number, -1, -1, END if ended else FAILED, READY_UNKNOWN)
+            if outer is None:
+                recorder.event(WAIT, t0, now(), self._number, -1, -1, END if ended else FAILED, READY_UNKNOWN)
             raise
         finally:
             for told in recorder.after_waits:
@@ -112,12 +113,13 @@ class RecordedWaits(Iterator[T]):
         me.borrower = outer
         try:
             t1 = now()
-            self._record(batch, t0, t1, before)
+            self._record(batch, t0, t1, before, outer)
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
         return batch
 
-    def _record(self, batch: Any, t0: int, t1: int, before: _Reading | None) -> None:
+    def _record(self, batch: Any, t0: int, t1: int, before: _Reading | None, outer: Any) -> None:
+        """What came; `outer` is the wait that this one is inside of, if it is: they are one, and are written once."""
         is_lent = self._lent is not None
         number, index, samples, ready = self._lent or (self._number, self._count, -1, READY_UNKNOWN)
         self._count += 1
@@ -125,7 +127,12 @@ class RecordedWaits(Iterator[T]):
         me = self._recorder.local.me
         if before is not None and not is_lent:
             self._record_fetch(me, t0, t1, index, before)
-        self._recorder.event(WAIT, t0, t1, number, index, samples if found < 0 else found, 0, ready)
+        samples = samples if found < 0 else found
+        if outer is None:
+            self._recorder.event(WAIT, t0, t1, number, index, samples, 0, ready)
+        elif type(outer) is not type(self):
+            # What a loader reads of another one of its kind is not what the training reads.
+            outer.lend(number, index, samples, ready)
         me.waits += 1
         if me.marking:
             self._mark(me, t1)

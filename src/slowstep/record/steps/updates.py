@@ -228,6 +228,10 @@ class Updates:
             recorder.note({"kind": "loops", "optimizer": self._number, "functions": loops_beside(sys._getframe(1))})
             recorder.note({"kind": "loops_around", "optimizer": self._number, "functions": loops_around(sys._getframe(1))})
 
+    def is_any_known(self) -> bool:
+        """Whether any optimizer was called, and what the framework says of itself was written."""
+        return self._number > 0
+
     def note_facts(self) -> None:
         """Write what the framework says of itself; to be called again where that has changed."""
         said = {"framework": self._framework.name, "optimizers": self._framework.has_optimizers}

@@ -180,6 +180,8 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
         "optimizers": bool,
         "asynchronous": bool,
         "waits_inside": bool,
+        "computes_with": str,
+        "reads": str,
         "cuda_available": bool,
         "threads": int,
         "accelerators": dict[str, int],

@@ -90,6 +90,30 @@ def test_each_batch_is_a_wait_with_its_index(recorder: Recorder) -> None:
     assert (note["dataset"], note["marked"]) == ("list", True)
 
 
+def test_a_wait_inside_another_one_is_the_same_wait(recorder: Recorder) -> None:
+    class OfAFramework(spans.RecordedWaits[Any]):
+        pass
+
+    inner = OfAFramework(recorder, iter([[1], [2]]), dataset="Own", framework="made")
+
+    assert list(spans.RecordedWaits(recorder, inner, dataset="Outer", framework="other")) == [[1], [2]]
+
+    process = ended(recorder)
+    own, outer = (note["id"] for note in process.noted("iterator"))
+    assert [(wait.a, wait.flags) for wait in process.of("WAIT")] == [(own, 0), (own, 0), (outer, END)]
+    assert {fetch.c for fetch in process.of("FETCH_DELAY")} == {own}
+
+
+def test_what_a_loader_reads_of_another_one_of_its_kind_is_not_what_is_waited_for(recorder: Recorder) -> None:
+    inner = spans.RecordedWaits(recorder, iter([1]), dataset="Own")
+
+    assert list(spans.RecordedWaits(recorder, inner, dataset="Outer")) == [1]
+
+    process = ended(recorder)
+    _, outer = (note["id"] for note in process.noted("iterator"))
+    assert [(wait.a, wait.flags) for wait in process.of("WAIT")] == [(outer, 0), (outer, END)]
+
+
 def test_of_each_batch_it_is_recorded_what_the_thread_did_meanwhile(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     # The clocks go with the other one while the thread computes, however busy the machine is.
     computed_ns = [0]

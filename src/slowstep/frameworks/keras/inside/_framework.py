@@ -8,6 +8,7 @@ import weakref
 from types import MethodType
 from typing import Any, Final
 
+from slowstep.frameworks.keras.inside._given import GivenInput
 from slowstep.frameworks.tensorflow.inside._framework import device_of
 from slowstep.record.attributes import held_by
 from slowstep.record.framework import NO_FRAMEWORK, Framework, Tells, caller, described, known_frameworks
@@ -23,7 +24,7 @@ class Keras(Framework):
     """It has a loop. What computes in it says whether calls return before that is done.
 
     `waits_inside` tells that calls which train wait for their input as well, and that nothing tells how long; `running` is the list of
-    callbacks of the `fit` that was told of a batch last. What it knows is of one recording.
+    callbacks of the `fit` that was told of a batch last; `given` is what each `fit` was given. What it knows is of one recording.
     """
 
     name = "keras"
@@ -46,11 +47,14 @@ class Keras(Framework):
         # Where all of a step is compiled no optimizer is seen to be called.
         self.has_optimizers = False
         self.running: weakref.ref[Any] | None = None
+        self.given = GivenInput()
 
-    def runs(self, callbacks: Any) -> None:
-        """A `fit` with this list of callbacks is told of a batch."""
-        if self.running is None or self.running() is not callbacks:
-            self.running = weakref.ref(callbacks)
+    def runs(self, callbacks: Any) -> bool:
+        """A `fit` with this list of callbacks is told of a batch. Whether that changes what `facts` says."""
+        if self.running is not None and self.running() is callbacks:
+            return False
+        self.running = weakref.ref(callbacks)
+        return self.given.begins()
 
     def tells_of(self, function: Any) -> Tells | None:
         """Also of the `train_step` of a model: `fit` has it compiled as it is. In a loop of the script's own nobody else tells of it."""
@@ -60,8 +64,9 @@ class Keras(Framework):
         return any(self._in_method(method) is not None for method in ("fit", "train_on_batch"))
 
     def facts(self) -> dict[str, Any]:
-        """Those of what computes."""
-        return backend().facts() | {"waits_inside": self.waits_inside}
+        """Those of what computes, which that is, and what `fit` reads."""
+        own = {"waits_inside": self.waits_inside, "computes_with": backend_name() or None, "reads": self.given.kind}
+        return backend().facts() | own
 
     def trainer(self) -> Any:
         """The model whose `fit` runs: of the same class whatever computes, but by another module."""

@@ -40,8 +40,13 @@ class TrainBatches:
         self._called = self._eager = 0
         recorder.forgetters.append(self._begun.forget)
 
+    def begins_in_fit(self, callbacks: Any, batch: int, loop: FrameType) -> None:
+        """All callbacks of a list were told that a batch begins. Raises nothing."""
+        _runs(self._recorder, self.updates, callbacks)
+        self.begins(callbacks, batch, loop)
+
     def begins(self, key: Any, batch: int, loop: FrameType) -> None:
-        """All callbacks were told that a batch begins; `key` is their list, or the model that is called by the script. Raises nothing."""
+        """A batch begins; `key` is the list of callbacks, or the model that is called by the script. Raises nothing."""
         try:
             self._input.begins()
             self._begun.begins(key, now(), batch, loop)
@@ -141,13 +146,13 @@ def _install_eager(recorder: Recorder) -> Undo:
     callback_list, optimizer = find(sys.modules.get(MODULE), "CallbackList"), find(sys.modules.get("keras"), _OPTIMIZER)
     begin, apply = find(callback_list, "on_train_batch_begin"), find(optimizer, "apply")
     FRAMEWORK.has_optimizers = True
-    switch = switch_of(recorder)
+    switch, updates = switch_of(recorder), Updates(recorder, FRAMEWORK)
     return all_of(
         [
             FRAMEWORK.forget,
             *([] if switch is None else [switch.close]),
-            replace(callback_list, "on_train_batch_begin", _begun(begin, lambda callbacks, *_: FRAMEWORK.runs(callbacks))),
-            replace(optimizer, "apply", _updated(recorder, apply, Updates(recorder, FRAMEWORK), lambda: True)),
+            replace(callback_list, "on_train_batch_begin", _begun(begin, lambda callbacks, *_: _runs(recorder, updates, callbacks))),
+            replace(optimizer, "apply", _updated(recorder, apply, updates, lambda: True)),
         ]
     )
 
@@ -162,8 +167,7 @@ def _install_compiled(recorder: Recorder) -> Undo:
     batches = TrainBatches(recorder)
 
     def begins(callbacks: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], loop: FrameType) -> None:
-        FRAMEWORK.runs(callbacks)
-        batches.begins(callbacks, _number(args, kwargs), loop)
+        batches.begins_in_fit(callbacks, _number(args, kwargs), loop)
 
     def ends(callbacks: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         batches.ends(callbacks, _number(args, kwargs), argument(args, kwargs, 1, "logs"))
@@ -179,6 +183,15 @@ def _install_compiled(recorder: Recorder) -> Undo:
     if backend_name() == TENSORFLOW:
         undos.append(replace(optimizer, "apply", _updated(recorder, apply, batches.updates, batches.is_eager_update)))
     return all_of(undos)
+
+
+def _runs(recorder: Recorder, updates: Updates, callbacks: Any) -> None:
+    """A `fit` is told of a batch: say anew what that changes, if what there was has been said. Raises nothing."""
+    try:
+        if FRAMEWORK.runs(callbacks) and recorder.live[0] and updates.is_any_known():
+            updates.note_facts()
+    except Exception as error:  # the border: counted, and never raised into the training
+        recorder.fault(error)
 
 
 def trainer_class(method: str) -> Any:

@@ -1,15 +1,23 @@
-"""How a script that trains with Keras writes changes; what it has no word for is said in those of TensorFlow."""
+"""How a script that trains with Keras writes changes; what it has no word for is said in those of the framework that computes."""
 
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Argument, Code, Words
+from slowstep.frameworks.keras.outside.inputs import INPUTS, PYDATASET
 from slowstep.frameworks.tensorflow.outside.words import WORDS as TENSORFLOW
 
-_PACKAGE = r"[/\\](site|dist)-packages[/\\](keras|keras_hub|keras_nlp|keras_cv)[/\\]"
-_LOADER = {"call": "keras.utils.PyDataset(..., {arguments})", "owner": "keras.utils:PyDataset"}
+_PACKAGE: Final = r"[/\\](site|dist)-packages[/\\](keras|keras_hub|keras_nlp|keras_cv)[/\\]"
+# What those that compute say to loops of the script's own: Keras' loop and optimizers do it, or have no way to.
+_LOOPS_OWN: Final = frozenset(
+    {
+        *(Remedy.FUSED, Remedy.FUSED_ADAMW, Remedy.SCALED_UPDATE, Remedy.NAMED_UPDATE, Remedy.TOLD_BY_HAND),
+        *(Remedy.DEVICE, Remedy.COPY_AHEAD, Remedy.NO_GRADIENTS, Remedy.METRICS_AT_END),
+    }
+)
 
 WORDS = Words(
     name="keras",
@@ -17,15 +25,23 @@ WORDS = Words(
     code={Code.TRAINS: _PACKAGE, Code.STEPS: _PACKAGE},
     loop=re.compile(r"[/\\]keras[/\\]src[/\\]backend[/\\]\w+[/\\]trainer\.py$"),
     arguments={
-        Remedy.WORKERS: Argument(**_LOADER, name="workers"),
-        Remedy.PREFETCH: Argument(**_LOADER, name="max_queue_size"),
+        # Where it is not known what `fit` was given, or a loop of the script's own makes its batches.
+        **PYDATASET.arguments,
         Remedy.BATCH_SIZE: "larger batches",
         # Whatever computes: by default Keras compiles where it can.
         Remedy.COMPILE: "compile(jit_compile=True)",
         Remedy.GRAPHS: "compile(jit_compile=True)",
+        Remedy.BFLOAT16: "keras.mixed_precision.set_global_policy('mixed_bfloat16')",
+        Remedy.FLOAT16: "keras.mixed_precision.set_global_policy('mixed_float16')",
+        Remedy.ACCUMULATE: Argument(
+            call="keras.optimizers.Adam(..., {arguments})", owner="keras.optimizers:Adam", name="gradient_accumulation_steps", value=...
+        ),
+        Remedy.AVERAGED_BY_FRAMEWORK: "use_ema=True of Keras' optimizers",
         Remedy.MOVE_ASIDE: "put what {made} into a Dataset's __getitem__ and read it by {workers}",
     },
-    loader="PyDataset",
+    lacks=_LOOPS_OWN,
+    loader=PYDATASET.loader,
+    inputs=INPUTS,
     unseen="no model was trained by fit or train_on_batch, nor by an optimizer of Keras",
     rests_on=TENSORFLOW,
 )
