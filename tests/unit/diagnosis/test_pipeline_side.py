@@ -10,7 +10,7 @@ import pytest
 from judged import finding
 from made_pipeline_waits import trained
 from made_pipelines import LOAD, PARSE, node, pipeline, slow_map, written
-from slowstep.diagnosis.evidence.pipeline_side import stage_evidence, stage_name
+from slowstep.diagnosis.evidence.pipeline_side import STORED, stage_evidence, stage_name
 from slowstep.frameworks._known import all_words
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
@@ -19,6 +19,7 @@ from slowstep.units import format_bytes
 NAME = "slow-pipeline"
 TENSORFLOW = all_words()["tensorflow"]
 AHEAD = (node(1, "Root", 2), node(2, "Prefetch", 3, buffer_size=2))
+OF_STAGES = ("PARALLEL_STAGE", "STAGE_AHEAD", "STAGE_IN_FRAMEWORK")
 OF_PIPELINE = [each for each in Remedy if each.name.startswith(("PARALLEL_", "STAGE_", "GENERATED_"))]
 
 
@@ -85,10 +86,34 @@ def test_of_a_map_that_is_done_with_the_batch_an_element_is_the_batch():
     assert advised(found) == ["PARALLEL_STAGE", "STAGE_OF_BATCHES", "STAGE_STORED"]
 
 
-def test_without_a_known_stage_a_deeper_pipeline_is_advised():
-    found = finding(NAME, trained(18.0, input={"pipeline": slow_map(18.0, ready=2)}, words=TENSORFLOW))
+@pytest.mark.parametrize(
+    ("stages", "names"),
+    [
+        ((), ["DEEPER_INPUT"]),
+        ((written("Batch"), written("Map", PARSE)), ["DEEPER_INPUT"]),
+        ((written("Batch"), written("Map", PARSE, LOAD)), ["DEEPER_INPUT", "STAGE_IN_FRAMEWORK"]),
+        ((written("Prefetch"), written("Batch"), written("Map", PARSE)), ["PARALLEL_STAGE"]),
+        ((written("Batch"), written("ParallelMap", PARSE)), ["STAGE_AHEAD"]),
+        ((written("Prefetch"), written("Batch"), written("ParallelMap", PARSE, LOAD)), ["STAGE_IN_FRAMEWORK"]),
+        ((written("Prefetch"), written("Batch"), written("ParallelMap", PARSE)), []),
+    ],
+)
+def test_without_a_known_stage_what_the_pipeline_does_already_is_not_advised(stages, names):
+    nothing_counted = replace(slow_map(18.0), stages=(), written=stages, slowest=None, bound_ns=None)
+    words = {each: TENSORFLOW.advise(each, stage="map", function="load") for each in Remedy if each.name in ("DEEPER_INPUT", *OF_STAGES)}
 
-    assert found.fixes[0].text == TENSORFLOW.advise(Remedy.DEEPER_INPUT)
+    found = finding(NAME, trained(18.0, input={"pipeline": nothing_counted}, words=TENSORFLOW))
+
+    assert [each.name for text in (fix.text for fix in found.fixes) for each, said in words.items() if said == text] == names
+
+
+def test_without_a_known_stage_a_pipeline_that_stores_is_not_told_to():
+    stored, not_stored = (
+        finding(NAME, trained(18.0, input={"pipeline": replace(slow_map(18.0, ready=2), written=stages)}, words=TENSORFLOW))
+        for stages in ((written("Prefetch"), written("Cache")), (written("Prefetch"),))
+    )
+
+    assert (STORED in stored.fixes, STORED in not_stored.fixes) == (False, True)
 
 
 def test_batches_ahead_are_advised_only_where_the_request_makes_them():

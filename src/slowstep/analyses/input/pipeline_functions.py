@@ -16,7 +16,8 @@ from slowstep.parts import CodePlace
 
 # One that is several, the last one first; else a name without what says how it is done.
 _FUSED: Final = {"ShuffleAndRepeat": ("Repeat", "Shuffle"), "MapAndBatch": ("Batch", "Map"), "MapAndFilter": ("Filter", "Map")}
-_HOW: Final = re.compile(r"^(Parallel|Forever|Finite|Memory|File)|(Dataset)?(V\d+)?(Impl)?$")
+_PARALLEL: Final = "Parallel"
+_HOW: Final = re.compile(rf"^({_PARALLEL}|Forever|Finite|Memory|File)|(Dataset)?(V\d+)?(Impl)?$")
 MAP: Final = "Map"
 _CALLING: Final = (MAP, "Filter", "FlatMap", "Interleave", "Scan", "TakeWhile", "Generator")
 
@@ -43,6 +44,11 @@ class WrittenStage:
     def functions(self) -> tuple[PipelineFunction, ...]:
         """Those that may take its time: in Python where it calls any, else what it was given."""
         return self.in_python or (() if self.given is None else (self.given,))
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether it makes several calls at once, or lets the framework choose how many."""
+        return self.kind.startswith(_PARALLEL)
 
 
 def written_stages(stages: pl.DataFrame, functions: pl.DataFrame, script: str | None) -> tuple[WrittenStage, ...]:

@@ -28,6 +28,7 @@ SEVERAL: Final = 1.5
 # A thread that computes all the time takes a core: where less is in use by all of them, it waits for much of the time.
 COMPUTES_CORES: Final = 0.7
 CACHE: Final = "Cache"
+PREFETCH: Final = "Prefetch"
 BATCH: Final = "Batch"
 # What calls a function for each element, and can make several of these calls at once.
 _CALLS: Final = (MAP, "Interleave")
@@ -87,10 +88,13 @@ def slow_stage(m: Measurements, wait: PipelineWait) -> PipelineStage | None:
 def stage_name(stage: PipelineStage) -> str:
     """What the script calls it; of several that are done at once that one which has the function."""
     kinds = [each.kind for each in stage.written if stage.function in (None, each.given, *each.in_python)]
-    kind = kinds_of((kinds or [stage.name])[0])[-1]
-    if any(each.is_generator for each in stage.written):
-        return "from_generator"
-    return f"{kind}Dataset" if kind in _READERS else "".join(f"_{each.lower()}" if each.isupper() else each for each in kind).strip("_")
+    return "from_generator" if any(each.is_generator for each in stage.written) else _name_of((kinds or [stage.name])[0])
+
+
+def _name_of(kind: str) -> str:
+    """What a script calls to have a stage of this kind: `flat_map`, or the class of what reads files."""
+    name = kinds_of(kind)[-1]
+    return f"{name}Dataset" if name in _READERS else "".join(f"_{each.lower()}" if each.isupper() else each for each in name).strip("_")
 
 
 def stage_in_words(stage: PipelineStage) -> str:
@@ -132,7 +136,7 @@ def pipeline_fixes(m: Measurements, stage: PipelineStage | None) -> tuple[Fix, .
     """What would make the pipeline faster, by how it runs: what it does already is not advised, nor what whoever wrote it cannot write."""
     pipeline, words = m.input.pipeline, m.training.words
     if pipeline is not None and pipeline.reads is None:
-        return (Fix(text=_deeper(words)), STORED, LESS_OF_EACH) if stage is None else _of_stage(m, pipeline, stage)
+        return _of_any_stage(pipeline, words) if stage is None else _of_stage(m, pipeline, stage)
     ahead = "make batches in parallel, ahead of the training"
     if pipeline is None:
         return (Fix(text=ahead), STORED, LESS_OF_EACH)
@@ -143,6 +147,22 @@ def pipeline_fixes(m: Measurements, stage: PipelineStage | None) -> tuple[Fix, .
     # Of a loader that is only handed on, its workers.
     workers = own.write({Remedy.WORKERS: 4, Remedy.PREFETCH: ...})
     return (Fix(text=f"{ahead}{f': {workers}' if workers else ''}"), Fix(text=_ONCE), LESS_OF_EACH)
+
+
+def _of_any_stage(pipeline: Pipeline, words: Words) -> tuple[Fix, ...]:
+    """Where it is not known which stage holds up the training: what none of them does yet."""
+    kinds = [kinds_of(each.kind)[0] for each in pipeline.written]
+    is_ahead = kinds[:1] == [PREFETCH]
+    one_by_one = [each for each, kind in zip(pipeline.written, kinds, strict=True) if kind in _CALLS and not each.is_parallel]
+    in_python = next((each for each in pipeline.written if each.in_python), None)
+    if not is_ahead and (one_by_one or not kinds):
+        texts = [_deeper(words)]
+    else:
+        parallel = [words.advise(Remedy.PARALLEL_STAGE, stage=_name_of(one_by_one[0].kind))] if one_by_one else []
+        texts = [*parallel, *([] if is_ahead else [words.advise(Remedy.STAGE_AHEAD)])]
+    if in_python is not None:
+        texts.append(words.advise(Remedy.STAGE_IN_FRAMEWORK, function=in_python.in_python[0].name))
+    return (*(Fix(text=text) for text in texts), *([] if CACHE in kinds else [STORED]), LESS_OF_EACH)
 
 
 def _deeper(words: Words) -> str:
