@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from slowstep.analyses.after_update.gaps import FORWARD
+from slowstep.analyses.compute.blocked import Blocked
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
@@ -214,11 +215,21 @@ def _of_blocking(m: Measurements) -> Doubt | None:
         return None
     most = None if blocked.line is None else MOST_IN_LINE(line=blocked.line)
     others = (m.machine.resources.threads or 1) - 1
-    if m.machine.load.busy and others:
+    if m.machine.load.busy and (others or _others_queue(m, blocked)):
         # How long its own thread waited for a core is known, and of the others not.
-        return Doubt(BLOCKED_OR_QUEUED(share=blocked.share, most=most, others="thread" if others == 1 else f"{others} threads"))
+        named = {0: "threads", 1: "thread"}.get(others, f"{others} threads")
+        return Doubt(BLOCKED_OR_QUEUED(share=blocked.share, most=most, others=named))
     look = f"look for a sleep, a lock, a server or a file {'inside the steps' if blocked.line is None else f'in {blocked.line}'}"
     return Doubt(BLOCKED_INSIDE(share=blocked.share, most=most), change=look)
+
+
+def _others_queue(m: Measurements, blocked: Blocked) -> bool:
+    """Whether as many threads as would explain it stood in a queue for a core, where no loader has processes of its own: some frameworks
+    run each operation on another thread than that which calls, however few threads one operation has.
+    """
+    queueing = m.machine.resources.queueing
+    own = float(m.ledger.of("compute", PartKind.CORE_WAIT).mean()) / float(m.step_ns.mean())
+    return queueing is not None and not m.input.demand.workers and queueing - own >= blocked.share
 
 
 def _largest(m: Measurements, parts: Sequence[Part]) -> Part:

@@ -334,11 +334,15 @@ def test_a_finding_that_is_folded_keeps_what_it_advises():
     assert [fix.lever for fix in first.folded[0].fixes] == ["workers=2"]
 
 
-def _blocked_for(share: float, *, busy: bool = False, threads: int = 1) -> Any:
+def _blocked_for(share: float, *, busy: bool = False, threads: int = 1, queueing: float | None = None, workers: int = 0) -> Any:
+    """Of steps of 10 ns, in which the training thread itself waits 1 ns for a core."""
     return SimpleNamespace(
         compute=SimpleNamespace(device="cpu", blocked=SimpleNamespace(share=share, line="train.py:22")),
         sharing=SimpleNamespace(ranks=1),
-        machine=SimpleNamespace(load=SimpleNamespace(busy=busy), resources=SimpleNamespace(threads=threads)),
+        machine=SimpleNamespace(load=SimpleNamespace(busy=busy), resources=SimpleNamespace(threads=threads, queueing=queueing)),
+        input=SimpleNamespace(demand=SimpleNamespace(workers=workers)),
+        ledger=SimpleNamespace(of=lambda *_: np.array([1.0])),
+        step_ns=np.array([10.0]),
     )
 
 
@@ -355,6 +359,26 @@ def test_beside_others_a_thread_that_waits_for_its_operations_may_be_no_sleep(bu
     assert doubt is not None
     assert doubt.reason.code == code
     assert (doubt.change is not None) is looks
+
+
+@pytest.mark.parametrize(
+    ("queueing", "workers", "busy", "code"),
+    [
+        (0.51, 0, True, "blocked-or-queued"),
+        (0.49, 0, True, "blocked-inside"),
+        (None, 0, True, "blocked-inside"),
+        (2.0, 2, True, "blocked-inside"),
+        (0.51, 0, False, "blocked-inside"),
+    ],
+    ids=["as long as it waits", "shorter", "not measured", "a loader's workers may", "on a quiet machine"],
+)
+def test_other_threads_than_one_operation_has_may_stand_in_a_queue_for_a_core(queueing, workers, busy, code):
+    first: Any = SimpleNamespace(stage="compute", share=0.0)
+
+    doubt = more_blocked(_blocked_for(0.4, busy=busy, queueing=queueing, workers=workers), first)
+
+    assert doubt is not None
+    assert doubt.reason.code == code
 
 
 @pytest.mark.parametrize(("stage", "share", "blocked", "doubted"), [
