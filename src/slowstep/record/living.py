@@ -19,6 +19,7 @@ from typing import Any, Final
 
 # Four times what a large framework has (260 000 objects, found in a second); to know a million takes 100 MB.
 _MOST: Final = 1_000_000
+# All searches within one together.
 _LONGEST_S: Final = 5.0
 # Objects whose contents are looked at together.
 _TOGETHER: Final = 100
@@ -35,11 +36,12 @@ class TooManyObjects(Exception):
 
 
 class _Search(threading.local):
-    """What this thread has found, as long as it is to be found only once."""
+    """What this thread has found, as long as it is to be found only once, and how long it has searched."""
 
     is_shared = False
     found: list[Any] | None = None
-    error: TooManyObjects | None = None
+    was_given_up = False
+    spent_s = 0.0
 
 
 _search: Final = _Search()
@@ -52,39 +54,30 @@ def are_set_aside() -> bool:
 
 @contextmanager
 def one_search() -> Iterator[None]:
-    """Objects that are set aside are searched for once at most within it, by this thread."""
+    """Objects that are set aside are searched for once at most within it, by this thread, and all that is searched shares one time."""
     outer, _search.is_shared = _search.is_shared, True
     try:
         yield
     finally:
         _search.is_shared = outer
         if not outer:
-            _search.found = _search.error = None
+            _search.found, _search.was_given_up, _search.spent_s = None, False, 0.0
 
 
 def objects() -> list[Any]:
     """All that are known; where some are set aside, those that others lead to. Raises TooManyObjects."""
     if not are_set_aside():
         return gc.get_objects()
-    if not _search.is_shared:
-        return _reached()
-    if _search.error is not None:
-        raise TooManyObjects
-    if _search.found is None:
-        try:
-            _search.found = _reached()
-        except TooManyObjects as error:
-            _search.error = error.with_traceback(None)
-            raise
-    return _search.found
+    with _limited() as ends_s:
+        return _known(ends_s)
 
 
 def holders_of(thing: Any) -> list[Any]:
     """Those that refer to a thing. Raises TooManyObjects."""
     if not are_set_aside():
         return gc.get_referrers(thing)
-    known, ends_s = objects(), time.monotonic() + _LONGEST_S
-    return [each for each in _in_time(known, ends_s) if any(map(is_, _contents(each), repeat(thing)))]
+    with _limited() as ends_s:
+        return [each for each in _in_time(_known(ends_s), ends_s) if any(map(is_, _contents(each), repeat(thing)))]
 
 
 def is_of_a_class(table: dict[Any, Any]) -> bool:
@@ -92,8 +85,32 @@ def is_of_a_class(table: dict[Any, Any]) -> bool:
     return any(any(map(is_, gc.get_referents(kind), repeat(table))) for kind in _classes())
 
 
-def _reached() -> list[Any]:
-    ends_s = time.monotonic() + _LONGEST_S
+@contextmanager
+def _limited() -> Iterator[float]:
+    """When a search is to end that begins now."""
+    began_s = time.monotonic()
+    try:
+        yield began_s + _LONGEST_S - _search.spent_s
+    finally:
+        if _search.is_shared:
+            _search.spent_s += time.monotonic() - began_s
+
+
+def _known(ends_s: float) -> list[Any]:
+    if not _search.is_shared:
+        return _reached(ends_s)
+    if _search.was_given_up:
+        raise TooManyObjects
+    if _search.found is None:
+        try:
+            _search.found = _reached(ends_s)
+        except TooManyObjects:
+            _search.was_given_up = True
+            raise
+    return _search.found
+
+
+def _reached(ends_s: float) -> list[Any]:
     # Classes that are written in C lead to others, though the collector does not track them.
     new: list[Any] = [*gc.get_objects(), sys.modules, *_classes()]
     seen = {id(each): each for each in new}

@@ -411,6 +411,14 @@ def test_a_queue_behind_others_is_no_work_of_the_loader():
     assert not is_crowded(make_point(2, [a_drain(2, slices={"delay_ns": 60 * MS})]), 2)
 
 
+@pytest.mark.parametrize(("delay_ms", "crowded"), [(9, False), (10, True)])
+def test_a_loader_is_crowded_from_where_its_queueing_is_said(delay_ms: int, crowded: bool):
+    point = make_point(1, [a_drain(slices={"cpu_ns": 90 * MS, "delay_ns": delay_ms * MS, "process_ns": 90 * MS})])
+
+    assert is_crowded(point, 2) is crowded
+    assert ("left out" in judge(point, cores=2).sentence) is crowded
+
+
 STILL = {"cpu_ns": 10 * MS, "process_ns": 10 * MS}
 
 

@@ -7,7 +7,8 @@ import sys
 import types
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from itertools import count
 from typing import Any, NoReturn
 
 import pytest
@@ -138,7 +139,33 @@ def test_one_search_serves_all_who_ask_meanwhile(monkeypatch: pytest.MonkeyPatch
             objects()
 
     assert (within, len(searches)) == (1, 2)
-    assert (living._search.found, living._search.error) == (None, None)
+    assert (living._search.found, living._search.was_given_up) == (None, False)
+
+
+def test_a_search_for_holders_is_given_up_though_all_objects_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    with all_set_aside(), one_search():
+        objects()
+        monkeypatch.setattr(living, "_LONGEST_S", -1)
+
+        with pytest.raises(TooManyObjects):
+            holders_of(Thing)
+        assert objects()
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_searches_within_one_share_its_time(monkeypatch: pytest.MonkeyPatch, is_shared: bool) -> None:
+    ticks = count()
+    monkeypatch.setattr(living, "time", types.SimpleNamespace(monotonic=lambda: next(ticks)))
+    monkeypatch.setattr(living, "_LONGEST_S", 1 << 60)
+
+    with all_set_aside(), one_search() if is_shared else nullcontext():
+        holders_of(Thing)
+        # Enough for the same again, and for no more than that.
+        monkeypatch.setattr(living, "_LONGEST_S", next(ticks) * 11 // 10)
+
+        with pytest.raises(TooManyObjects) if is_shared else nullcontext():
+            holders_of(Thing)
+    assert living._search.spent_s == 0
 
 
 def test_a_class_knows_its_own_dictionary() -> None:

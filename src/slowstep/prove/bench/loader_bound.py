@@ -108,7 +108,11 @@ def is_crowded(point: Point, cores: float | None) -> bool:
     queueing, busy = _queueing(point), _busy(point)
     if queueing is None or busy is None or cores is None:
         return False
-    return queueing.value > 1 - BUSY and busy.value < BUSY * cores
+    return _is_much(queueing) and busy.value < BUSY * cores
+
+
+def _is_much(queueing: Figure) -> bool:
+    return queueing.value >= MUCH_QUEUEING
 
 
 def _queueing(point: Point) -> Figure | None:
@@ -191,7 +195,7 @@ def _computing(point: Point, shares: _Shares, cores: float | None, points: Seque
 def _computed(shares: _Shares) -> str:
     """What computing takes of making a batch, and where it is much the waiting for a core, which counts as computing or is left out."""
     text = f"{format_share(0.0 if shares.computing is None else min(shares.computing.value, 1.0))} computing"
-    if shares.queueing is None or shares.queueing.value < MUCH_QUEUEING:
+    if shares.queueing is None or not _is_much(shares.queueing):
         return text
     waiting = format_share(shares.queueing.value)
     return f"{text}, waits for a core ({waiting} of the time) left out" if shares.is_foreign else f"{text} ({waiting} waiting for a core)"

@@ -44,7 +44,8 @@ GOING_ON_SHARE: Final = 0.5
 MOST_AHEAD: Final = 32
 # Where both share a processor, the host slows the device down by what it does, and does more of it until it is as far ahead as it may be:
 # blocks are so long that most of one is as the training goes on, four times as many calls as may be ahead, where that takes no longer than
-# a block may. A callback under the busy processor gained 1.3 in blocks of 20 and 1.03 in blocks of 118 where 1.0 is true (decision 0012).
+# a block may. Callbacks under the busy processor gained 1.3 in blocks of 20 where 1.05 is true, and 1.03 in blocks of 118 where 1.00 is
+# (decision 0012).
 SHARED_STEPS_ASYNCHRONOUS: Final = 128
 # Steps that are lost at a change of arms: the first always, after an input was mocked some more.
 SETTLING_STEPS: Final = 2

@@ -58,7 +58,6 @@ class DrainedBlocks(Blocks):
 
     def _begin_counting(self) -> None:
         super()._begin_counting()
-        self._held.clear()
         self._lead.watch_begin()
 
     def _next(self, at_ns: int) -> bool:

@@ -265,9 +265,14 @@ def test_what_takes_too_long_to_find_after_gc_freeze_is_not_applicable(script: A
         find_functions(f"train:{name}")
 
 
-def test_a_built_in_function_is_looked_for_once(script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_built_in_function_is_looked_for_once_though_two_copies_of_the_script_hold_it(
+    script: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     searches: list[object] = []
-    monkeypatch.setattr(living, "_reached", lambda search=living._reached: searches.append(None) or search())
+    monkeypatch.setattr(living, "_reached", lambda ends_s, search=living._reached: searches.append(None) or search(ends_s))
+    copy = types.ModuleType("__mp_main__")
+    vars(copy).update(math=math, __file__=script.__file__)
+    monkeypatch.setitem(sys.modules, "__mp_main__", copy)
     script.table = {"__module__": "train", "root": math.isqrt}
 
     with all_set_aside():

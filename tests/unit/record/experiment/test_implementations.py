@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from set_aside import all_set_aside
 from slowstep import levers
 from slowstep.errors import DiscoveryError
+from slowstep.record import living
 from slowstep.record.experiment import implementations
 from slowstep.record.experiment.arms import Arms
 from slowstep.record.experiment.implementations import broken_levers, can_be_made, can_build, find_lever, known_levers, prepared
@@ -110,6 +112,23 @@ def test_one_that_cannot_search_all_objects_leaves_the_change_to_others_and_says
     else:
         with pytest.raises(NotApplicable, match=r"gc\.freeze"):
             ask(first, loads=Known("second"))
+
+
+def test_objects_are_searched_for_once_by_all_who_may_make_the_change(known: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    searches: list[object] = []
+    monkeypatch.setattr(living, "_reached", lambda _: searches.append(None) or [])
+
+    def searching(training: Any, spec: Any) -> Any:
+        living.objects()
+        raise NotApplicable("nothing was found")
+
+    frameworks = {name: Known(name, loop=object()) for name in ("first", "second")}
+    known(**{name: (framework, Implementation(lever=WORKERS, prepare=searching)) for name, framework in frameworks.items()})
+
+    with all_set_aside(), pytest.raises(NotApplicable):
+        ask(frameworks["first"])
+
+    assert len(searches) == 1
 
 
 def test_a_lever_for_all_of_them_is_made_where_who_trains_has_no_way_of_its_own(known: Any) -> None:
