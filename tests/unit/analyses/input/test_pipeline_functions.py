@@ -61,7 +61,7 @@ def test_maps_that_were_made_one_are_both_in_it():
 
 
 def test_filters_that_follow_one_another_are_not_made_one():
-    assert matched(["Filter", "Range"], ["Filter", "Filter", "Range"]) == [["Filter"], ["Range"]]
+    assert matched(["BatchV2", "Filter", "Range"], ["Batch", "Filter", "Filter", "Range"]) == [["Batch"], ["Filter"], ["Range"]]
 
 
 def test_without_any_stage_none_is_found():
