@@ -247,7 +247,8 @@ def test_what_fit_reads_is_changed_in_the_words_of_its_kind_whatever_computes(tm
     (finding,) = [each for each in found.findings if each.rule == "serial-loader"]
 
     text = finding.fixes[0].text
-    others = {"PyDataset", "DataLoader", "tf.data"} - ({"PyDataset"} if reads in ("generator", "arrays") else {reads})
+    named = {"generator": "PyDataset", "arrays": "tf.data"}.get(reads, reads)
+    others = {"PyDataset", "DataLoader", "tf.data"} - {named}
     assert said in text
     assert [other for other in others if other in text] == []
     assert ("num_workers" in {each.name for each in finding.evidence}) == ("num_workers" in finding.title) == (reads == "DataLoader")
