@@ -158,6 +158,28 @@ def test_what_another_framework_raises_is_not_raised_into_a_function_that_trains
     assert told == [("TrainedFunction",)]
 
 
+@pytest.mark.parametrize("fetches", [True, False], ids=["it fetches itself", "it is given batches"])
+def test_of_a_function_that_trains_and_fetches_its_batches_it_is_said_that_it_waits_inside(recorder, fetches):
+    weight, batches = tf.Variable(1.0), iter(tf.data.Dataset.from_tensor_slices(X).batch(16))
+
+    @tf.function
+    def step(given: Any) -> None:
+        x = next(given) if fetches else given
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(x * weight)
+        weight.assign_sub(0.01 * tape.gradient(loss, weight))
+
+    @tf.function
+    def look(given: Any) -> Any:
+        return tf.reduce_sum(next(given))
+
+    look(iter(tf.data.Dataset.from_tensor_slices(X).batch(16)))
+    for _ in range(3):
+        step(batches if fetches else next(batches))
+
+    assert {note["framework"]: note["waits_inside"] for note in noted_facts(recorder)} == {"tensorflow": fetches}
+
+
 def test_validation_is_neither_a_step_nor_counted(recorder, told):
     made = model()
     made.evaluate(X, Y, batch_size=16, verbose=0)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.tensorflow.inside._framework import FRAMEWORK
 from slowstep.frameworks.tensorflow.inside._pipelines import LivePipeline, Pipelines
+from slowstep.frameworks.tensorflow.inside.functions import TracedFunctions
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
@@ -168,6 +169,7 @@ class EagerIterators:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._counted, self._pipelines = recorder.shared(CountedFetches), recorder.shared(Pipelines)
+        self._functions = recorder.shared(TracedFunctions)
         self._waits: weakref.WeakKeyDictionary[Any, DatasetWaits] = weakref.WeakKeyDictionary()
         self._datasets = Known()
         # By the numbers of data sets.
@@ -191,7 +193,10 @@ class EagerIterators:
             try:
                 if executes_eagerly():
                     return self._fetched_eagerly(original, iterator)
-                return self._counted.counted(lambda: original(iterator)) if self._counted.is_wanted() else original(iterator)
+                if self._counted.is_wanted():
+                    return self._counted.counted(lambda: original(iterator))
+                self._functions.fetches()
+                return original(iterator)
             except BaseException:  # passed on, without our frames in the traceback
                 hide_own_frames()
                 raise
