@@ -128,6 +128,10 @@ def test_input_that_a_compiled_call_waits_for_is_counted_in_it(work: Workplace) 
     assert (generator["name"], generator["function"]) == ("Generator", "batches")
     # A sleep is never shorter.
     assert generator["ms"] > 49
+    # A sleep of 50 ms for each batch of 16.
+    assert report["run"]["batch_size"] == 16
+    assert 0 < report["throughput"]["samples_per_s"] < 16 / 0.05
+    assert "PyDataset" in finding["fixes"][0]["text"]
     assert shares(report)["preprocess"] > 0.5
 
 

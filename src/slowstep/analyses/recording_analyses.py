@@ -223,7 +223,7 @@ def _completed(ledger: Ledger, captured: CapturedWindow) -> Ledger:
 
 
 def _steps(timeline: Timeline, trainer: Trainer, suspensions: Suspensions, warmup: int | None, capture: Capture | None) -> Steps:
-    return find_steps(trainer, timeline.table("totals"), suspensions, warmup, capture=capture)
+    return find_steps(trainer, timeline.table("totals"), suspensions, warmup, capture=capture, counted=timeline.table("aggregates"))
 
 
 def _timed_gaps(timeline: Timeline, trainer: Trainer) -> TimedGaps | None:

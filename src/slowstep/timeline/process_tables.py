@@ -109,6 +109,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             column("kind", pl.String, "wait: for input; update: computing"),
             column("count", pl.Int64, "how often it was in the window"),
             column("total_ns", pl.Int64, "how long, in all"),
+            column("samples", pl.Int64, "samples in the batches (wait); null where nobody counts them", nullable=True),
             column("iterator", pl.Int64, "number of the iterator in its process", nullable=True),
         ),
     ),

@@ -16,8 +16,8 @@ from made_recordings import Training, make_recording
 from made_traces import host, made_trace, step
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.analyses.measure_trace import measure_trace
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.engine import diagnose
-from slowstep.diagnosis.law import Diagnosis
 from slowstep.diagnosis.rules import full_precision_matmul
 from slowstep.frameworks._known import all_words, plain, words_of_loop, words_of_profiler
 from slowstep.frameworks._profilers import OF_PROFILERS
@@ -204,19 +204,19 @@ def test_a_rule_about_traces_speaks_the_words_of_who_trains():
 RESTING = {name: words for name, words in all_words().items() if plain().name in words._names()}
 
 
-def _judged(folder: Path, loop: list[str], training: Training, facts: dict[str, str] | None = None) -> Diagnosis:
+def _measured(folder: Path, loop: list[str], training: Training, facts: dict[str, str] | None = None) -> Measurements:
     """Of a recording whose optimizer is called from a framework's loop, which has said more of itself."""
     make_recording(folder, training)
     way = [["/home/user/project/train.py", "main", 10, 30]] + [[file, "run", 1, 2] for file in loop]
     more = [{"kind": "training_path", "optimizer": 0, "frames": way}, *([{"kind": "facts", **facts}] if facts else [])]
     with (folder / "100-1.jsonl").open("a") as notes:
         notes.writelines(json.dumps(note) + "\n" for note in more)
-    return diagnose(measure_recording(SOURCE.read(folder)))
+    return measure_recording(SOURCE.read(folder))
 
 
 def _fixes(folder: Path, words: Words, training: Training) -> str:
     """All fixes of such a recording."""
-    found = _judged(folder, LOOPS.get(words.name, []), training)
+    found = diagnose(_measured(folder, LOOPS.get(words.name, []), training))
     return "\n".join(fix.text for finding in found.findings for fix in (*finding.fixes, *(f for o in finding.folded for f in o.fixes)))
 
 
@@ -243,12 +243,14 @@ def test_the_fix_of_a_serial_loader_is_in_the_words_of_who_trains(tmp_path, word
 def test_what_fit_reads_is_changed_in_the_words_of_its_kind_whatever_computes(tmp_path, computes, reads, said):
     file = f"{PACKAGES}/keras/src/backend/{computes}/trainer.py"
     facts = {"framework": "keras", "computes_with": computes, "reads": reads}
-    found = _judged(tmp_path, [file], Training(workers=0, getitem_ms=12.0), facts)
-    (finding,) = [each for each in found.findings if each.rule == "serial-loader"]
+    m = _measured(tmp_path, [file], Training(workers=0, getitem_ms=12.0), facts)
+    (finding,) = [each for each in diagnose(m).findings if each.rule == "serial-loader"]
 
     text = finding.fixes[0].text
-    others = {"PyDataset", "DataLoader", "tf.data"} - ({"PyDataset"} if reads in ("generator", "arrays") else {reads})
+    named = {"generator": "PyDataset", "arrays": "tf.data"}.get(reads, reads)
+    others = {"PyDataset", "DataLoader", "tf.data"} - {named}
     assert said in text
+    assert m.training.words.advise(Remedy.THREADS, threads=2) == all_words()[computes].advise(Remedy.THREADS, threads=2)
     assert [other for other in others if other in text] == []
     assert ("num_workers" in {each.name for each in finding.evidence}) == ("num_workers" in finding.title) == (reads == "DataLoader")
 

@@ -45,12 +45,13 @@ class Batches:
     is_size_assumed: bool  # by what the model was called with: samples may lie along another dimension than the first
     per_step: float | None  # batches of the usual step; None where no batch was seen
     changes: tuple[SizeChange, ...]
+    counted_size: int | None = None  # of the usual batch, where they were only counted
 
     def usual(self, first: int, last: int) -> int | None:
         """The size that most batches of these stretches have; of several the largest."""
         sizes = self._of(first, last)
         if not len(sizes):
-            return None
+            return self.counted_size
         known, times = np.unique(sizes, return_counts=True)
         return int(known[times == times.max()][-1])
 

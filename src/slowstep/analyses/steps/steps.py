@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.steps.batches import SizeChange, find_batches
 from slowstep.analyses.steps.captures import Capture
+from slowstep.analyses.steps.counted_batches import with_counted
 from slowstep.analyses.steps.suspensions import Suspensions
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.errors import NothingRecorded
@@ -97,15 +98,26 @@ class Steps:
 
 
 def find_steps(
-    trainer: Trainer, totals: pl.DataFrame, suspensions: Suspensions, warmup: int | None = None, *, capture: Capture | None = None
+    trainer: Trainer,
+    totals: pl.DataFrame,
+    suspensions: Suspensions,
+    warmup: int | None = None,
+    *,
+    capture: Capture | None = None,
+    counted: pl.DataFrame | None = None,
 ) -> Steps:
-    """Cut the training into steps. Raises NothingRecorded where not one has both a beginning and an end."""
+    """Cut the training into steps; `counted` has what a framework only counts.
+
+    Raises NothingRecorded where not one has both a beginning and an end.
+    """
     kind, edges = _enough_boundaries(trainer)
     totals = totals.filter(pl.col("process") == trainer.process)
     left_out = _thinned(edges, totals) | suspensions.holds(edges)
     if capture is not None:
         left_out |= capture.holds(edges)
     batches = find_batches(trainer, edges, totals)
+    if counted is not None:
+        batches = with_counted(batches, trainer, counted)
     skip = find_warmup(np.diff(edges)[~left_out]) if warmup is None else min(warmup, len(edges) - 2)
     skip = _index_of_kept(skip, left_out)
     events = _events(trainer, edges)

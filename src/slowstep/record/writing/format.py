@@ -70,7 +70,8 @@ LOSS: Final = (
 COLLECTION: Final = 26  # of garbage. a generation, b objects let go, c text id of the line that asked for it, extra 1 where one did
 STEP: Final = 27  # a WAIT, a BACKWARD and an UPDATE of one thread in one record of its own form, see STEP_RECORD
 # What a framework only counts, between t0 and t1, on its own threads: how often WAIT (for input) or UPDATE (computing) was and how long.
-# a how often, b ns in all, c iterator (NO_ITERATOR none), extra which of them
+# a how often, b ns in all, c iterator (NO_ITERATOR none), extra which of them. Of the batches of a WAIT that begins with it FETCH has
+# in b the samples in all.
 AGGREGATE: Final = 28
 MODES: Final = 30  # mark: a which of record/timing/modes.py are on, b which were looked at
 # mark: the graph of a backward pass, as it begins. a nodes (at least, where b and c are not known), b elements of the parameters that get a

@@ -96,8 +96,9 @@ def _updates(process: int, r: Records) -> pl.DataFrame:
 
 def _aggregates(process: int, r: Records) -> pl.DataFrame:
     kinds = [_COUNTED.get(kind) for kind in r["extra"].tolist()]
-    rows = frame("aggregates", **span(process, r), kind=kinds, count=r["a"], total_ns=r["b"], iterator=known(r["c"], fmt.NO_ITERATOR))
-    return rows.filter(pl.col("kind").is_not_null())
+    of = {"kind": kinds, "count": r["a"], "total_ns": r["b"], "iterator": known(r["c"], fmt.NO_ITERATOR)}
+    samples = _null(_joined(r, r[r["extra"] == fmt.FETCH]), "b").set(pl.Series(r["extra"] != fmt.WAIT, dtype=pl.Boolean), None)
+    return frame("aggregates", **span(process, r), **of, samples=samples).filter(pl.col("kind").is_not_null())
 
 
 def _fetches(process: int, of: Kinds) -> pl.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,89 @@ def test_batches_of_a_data_set_are_counted_whatever_compiles(recorder, told, com
     model(**compiled).fit(tf.data.Dataset.from_tensor_slices((X, Y)).batch(16), verbose=0, shuffle=False)
 
     assert (len(told), counted(recorder)) == (4, 4)
+
+
+def counted_samples(recorder: Recorder) -> int | None:
+    return recorder.shared(fetches.CountedFetches).read()[2]
+
+
+def unknown_size() -> Any:
+    def give() -> Iterator[Any]:
+        yield from ((X[:size], Y[:size]) for size in (16, 16, 5))
+
+    form = tf.TensorSpec((None, 8)), tf.TensorSpec((None, 1))
+    return tf.data.Dataset.from_generator(give, output_signature=form)
+
+
+@pytest.mark.parametrize(
+    ("given", "samples"),
+    [
+        (lambda: {"x": X[:60], "y": Y[:60], "batch_size": 16}, 60),
+        (lambda: {"x": tf.data.Dataset.from_tensor_slices((X[:60], Y[:60])).batch(16)}, 60),
+        (lambda: {"x": tf.data.Dataset.from_tensor_slices((X[:60], Y[:60])).batch(16, drop_remainder=True)}, 48),
+        (lambda: {"x": unknown_size()}, 37),
+    ],
+    ids=["arrays", "a last batch", "one size", "sizes that change"],
+)
+def test_samples_of_all_batches_are_counted(recorder, told, given, samples):
+    # Of a generator it is not known that this is all.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Your input ran out of data")
+        model().fit(**given(), verbose=0, shuffle=False)
+
+    assert counted_samples(recorder) == samples
+
+
+def test_of_a_batch_that_may_have_no_dimension_it_is_not_known_how_many_samples_it_has(recorder):
+    def step(iterator: Any) -> Any:
+        return tf.reduce_sum(next(iterator))
+
+    recorder.shared(fetches.CountedFetches).owner = lambda: step
+    tf.function(step)(iter(tf.data.Dataset.from_generator(lambda: [np.float32(3.0)] * 2, output_signature=tf.TensorSpec(None))))
+
+    assert recorder.shared(fetches.CountedFetches).read()[::2] == (1, None)
+
+
+def test_what_another_framework_raises_is_not_raised_into_a_function_that_trains(recorder, told, monkeypatch):
+    def fails() -> bool:
+        raise AttributeError("of another version")
+
+    faults: list[str] = []
+    monkeypatch.setattr(recorder, "fault", lambda error: faults.append(str(error)))
+    monkeypatch.setattr(functions, "told_by_others", lambda *_: (fails,))
+    weight = tf.Variable(1.0)
+
+    @tf.function
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            loss = weight * weight
+        return tape.gradient(loss, weight)
+
+    assert float(step()) == 2.0
+    assert faults == ["of another version"]
+    assert told == [("TrainedFunction",)]
+
+
+@pytest.mark.parametrize("fetches", [True, False], ids=["it fetches itself", "it is given batches"])
+def test_of_a_function_that_trains_and_fetches_its_batches_it_is_said_that_it_waits_inside(recorder, fetches):
+    weight, batches = tf.Variable(1.0), iter(tf.data.Dataset.from_tensor_slices(X).batch(16))
+
+    @tf.function
+    def step(given: Any) -> None:
+        x = next(given) if fetches else given
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(x * weight)
+        weight.assign_sub(0.01 * tape.gradient(loss, weight))
+
+    @tf.function
+    def look(given: Any) -> Any:
+        return tf.reduce_sum(next(given))
+
+    look(iter(tf.data.Dataset.from_tensor_slices(X).batch(16)))
+    for _ in range(3):
+        step(batches if fetches else next(batches))
+
+    assert {note["framework"]: note["waits_inside"] for note in noted_facts(recorder)} == {"tensorflow": fetches}
 
 
 def test_validation_is_neither_a_step_nor_counted(recorder, told):

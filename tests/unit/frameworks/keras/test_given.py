@@ -111,6 +111,13 @@ def test_what_epochs_refuse_is_passed_on(framework):
         TFEpochIterator(None, "ArrayDataAdapter", batch_size=0)
 
 
+def test_of_keras_2_it_is_not_known_what_computes(monkeypatch):
+    monkeypatch.setitem(sys.modules, "keras", ModuleType("keras"))
+
+    assert Keras().facts()["computes_with"] is None
+    assert Keras().trainer() is None
+
+
 @pytest.mark.parametrize("is_known", [False, True])
 def test_it_is_said_anew_where_something_was_said_before(framework, monkeypatch, tmp_path, is_known):
     said = []

@@ -44,6 +44,21 @@ def test_each_reading_of_the_counters_is_what_came_since_the_last(tmp_path: Path
     assert read(recorder)["iterators"].select("dataset", "num_workers", "iterator").rows() == [("Pictures", num_workers, records[0].c)]
 
 
+def test_samples_are_told_of_the_batches_that_came_with_them(tmp_path: Path) -> None:
+    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
+    counted = CountedInput(recorder, dataset="Pictures")
+
+    counted.read(2, 20, 200, 64)
+    counted.read(5, 50, 600, 150)
+    counted.read(6, 60, 700)
+    recorder.stop("exit")
+
+    found = read(recorder)["aggregates"]
+    assert found.filter(kind="wait").select("count", "total_ns", "samples").rows() == [(2, 20, 64), (3, 30, 86), (1, 10, None)]
+    assert found.filter(kind="update")["samples"].to_list() == [None] * 3
+    assert set(found["kind"]) == {"wait", "update"}
+
+
 def test_a_call_that_makes_several_updates_is_one_step_with_so_many(tmp_path: Path) -> None:
     recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
     updates, trainer = Updates(recorder, NO_FRAMEWORK), Trainer()

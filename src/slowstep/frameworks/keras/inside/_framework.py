@@ -115,9 +115,9 @@ def _is_step(function: Any) -> bool:
 
 
 def backend_name() -> str:
-    """What Keras computes with: "tensorflow", "jax", "torch", "openvino"; empty where it is not imported."""
-    keras = sys.modules.get("keras")
-    return "" if keras is None else str(keras.config.backend())
+    """What Keras computes with: "tensorflow", "jax", "torch", "openvino"; empty where it is not imported, or is Keras 2."""
+    says = getattr(getattr(sys.modules.get("keras"), "config", None), "backend", None)
+    return "" if says is None else str(says())
 
 
 def backend() -> Framework:

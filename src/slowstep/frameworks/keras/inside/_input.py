@@ -57,7 +57,8 @@ class Input:
         if self._fetches.are_any_counted and (last or at_ns >= self._read_ns + _READ_EVERY_NS):
             if self._counted is None:
                 self._counted = CountedInput(self._recorder, dataset=DATASET, num_workers=None)
-            self._counted.read(*self._fetches.read(), None)
+            batches, waited_ns, samples = self._fetches.read()
+            self._counted.read(batches, waited_ns, None, samples)
             self._read_ns = at_ns
 
     def look(self, at_ns: int) -> None:

@@ -13,7 +13,6 @@ from slowstep.frameworks.torch.outside.words import WORDS as TORCH
 # One worker that is a thread is none: batches are then made by the thread that trains.
 _CALL: Final = "keras.utils.PyDataset(..., use_multiprocessing=True, {arguments})"
 _OWNER: Final = "keras.utils:PyDataset"
-_IN_ITS_PLACE: Final = "a keras.utils.PyDataset(..., use_multiprocessing=True, workers={value})"
 
 PYDATASET: Final = Words(
     name="PyDataset",
@@ -30,7 +29,8 @@ _GENERATOR: Final = Words(
     title="generator",
     loader="generator",
     arguments={
-        Remedy.WORKERS: _IN_ITS_PLACE + " in place of the generator, which makes one batch at a time",
+        Remedy.WORKERS: "a keras.utils.PyDataset(..., use_multiprocessing=True, workers={value}) in place of the generator, "
+        "which makes one batch at a time",
         Remedy.BATCH_SIZE: "larger batches from the generator",
     },
 )
@@ -39,7 +39,9 @@ _ARRAYS: Final = Words(
     title="arrays",
     loader="arrays given to fit()",
     arguments={
-        Remedy.WORKERS: "arrays of the type that the model takes, converted once before fit(); else " + _IN_ITS_PLACE + " that slices them",
+        # Processes would have to hand over what is there already.
+        Remedy.WORKERS: "arrays of the type that the model takes, converted once before fit(); or have batches made ahead by tf.data: "
+        "Dataset.from_tensor_slices(...).batch(...).prefetch(tf.data.AUTOTUNE)",
         Remedy.BATCH_SIZE: "fit(..., batch_size=...)",
     },
 )

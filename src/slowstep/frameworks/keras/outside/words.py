@@ -42,6 +42,7 @@ WORDS = Words(
     lacks=_LOOPS_OWN,
     loader=PYDATASET.loader,
     inputs=INPUTS,
-    unseen="no model was trained by fit or train_on_batch, nor by an optimizer of Keras",
+    unseen="no model was trained by fit or train_on_batch, nor by an optimizer of Keras "
+    "(of Keras 2, which TensorFlow 2.15 and older bring, no fit is recorded)",
     rests_on=TENSORFLOW,
 )

@@ -11,12 +11,16 @@ from slowstep.record.system.facts import cores_allowed
 
 
 class TensorFlow(Framework):
-    """Functions that are traced once and then run as graphs. On a processor a call returns when all is done, and so is each operation."""
+    """Functions that are traced once and then run as graphs. On a processor a call returns when all is done, and so is each operation.
+
+    `waits_inside` tells that a function which trains fetches its batches itself, and that nothing tells how long it waits for them.
+    """
 
     name = "tensorflow"
     module = "tensorflow"
     packages = ("tensorflow", "tensorflow_datasets", "tensorflow_probability", "tf_keras")
     has_optimizers = False
+    waits_inside = False
 
     def facts(self) -> dict[str, Any]:
         """Threads, and whether there is a device that calls do not wait for. Asked when something was computed: nothing is initialised."""
@@ -28,6 +32,7 @@ class TensorFlow(Framework):
             "interop": config.threading.get_inter_op_parallelism_threads() or None,
             "cores": cores_allowed(),
             "asynchronous": bool(accelerators()),
+            "waits_inside": self.waits_inside,
         }
 
     def describe_optimizer(self, optimizer: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ accumulator of TensorFlow's, which needs no variable: that would have to be made
 from __future__ import annotations
 
 import functools
+import math
 import os
 import sys
 import weakref
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.tensorflow.inside._framework import FRAMEWORK
 from slowstep.frameworks.tensorflow.inside._pipelines import LivePipeline, Pipelines
+from slowstep.frameworks.tensorflow.inside.functions import TracedFunctions
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
@@ -48,7 +50,7 @@ class CountedFetches:
         """Start anew, as in a forked child."""
         self._owners.clear()
         self._traced = self._batches = 0
-        self._waited_ns = 0.0
+        self._waited_ns = self._samples = 0.0
         # Resources live as long as the process; those of a recording before this one have other names.
         self._name = f"slowstep_fetches_{os.getpid()}_{id(self)}"
 
@@ -80,32 +82,49 @@ class CountedFetches:
             began = tf.timestamp()
         with tf.control_dependencies([began]):
             got = fetch()
+        samples = _samples_in(tf, got)
         with tf.device("CPU:0"), tf.control_dependencies(tf.nest.flatten(got, expand_composites=True)):
             ended = tf.timestamp()
             # Only where there was a batch: the fetch that finds none fails, and so does all that depends on it.
             with tf.control_dependencies([ended]):
-                gradient = tf.stack([ended - began, tf.ones_like(ended)])
+                gradient = tf.stack([ended - began, tf.ones_like(ended), samples])
                 tf.raw_ops.ResourceAccumulatorApplyGradient(handle=self._accumulator(tf), local_step=_ANY_STEP, gradient=gradient)
         self._traced += 1
         return got
 
-    def read(self) -> tuple[int, int]:
-        """Batches so far, and nanoseconds in all. To be asked where no function runs; raises what TensorFlow does."""
+    def read(self) -> tuple[int, int, int | None]:
+        """Batches so far, nanoseconds in all, and samples, None where those of any are unknown.
+
+        To be asked where no function runs; raises what TensorFlow does.
+        """
         tf = sys.modules["tensorflow"]
         if self._traced:
             with tf.device("CPU:0"):
                 accumulator = self._accumulator(tf)
                 if int(tf.raw_ops.ResourceAccumulatorNumAccumulated(handle=accumulator)):
-                    seconds, count = tf.raw_ops.ResourceAccumulatorTakeGradient(
+                    seconds, count, samples = tf.raw_ops.ResourceAccumulatorTakeGradient(
                         handle=accumulator, num_required=1, dtype=tf.float64
                     ).numpy()
                     self._batches += round(float(count))
                     self._waited_ns += float(seconds) * 1e9
-        return self._batches, int(self._waited_ns)
+                    self._samples += float(samples)
+        return self._batches, int(self._waited_ns), None if math.isnan(self._samples) else round(self._samples)
 
     def _accumulator(self, tf: Any) -> Any:
-        of = {"dtype": tf.float64, "shape": [2], "reduction_type": "SUM"}
+        of = {"dtype": tf.float64, "shape": [3], "reduction_type": "SUM"}
         return tf.raw_ops.ResourceConditionalAccumulator(**of, container="", shared_name=self._name)
+
+
+def _samples_in(tf: Any, got: Any) -> Any:
+    """How many samples a batch has that is fetched in a graph: the leading dimension of its first tensor that surely has one, else NaN."""
+    tensors = [each for each in tf.nest.flatten(got) if isinstance(each, tf.Tensor) and each.shape.rank]
+    known = tensors[0].shape[0] if tensors else math.nan
+    if known is None:
+        # Where the batch is: to be asked elsewhere it would be copied to there.
+        with tensors[0].graph.colocate_with(tensors[0].op):
+            sizes = tf.shape(tensors[0])
+    with tf.device("CPU:0"):
+        return tf.constant(known, tf.float64) if known is not None else tf.cast(sizes[0], tf.float64)
 
 
 def _nobody() -> None:
@@ -150,6 +169,7 @@ class EagerIterators:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._counted, self._pipelines = recorder.shared(CountedFetches), recorder.shared(Pipelines)
+        self._functions = recorder.shared(TracedFunctions)
         self._waits: weakref.WeakKeyDictionary[Any, DatasetWaits] = weakref.WeakKeyDictionary()
         self._datasets = Known()
         # By the numbers of data sets.
@@ -173,7 +193,10 @@ class EagerIterators:
             try:
                 if executes_eagerly():
                     return self._fetched_eagerly(original, iterator)
-                return self._counted.counted(lambda: original(iterator)) if self._counted.is_wanted() else original(iterator)
+                if self._counted.is_wanted():
+                    return self._counted.counted(lambda: original(iterator))
+                self._functions.fetches()
+                return original(iterator)
             except BaseException:  # passed on, without our frames in the traceback
                 hide_own_frames()
                 raise

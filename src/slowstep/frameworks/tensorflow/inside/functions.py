@@ -44,7 +44,22 @@ class TracedFunctions:
         self._switch = switch_of(recorder)
         self._calls = OpenCalls()
         self._trained: weakref.WeakKeyDictionary[Any, TrainedFunction] = weakref.WeakKeyDictionary()
-        recorder.forgetters.append(self._trained.clear)
+        self._fetching: weakref.WeakSet[Any] = weakref.WeakSet()
+        recorder.forgetters.append(self.forget)
+
+    def forget(self) -> None:
+        """Know none, as in a forked child."""
+        self._trained.clear()
+        self._fetching.clear()
+        FRAMEWORK.waits_inside = False
+
+    def fetches(self) -> None:
+        """What is traced just now fetches a batch, and nothing will tell how long that is waited for. Raises nothing."""
+        try:
+            if self._calls.outermost is not None:
+                self._fetching.add(self._calls.outermost)
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
 
     def trains(self, sources: Any) -> None:
         """What is traced just now computes gradients of these. Raises nothing."""
@@ -77,15 +92,35 @@ class TracedFunctions:
             finally:
                 calls.outermost = None
             known = trained.get(function)
-            if known is not None and not any(tells() for tells in known.told_by):
-                self._updates.called(known, began_ns, now())
+            if known is not None and not self._is_told_by_others(known):
+                ended_ns = now()
+                self._tell_of_waits(function)
+                self._updates.called(known, began_ns, ended_ns)
                 self._tell_switch(known, result)
             return result
 
         return __call__
 
+    def _is_told_by_others(self, known: TrainedFunction) -> bool:
+        try:
+            return any(tells() for tells in known.told_by)
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+            return False
+
+    def _tell_of_waits(self, function: Any) -> None:
+        """Say once that a function which trains waits inside."""
+        try:
+            if not FRAMEWORK.waits_inside and function in self._fetching:
+                FRAMEWORK.waits_inside = True
+                if self._updates.is_any_known():
+                    self._updates.note_facts()
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+
     def close(self) -> None:
         """Undo what a lever has changed for all of the training."""
+        FRAMEWORK.waits_inside = False
         if self._switch is not None:
             self._switch.close()
 

@@ -1,0 +1,44 @@
+"""Batches that a framework only counts: how many samples came, and how many were in the usual batch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.steps.batches import Batches
+from slowstep.analyses.steps.trainer import LEADING, Trainer
+from slowstep.timeline.intervals import Ints
+
+# Of so many of the batches the size must be sure for it to be the usual one: as of `Batches.usual`, that which most have.
+MOST = 0.5
+
+
+def with_counted(batches: Batches, trainer: Trainer, aggregates: pl.DataFrame) -> Batches:
+    """The same with the samples that were counted where nothing tells of single batches; unknown still where those of any were not.
+
+    Each step is said to hold as many as all do on average, not what was counted while it ran: by that the longer ones would hold more.
+    """
+    mine = pl.col("process") == trainer.process, pl.col("thread") == trainer.thread, pl.col("kind") == "wait"
+    rows = aggregates.filter(*mine, pl.col("end_ns") > pl.col("start_ns"), pl.col("count") > 0).sort("start_ns")
+    if batches.sizes is not None or len(trainer.waits) or rows.is_empty() or rows["samples"].has_nulls():
+        return batches
+    count, samples = rows["count"].to_numpy(), rows["samples"].to_numpy()
+    return replace(
+        batches,
+        samples=np.full(len(batches.samples), samples.sum() / count.sum()),
+        counted_size=_usual(count, samples),
+        size_from=LEADING,
+        is_size_assumed=True,
+    )
+
+
+def _usual(count: Ints, samples: Ints) -> int | None:
+    """The mean of most windows where it is the same whole number: one with a smaller batch in it has a smaller mean, hardly a whole one."""
+    whole = samples % count == 0
+    sizes = np.unique(samples[whole] // count[whole])
+    weights = [int(count[whole & (samples == size * count)].sum()) for size in sizes.tolist()]
+    if not weights or max(weights) <= MOST * count.sum():
+        return None
+    return int(sizes[int(np.argmax(weights))])
