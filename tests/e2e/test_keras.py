@@ -102,9 +102,10 @@ def shares(report: dict[str, Any]) -> dict[str, float]:
 
 
 def callback_ms(report: dict[str, Any]) -> float:
-    """What the callback takes of each step: a sleep is never shorter, however busy the machine is."""
-    parts = [part for row in report["ledger"] for part in row["parts"] if "Draw.on_train_batch_end" in part["name"]]
-    return sum(part["ms_per_step"] for part in parts)
+    """What the callback takes of each step, with its waits for a core: a sleep is never shorter, however busy the machine is."""
+    output = [part for row in report["ledger"] if row["stage"] == "output" for part in row["parts"]]
+    named = ("Draw.on_train_batch_end", "waiting for a core")
+    return sum(part["ms_per_step"] for part in output if any(name in part["name"] for name in named))
 
 
 def levers(place: Workplace) -> list[dict[str, Any]]:
