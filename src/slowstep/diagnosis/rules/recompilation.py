@@ -3,12 +3,15 @@
 What it sees:
     Ranges in which TorchDynamo, Inductor, XLA, Triton or Numba compile, or in which code that was just compiled is loaded, inside the
     window's steps, while the device had nothing to do (without a device: all of them): at least 3 % of the window, the least that a finding
-    may claim; no other profiler names a threshold. Two steps or more must be looked at: the first one compiles.
+    may claim; no other profiler names a threshold. Two steps or more must be looked at: the first one compiles. In a recording: calls of
+    compilers, by their hooks, that take as much of the window, in three steps or more, and still of its second half: what compiles each
+    shape once is done then.
 Why it costs:
     Compiling takes from tenths of a second to minutes, and the step waits. Once a training runs, each function should be compiled; a new
     shape, a new Python number or a changed flag makes the compiler begin again, up to its limit, and then it gives up.
 How the gain is predicted:
-    The steps are replayed without it.
+    The steps of a trace are replayed without it. Of a recording r is what compiling takes, in the interval what it takes in the slower and
+    in the faster half; B is what the loader's workers need per step.
 When it is wrong:
     The first steps of a training must compile: a trace taken there shows what later steps do not have. Compiling in one step of few says
     little about all; then the lower end of the share is near nothing. Kernels that a library loads at their first use are left out.
@@ -26,21 +29,28 @@ from slowstep.analyses.device.charged import CHARGED
 from slowstep.analyses.events.parts import FORWARD, piece
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.replay.scenarios import NO_COMPILATION
+from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.host_calls import place
 from slowstep.diagnosis.evidence.kernel_side import gaps_share
 from slowstep.diagnosis.evidence.marked_steps import by_step, claims_of, share_of_steps, steps_seen
 from slowstep.diagnosis.evidence.not_shown import no_device, one_step_only, with_stacks
-from slowstep.diagnosis.gain import predict, saved_by
+from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
-from slowstep.parts import Part
+from slowstep.part_words import part_name_and_place
+from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
 NAME = "recompilation"
 WHAT = "compiling"
+# As hooks tell of it.
+KINDS = (PartKind.COMPILATION, PartKind.COMPILING)
+# Fewer are as good as none: a last, smaller batch and a validation have shapes of their own, once.
+FEWEST_STEPS = 3
 # Of these kinds of rows at least one must be there for a range that compiles to be seen.
 SHOWN_BY = frozenset({"operators", "annotations", "python"})
 
@@ -49,6 +59,65 @@ COMPILING_NOT_SHOWN = Wording("compiling-not-traced", "the trace shows nothing o
 
 def judge(m: Measurements) -> Answer:
     """Whether compiling holds the steps."""
+    return _in_marked_steps(m) if m.are_steps_marked else _in_recording(m)
+
+
+def _in_recording(m: Measurements) -> Answer:
+    """By the compilers' calls, which hooks see."""
+    parts = m.ledger.parts_of("compute", *KINDS)
+    ns = m.ledger.of_parts(*parts)
+    share, low, high = share_interval(m, ns)
+    halves = [_rate(ns[half], m.step_ns[half]) for half in (slice(None, m.steps.count // 2), slice(m.steps.count // 2, None))]
+    steps = int((ns > 0).sum())
+    if share < CLAIM or halves[-1] < CLAIM or steps < FEWEST_STEPS:
+        return None
+    largest = max(parts, key=m.ledger.total_of)
+    counterfactual = _without(m, ns, halves)
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"{format_share(share)} of the time is compiling{_what(largest)}, in {steps} of {m.steps.count} steps",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=parts,
+        evidence=(
+            Evidence(name="compiling", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="steps in which something is compiled", value=steps, unit="steps", threshold=FEWEST_STEPS),
+            Evidence(name="compiling in the second half", value=halves[-1], unit="share of its time", threshold=CLAIM),
+            saved_by(m, counterfactual),
+        ),
+        gain=predict(m, counterfactual),
+        fixes=tuple(Fix(text=m.training.words.advise(each)) for each in (Remedy.SAME_SHAPES, Remedy.DECLARE_SHAPES)),
+        names_cause=largest.kind is PartKind.COMPILATION,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _what(largest: Part) -> str:
+    """The function that takes most of it; of torch.compile none is told."""
+    return f", most of it {part_name_and_place(largest)}" if largest.kind is PartKind.COMPILATION else ""
+
+
+def _rate(ns: Floats, step_ns: Floats) -> float:
+    """Share of the time of some steps."""
+    return float(ns.sum()) / max(float(step_ns.sum()), 1.0)
+
+
+def _without(m: Measurements, ns: Floats, halves: list[float]) -> Counterfactual:
+    """Nothing is compiled any more; it may be as much as in either half."""
+    needed_ns, mean = concurrent_producers_ns(m), max(_rate(ns, m.step_ns), 1e-9)
+    less, more = (Case(removed_ns=ns * (each / mean), concurrent_ns=needed_ns) for each in sorted(halves))
+    return Counterfactual(
+        assumes="nothing were compiled any more after the first steps",
+        expected=Case(removed_ns=ns, concurrent_ns=needed_ns),
+        pessimistic=less,
+        optimistic=more,
+    )
+
+
+def _in_marked_steps(m: Measurements) -> Answer:
+    """By ranges of a trace in which compilers are at work while the device has nothing to do."""
     missing = no_device(m) or _not_shown(m)
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)
@@ -119,4 +188,10 @@ def _fixes(m: Measurements, unknown: str) -> tuple[Fix, ...]:
     )
 
 
-RULE = Rule(name=NAME, stages=("compute", "d2h"), topics=("device", "facts", "ledger", "marks", "replay", "steps", "training"), judge=judge)
+RULE = Rule(
+    name=NAME,
+    stages=("compute", "d2h"),
+    topics=("ledger", "steps", "training"),
+    where_known=("compute", "device", "facts", "input", "machine", "marks", "over_time", "replay"),
+    judge=judge,
+)

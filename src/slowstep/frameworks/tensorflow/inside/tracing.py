@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, find, replace
 from slowstep.record.recorder import now
-from slowstep.record.steps.named_spans import Label, NamedSpans
+from slowstep.record.steps.named_spans import Label, NamedSpans, place_of
 from slowstep.record.timing.tracebacks import hide_own_frames
 from slowstep.stages import COMPILATION
 
@@ -46,14 +46,18 @@ def install(recorder: Recorder) -> Undo:
 
 def _write(recorder: Recorder, spans: NamedSpans, given: tuple[Any, ...], began_ns: int, *, failed: bool) -> None:
     try:
-        spans.write(Label(COMPILATION + _name(given), stage="compute"), began_ns, failed=failed)
+        spans.write(_label(given), began_ns, failed=failed)
     except Exception as error:  # the border: counted, and never raised into the training
         recorder.fault(error)
 
 
-def _name(given: tuple[Any, ...]) -> str:
-    """That of the function, which the options of a trace have."""
-    return next((str(name) for each in given if (name := getattr(each, "name", None)) and hasattr(each, "python_function")), "a function")
+def _label(given: tuple[Any, ...]) -> Label:
+    """The name of the function, which the options of a trace have, and where it begins."""
+    for each in given:
+        name = getattr(each, "name", None)
+        if name and hasattr(each, "python_function"):
+            return Label(COMPILATION + str(name), "compute", *place_of(each.python_function))
+    return Label(COMPILATION + "a function", stage="compute")
 
 
 HOOK = Hook(name="tensorflow_tracing", module="tensorflow", install=install)
