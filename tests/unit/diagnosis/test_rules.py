@@ -211,6 +211,21 @@ def test_a_larger_batch_gains_what_its_fixed_cost_is_shared_by(fixed_ms):
     assert answer.finding.fixes[0].lever == f"batch-size={assumed:.0f}"
 
 
+@pytest.mark.parametrize(
+    ("cost", "foreign", "tries_another"),
+    [({"high_ns": None}, 0.0, True), ({"high_ns": None}, 2.0, False), ({}, 0.0, True), ({}, 2.0, True)],
+    ids=["not counted", "not counted on a busy machine", "between bounds", "between bounds on a busy machine"],
+)
+def test_where_the_fixed_cost_is_not_known_another_batch_size_tells_or_a_quieter_machine(cost, foreign, tries_another):
+    unknown = {"value_ns": None, "likely_ns": None, "low_ns": 0.0, "high_ns": 12.0 * MS, "smaller": 0, **cost}
+    m = measurements(**merged(small(6.0), {"fixed_cost": unknown, "load": {"foreign_cores": foreign}}))
+
+    answer = unjudged("small-batch", m)
+
+    assert answer is not None
+    assert answer.change == ("try another batch size" if tries_another else None)
+
+
 def test_needless_workers_beside_others_are_not_judged_and_not_called_needed():
     m = measurements(**in_memory(load={"foreign_cores": 2.0}))
 

@@ -108,8 +108,8 @@ def _by_sizes(m: Measurements) -> Answer:
         return None
     fixed = cost.value_ns if cost.value_ns is not None else cost.low_ns
     if fixed < DOMINATES * step:
-        # The sizes of the same run are the same again.
-        change = _another_size(cost) if cost.high_ns is not None and cost.value_ns is None else None
+        # The sizes of the same run are the same again; where the machine was busy, a quieter one may tell.
+        change = None if cost.value_ns is not None or (cost.high_ns is None and m.machine.load.busy) else _another_size(cost)
         return NotJudged(rule=NAME, reason=_reason(cost, step, busy=m.machine.load.busy), lever=_telling(m, cost), change=change)
     if cost.samples is None:
         return NotJudged(rule=NAME, reason=SAMPLES_UNKNOWN())
