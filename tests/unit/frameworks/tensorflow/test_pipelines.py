@@ -23,7 +23,6 @@ import tensorflow as tf  # noqa: E402
 from recorded import make_folder, only  # noqa: E402
 from slowstep.frameworks.keras.inside import callbacks, fit  # noqa: E402
 from slowstep.frameworks.tensorflow.inside import _pipelines, fetches, functions, iterators  # noqa: E402
-from slowstep.frameworks.tensorflow.inside._pipelines import Pipelines  # noqa: E402
 from slowstep.frameworks.tensorflow.inside._stages import stages_of  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
 
@@ -212,33 +211,6 @@ def test_what_was_before_the_reading_is_not_its_cost(recorder):
     pipelines.read(1)
 
     assert 0 < recorder.once_ns - before_ns <= time.monotonic_ns() - began_ns
-
-
-@pytest.mark.parametrize(
-    ("reading_ms", "times_s"),
-    [(0.3, [0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5]), (30, [0, 0.5, 1, 2, 4, 8, 16, 32, 62])],
-    ids=["seldom where it costs little", "ever more seldom where it costs much"],
-)
-def test_readings_are_paid_by_the_time_that_has_passed(recorder, monkeypatch, reading_ms, times_s):
-    monkeypatch.setattr(_pipelines, "_FIRST_EVERY_NS", 500_000_000)
-    monkeypatch.setattr(_pipelines, "_PAUSE", 1000)
-    monkeypatch.setattr(_pipelines, "_PART_OF_TIME", 16)
-    clock_ns, read_ns = [0], []
-
-    def counted(_: Any) -> list[Any]:
-        read_ns.append(clock_ns[0])
-        clock_ns[0] += int(reading_ms * 1e6)
-        return []
-
-    monkeypatch.setattr(_pipelines, "nodes_of", counted)
-    monkeypatch.setattr(_pipelines, "now", lambda: clock_ns[0])
-    pipelines, iterator = Pipelines(recorder), iter(samples())
-    pipelines.add(iterator, None)
-    for step in range(1000):
-        clock_ns[0] = 1_000_000_000 + step * 100_000_000
-        pipelines.read(clock_ns[0])
-
-    assert [round(each / 1e9 - 1, 1) for each in read_ns][: len(times_s)] == times_s
 
 
 def test_whoever_makes_the_elements_in_python_is_named():
