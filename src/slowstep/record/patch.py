@@ -21,7 +21,9 @@ def find(root: Any, path: str) -> Any:
         try:
             found = getattr(found, part)
         except AttributeError:
-            raise Unfit(f"{getattr(root, '__name__', root)} has no {path}") from None
+            # Of a module that this version does not have, or has not imported, nothing is given.
+            owner = "this version" if root is None else getattr(root, "__name__", root)
+            raise Unfit(f"{owner} has no {path}") from None
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import signal
 import sys
 import threading
@@ -15,6 +16,7 @@ from unittest.mock import MagicMock, Mock
 
 import pytest
 
+from slowstep.record.patch import Unfit, find
 from slowstep.record.steps.cpu_marks import build_marks
 from slowstep.record.steps.known import Known
 from slowstep.record.system import facts
@@ -304,3 +306,9 @@ def test_a_thread_knows_its_own_delay() -> None:
 
     assert me.thread == threading.get_native_id()
     assert delay_ns is None or delay_ns >= 0
+
+
+@pytest.mark.parametrize(("root", "owner"), [(json, "json"), (None, "this version")])
+def test_what_is_missing_is_named_with_whoever_should_have_it(root, owner):
+    with pytest.raises(Unfit, match=f"^{owner} has no loader.Loader$"):
+        find(root, "loader.Loader")
