@@ -315,6 +315,7 @@ if __name__ == "__main__":
     assert all("spawn" in point["reason"] for point in report["bench"]["sweep"]["points"] if point["workers"])
 
 
+@pytest.mark.nightly
 def test_what_a_worker_raises_is_told_and_the_rest_is_measured(work: Workplace) -> None:
     raising = """
 import os

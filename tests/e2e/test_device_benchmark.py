@@ -26,6 +26,7 @@ def dry_run(tmp_path_factory):
     return ended.stdout, out
 
 
+@pytest.mark.nightly
 def test_every_part_starts_and_says_that_there_is_no_device(dry_run):
     said, out = dry_run
 

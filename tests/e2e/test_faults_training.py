@@ -178,7 +178,7 @@ def test_sigterm_lets_the_script_clean_up_and_keeps_its_exit_code(work: Workplac
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["folder", "temp"])
+@pytest.mark.parametrize("where", [pytest.param("folder", marks=pytest.mark.nightly), "temp"])
 def test_a_script_that_changes_folder_or_deletes_its_temporary_files_is_recorded(work: Workplace, where: str) -> None:
     leaves = {
         "folder": "os.makedirs('elsewhere', exist_ok=True); os.chdir('elsewhere'); train(40); print(os.getcwd())\n",

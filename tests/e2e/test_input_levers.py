@@ -108,9 +108,13 @@ for epoch in range(1000):
 NEEDS = {"torch": (), "lightning": ("lightning",), "huggingface": ("transformers", "accelerate"), "accelerate": ("accelerate",)}
 
 
+AT_NIGHT = ("huggingface", "accelerate")
+
+
 def needs(framework: str) -> Any:
     missing = [name for name in NEEDS[framework] if importlib.util.find_spec(name) is None]
-    return pytest.param(framework, marks=pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}"))
+    marks = [pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")]
+    return pytest.param(framework, marks=marks + [pytest.mark.nightly] * (framework in AT_NIGHT))
 
 
 def word(control: Path, offset: int) -> int:

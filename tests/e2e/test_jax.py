@@ -93,6 +93,7 @@ def test_host_time_under_the_busy_device_is_blamed_on_nobody(work: Workplace) ->
     assert shares(report)["compute"] > 0.8
 
 
+@pytest.mark.nightly
 def test_calls_that_compile_each_time_are_steps_too(work: Workplace) -> None:
     script = LOOP.replace("size=(64, WIDTH)", "size=(next(lengths), WIDTH)").replace(
         "rng =", "import itertools\nlengths = itertools.count(64)\nrng ="

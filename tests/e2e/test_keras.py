@@ -145,6 +145,7 @@ def test_a_callback_is_named_and_blamed_for_its_time(work: Workplace, backend: s
     assert callback_ms(report) > 45
 
 
+@pytest.mark.nightly
 def test_of_several_updates_in_a_call_it_is_not_known_how_long_they_wait(work: Workplace) -> None:
     report = recorded(work, FIT, INPUT=0.03, UPDATES=4)
 

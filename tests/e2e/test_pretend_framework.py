@@ -125,7 +125,7 @@ def fixes(said: dict[str, Any], rule: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [(), ("both",)], ids=["torch loads", "torch updates once"])
+@pytest.mark.parametrize("more", [(), pytest.param(("both",), marks=pytest.mark.nightly)], ids=["torch loads", "torch updates once"])
 def test_a_loader_of_another_framework_feeds_it_and_is_changed_in_that_ones_words(tmp_path: Path, more: tuple[str, ...]) -> None:
     said = report(tmp_path, *more, input_ms=15.0, callback_ms=0.0, script="fed_by_torch.py")
 

@@ -99,6 +99,7 @@ def test_the_input_of_all_ranks_is_mocked_together(work: Workplace) -> None:
     assert are_in_step(*walked(work))
 
 
+@pytest.mark.nightly
 def test_a_lever_that_one_rank_cannot_have_is_not_tried(work: Workplace) -> None:
     _, report = proved(work, "workers=1", "0.005", "0", "0", "1")
 

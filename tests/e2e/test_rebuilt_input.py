@@ -83,11 +83,11 @@ def report_on(work: Workplace, how: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("how", "stage", "rule", "function"),
     [
-        ("sampler", "preprocess", "rebuilt-input", "Balanced.__init__"),
+        pytest.param("sampler", "preprocess", "rebuilt-input", "Balanced.__init__", marks=pytest.mark.nightly),
         ("function", "preprocess", "rebuilt-input", "make_loader"),
         ("data set", "preprocess", "rebuilt-input", "Numbers.resample"),
-        ("log", "output", "slow-callback", "log_epoch"),
-        ("asked", "output", "slow-callback", "Numbers.describe"),
+        pytest.param("log", "output", "slow-callback", "log_epoch", marks=pytest.mark.nightly),
+        pytest.param("asked", "output", "slow-callback", "Numbers.describe", marks=pytest.mark.nightly),
     ],
 )
 def test_what_is_built_for_the_loader_between_epochs_is_inputs(work: Workplace, how: str, stage: str, rule: str, function: str) -> None:

@@ -34,6 +34,7 @@ for episode in range(240):
 """
 
 
+@pytest.mark.nightly
 def test_episodes_that_get_longer_are_no_steps_that_grow(work: Workplace) -> None:
     work.write("train.py", AGENT + LEARNS)
     target = work.runs.parent / "report.json"
