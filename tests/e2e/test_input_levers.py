@@ -106,8 +106,6 @@ for epoch in range(1000):
 """,
 }
 NEEDS = {"torch": (), "lightning": ("lightning",), "huggingface": ("transformers", "accelerate"), "accelerate": ("accelerate",)}
-
-
 AT_NIGHT = ("huggingface", "accelerate")
 
 
