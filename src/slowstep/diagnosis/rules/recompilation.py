@@ -59,10 +59,10 @@ COMPILING_NOT_SHOWN = Wording("compiling-not-traced", "the trace shows nothing o
 
 def judge(m: Measurements) -> Answer:
     """Whether compiling holds the steps."""
-    return _in_marked_steps(m) if m.are_steps_marked else _in_recording(m)
+    return _in_marked_steps(m) if m.are_steps_marked else _by_ledger(m)
 
 
-def _in_recording(m: Measurements) -> Answer:
+def _by_ledger(m: Measurements) -> Answer:
     """By the compilers' calls, which hooks see."""
     parts = m.ledger.parts_of("compute", *KINDS)
     ns = m.ledger.of_parts(*parts)
