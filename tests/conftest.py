@@ -13,6 +13,7 @@ from hypothesis import settings
 from busy_retry import BusyRetry
 from how_many import WHOLE
 from recorded import Server
+from slowstep.record import living
 
 REPORTS = Path(__file__).parent / "data" / "reports"
 settings.load_profile(WHOLE)
@@ -43,6 +44,14 @@ def small_heap() -> Iterator[None]:
     gc.collect()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient_searches() -> Iterator[None]:
+    """Searches for objects may take long: on a busy machine, through all that a session of tests holds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(living, "_LONGEST_S", 300.0)
+        yield
 
 
 @pytest.fixture(scope="session")

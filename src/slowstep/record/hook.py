@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from slowstep.record.patch import Undo
 from slowstep.record.recorder import Recorder
+from slowstep.record.timing.tracebacks import hide_own_frames
 
 # What stands in for the start of a loader whose waits are recorded bears this mark: `slowstep.steps` does not record them twice.
 RECORDS_WAITS: Final = "_slowstep_records_waits"
@@ -20,3 +22,21 @@ class Hook:
     name: str
     module: str
     install: Callable[[Recorder], Undo]
+
+
+def telling_of_new(recorder: Recorder, original: Any, told: Callable[[Any], None]) -> Any:
+    """The constructor of a class, `original`, after which `told` is called with what was made; what that raises is counted."""
+
+    @functools.wraps(original)
+    def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
+        try:
+            original(self, *args, **kwargs)
+        except BaseException:  # passed on, without our frames in the traceback
+            hide_own_frames()
+            raise
+        try:
+            told(self)
+        except Exception as error:  # the border: counted, and never raised into the training
+            recorder.fault(error)
+
+    return __init__

@@ -68,12 +68,9 @@ class Pipelines:
         self._reading = threading.Lock()
 
     def made(self, iterator: Any) -> None:
-        """An iterator was made. Raises nothing."""
-        try:
-            if self._recorder.live[0] and held_dataset(iterator) is not None and self.feeds():
-                self.add(iterator, None)
-        except Exception as error:  # the border: counted, and never raised into the training
-            self._recorder.fault(error)
+        """An iterator was made. Raises TypeError where it takes no weak references."""
+        if self._recorder.live[0] and held_dataset(iterator) is not None and self.feeds():
+            self.add(iterator, None)
 
     def add(self, iterator: Any, number: int | None) -> LivePipeline:
         """Read this one from now on, as long as it lives. Raises TypeError where it takes no weak references."""

@@ -60,7 +60,9 @@ class Numbering:
         return known, loader_number
 
     def remember_maker(self, loader: Any) -> None:
-        """Keep which functions the caller of a loader's constructor is in, until the loader is read."""
+        """Keep which functions the caller of a loader's constructor is in, until the loader is read. To be called by what replaces that."""
+        if not self._recorder.live[0]:
+            return
         if len(self._makers) >= _MOST_UNREAD:
             del self._makers[next(iter(self._makers))]
         self._makers[self._made.get(loader) or self._made.add(loader)] = functions_around(sys._getframe(2))

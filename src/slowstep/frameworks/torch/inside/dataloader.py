@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from slowstep.frameworks.torch.inside._waits import KNOWN, IteratorWaits, Numbering
-from slowstep.record.hook import RECORDS_WAITS, Hook
+from slowstep.record.hook import RECORDS_WAITS, Hook, telling_of_new
 from slowstep.record.patch import Undo, all_of, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.timing.tracebacks import hide_own_frames
@@ -63,22 +63,7 @@ def timed_start(recorder: Recorder, original: Any) -> Any:
 
 def noted_constructor(recorder: Recorder, original: Any) -> Any:
     """The constructor of a loader, `original`: which functions it was called in is remembered."""
-    fault, live, numbering = recorder.fault, recorder.live, recorder.shared(Numbering)
-
-    @functools.wraps(original)
-    def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
-        try:
-            original(self, *args, **kwargs)
-        except BaseException:  # passed on, without our frames in the traceback
-            hide_own_frames()
-            raise
-        try:
-            if live[0]:
-                numbering.remember_maker(self)
-        except Exception as error:  # the border: counted, and never raised into the training
-            fault(error)
-
-    return __init__
+    return telling_of_new(recorder, original, recorder.shared(Numbering).remember_maker)
 
 
 def install_end(recorder: Recorder) -> Undo:
