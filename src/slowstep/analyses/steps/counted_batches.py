@@ -16,19 +16,24 @@ MOST = 0.5
 
 
 def with_counted(batches: Batches, trainer: Trainer, aggregates: pl.DataFrame) -> Batches:
-    """The same with the samples that were counted where nothing tells of single batches; unknown still where those of any were not.
+    """The same with the samples that were counted, where most batches were only counted; unknown still where those of any were not.
+
+    A few that are seen one by one beside these are no batches of the training, as where a script predicts between its epochs.
 
     Each step is said to hold as many as all do on average, not what was counted while it ran: by that the longer ones would hold more.
     """
     mine = pl.col("process") == trainer.process, pl.col("thread") == trainer.thread, pl.col("kind") == "wait"
     rows = aggregates.filter(*mine, pl.col("end_ns") > pl.col("start_ns"), pl.col("count") > 0).sort("start_ns")
-    if batches.sizes is not None or len(trainer.waits) or rows.is_empty() or rows["samples"].has_nulls():
+    if rows["count"].sum() <= len(trainer.waits) or rows["samples"].has_nulls():
         return batches
     count, samples = rows["count"].to_numpy(), rows["samples"].to_numpy()
     return replace(
         batches,
         samples=np.full(len(batches.samples), samples.sum() / count.sum()),
+        sizes=None,
         counted_size=_usual(count, samples),
+        per_step=None,
+        changes=(),
         size_from=LEADING,
         is_size_assumed=True,
     )

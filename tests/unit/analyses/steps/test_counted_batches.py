@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,8 +17,8 @@ from slowstep.timeline.schema import TABLE
 MS = 1_000_000
 
 
-def found(windows: list[tuple[int, int | None]], *, waits: int = 0, thread: int = 7) -> Batches:
-    """Of windows of 20 ms with so many batches and samples; there are four steps."""
+def found(windows: list[tuple[int, int | None]], *, waits: int = 0, thread: int = 7, **seen: Any) -> Batches:
+    """Of windows of 20 ms with so many batches and samples; there are four steps. `seen` is what waits tell of single batches."""
     rows = [
         {"process": 0, "thread": thread, "start_ns": 20 * k * MS, "end_ns": 20 * (k + 1) * MS}
         | {"kind": "wait", "count": count, "total_ns": 5, "samples": samples, "iterator": 1}
@@ -33,7 +34,7 @@ def found(windows: list[tuple[int, int | None]], *, waits: int = 0, thread: int 
         changes=(),
     )
     trainer: Any = SimpleNamespace(process=0, thread=7, waits=[None] * waits)
-    return with_counted(nothing, trainer, pl.DataFrame(rows, schema=TABLE["aggregates"].schema))
+    return with_counted(replace(nothing, **seen), trainer, pl.DataFrame(rows, schema=TABLE["aggregates"].schema))
 
 
 def test_each_step_holds_what_all_hold_on_average_however_long_it_takes():
@@ -58,15 +59,28 @@ def test_the_usual_size_is_that_of_windows_whose_batches_all_have_it(windows, si
     assert found(windows).usual(0, 4) == size
 
 
+def test_a_few_batches_that_are_seen_beside_those_that_are_counted_are_of_something_else():
+    seen = {
+        "sizes": np.ones(1, dtype=np.int64),
+        "stretch": np.zeros(1, dtype=np.int64),
+        "samples": np.array([1.0, 0, 0, 0]),
+        "per_step": 0.0,
+    }
+
+    batches = found([(2, 64)], waits=1, **seen)
+
+    assert (batches.usual(0, 4), batches.samples.tolist(), batches.per_step) == (32, [32.0] * 4, None)
+
+
 @pytest.mark.parametrize(
     "unknown",
     [
         {"windows": []},
         {"windows": [(2, 64), (2, None)]},
-        {"windows": [(2, 64)], "waits": 1},
+        {"windows": [(2, 64)], "waits": 2},
         {"windows": [(2, 64)], "thread": 8},
     ],
-    ids=["none", "some uncounted", "batches seen one by one", "another thread"],
+    ids=["none", "some uncounted", "as many seen one by one", "another thread"],
 )
 def test_nothing_is_known_where_not_all_were_counted(unknown):
     batches = found(**unknown)
