@@ -38,8 +38,9 @@ def charge_probed(rows: NsByPart, stacks: Stacks, where: Iterable[Where], work: 
         asked[part] += told >= 0
         idled[part] += told > 0
     whole = np.sum(list(rows.values()), axis=0)
+    # Where it was never asked while the host compiled, it is taken to wait for what is compiled.
     shares = {part: (1.0, 1.0, 1.0) for part in rows if is_hosts_own(part)}
-    shares |= {part: _idle_share(part, asked, idled) for part in rows if part.stage != DEVICE_STAGE}
+    shares |= {part: _idle_share(part, asked, idled) for part in rows if part.stage != DEVICE_STAGE or (is_hosts_own(part) and asked[part])}
     ns, low, high = ({part: rows[part] * ends[end] for part, ends in shares.items()} for end in range(3))
     return CountedRows(
         ns={**ns, work: _rest(whole, ns)},

@@ -75,3 +75,13 @@ def test_what_the_host_compiles_is_the_hosts():
     found = charge_probed(ROWS | {COMPILING: np.array([15.0, 0.0])}, stacks(0, 0, 0), [PLOT] * 3, UPDATES)
 
     assert found.ns[COMPILING] == pytest.approx([15.0, 0.0])
+
+
+@pytest.mark.parametrize(("idle", "ns"), [((0, 0, 0), 0.0), ((1, 1, 1), 15.0), ((1, 0, 1), 10.0)])
+def test_what_the_host_compiles_while_the_device_works_is_the_devices(idle, ns):
+    found = charge_probed(ROWS | {COMPILING: np.array([15.0, 0.0])}, stacks(*idle), [COMPILING] * 3, UPDATES)
+
+    assert found.low is not None
+    assert found.high is not None
+    assert found.ns[COMPILING] == pytest.approx([ns, 0.0])
+    assert found.low[COMPILING][0] <= ns <= found.high[COMPILING][0]
