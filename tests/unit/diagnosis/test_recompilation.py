@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
-from judged import answer_of, finding, values
+from judged import answer_of, code_of, finding, values
 from made_measurements import measurements
 from slowstep.analyses.measurements import Measurements
 from slowstep.parts import Part, PartKind
@@ -17,7 +19,7 @@ STEPS = 200
 STEP_MS = float(measurements().step_ns.mean()) / 1e6
 
 
-def compiled(steps: range, share: float = 0.1, part: Part = RATE) -> Measurements:
+def compiled(steps: Sequence[int], share: float = 0.1, part: Part = RATE) -> Measurements:
     """A training that compiles in some of 200 steps, for so large a share of all the time."""
     ms = np.zeros(STEPS)
     ms[list(steps)] = share / (1 - share) * STEP_MS * STEPS / len(steps)
@@ -35,13 +37,31 @@ def test_compiling_in_every_tenth_step_is_blamed(part):
     assert found.names_cause == (part is RATE)
 
 
+def test_what_was_compiled_in_the_first_half_alone_is_not_blamed():
+    assert answer_of(NAME, compiled(range(0, 90, 3))) is None
+
+
 @pytest.mark.parametrize(
-    "steps",
-    [range(0, 90, 3), range(100, 102), range(60, 61)],
-    ids=["each shape once, in the first half", "a last batch and a validation", "one function"],
+    ("steps", "code"),
+    [
+        (range(0, 200, 67), "compiled-seldom"),
+        (range(100, 102), "compiled-seldom"),
+        ([*range(0, 100, 5), *range(100, 200, 12)], "compiled-less-often"),
+    ],
+    ids=["three folds", "a last batch and a validation", "shapes that get rare"],
 )
-def test_what_is_compiled_once_is_not_blamed(steps):
-    assert answer_of(NAME, compiled(steps)) is None
+def test_what_may_be_compiled_once_is_not_blamed_and_of_weight_it_is_said(steps, code):
+    much, little = (compiled(steps, share) for share in (0.2, 0.09))
+
+    assert code_of(NAME, much) == code
+    assert answer_of(NAME, little) is None
+
+
+def test_a_moment_is_no_step_in_which_something_is_compiled():
+    ms = np.zeros(STEPS)
+    ms[101], ms[::10] = 50 * STEP_MS, 0.01 * STEP_MS
+
+    assert code_of(NAME, measurements(steps=STEPS, ledger={RATE: ms})) == "compiled-seldom"
 
 
 @pytest.mark.parametrize(("share", "is_blamed"), [(0.028, False), (0.032, True)])
@@ -49,11 +69,22 @@ def test_it_is_blamed_from_what_a_finding_may_claim_on(share, is_blamed):
     assert (answer_of(NAME, compiled(range(0, STEPS, 10), share)) is not None) == is_blamed
 
 
-def test_where_it_grows_rarer_the_gain_may_be_as_small_as_in_the_later_half():
+def test_what_it_takes_in_the_slower_half_is_gained_at_best():
     ms = np.zeros(STEPS)
-    ms[:100:5], ms[100::20] = 4 * STEP_MS, 4 * STEP_MS
-    even, rarer = finding(NAME, compiled(range(0, STEPS, 10), 1 / 3)), finding(NAME, measurements(steps=STEPS, ledger={RATE: ms}))
+    ms[:100:10], ms[100::10] = 6 * STEP_MS, 2 * STEP_MS
+    gain = finding(NAME, measurements(steps=STEPS, ledger={RATE: ms})).gain
 
-    # 0.44 of the first half's time, 0.17 of the second's.
-    assert rarer.gain.predicted == pytest.approx(even.gain.predicted, abs=0.01)
-    assert (rarer.gain.low or 0.0) < (even.gain.low or 0.0) - 0.1
+    # 0.375 of the first half's time, 0.167 of the second's.
+    assert gain.predicted == pytest.approx(1 / (1 - 0.167), abs=0.01)
+    assert (gain.high or 0.0) > 1 / (1 - 0.375)
+
+
+def test_no_more_is_gained_than_the_workers_let():
+    without = finding(NAME, compiled(range(0, STEPS, 10), 0.5)).gain.predicted
+    ms = np.zeros(STEPS)
+    ms[::10] = STEP_MS * 10
+    # One worker takes 0.8 of a step for a batch.
+    bound = finding(NAME, measurements(steps=STEPS, ledger={RATE: ms}, making_ms=1.6 * STEP_MS)).gain.predicted
+
+    assert without == pytest.approx(2.0, abs=0.05)
+    assert bound == pytest.approx(2 / 1.6, abs=0.05)

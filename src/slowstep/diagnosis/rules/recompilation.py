@@ -4,17 +4,20 @@ What it sees:
     Ranges in which TorchDynamo, Inductor, XLA, Triton or Numba compile, or in which code that was just compiled is loaded, inside the
     window's steps, while the device had nothing to do (without a device: all of them): at least 3 % of the window, the least that a finding
     may claim; no other profiler names a threshold. Two steps or more must be looked at: the first one compiles. In a recording: calls of
-    compilers, by their hooks, that take as much of the window, in three steps or more, and still of its second half: what compiles each
-    shape once is done then.
+    compilers, by their hooks, that take as much of the window and of its second half, in one of fifty steps or more, and in the second half
+    in at least half as many as in the first. What takes a tenth of the time in fewer steps, or ever more rarely, is not judged: new
+    models, data sets and shapes are compiled once.
 Why it costs:
     Compiling takes from tenths of a second to minutes, and the step waits. Once a training runs, each function should be compiled; a new
     shape, a new Python number or a changed flag makes the compiler begin again, up to its limit, and then it gives up.
 How the gain is predicted:
-    The steps of a trace are replayed without it. Of a recording r is what compiling takes, in the interval what it takes in the slower and
-    in the faster half; B is what the loader's workers need per step.
+    The steps of a trace are replayed without it. Of a recording r is what compiling takes in that half of the window in which it takes
+    less, at best in the other; B is what the loader's workers need per step.
 When it is wrong:
     The first steps of a training must compile: a trace taken there shows what later steps do not have. Compiling in one step of few says
-    little about all; then the lower end of the share is near nothing. Kernels that a library loads at their first use are left out.
+    little about all; then the lower end of the share is near nothing. Kernels that a library loads at their first use are left out. A
+    recording in which shapes are met for the first time throughout says nothing of a longer training that has met them all. Beside a device
+    that works by itself compiling may cost nothing: it counts where the device was seen to idle meanwhile, or was not asked.
 What to try:
     The same shapes in every step, or shapes that are declared to change; and a trace with a longer warm-up.
 """
@@ -23,7 +26,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from slowstep.analyses.device.charged import CHARGED
 from slowstep.analyses.events.parts import FORWARD, piece
@@ -36,6 +41,7 @@ from slowstep.diagnosis.evidence.marked_steps import by_step, claims_of, share_o
 from slowstep.diagnosis.evidence.not_shown import no_device, one_step_only, with_stacks
 from slowstep.diagnosis.evidence.trainer_side import concurrent_producers_ns
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
+from slowstep.diagnosis.law import UNJUDGED_STAGE
 from slowstep.diagnosis.replayed import Replayed
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -49,11 +55,24 @@ NAME = "recompilation"
 WHAT = "compiling"
 # As hooks tell of it.
 KINDS = (PartKind.COMPILATION, PartKind.COMPILING)
-# Fewer are as good as none: a last, smaller batch and a validation have shapes of their own, once.
+# What goes on is compiled in so many steps of all. In fewer it may be new models (a fold, a search), data sets or shapes, each of which
+# needs it once, and two of them tell nothing. Both are assumed.
+OFTEN = 1 / 50
 FEWEST_STEPS = 3
+# In the second half of the window in so many of the steps of the first, or fewer: shapes that are met for the first time get rare. Assumed.
+RARER = 0.5
+MAKE_ONCE = "make models, data sets and compiled functions once, before the loop, or record longer"
 # Of these kinds of rows at least one must be there for a range that compiles to be seen.
 SHOWN_BY = frozenset({"operators", "annotations", "python"})
 
+COMPILED_SELDOM = Wording(
+    "compiled-seldom",
+    "something is compiled in {steps} of {all} steps, as each new model, data set or shape needs once",
+)
+COMPILED_LESS_OFTEN = Wording(
+    "compiled-less-often",
+    "something is compiled in {before} steps of the first half and in {after} of the second: it may be needed once for each shape",
+)
 COMPILING_NOT_SHOWN = Wording("compiling-not-traced", "the trace shows nothing of the host by which compiling could be seen: {remedy}")
 
 
@@ -67,12 +86,15 @@ def _by_ledger(m: Measurements) -> Answer:
     parts = m.ledger.parts_of("compute", *KINDS)
     ns = m.ledger.of_parts(*parts)
     share, low, high = share_interval(m, ns)
-    halves = [_rate(ns[half], m.step_ns[half]) for half in (slice(None, m.steps.count // 2), slice(m.steps.count // 2, None))]
-    steps = int((ns > 0).sum())
-    if share < CLAIM or halves[-1] < CLAIM or steps < FEWEST_STEPS:
+    first, second = (_rate(ns[half], m.step_ns[half]) for half in (slice(None, m.steps.count // 2), slice(m.steps.count // 2, None)))
+    if share < CLAIM or second < CLAIM:
         return None
-    largest = max(parts, key=m.ledger.total_of)
-    counterfactual = _without(m, ns, halves)
+    compiled = ns >= CLAIM * m.step_ns.mean()
+    missing = _may_end(m, compiled)
+    if missing is not None:
+        return NotJudged(rule=NAME, reason=missing, change=MAKE_ONCE) if share >= UNJUDGED_STAGE else None
+    largest, counterfactual = max(parts, key=m.ledger.total_of), _without(m, ns, sorted((first, second)))
+    steps = int(compiled.sum())
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -83,8 +105,8 @@ def _by_ledger(m: Measurements) -> Answer:
         claims=parts,
         evidence=(
             Evidence(name="compiling", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="steps in which something is compiled", value=steps, unit="steps", threshold=FEWEST_STEPS),
-            Evidence(name="compiling in the second half", value=halves[-1], unit="share of its time", threshold=CLAIM),
+            Evidence(name="steps in which something is compiled", value=steps, unit="steps", threshold=OFTEN * m.steps.count),
+            Evidence(name="compiling in the second half", value=second, unit="share of its time", threshold=CLAIM),
             saved_by(m, counterfactual),
         ),
         gain=predict(m, counterfactual),
@@ -94,9 +116,13 @@ def _by_ledger(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _what(largest: Part) -> str:
-    """The function that takes most of it; of torch.compile none is told."""
-    return f", most of it {part_name_and_place(largest)}" if largest.kind is PartKind.COMPILATION else ""
+def _may_end(m: Measurements, compiled: NDArray[np.bool_]) -> Reason | None:
+    """Why what was compiled may have been needed once, or not be any more in a longer training; None where it goes on."""
+    steps, half = int(compiled.sum()), m.steps.count // 2
+    if steps < max(OFTEN * m.steps.count, FEWEST_STEPS):
+        return COMPILED_SELDOM(steps=steps, all=m.steps.count)
+    before, after = int(compiled[:half].sum()), int(compiled[half:].sum())
+    return COMPILED_LESS_OFTEN(before=before, after=after) if after < RARER * before else None
 
 
 def _rate(ns: Floats, step_ns: Floats) -> float:
@@ -104,16 +130,16 @@ def _rate(ns: Floats, step_ns: Floats) -> float:
     return float(ns.sum()) / max(float(step_ns.sum()), 1.0)
 
 
-def _without(m: Measurements, ns: Floats, halves: list[float]) -> Counterfactual:
-    """Nothing is compiled any more; it may be as much as in either half."""
-    needed_ns, mean = concurrent_producers_ns(m), max(_rate(ns, m.step_ns), 1e-9)
-    less, more = (Case(removed_ns=ns * (each / mean), concurrent_ns=needed_ns) for each in sorted(halves))
-    return Counterfactual(
-        assumes="nothing were compiled any more after the first steps",
-        expected=Case(removed_ns=ns, concurrent_ns=needed_ns),
-        pessimistic=less,
-        optimistic=more,
-    )
+def _without(m: Measurements, ns: Floats, rates: list[float]) -> Counterfactual:
+    """Nothing is compiled any more: of the time what it took in that half of the window in which it took less, at best in the other."""
+    needed_ns, mean = concurrent_producers_ns(m), _rate(ns, m.step_ns)
+    less, more = (Case(removed_ns=ns * (rate / mean), concurrent_ns=needed_ns) for rate in rates)
+    return Counterfactual(assumes="nothing were compiled any more after the first steps", expected=less, pessimistic=less, optimistic=more)
+
+
+def _what(largest: Part) -> str:
+    """The function that takes most of it; of torch.compile none is told."""
+    return f", most of it {part_name_and_place(largest)}" if largest.kind is PartKind.COMPILATION else ""
 
 
 def _in_marked_steps(m: Measurements) -> Answer:
