@@ -6,12 +6,12 @@ Where the code of one is the user's own, its file and line go along.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.record.attributes import code_of, innermost
 from slowstep.record.recorder import now
 from slowstep.record.timing.tracebacks import hide_own_frames
 from slowstep.record.writing.format import FAILED, SPAN
@@ -67,13 +67,9 @@ class NamedSpans:
 
 
 def place_of(function: Any) -> tuple[str | None, int]:
-    """File and first line of the user's own function or method; (None, 0) for what is installed, built in or not known."""
-    try:
-        function = inspect.unwrap(getattr(function, "__func__", function))
-        code = getattr(function, "__code__", None)
-        return (None, 0) if code is None else place_of_code(code)
-    except Exception:  # whatever a wrapped object of the user's raises when it is looked at
-        return None, 0
+    """File and first line of the user's own function or method; (None, 0) for what is installed, built in or not known. It asks nothing."""
+    code = code_of(innermost(function))
+    return (None, 0) if code is None else place_of_code(code)
 
 
 def place_of_method(owner: Any, name: str) -> tuple[str | None, int]:

@@ -128,6 +128,59 @@ def test_samples_of_all_batches_are_counted(recorder, told, given, samples):
     assert counted_samples(recorder) == samples
 
 
+def test_a_batch_with_nothing_in_the_place_of_its_weights_is_counted(recorder, told):
+    model().fit(tf.data.Dataset.from_tensor_slices((X, Y)).batch(16).map(lambda x, y: (x, y, None)), verbose=0, shuffle=False)
+
+    assert (len(told), counted(recorder), counted_samples(recorder)) == (4, 4, 64)
+
+
+def test_what_cannot_be_counted_trains_and_is_not_said_to_be_counted(recorder, told, monkeypatch):
+    def fails(*_: Any) -> None:
+        raise AttributeError("of another version")
+
+    faults: list[str] = []
+    monkeypatch.setattr(recorder, "fault", lambda error: faults.append(str(error)))
+    monkeypatch.setattr(fetches, "_samples_in", fails)
+
+    model().fit(X, Y, batch_size=16, verbose=0)
+
+    assert len(told) == 4
+    assert set(faults) == {"of another version"}
+    assert (counted(recorder), fit.FRAMEWORK.waits_inside) == (0, True)
+
+
+class Rows(keras.utils.PyDataset):  # type: ignore[misc]
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, _: int) -> Any:
+        return X[:16], Y[:16]
+
+
+class Evaluates(keras.callbacks.Callback):  # type: ignore[misc]
+    """On other input than is trained on."""
+
+    def on_epoch_begin(self, *_: Any) -> None:
+        self.model.evaluate(X, Y, verbose=0)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (lambda: {"x": X, "y": Y}, "arrays"),
+        (lambda: {"x": Rows()}, "PyDataset"),
+        (lambda: {"x": ((X[:16], Y[:16]) for _ in range(2)), "steps_per_epoch": 2}, "generator"),
+        (lambda: {"x": tf.data.Dataset.from_tensor_slices((X, Y)).batch(16)}, "tf.data"),
+    ],
+    ids=["arrays", "PyDataset", "generator", "tf.data"],
+)
+@pytest.mark.parametrize("callbacks_of_its_own", [[], [Evaluates()]], ids=["alone", "beside a callback that evaluates arrays"])
+def test_it_is_known_what_fit_was_given(recorder, given, kind, callbacks_of_its_own):
+    model().fit(**given(), verbose=0, shuffle=False, callbacks=callbacks_of_its_own)
+
+    assert fit.FRAMEWORK.given.kind == kind
+
+
 def test_of_a_batch_that_may_have_no_dimension_it_is_not_known_how_many_samples_it_has(recorder):
     def step(iterator: Any) -> Any:
         return tf.reduce_sum(next(iterator))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
 from recorded import make_folder
-from slowstep.frameworks.keras.inside import epochs, fit
-from slowstep.frameworks.keras.inside._framework import Keras
+from slowstep.frameworks.keras.inside import fit
+from slowstep.frameworks.keras.inside._framework import FRAMEWORK, Keras
 from slowstep.frameworks.keras.outside.inputs import INPUTS
 from slowstep.record.recorder import Recorder
 
@@ -28,15 +25,8 @@ KINDS = {
 
 
 class EpochIterator:
-    def __init__(self, x: str, batch_size: int | None = None) -> None:
-        if batch_size == 0:
-            raise ValueError("no batches")
-        self.data_adapter = type(x, (), {})()
-
-
-class TFEpochIterator(EpochIterator):
-    def __init__(self, strategy: Any, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, adapter: str) -> None:
+        self.data_adapter = type(adapter, (), {})()
 
 
 class CallbackList:
@@ -44,28 +34,21 @@ class CallbackList:
 
 
 @pytest.fixture
-def framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Keras]:
-    module = ModuleType("epochs")
-    module.EpochIterator = EpochIterator  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "keras.src.trainers.epoch_iterator", module)
-    before = dict(vars(EpochIterator))
-    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
-    undo = epochs.install(recorder)
-    yield epochs.FRAMEWORK
-    undo()
-    epochs.FRAMEWORK.forget()
-    recorder.stop("test")
-    assert dict(vars(EpochIterator)) == before
+def framework() -> Iterator[Keras]:
+    FRAMEWORK.forget()
+    yield FRAMEWORK
+    FRAMEWORK.forget()
 
 
 def fit_once(framework: Keras, adapter: str, validation: str | None = None) -> bool:
     """As `fit` does: whether what is known has changed with its first batch."""
-    TFEpochIterator(None, adapter, batch_size=4)
+    epoch_iterator = EpochIterator(adapter)
     callbacks = CallbackList()
-    has_changed = framework.runs(callbacks)
+    has_changed = framework.runs(callbacks, sys._getframe())
     if validation is not None:
-        TFEpochIterator(None, x=validation)
-    assert not framework.runs(callbacks)
+        epoch_iterator = EpochIterator(validation)
+    assert not framework.runs(callbacks, sys._getframe())
+    assert epoch_iterator is not None
     return has_changed
 
 
@@ -95,20 +78,11 @@ def test_an_adapter_of_the_scripts_own_is_of_no_known_kind(framework):
     assert framework.given.kind is None
 
 
-def test_what_another_thread_reads_is_its_own(framework):
-    TFEpochIterator(None, "ArrayDataAdapter")
-    other = threading.Thread(target=lambda: TFEpochIterator(None, "TFDatasetAdapter"))
-    other.start()
-    other.join()
+def test_of_a_loop_of_the_scripts_own_it_is_not_known_though_a_fit_ran_before(framework):
+    fit_once(framework, "ArrayDataAdapter")
 
-    framework.runs(CallbackList())
-
-    assert framework.given.kind == "arrays"
-
-
-def test_what_epochs_refuse_is_passed_on(framework):
-    with pytest.raises(ValueError, match="no batches"):
-        TFEpochIterator(None, "ArrayDataAdapter", batch_size=0)
+    assert framework.runs(CallbackList(), sys._getframe())
+    assert framework.given.kind is None
 
 
 def test_of_keras_2_it_is_not_known_what_computes(monkeypatch):
@@ -124,11 +98,12 @@ def test_it_is_said_anew_where_something_was_said_before(framework, monkeypatch,
     monkeypatch.setattr(fit.Updates, "is_any_known", lambda _: is_known)
     monkeypatch.setattr(fit.Updates, "note_facts", lambda _: said.append(framework.given.kind))
     recorder = Recorder(make_folder(tmp_path / "other"), level=0)
-    TFEpochIterator(None, "ArrayDataAdapter")
+    epoch_iterator = EpochIterator("ArrayDataAdapter")
     callbacks = CallbackList()
 
     for _ in range(2):
-        fit._runs(recorder, fit.Updates(recorder, framework), callbacks)
+        fit._runs(recorder, fit.Updates(recorder, framework), callbacks, sys._getframe())
 
     recorder.stop("test")
     assert said == ["arrays"] * is_known
+    assert epoch_iterator is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import weakref
-from types import MethodType
+from types import FrameType, MethodType
 from typing import Any, Final
 
 from slowstep.frameworks.keras.inside._given import GivenInput
@@ -49,12 +49,12 @@ class Keras(Framework):
         self.running: weakref.ref[Any] | None = None
         self.given = GivenInput()
 
-    def runs(self, callbacks: Any) -> bool:
-        """A `fit` with this list of callbacks is told of a batch. Whether that changes what `facts` says."""
+    def runs(self, callbacks: Any, loop: FrameType) -> bool:
+        """A `fit` with this list of callbacks, in this frame, is told of a batch. Whether that changes what `facts` says."""
         if self.running is not None and self.running() is callbacks:
             return False
         self.running = weakref.ref(callbacks)
-        return self.given.begins()
+        return self.given.begins(loop)
 
     def tells_of(self, function: Any) -> Tells | None:
         """Also of the `train_step` of a model: `fit` has it compiled as it is. In a loop of the script's own nobody else tells of it."""

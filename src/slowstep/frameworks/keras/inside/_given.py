@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from typing import Any, Final
+from types import FrameType
+from typing import Final
+
+from slowstep.record.attributes import held_by
 
 # As frameworks/keras/outside/inputs.py has their words.
 _KINDS: Final = {
@@ -16,28 +18,23 @@ _KINDS: Final = {
 }
 
 
-class _Latest(threading.local):
-    """The kind of input for which this thread has made epochs last."""
-
-    kind: str | None = None
-
-
 class GivenInput:
     """`kind` is that of all calls of `fit`; None where it is not known, or one was given another kind than the one before."""
 
     def __init__(self) -> None:
         self.kind: str | None = None
-        self._latest = _Latest()
         self._has_begun = False
 
-    def made(self, adapter: Any) -> None:
-        """Epochs were made that are read with an adapter: those of a `fit` before its first batch, those of its validation after it."""
-        self._latest.kind = _KINDS.get(type(adapter).__name__)
-
-    def begins(self) -> bool:
-        """The first batch of a `fit` begins on this thread. Whether `kind` is another one than before."""
-        before, is_first = self.kind, not self._has_begun
+    def begins(self, loop: FrameType) -> bool:
+        """The first batch of a `fit` begins, whose frame `loop` is. Whether `kind` is another one than before."""
+        before, is_first, found = self.kind, not self._has_begun, _kind_in(loop)
         self._has_begun = True
-        if is_first or self.kind != self._latest.kind:
-            self.kind = self._latest.kind if is_first else None
+        if is_first or self.kind != found:
+            self.kind = found if is_first else None
         return self.kind != before
+
+
+def _kind_in(loop: FrameType) -> str | None:
+    """None of a loop of the script's own."""
+    epochs = loop.f_locals.get("epoch_iterator")
+    return None if epochs is None else _KINDS.get(type(held_by(epochs, "data_adapter")).__name__)

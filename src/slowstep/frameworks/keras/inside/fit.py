@@ -42,7 +42,7 @@ class TrainBatches:
 
     def begins_in_fit(self, callbacks: Any, batch: int, loop: FrameType) -> None:
         """All callbacks of a list were told that a batch begins. Raises nothing."""
-        _runs(self._recorder, self.updates, callbacks)
+        _runs(self._recorder, self.updates, callbacks, loop)
         self.begins(callbacks, batch, loop)
 
     def begins(self, key: Any, batch: int, loop: FrameType) -> None:
@@ -147,11 +147,17 @@ def _install_eager(recorder: Recorder) -> Undo:
     begin, apply = find(callback_list, "on_train_batch_begin"), find(optimizer, "apply")
     FRAMEWORK.has_optimizers = True
     switch, updates = switch_of(recorder), Updates(recorder, FRAMEWORK)
+
+    def begins(callbacks: Any, _: Any, __: Any, loop: FrameType) -> None:
+        _runs(recorder, updates, callbacks, loop)
+
     return all_of(
         [
             FRAMEWORK.forget,
             *([] if switch is None else [switch.close]),
-            replace(callback_list, "on_train_batch_begin", _begun(begin, lambda callbacks, *_: _runs(recorder, updates, callbacks))),
+            replace(
+                callback_list, "on_train_batch_begin", _begun(begin, lambda callbacks, *more: _runs(recorder, updates, callbacks, more[-1]))
+            ),
             replace(optimizer, "apply", _updated(recorder, apply, updates, lambda: True)),
         ]
     )
@@ -185,10 +191,10 @@ def _install_compiled(recorder: Recorder) -> Undo:
     return all_of(undos)
 
 
-def _runs(recorder: Recorder, updates: Updates, callbacks: Any) -> None:
+def _runs(recorder: Recorder, updates: Updates, callbacks: Any, loop: FrameType) -> None:
     """A `fit` is told of a batch: say anew what that changes, if what there was has been said. Raises nothing."""
     try:
-        if FRAMEWORK.runs(callbacks) and recorder.live[0] and updates.is_any_known():
+        if FRAMEWORK.runs(callbacks, loop) and recorder.live[0] and updates.is_any_known():
             updates.note_facts()
     except Exception as error:  # the border: counted, and never raised into the training
         recorder.fault(error)

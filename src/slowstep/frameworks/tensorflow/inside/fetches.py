@@ -66,31 +66,35 @@ class CountedFetches:
     def is_wanted(self) -> bool:
         """Whether the fetch that is traced just now is to be counted. Raises nothing."""
         try:
-            owner = self.owner()
-            if owner is not None:
-                self._owners.add(owner)
-            return owner is not None
+            return self.owner() is not None
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
             return False
 
     def counted(self, fetch: Callable[[], Any]) -> Any:
-        """What a fetch gives while it is traced, with what counts it put around. Raises what the fetch does."""
+        """What a fetch gives while it is traced, with what counts it put around. Raises what the fetch does, and nothing else."""
         tf = sys.modules["tensorflow"]
         # Beside a device of another kind: all of this is the host's.
         with tf.device("CPU:0"):
             began = tf.timestamp()
         with tf.control_dependencies([began]):
             got = fetch()
+        try:
+            self._count(tf, got, began)
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+        return got
+
+    def _count(self, tf: Any, got: Any, began: Any) -> None:
         samples = _samples_in(tf, got)
-        with tf.device("CPU:0"), tf.control_dependencies(tf.nest.flatten(got, expand_composites=True)):
+        with tf.device("CPU:0"), tf.control_dependencies(_tensors_in(tf, got, expand_composites=True)):
             ended = tf.timestamp()
             # Only where there was a batch: the fetch that finds none fails, and so does all that depends on it.
             with tf.control_dependencies([ended]):
                 gradient = tf.stack([ended - began, tf.ones_like(ended), samples])
                 tf.raw_ops.ResourceAccumulatorApplyGradient(handle=self._accumulator(tf), local_step=_ANY_STEP, gradient=gradient)
         self._traced += 1
-        return got
+        self._owners.add(self.owner())
 
     def read(self) -> tuple[int, int, int | None]:
         """Batches so far, nanoseconds in all, and samples, None where those of any are unknown.
@@ -115,10 +119,15 @@ class CountedFetches:
         return tf.raw_ops.ResourceConditionalAccumulator(**of, container="", shared_name=self._name)
 
 
+def _tensors_in(tf: Any, got: Any, *, expand_composites: bool = False) -> list[Any]:
+    """A batch may have places with nothing in them, as where no sample has a weight."""
+    return [each for each in tf.nest.flatten(got, expand_composites=expand_composites) if isinstance(each, tf.Tensor)]
+
+
 def _samples_in(tf: Any, got: Any) -> Any:
     """How many samples a batch has that is fetched in a graph: the leading dimension of its first tensor that surely has one, else NaN."""
-    tensors = [each for each in tf.nest.flatten(got) if isinstance(each, tf.Tensor) and each.shape.rank]
-    known = tensors[0].shape[0] if tensors else math.nan
+    tensors = [each for each in _tensors_in(tf, got) if each.shape.rank]
+    known = tensors[0].shape.as_list()[0] if tensors else math.nan
     if known is None:
         # Where the batch is: to be asked elsewhere it would be copied to there.
         with tensors[0].graph.colocate_with(tensors[0].op):
