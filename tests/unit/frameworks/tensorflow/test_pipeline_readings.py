@@ -1,4 +1,4 @@
-"""How often a pipeline is read: often at first, then rarely, for a thousandth of the time in the long run; no iterator that is gone."""
+"""How often a pipeline is read: often at first, then rarely, never for more than a thousandth of the time; no iterator that is gone."""
 
 from __future__ import annotations
 
@@ -57,20 +57,28 @@ def test_readings_are_made_twice_a_second_and_become_rare(pipelines, monkeypatch
     assert since[-1] == 30.0
 
 
-@pytest.mark.parametrize(
-    ("takes_ms", "pauses"),
-    [(2, [0.5, 0.5, 1.1, 2.0, 2.0, 2.0]), (30, [0.5, 0.5, 1.1, 2.2, 4.4, 8.9, 17.8, 30.0, 30.0])],
-    ids=["a thousand times as long", "as long again as has passed at most"],
-)
-def test_a_reading_that_takes_long_is_followed_by_a_long_pause(takes_ms, pauses, pipelines, monkeypatch):
+def test_a_reading_that_takes_long_is_followed_by_a_thousand_times_as_long_a_pause(pipelines, monkeypatch):
     iterator = Iterated()
     pipelines.add(iterator, 1)
     pipelines._numbers = 1
 
-    since = Clock(pipelines, takes_ms * 1_000_000, monkeypatch).run(pipelines, 120)
+    since = Clock(pipelines, 2_000_000, monkeypatch).run(pipelines, 20)
 
-    assert since[: len(pauses)] == pytest.approx(pauses, abs=0.2)
-    assert pipelines._recorder.spent_ns == (len(since) + 1) * takes_ms * 1_000_000
+    assert min(since) >= 2.0
+    assert pipelines._recorder.spent_ns == (len(since) + 1) * 2_000_000
+
+
+def test_one_reading_that_a_busy_machine_makes_long_is_followed_by_no_longer_pause(pipelines, monkeypatch):
+    iterator = Iterated()
+    pipelines.add(iterator, 1)
+    pipelines._numbers = 1
+    clock = Clock(pipelines, 2_000_000, monkeypatch)
+    clock.run(pipelines, 10)
+    clock.takes_ns = 30_000_000
+
+    since = clock.run(pipelines, 10)
+
+    assert max(since) < 2.3
 
 
 def test_what_the_first_one_takes_is_spent_once_and_asks_for_no_pause(pipelines, monkeypatch):

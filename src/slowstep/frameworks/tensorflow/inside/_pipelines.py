@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 _FIRST_EVERY_NS: Final = 500_000_000
 _LAST_EVERY_NS: Final = 30_000_000_000
 _PART_OF_TIME: Final = 16
-# Nor may it take more than a thousandth of the time. Of a short training that would leave one reading where a busy machine, or functions
-# that hold the GIL, make it slow once (30 ms seen, two cores): as long again as has passed is waited at most.
+# Nor may it take more than a thousandth of the time, by the reading that took least: others wait for cores, or for the GIL.
 _PAUSE: Final = 1000
 # One that takes so long is not read again: the training waits for it. The first one sets up what is called.
 _LONGEST_NS: Final = 50_000_000
@@ -63,7 +62,7 @@ class Pipelines:
         """Know none, as in a forked child."""
         self._known: list[LivePipeline] = []
         self._numbers = 0
-        self._first_ns = self._due_ns = 0
+        self._first_ns = self._due_ns = self._fastest_ns = 0
         # Several threads may train; what another one is reading needs no second reading.
         self._reading = threading.Lock()
 
@@ -122,8 +121,8 @@ class Pipelines:
             self._recorder.once_ns += took_ns
         else:
             self._recorder.spent_ns += took_ns
-            passed_ns = at_ns - self._first_ns
-            self._due_ns = max(self._due_ns, at_ns + min(took_ns * _PAUSE, passed_ns))
+            self._fastest_ns = min(self._fastest_ns or took_ns, took_ns)
+            self._due_ns = max(self._due_ns, at_ns + self._fastest_ns * _PAUSE)
 
     def _read_one(self, pipeline: LivePipeline, iterator: Any) -> None:
         is_first, began_ns = not pipeline.number, now()
