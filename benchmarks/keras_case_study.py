@@ -26,26 +26,25 @@ BASE = "healthy"
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """A planted problem, the rule that should name it, and the samples/s of the same in the case study that it follows, of 100 in its base.
+    """A planted problem, and the samples/s of the same in the case study that it follows, of 100 in its base.
 
     Chaim Rand, TensorFlow Performance Analysis, 2020, measured on one V100.
     """
 
     name: str
-    rule: str
     there: int | None = None
 
 
 VARIANTS = (
-    Variant(name="small-batch", rule="small-batch", there=40),
-    Variant(name="throttled-input", rule="slow-pipeline", there=22),
-    Variant(name="overloaded-preprocessing", rule="slow-pipeline", there=25),
-    Variant(name="python-in-input", rule="slow-pipeline"),
-    Variant(name="missing-prefetch", rule="slow-pipeline"),
-    Variant(name="inefficient-operation", rule="inefficient-operation", there=96),
-    Variant(name="slow-callback", rule="slow-callback", there=43),
-    Variant(name="retracing", rule="retracing"),
-    Variant(name="recompiling", rule="retracing"),
+    Variant(name="small-batch", there=40),
+    Variant(name="throttled-input", there=22),
+    Variant(name="overloaded-preprocessing", there=25),
+    Variant(name="python-in-input"),
+    Variant(name="missing-prefetch"),
+    Variant(name="inefficient-operation", there=96),
+    Variant(name="slow-callback", there=43),
+    Variant(name="retracing"),
+    Variant(name="recompiling"),
 )
 
 

@@ -228,7 +228,7 @@ def _others_queue(m: Measurements, blocked: Blocked) -> bool:
     run each operation on another thread than that which calls, however few threads one operation has.
     """
     queueing = m.machine.resources.queueing
-    own = float(m.ledger.of("compute", PartKind.CORE_WAIT).mean()) / float(m.step_ns.mean())
+    own = sum(float(m.ledger.of(stage, PartKind.CORE_WAIT).mean()) for stage in STAGES) / float(m.step_ns.mean())
     return queueing is not None and not m.input.demand.workers and queueing - own >= blocked.share
 
 

@@ -341,7 +341,7 @@ def _blocked_for(share: float, *, busy: bool = False, threads: int = 1, queueing
         sharing=SimpleNamespace(ranks=1),
         machine=SimpleNamespace(load=SimpleNamespace(busy=busy), resources=SimpleNamespace(threads=threads, queueing=queueing)),
         input=SimpleNamespace(demand=SimpleNamespace(workers=workers)),
-        ledger=SimpleNamespace(of=lambda *_: np.array([1.0])),
+        ledger=SimpleNamespace(of=lambda stage, _: np.array([{"compute": 0.6, "output": 0.4}.get(stage, 0.0)])),
         step_ns=np.array([10.0]),
     )
 
