@@ -140,6 +140,20 @@ def test_a_function_of_the_users_is_not_asked_whatever_calls_it(function: Any) -
     assert (samples_in(batch), bytes_in(batch)) == (-1, -1)
 
 
+def test_a_shape_of_the_users_is_not_asked_for_its_lengths() -> None:
+    batch = type("Array", (), {})()
+    batch.shape = type("Lengths", (), {"__getitem__": asked})()
+
+    assert samples_in(batch) == -1
+
+
+def test_what_gives_values_and_no_keys_is_no_mapping() -> None:
+    batch = type("Registry", (), {"values": GIVE})()
+    batch.held = [np.zeros(3)]
+
+    assert samples_in(batch) == -1
+
+
 @pytest.mark.parametrize(
     "function",
     [GIVE, partial(GIVE), of_a_library("type('Giving', (), {'__call__': lambda _, batch: batch.held})()"), operator.attrgetter("held")],
