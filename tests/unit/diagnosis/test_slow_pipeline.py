@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from judged import answer_of, finding, judged, values
+from judged import answer_of, code_of, finding, judged, values
 from made_measurements import per_step
 from made_pipeline_waits import WAIT, looping, trained
 from made_pipelines import LOAD, PARSE, node, pipeline, slow_map, written
@@ -154,3 +154,38 @@ def test_of_an_eager_loop_that_takes_several_batches_in_a_step_all_of_them_count
 
     assert found.names_cause
     assert values(found)["batches of a step"] == 4.0
+
+
+@pytest.mark.parametrize(
+    ("made", "code"),
+    [
+        ({"ms": 2.0, "ready": 2}, "batches-lie-ready"),
+        ({"ms": 2.0, "ready": 1}, "batches-lie-ready"),
+        ({"ms": 2.0, "ready": 0}, None),
+        # At work for 0.6 of the time between two batches, 20 ms.
+        ({"ms": 11.8, "ready": 2}, "batches-lie-ready"),
+        ({"ms": 12.1, "ready": 2}, None),
+    ],
+    ids=["full", "half full", "empty", "hardly at work", "at work"],
+)
+def test_a_pipeline_whose_batches_lie_ready_is_not_what_is_waited_for(made, code):
+    m = trained(18.0, input={"pipeline": slow_map(**made)})
+
+    assert code_of(NAME, m) == code
+    assert diagnose(m).verdict.state == ("bottleneck" if code is None else "undetermined")
+
+
+@pytest.mark.parametrize(("ms", "code"), [(8.7, "batches-lie-ready"), (9.0, None)], ids=["0.49 of the wait", "0.51 of it"])
+def test_what_runs_in_the_request_itself_is_waited_for_however_full_the_buffer_behind_it(ms, code):
+    nodes = [node(1, "Root", 2), node(2, "Map", 3, ms=ms), node(3, "Prefetch", 4, buffer_size=2, buffered=2), node(4, "Range", ms=0.1)]
+
+    assert code_of(NAME, trained(18.0, input={"pipeline": pipeline(nodes, written("Map", PARSE))})) == code
+
+
+def test_of_several_inputs_each_must_lie_ready():
+    nodes = [node(1, "Root", 2), node(2, "Zip", 3, 5), node(3, "Prefetch", 4, buffer_size=2, buffered=2), node(4, "Range", ms=0.1)]
+    other = [node(5, "Prefetch", 6, buffer_size=2, buffered=0), node(6, "Map", ms=1.0)]
+    full = [{**each, "buffered": 2} if each["name"] == "Prefetch" else each for each in other]
+
+    assert code_of(NAME, trained(18.0, input={"pipeline": pipeline([*nodes, *other])})) is None
+    assert code_of(NAME, trained(18.0, input={"pipeline": pipeline([*nodes, *full])})) == "batches-lie-ready"

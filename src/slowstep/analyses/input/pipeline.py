@@ -21,7 +21,7 @@ from slowstep.analyses.input.pipeline_nodes import (
     read_window,
 )
 from slowstep.analyses.input.pipeline_stage import PipelineStage, PipelineThread
-from slowstep.analyses.input.slow_stage import find_slowest
+from slowstep.analyses.input.slow_stage import asked_ns, find_slowest, ready_share
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.timeline.timeline import Timeline
@@ -39,7 +39,8 @@ class Pipeline:
     """The stages, from the last one to the sources, in a window of so many batches, which came `interval_ns` apart.
 
     `slowest` is the number of the one that holds up the training, where one is at work all the time; `bound_ns` is the time between
-    batches that its thread allows. `unread` is why nothing was counted, or no more from some time on.
+    batches that its thread allows. `ready` is how full the buffers are where batches lie ready in them, `asked_ns` what the training's own
+    request takes at most. `unread` is why nothing was counted, or no more from some time on.
     """
 
     stages: tuple[PipelineStage, ...]
@@ -48,6 +49,8 @@ class Pipeline:
     interval_ns: float | None = None
     slowest: int | None = None
     bound_ns: float | None = None
+    ready: float | None = None
+    asked_ns: float = 0.0
     unread: str | None = None
 
     @property
@@ -101,6 +104,8 @@ def measure_pipeline(
         interval_ns=interval_ns,
         slowest=slowest,
         bound_ns=bound_ns,
+        ready=ready_share(stages, interval_ns),
+        asked_ns=asked_ns(stages),
         unread=unread,
     )
 

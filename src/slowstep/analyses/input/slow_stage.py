@@ -34,7 +34,7 @@ def find_slowest(stages: tuple[PipelineStage, ...], interval_ns: float, *, is_ca
     for thread in sorted(bounds, key=lambda each: -bounds[each]):
         works = [number for number, stage in enumerate(stages) if stage.thread == thread and stage.works]
         slowest = max(works, key=lambda number: stages[number].busy_ns, default=None)
-        if slowest is not None and _lies_ready(stages, slowest):
+        if slowest is not None and _ready(stages, slowest) >= FILLED:
             continue
         is_at_work = thread.does == "asks" or bounds[thread] >= AT_WORK * interval_ns
         found = slowest is not None and is_at_work and _takes_longest(stages, slowest, bounds[thread])
@@ -58,6 +58,26 @@ def _takes_longest(stages: tuple[PipelineStage, ...], slowest: int, bound_ns: fl
     return all(most[thread] <= bound_ns for thread in unknown)
 
 
-def _lies_ready(stages: tuple[PipelineStage, ...], number: int) -> bool:
-    """Whether a buffer on the way to the training is filled, its own included: nothing behind it is waited for."""
-    return any((stage.full or 0.0) >= FILLED for stage in way_to_training(stages, stages[number]))
+def ready_share(stages: tuple[PipelineStage, ...], interval_ns: float) -> float | None:
+    """How full the emptiest of the buffers is that hand batches to the training; None where it may wait for what makes them.
+
+    It may where one of them is less than half full, where a thread is at work all the time, and for what runs in its own request.
+    """
+    works = [number for number, stage in enumerate(stages) if stage.works]
+    most: dict[PipelineThread, float] = defaultdict(float)
+    for number in works:
+        most[stages[number].thread] += stages[number].most_ns / stages[number].thread.servers
+    if not works or max(most.values()) >= AT_WORK * interval_ns:
+        return None
+    ready = min((_ready(stages, number) for number in works if stages[number].thread.does != "asks"), default=0.0)
+    return ready if ready >= FILLED else None
+
+
+def asked_ns(stages: tuple[PipelineStage, ...]) -> float:
+    """The time per batch in what runs in the training's own request, at most."""
+    return sum(stage.most_ns for stage in stages if stage.thread.does == "asks")
+
+
+def _ready(stages: tuple[PipelineStage, ...], number: int) -> float:
+    """How full the fullest buffer on the way to the training is, its own included: nothing behind a filled one is waited for."""
+    return max(stage.full or 0.0 for stage in way_to_training(stages, stages[number]))

@@ -85,6 +85,14 @@ def slow_stage(m: Measurements, wait: PipelineWait) -> PipelineStage | None:
     return pipeline.slow_stage if pipeline.bound_ns * wait.batches >= EXPLAINED * float(wait.ns.mean()) else None
 
 
+def ready_share(m: Measurements, wait: PipelineWait) -> float | None:
+    """How full the buffers are of a pipeline whose batches lie ready while the training waits; None where it may wait for them."""
+    pipeline = m.input.pipeline
+    if pipeline is None or pipeline.asked_ns * wait.batches >= EXPLAINED * float(wait.ns.mean()):
+        return None
+    return pipeline.ready
+
+
 def stage_name(stage: PipelineStage) -> str:
     """What the script calls it; of several that are done at once that one which has the function."""
     kinds = [each.kind for each in stage.written if stage.function in (None, each.given, *each.in_python)]

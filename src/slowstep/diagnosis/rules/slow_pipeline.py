@@ -12,6 +12,8 @@ What it sees:
     in the request for a batch, where it takes at least half of the wait. Of calls that are made at once no more count than there are
     cores, but of what data sets read that others make. None is named where these calls, or what mixed data sets take, are not known. Of
     a stage with several functions none is the cause: the one that it was given is named, where that calls the others, and all are listed.
+    Where batches lie ready, each buffer before the training at least half full and no thread at work for 0.6 of the time, the pipeline
+    is not what is waited for, and the rule says so: on a busy machine a call that fetches a batch waits for a core.
 Why it costs:
     What trains stands still until the pipeline has made the next batch.
 How the gain is predicted:
@@ -35,6 +37,7 @@ from slowstep.diagnosis.evidence.input_side import ATTAINED, WAIT_SHARE
 from slowstep.diagnosis.evidence.pipeline_side import (
     PipelineWait,
     pipeline_fixes,
+    ready_share,
     slow_stage,
     stage_evidence,
     stage_in_words,
@@ -42,11 +45,19 @@ from slowstep.diagnosis.evidence.pipeline_side import (
 )
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding
+from slowstep.findings import Evidence, Finding, NotJudged
+from slowstep.reasons import Wording
 
 NAME = "slow-pipeline"
 # So many times as many threads or processes are what is predicted at worst.
 MORE = 2
+QUIETER = "record again on a quieter machine, or on cores of its own"
+
+BATCHES_READY = Wording(
+    "batches-lie-ready",
+    "the training waits for input for {share:share} of the time while batches lie ready in the pipeline's buffers ({ready:share} full): it "
+    "waits for something else, such as a core",
+)
 
 
 def judge(m: Measurements) -> Answer:
@@ -57,6 +68,8 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, wait.ns)
     if share < WAIT_SHARE:
         return None
+    if (ready := ready_share(m, wait)) is not None:
+        return NotJudged(rule=NAME, reason=BATCHES_READY(share=share, ready=ready), change=QUIETER)
     counterfactual, stage = _without(m, wait), slow_stage(m, wait)
     finding = Finding(
         rule=NAME,
