@@ -12,6 +12,8 @@ from paired import Estimate, paired_difference, paired_ratio
 
 # Written by hand: runs that were not made by one sitting of the benchmark.
 ELSEWHERE = Path(__file__).with_name("overhead_elsewhere.md")
+# Drawn by `overhead_compiled.py`, where that was run.
+COMPILED = Path(__file__).with_name("overhead_compiled.md")
 MOST_US_PER_EMPTY_STEP = 12.0
 # Where the limit was set; Python's speed differs by more than twice from machine to machine.
 RIVALS_US_THERE = {"traceml-ai": 88.0, "gpuprof": 117.0}
@@ -93,13 +95,9 @@ def misses(raw: dict[str, Any]) -> list[str]:
 def draw(raw: dict[str, Any], results_file: str) -> str:
     """The page as Markdown."""
     on_a_gpu = device_section.section("overhead", "steps of 20 ms and 2 ms with and without recording will be")
-    elsewhere = ELSEWHERE.read_text().replace("# ", "## ", 1).rstrip()
-    return (
-        "\n\n".join(
-            [head(raw, results_file), limits(raw), elsewhere, on_a_gpu, "## Beside other tools", arms(raw), "## How it is measured", METHOD]
-        )
-        + "\n"
-    )
+    elsewhere = [page.read_text().replace("# ", "## ", 1).rstrip() for page in (ELSEWHERE, COMPILED) if page.exists()]
+    others = ["## Beside other tools", arms(raw), "## How it is measured", METHOD]
+    return "\n\n".join([head(raw, results_file), limits(raw), *elsewhere, on_a_gpu, *others]) + "\n"
 
 
 def head(raw: dict[str, Any], results_file: str) -> str:
