@@ -18,6 +18,7 @@ WILD = (
 PACKAGES = {
     "traceml-ai": (TORCH, "traceml-ai"),
     "gpuprof": (TORCH, "gpuprof[host,torch]"),
+    "xprof": ("xprof==2.24.2",),
     # Made before pandas 3.
     "traceinsight": ("traceinsight==0.6.1", "pandas<3"),
     # Beside what the trainings of the wild suite use.
