@@ -25,7 +25,7 @@ WORKED_ON_NS = 5_000
 NEARLY_EVERY = 0.95
 # A last validation may be followed by a step or two.
 FEWEST = 3
-# Of a loader's batches, the least that are used for what the loader is there for.
+# Of a loader's rows, the least that are used for what the loader is there for; a validation may stand in some of them.
 MOSTLY = 0.5
 # Backwards for an iterator, on average: from so many on it is read on from one to the next.
 READ_ON = 2
@@ -45,6 +45,7 @@ class RequestRows:
     held: Flags
     known: Flags
     iterators: int
+    held_of: frozenset[int]  # the iterators whose batches lie in held rows, most of them
     backwards: int  # from the first row to the last
 
     @property
@@ -57,20 +58,19 @@ class RequestRows:
         """The same where no other loader feeds the training: a buffer may be filled less often then, and what was done with a batch does
         not matter where they are read on.
         """
-        told = self.length[self.held & self.known].sum() >= MOSTLY * self.length.sum()
+        told = (self.held & self.known).mean() >= MOSTLY
         is_read_on = len(self.length) >= READ_ON * self.iterators
         return bool(told) or (is_read_on and self._before_nearly_every(len(self.length)))
 
     @property
-    def is_always_held(self) -> bool:
-        """Whether a row is held before nearly every backward. Each may be a pass of its own: a data set that is read whole for a step."""
-        return self._before_nearly_every(int(self.held.sum()))
+    def read_whole(self) -> frozenset[int]:
+        """Iterators whose batches are held before nearly every backward: each may have been read whole for one step."""
+        return self.held_of if self._before_nearly_every(int(self.held.sum())) else frozenset()
 
     @property
     def _are_held(self) -> bool:
         # A filter lets some of the batches through at once.
-        used = self.length[self.held | (self.length == 1)].sum()
-        return bool(self.held.any()) and bool(used >= MOSTLY * self.length.sum())
+        return bool(self.held.any()) and bool((self.held | (self.length == 1)).mean() >= MOSTLY)
 
     def _before_nearly_every(self, rows: int) -> bool:
         return len(self.length) >= FEWEST and rows >= NEARLY_EVERY * self.backwards
@@ -104,12 +104,16 @@ def _rows_of(got: pl.DataFrame, backward: Ints, calls: pl.DataFrame) -> RequestR
         got, calls, first, final, used_ns
     )
     at_once = _asked_at_once(start, end, first, final)
+    held = (length > 1) & np.where(known, undisturbed & trains, at_once)
+    of_batch = np.append(held, False)[np.searchsorted(final, np.arange(got.height))]
+    shares = got.select("iterator", held=pl.Series(of_batch)).group_by("iterator").agg(pl.col("held").mean())
     return RequestRows(
         loader=int(got["loader"][0]),
         length=length,
-        held=(length > 1) & np.where(known, undisturbed & trains, at_once),
+        held=held,
         known=known,
-        iterators=got["iterator"].n_unique(),
+        iterators=shares.height,
+        held_of=frozenset(shares.filter(pl.col("held") >= MOSTLY)["iterator"].to_list()),
         backwards=int(np.searchsorted(backward, used_ns[final[-1]], side="right") - np.searchsorted(backward, end[0])),
     )
 

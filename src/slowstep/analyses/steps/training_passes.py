@@ -70,8 +70,8 @@ def find_training_passes(
         return TrainingPasses(loader_of=loader_of, loaders=frozenset(), aside=frozenset())
     backward = np.sort(spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy()) if calls_ns is None else calls_ns
     rows = find_rows(got.filter(~pl.col("validation")), backward, spans)
-    whole = [of.loader for of in rows if of.is_always_held]
-    unused = _unused(got.filter(~pl.col("loader").is_in(whole)), backward, spans)
+    whole = [iterator for of in rows for iterator in of.read_whole]
+    unused = _unused(got, backward, spans).filter(~pl.col("iterator").is_in(whole))
     kept = got.filter(~pl.col("iterator").is_in(unused["iterator"].implode()))
     loaders, joined = _training_loaders(kept, backward, spans, dict(got.group_by("loader").len().iter_rows()), updates, rows)
     # Before anything is trained on, a loop that goes on where another one stopped leaves out whole passes.

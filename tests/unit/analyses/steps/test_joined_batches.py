@@ -187,6 +187,27 @@ def test_batches_of_a_loader_that_is_built_anew_for_each_epoch_are_joined_too(tm
     assert (trainer.waits.height, trainer.is_fed) == (5 * STEPS, True)
 
 
+def test_a_validation_of_joined_batches_on_the_trainings_own_loader_is_no_input(tmp_path):
+    iterators = []
+
+    def step(loop, k):
+        if k % 4 == 0:
+            if k:
+                own = loop.start(1)
+                for _ in range(8):
+                    loop.ask(own, 5)
+                    loop.call(20, JUDGING)
+            iterators.append(loop.start(1))
+        loop.ask(iterators[-1], 5)
+        loop.call(20)
+        loop.train()
+
+    trainer, _ = _trained(tmp_path, step)
+
+    assert sorted(set(trainer.waits["iterator"].to_list())) == iterators
+    assert trainer.other_waits.height == 80
+
+
 def test_what_is_collected_before_the_last_step_feeds_nothing(tmp_path):
     own = []
 
