@@ -163,6 +163,7 @@ def _compute(ledger: Ledger) -> ComputeTopic:
         fixed_cost=_fixed_cost(float(ledger.ns.sum(axis=0).mean())),
         trainer_cpu_ns=float(ledger.of("compute").mean()),
         before_update=None,
+        own_update=None,
         in_backward=None,
         blocked=Blocked(share=0.0, line=None),
         between_forwards=NOTHING,

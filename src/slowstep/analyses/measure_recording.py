@@ -24,6 +24,7 @@ from slowstep.analyses.compute.blocked import find_blocked
 from slowstep.analyses.compute.compute_topic import ComputeTopic
 from slowstep.analyses.compute.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.compute.in_backward import find_in_backward
+from slowstep.analyses.compute.own_update import find_own_update
 from slowstep.analyses.input.fetch_function import find_collate_function, find_fetch_function
 from slowstep.analyses.input.input_facts import find_input_facts
 from slowstep.analyses.input.input_topic import InputTopic
@@ -114,6 +115,7 @@ def _compute_topic(found: RecordingAnalyses) -> ComputeTopic:
         fixed_cost=attempt(_fixed_cost, trainer, steps, found.ledger, found.load),
         trainer_cpu_ns=found.trainer_cpu_ns,
         before_update=attempt(find_before_update, trainer, steps, found.stacks),
+        own_update=attempt(find_own_update, trainer, steps, found.stacks),
         in_backward=attempt(find_in_backward, trainer, steps, found.stacks),
         blocked=attempt(
             find_blocked, trainer, steps, found.ledger, found.stacks, found.demand, found.resources, found.load, found.trainer_cpu_ns

@@ -123,7 +123,9 @@ class Framework:
         return {**self.describe_parameters(()), "fused": None}
 
     def describe_parameters(self, parameters: Iterable[Any]) -> dict[str, Any]:
-        """How many elements they have (`params`), of which `dtypes`, on which `device` most of them; each None where that is not known."""
+        """How many elements they have (`params`), of which `dtypes`, on which `device` most of them; each None where that is not known. And
+        in how many `tensors`, where something tells.
+        """
         return {"params": None, "dtypes": None, "device": None}
 
     def parameters_of(self, optimizer: Any) -> list[Any] | None:

@@ -93,8 +93,8 @@ class Recorder:
         self._writer.open_files, self._writer.when_closed = self._open, self.leave
         self.event, self.write_ended, self.release = self._writer.event, self._writer.write_ended, self._writer.release
         self.step = self._writer.step
-        # Called, once, when a thread updates and does not ask a loader for a batch each time.
-        self.when_unfed: Callable[[], None] | None = None
+        # Called, once, when a thread updates and does not ask a loader for one batch each time.
+        self.when_forwards_tell: Callable[[], None] | None = None
         # Called after each update that a script without an optimizer makes, with what stands for one; emptied at the first optimizer.
         self.by_hand: list[Callable[[Any], None]] = []
         self._shared: dict[Callable[[Recorder], Any], Any] = {}

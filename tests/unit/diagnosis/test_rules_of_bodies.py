@@ -11,6 +11,7 @@ import pytest
 from judged import answer_of, finding, named, values
 from made_measurements import MS, SCRIPT, changed, measurements, per_step
 from made_timed_calls import Function, Note, calls, in_bodies
+from slowstep.analyses.compute.before_update import BeforeUpdate
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.engine import diagnose
 from slowstep.parts import BODY, CodePlace, Part, PartKind
@@ -177,6 +178,17 @@ def test_what_no_graph_knows_is_named_and_not_called_healthy():
 )
 def test_what_is_the_models_own_is_not_beside_it(counts):
     assert answer_of(HOOK, in_bodies(TIMED, called(**counts))) is None
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["between backward and update", "before the forward"])
+def test_what_runs_between_backward_and_update_makes_no_input(before):
+    m = in_bodies(TIMED, called(gradient=9))
+    known = BeforeUpdate(name="weigh_pixels (train.py:60)", share=0.4, stacks=60) if before else None
+
+    found = finding(HOOK, changed(m, before_update=known))
+
+    assert any("loader" in fix.text for fix in found.fixes) is not before
+    assert found.gain.predicted is None
 
 
 def test_what_a_function_beside_the_model_has_modules_do_is_the_models():

@@ -14,6 +14,7 @@ from made_parts import function_part
 from slowstep.analyses.compute.before_update import BeforeUpdate
 from slowstep.analyses.compute.between_forwards import BetweenForwards
 from slowstep.analyses.compute.in_backward import InBackward
+from slowstep.analyses.compute.own_update import OwnUpdate
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.calls import TimedFunction
 from slowstep.analyses.python.garbage import Collected
@@ -396,11 +397,12 @@ def test_a_finding_about_computing_gives_way_where_nobody_computes_for_more_of_t
 
 
 @pytest.mark.parametrize(("share", "is_open"), [(0.3, True), (0.05, False)])
-@pytest.mark.parametrize("code", ["before-update", "hook-in-backward", "between-forwards"])
+@pytest.mark.parametrize("code", ["before-update", "own-update", "hook-in-backward", "between-forwards"])
 def test_what_of_the_users_may_run_inside_the_steps_leaves_the_verdict_open(code, share, is_open):
     name = "collect_metrics (train.py:60)"
     inside = {
         "before-update": {"before_update": BeforeUpdate(name=name, share=share, stacks=60)},
+        "own-update": {"own_update": OwnUpdate(name=name, place="train.py:62", share=share, stacks=60, elements=576.0)},
         "hook-in-backward": {"in_backward": InBackward(name=name, share=share)},
         "between-forwards": {"between_forwards": BetweenForwards(unknown_share=share, gradients_share=0.0)},
     }
@@ -412,6 +414,13 @@ def test_what_of_the_users_may_run_inside_the_steps_leaves_the_verdict_open(code
     if is_open:
         assert verdict.reason.values["share"] == share
         assert verdict.reason.values.get("name", name) == name
+
+
+@pytest.mark.parametrize("elements", [250_000.0, None], ids=["of large tensors", "of tensors that were not counted"])
+def test_an_optimizer_of_the_scripts_own_is_its_work_where_all_tensors_at_once_may_take_as_long(elements):
+    own = OwnUpdate(name="Muon.step", place="train.py:62", share=0.4, stacks=60, elements=elements)
+
+    assert engine.diagnose(measurements(own_update=own)).verdict.state == "healthy"
 
 
 @pytest.mark.parametrize(("gradients", "is_said"), [(0.2, True), (0.01, False)])

@@ -20,7 +20,7 @@ import numpy.random as numbers_of_numpy
 import polars
 import pytest
 import torch
-from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SequentialSampler, SubsetRandomSampler, get_worker_info
 
 from slowstep.frameworks.torch.inside._answers import dividing
 from slowstep.frameworks.torch.inside._answers.dividing import Division, divides, division_of
@@ -158,6 +158,10 @@ class DrawingInClass(IterableDataset[int]):
         yield int(self.draw())
 
 
+class Noisier(torch.nn.Dropout):
+    """Which leaves the drawing to what it is built on."""
+
+
 class Shuffled(ByInfo):
     def __iter__(self) -> Iterator[int]:
         yield from random.sample(list(super().__iter__()), 4)
@@ -273,6 +277,13 @@ DRAWS = {
     "by a module that it holds": Drawn(np.random),  # type: ignore[arg-type]
     "by a method of tensors": Drawn(partial(torch.Tensor.uniform_, torch.empty(1))),
     "by a function of its class": DrawingInClass(),
+    "by a sampler": Drawn(RandomSampler(range(9))),
+    "by a sampler of chosen rows": Drawn(SubsetRandomSampler([1, 2])),
+    "by a sampler in a loader": Drawn(DataLoader(range(9), shuffle=True)),
+    "by a class of samplers": Drawn(RandomSampler),
+    "by a layer": Drawn(torch.nn.Dropout(0.1)),
+    "by a layer in a model": Drawn(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Sequential(torch.nn.RReLU()))),
+    "by what a layer of the script's is built on": Drawn(Noisier()),
 }
 
 
@@ -434,6 +445,21 @@ def test_a_stream_that_draws_and_asks_for_its_worker_divides() -> None:
 )
 def test_what_only_counts_draws_nothing(stream: Any) -> None:
     assert division_of(stream) == Division(False)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        SequentialSampler(range(9)),
+        torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()),
+        np.ones(3),
+        torch.nn.LSTM(2, 2),
+        polars.DataFrame,
+    ],
+    ids=["a sampler in order", "a model", "an array", "a layer that leaves it to others", "a class of tables"],
+)
+def test_what_a_librarys_object_is_not_held_for_draws_nothing(held: Any) -> None:
+    assert not division_of(Drawn(held)).draws
 
 
 def test_a_stream_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,9 @@
 
 A batch's leading dimension is only an assumption: of graphs that are put together it is a number of nodes, of sequences that may run along
 the first dimension a length, of crops a multiple. The indices that the loader's fetcher is given, or the items that a stream gives for a
-batch, are samples by definition. Two cases are left to the leading dimension. One index may stand for a whole batch, where the data set
-makes those. And a collate function that leaves out broken samples makes batches of fewer than were asked for, mostly of not many fewer.
+batch, are samples by definition. Three cases are left to the leading dimension. One index may stand for a whole batch, where the data set
+makes those. What the loop asks for may be made of several batches of a loader. And a collate function that leaves out broken samples makes
+batches of fewer than were asked for, mostly of not many fewer.
 """
 
 from __future__ import annotations
@@ -58,7 +59,14 @@ def _asked(trainer: Trainer, fetches: Fetches, waits: WaitParts) -> Floats:
     inside = (fetches.start_ns[fetch] >= waits.start_ns[has]) & (fetches.end_ns[fetch] <= waits.end_ns[has])
     own = inside | (fetches.process[fetch] != trainer.process)
     asked[has[own]] = fetches.samples[fetch[own]]
+    asked[_made_of_several(trainer, fetches, waits)] = np.nan
     return asked
+
+
+def _made_of_several(trainer: Trainer, fetches: Fetches, waits: WaitParts) -> NDArray[np.bool_]:
+    """In which requests the training process itself made more than one batch."""
+    here = fetches.start_ns[fetches.process == trainer.process]
+    return np.asarray(np.searchsorted(here, waits.end_ns) - np.searchsorted(here, waits.start_ns) > 1)
 
 
 def _leaves_out(leading: Floats, asked: Floats) -> bool:

@@ -16,6 +16,7 @@ from slowstep.analyses.python.functions import Stacks, inside, is_library
 from slowstep.analyses.python.loop import NOWHERE, LoopCall, called_from_loop, meeting
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
+from slowstep.timeline.intervals import containing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,9 +43,12 @@ def find_before_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> Before
     usable &= ~steps.excluded[np.clip(step, 0, steps.stretches - 1)]
     start, end = start[usable], end[usable]
     taken = inside(stacks, start, end)
+    # Of several optimizers the first ones update before the last, and what they do is no more to be left out than what that does.
+    updates = trainer.outer_updates
+    between = taken[containing(updates["start_ns"].to_numpy(), updates["end_ns"].to_numpy(), stacks.time_ns[taken]) < 0]
     counts: Counter[LoopCall] = Counter()
     weights: Counter[LoopCall] = Counter()
-    for weight, path in stacks.paths(taken.tolist()):
+    for weight, path in stacks.paths(between.tolist()):
         depth = meeting(path, trainer.way_to_update)
         called = called_from_loop(path, trainer.way_to_update)
         # What the loop's own lines call of torch is clipping; a comprehension is such a line, and the user's Python all the same.

@@ -9,6 +9,7 @@ from slowstep.analyses.compute.between_forwards import BetweenForwards
 from slowstep.analyses.compute.blocked import Blocked
 from slowstep.analyses.compute.fixed_cost import FixedCost
 from slowstep.analyses.compute.in_backward import InBackward
+from slowstep.analyses.compute.own_update import OwnUpdate
 from slowstep.analyses.compute.work import Work
 from slowstep.faults import MayLack
 
@@ -22,6 +23,7 @@ class ComputeTopic(MayLack):
     fixed_cost: FixedCost
     trainer_cpu_ns: float | None  # CPU time of the training thread per step
     before_update: BeforeUpdate | None  # what the user's code does between backward and update
+    own_update: OwnUpdate | None  # what an optimizer of the script's own does
     in_backward: InBackward | None  # what hooks of the user's do inside backward
     blocked: Blocked | None  # inside the steps' own work
     between_forwards: BetweenForwards  # in steps of several forwards and no loader

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.steps.joined_samples import joined_samples
 from slowstep.analyses.steps.trainer import LEADING, Trainer
 from slowstep.timeline.intervals import Ints
 
@@ -80,6 +81,9 @@ def find_batches(trainer: Trainer, edges: Ints, totals: pl.DataFrame) -> Batches
     if got.is_empty():
         got = _forwards_of_batches(trainer, edges)
         origin, order = "leading dimension of the forward's input and output (assumed)", ["start_ns"]
+    elif trainer.joins_batches:
+        calls = trainer.spans.filter(pl.col("kind") == "forward", pl.col("gradients").fill_null(True))
+        got = joined_samples(*(table.with_columns(step=_stretch(edges, table)) for table in (got, calls)))
     count = len(edges) - 1
     step = _stretch(edges, got)
     inside = (step >= 0) & (step < count)

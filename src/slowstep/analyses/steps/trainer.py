@@ -9,9 +9,10 @@ import polars as pl
 
 from slowstep.analyses.steps.cell_code import without_shell
 from slowstep.analyses.steps.input_code import NONE_RECORDED, InputCode, find_input_code
+from slowstep.analyses.steps.joined_batches import NEVER
 from slowstep.analyses.steps.phases import Elsewhere, Phase, TrainingInTurn, elsewhere, find_models, find_phases, longest
 from slowstep.analyses.steps.prompts import CellRun, find_run, within
-from slowstep.analyses.steps.training_passes import MOST_FOR_A_BATCH, NEVER, TrainingPasses, find_training_passes
+from slowstep.analyses.steps.training_passes import MOST_FOR_A_BATCH, TrainingPasses, find_training_passes
 from slowstep.analyses.steps.untrained import describe_untrained
 from slowstep.errors import NothingRecorded
 from slowstep.timeline.intervals import Ints
@@ -51,6 +52,7 @@ class Trainer:
     models: int = 1  # that its updates change, one after the other or in turns: too many, or with too few steps each, to be told apart
     samples_from: str = LEADING  # whence the number of samples of each of `waits` is known
     takes_turns: bool = True  # every optimizer updates once in each step, in the same order
+    joins_batches: bool = False  # what a step trains on is made of several batches that a loader gave for it
     steps_per_batch: float = 1.0  # from one batch to the next of the loader that is read most seldom of those that feed the training
     is_fed: bool = field(init=False)  # every step has its own batches of a loader; else the loop makes its input itself, or a part of it
 
@@ -201,6 +203,7 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         models=phase.models,
         elsewhere=elsewhere(phases, phase, ways, _in_turn(timeline, (process, thread), phases, phase)),
         takes_turns=takes_turns,
+        joins_batches=bool(passes.joined),
         steps_per_batch=passes.steps_per_batch(waits.filter(feeds), anchor["end_ns"].to_numpy()),
     )
 

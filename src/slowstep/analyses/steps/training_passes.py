@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.steps.joined_batches import NEVER, WORKED_ON_NS, Flags, RequestRows, find_rows
 from slowstep.timeline.intervals import Ints
 
 # A loader feeds the training when at least half of its batches are used by a backward: of batches asked for in a row, as many as there are
@@ -26,12 +27,6 @@ SEEMS_USED = 1.0
 MOST_FOR_A_BATCH = 8
 # A validation calls its model once for each batch, or for the batch and its mirror image.
 CALLS_TO_JUDGE = 2
-# The call of the smallest model takes 5.3 us (one linear layer of one value, without gradients, torch 2.13); a loop that leaves a batch out
-# asks for the next one within less than 1 us.
-WORKED_ON_NS = 5_000
-NEVER = np.iinfo(np.int64).max
-
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,6 +36,7 @@ class TrainingPasses:
     loader_of: dict[int, int]  # by iterator
     loaders: frozenset[int]
     aside: frozenset[int]
+    joined: frozenset[int] = frozenset()  # of those loaders, whose batches are asked for several at a time for one backward
 
     def feed(self, iterators: pl.Series) -> pl.Series:
         """Which of these iterators' passes are the training's."""
@@ -73,13 +69,15 @@ def find_training_passes(
     if got.is_empty():
         return TrainingPasses(loader_of=loader_of, loaders=frozenset(), aside=frozenset())
     backward = np.sort(spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy()) if calls_ns is None else calls_ns
-    unused = _unused(got, backward, spans)
+    rows = find_rows(got.filter(~pl.col("validation")), backward, spans)
+    whole = [iterator for of in rows for iterator in of.read_whole]
+    unused = _unused(got, backward, spans).filter(~pl.col("iterator").is_in(whole))
     kept = got.filter(~pl.col("iterator").is_in(unused["iterator"].implode()))
-    loaders = _training_loaders(kept, backward, spans, dict(got.group_by("loader").len().iter_rows()), updates)
+    loaders, joined = _training_loaders(kept, backward, spans, dict(got.group_by("loader").len().iter_rows()), updates, rows)
     # Before anything is trained on, a loop that goes on where another one stopped leaves out whole passes.
     first = int(backward[0]) if len(backward) else NEVER
     aside = unused.filter((pl.col("worked_ns") >= WORKED_ON_NS) | (pl.col("start_ns") > first))
-    return TrainingPasses(loader_of=loader_of, loaders=loaders, aside=frozenset(aside["iterator"].to_list()))
+    return TrainingPasses(loader_of=loader_of, loaders=loaders, aside=frozenset(aside["iterator"].to_list()), joined=joined)
 
 
 def _unused(got: pl.DataFrame, backward: Ints, spans: pl.DataFrame) -> pl.DataFrame:
@@ -126,9 +124,11 @@ def _evaluated(got: pl.DataFrame, spans: pl.DataFrame) -> Flags:
 
 
 def _training_loaders(
-    got: pl.DataFrame, backward: Ints, spans: pl.DataFrame, batches: dict[int, int], updates: int
-) -> frozenset[int]:  # fmt: skip
-    """The loaders that feed the training, by the batches of passes that train; `batches` are those of each loader in all its passes."""
+    got: pl.DataFrame, backward: Ints, spans: pl.DataFrame, batches: dict[int, int], updates: int, rows: list[RequestRows]
+) -> tuple[frozenset[int], frozenset[int]]:  # fmt: skip
+    """The loaders that feed the training, by the batches of passes that train; `batches` are those of each loader in all its passes. And
+    those of them whose batches are joined.
+    """
     loader: NDArray[Any] = got["loader"].to_numpy()
     end, start = got["end_ns"].to_numpy(), got["start_ns"].to_numpy()
     trains = ~_only_judged(loader, backward, end, start, spans)
@@ -140,14 +140,18 @@ def _training_loaders(
 
     used = {int(i): direct[loader == i] for i in np.unique(loader)}
     training = {i for i, of in used.items() if of.mean() >= FEEDS_SHARE and of.sum() >= fewest(i)}
-    most = max((len(used[i]) for i in training), default=0)
+    joined = {of.loader: len(of.length) for of in rows if of.loader in set(used) - training and of.feeds}
+    most = max([*(len(used[i]) for i in training), *joined.values()], default=0)
+    training |= joined.keys()
     for i in set(used) - training:
         own = loader == i
         between = trains[own] & _backward_between(backward, end[own], np.append(start[own][1:], NEVER))
         # The first of two loaders read one after the other (a GAN's) is not followed by a backward at once, but is read as often.
         if between.mean() >= FEEDS_SHARE and own.sum() >= max(FEEDS_SHARE * most, fewest(i)):
             training.add(i)
-    return frozenset(training)
+    if not training:
+        joined = {of.loader: len(of.length) for of in rows if of.loader in used and of.feeds_alone}
+    return frozenset(training | joined.keys()), frozenset(joined)
 
 
 def _used(loader: NDArray[Any], backward: Ints, end_ns: Ints, start_ns: Ints) -> NDArray[np.float64]:

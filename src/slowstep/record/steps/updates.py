@@ -21,6 +21,7 @@ from slowstep.record.writing.format import SKIPPED, UPDATE
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
+    from slowstep.record.writing.threads import ThreadState
 
 # Bookkeeping takes some 15 us, more than recording a step of a tenth of a millisecond: of such steps it is done when a mark is due. In
 # steps that are always marked it is done every time.
@@ -30,6 +31,8 @@ _STEPS_AT_A_TIME: Final = 1000
 # A loop that has not asked for a batch for each update from the first to this one has no loader, or makes something of each batch for
 # every update. What was asked for before may have been a validation's, or what an agent begins with.
 _LOOK_FOR_LOADER_AT: Final = 3
+# A loop that asks for its next batch before the update has asked for one more. Beyond that a step reads several, or validates.
+_ONE_AHEAD: Final = 1
 
 StepHook = Callable[[Any, Any, Any], None]
 
@@ -272,9 +275,8 @@ class Updates:
             calls = max(self._most, state.updates)
             if me.updates == 1:
                 me.waits_ahead = me.waits - calls
-            if me.updates == _LOOK_FOR_LOADER_AT and me.waits - me.waits_ahead < calls:
-                me.unfed = True
-                self._call_once(recorder.when_unfed)
+            if me.updates == _LOOK_FOR_LOADER_AT:
+                self._look_for_loader(me, calls)
             is_busiest, self._most = state.updates > self._most, max(self._most, state.updates)
             if is_busiest and self._frameworks.is_most(self._framework, state.updates):
                 # Only the busiest optimizer's calls are steps, with those of the optimizers that it follows.
@@ -313,9 +315,12 @@ class Updates:
         # A list: another thread may build an optimizer meanwhile.
         return place_of(state.count, [each.count for each in list(self._optimizers.values())])
 
-    def _call_once(self, callback: Callable[[], None] | None) -> None:
-        self._recorder.when_unfed = None
-        if callback is not None:
+    def _look_for_loader(self, me: ThreadState, calls: int) -> None:
+        """Whether a loader feeds the loop, and for how many updates so far; what is asked for beside that, forwards tell."""
+        requests = me.waits - me.waits_ahead
+        me.unfed = requests < calls
+        if (me.unfed or requests > calls + _ONE_AHEAD) and self._recorder.when_forwards_tell is not None:
+            callback, self._recorder.when_forwards_tell = self._recorder.when_forwards_tell, None
             callback()
 
     def _is_one_of_few(self, state: Optimizer) -> bool:

@@ -192,7 +192,16 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     "rank": {"rank": int, "world_size": int},
     "capture": {"file": str, "reason": str, "first": int, "last": int},
     "startup": {"import_began_ns": int, "activated_ns": int},
-    "optimizer": {"id": int, "params": int, "dtypes": dict[str, int], "device": str, "type": str, "fused": bool, "shares": int}
+    "optimizer": {
+        "id": int,
+        "params": int,
+        "tensors": int,
+        "dtypes": dict[str, int],
+        "device": str,
+        "type": str,
+        "fused": bool,
+        "shares": int,
+    }
     | {"by_hand": bool, "framework": str},
     "calls": {"wall_ns": int, "slowdown": float, "began_ns": list[int]},
     "graph": {"nodes": int, "elements": int},

@@ -104,3 +104,20 @@ def test_what_a_validations_loader_was_asked_for_says_nothing_of_a_loop_without_
 
     assert steps.batch_size == 128
     assert "assumed" in str(steps.batch_size_from)
+
+
+@pytest.mark.parametrize(("fetches", "size"), [(1, 4), (4, 16)], ids=["crops", "batches that are joined"])
+def test_what_is_made_of_several_batches_is_not_as_large_as_one(tmp_path, fetches, size):
+    events = Events(tmp_path)
+    events.loader(iterator=1, loader=1)
+    for k in range(40):
+        now = 20.0 * k
+        for batch in range(fetches):
+            events.fetch(now + batch + 0.1, now + batch + 0.9, batch, cpu=0.8, iterator=1, samples=4)
+        events.wait(now, now + 5, k, iterator=1, samples=16)
+        events.backward(now + 6, now + 10)
+        events.update(now + 10, now + 11)
+
+    steps = measure_recording(events.timeline(), 0).steps
+
+    assert (steps.batch_size, set(steps.samples.tolist())) == (size, {float(size)})

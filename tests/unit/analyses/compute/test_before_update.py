@@ -59,6 +59,24 @@ def test_the_update_itself_is_not_between_where_backward_runs_in_a_closure_of_it
     assert measure_recording(events.timeline()).compute.before_update is None
 
 
+@pytest.mark.parametrize("optimizer", [True, False], ids=["an optimizer", "a function"])
+def test_what_another_optimizer_does_before_is_an_update_too(tmp_path, optimizer):
+    events = Events(tmp_path)
+    events.loader(workers=1)
+    stack = events.trainer.stack([LOOP, (SCRIPT, "Muon.step", 60, 62)])
+    for batch in range(60):
+        now = batch * 30.0
+        events.fetch(now, now + 1, batch, worker=0, cpu=1)
+        events.wait(now + 1, now + 1.5, batch)
+        events.backward(now + 8, now + 17)
+        events.trainer.event(fmt.STACK, at(now + 22), at(now + 22), stack, 20e6, 0, thread=TRAINER_THREAD)
+        if optimizer:
+            events.update(now + 17, now + 27, optimizer=5)
+        events.update(now + 28, now + 29)
+
+    assert (measure_recording(events.timeline()).compute.before_update is None) is optimizer
+
+
 def test_without_backwards_nothing_is_between(tmp_path):
     assert _found(tmp_path, 10, METRICS, backwards=False) is None
 

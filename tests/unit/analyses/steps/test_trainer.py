@@ -222,8 +222,11 @@ def test_batches_that_are_asked_for_together_and_used_one_by_one_feed_the_traini
     assert trainer.other_waits.height == 15
 
 
-def test_batches_asked_for_together_of_which_most_are_not_used_do_not(tmp_path):
-    assert _accumulated(tmp_path, backwards=1).waits.is_empty()
+def test_batches_that_are_asked_for_together_and_used_by_one_backward_feed_the_training_too(tmp_path):
+    trainer = _accumulated(tmp_path, backwards=1)
+
+    assert trainer.waits["iterator"].unique().to_list() == [1]
+    assert (trainer.other_waits.height, trainer.joins_batches) == (15, True)
 
 
 def _without_a_loader(tmp_path, *, calls: int, batches: int = 4, flags: int = NO_GRADIENT, module: int = 0):

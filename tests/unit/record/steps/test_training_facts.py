@@ -27,7 +27,7 @@ def test_parameters_are_counted_by_type_and_most_of_them_tell_the_device() -> No
 
     told = describe_optimizer(SimpleNamespace(param_groups=groups))
 
-    assert told == {"params": 105, "dtypes": {"float32": 15, "float64": 90}, "device": "cuda", "fused": None}
+    assert told == {"params": 105, "tensors": 3, "dtypes": {"float32": 15, "float64": 90}, "device": "cuda", "fused": None}
 
 
 @pytest.mark.parametrize(("choices", "told"), [((), None), ((None,), False), ((True, None), False), ((True, True), True)])
@@ -39,7 +39,9 @@ def test_whether_an_optimizer_is_fused_is_told_where_it_has_the_choice(choices: 
 
 @pytest.mark.parametrize("groups", [None, [{"params": [object()]}]], ids=["no groups", "lazy parameters"])
 def test_an_optimizer_that_does_not_say_is_unknown(groups: Any) -> None:
-    assert describe_optimizer(SimpleNamespace(param_groups=groups)) == {"params": None, "dtypes": None, "device": None, "fused": None}
+    untold = {"params": None, "tensors": None, "dtypes": None, "device": None, "fused": None}
+
+    assert describe_optimizer(SimpleNamespace(param_groups=groups)) == untold
 
 
 def test_accelerators_are_the_device_files_that_may_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,8 @@ _UNKNOWN: _Met = (0, None, 0, None)
 
 
 def install(recorder: Recorder) -> Undo:
-    """Wrap every call at level 2; at level 1 only once a loop is seen that no loader feeds. Raises Unfit where torch has no modules."""
+    """Wrap every call at level 2; at level 1 only once a loop is seen that no loader feeds, or that asks
+    for more batches than it makes updates. Raises Unfit where torch has no modules."""
     module_class = find(sys.modules["torch"], "nn.Module")
     find(module_class, "__call__")
     undos: list[Undo] = []
@@ -109,17 +110,18 @@ def install(recorder: Recorder) -> Undo:
         undos.append(replace(module_class, "__call__", _timed(recorder, module_class.__call__)))
 
     def hook_now() -> None:
-        if has_compiled():
-            recorder.health(FORWARD_NOT_RECORDED)
-        else:
+        if not has_compiled():
             hook()
+        elif recorder.local.me.unfed:
+            # Of a loop that a loader feeds they tell seldom more than its requests do.
+            recorder.health(FORWARD_NOT_RECORDED)
 
     if recorder.level >= 2:
         if has_compiled():
             raise Unfit("code was compiled before the recording began, and would be compiled again")
         hook()
     elif recorder.level == 1:
-        recorder.when_unfed = hook_now
+        recorder.when_forwards_tell = hook_now
     return all_of(undos)
 
 

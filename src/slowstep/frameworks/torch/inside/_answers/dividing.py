@@ -16,7 +16,13 @@ from itertools import islice
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, Final
 
-from slowstep.frameworks.torch.inside._answers.drawing import asks_for_a_sample, draws_as_held, draws_by_its_names, is_source
+from slowstep.frameworks.torch.inside._answers.drawing import (
+    asks_for_a_sample,
+    draws_as_held,
+    draws_by_its_names,
+    draws_when_used,
+    is_source,
+)
 from slowstep.record.attributes import held_by
 from slowstep.record.timing.line_counts import is_users
 
@@ -32,6 +38,8 @@ _MOST_HELD: Final = 50
 _DEEPEST: Final = 6
 _CONTAINERS: Final = (list, tuple, set, frozenset, deque)
 _PLAIN: Final = (bool, bytes, complex, float, int, str, type(None))
+# Where torch's modules and loaders hold what works in them.
+_PARTS: Final = ("_modules", "batch_sampler", "sampler")
 # What every stream is made of.
 _ROOTS: Final = ("abc", "builtins", "collections", "torch", "typing")
 
@@ -148,9 +156,10 @@ class _Look:
             self._at_container([*values, *(held_by(thing, name) for name in slots)], depth)
         else:
             self._hold(depth, *(each for each in islice(values, _MOST_HELD) if callable(each) or type(each) in (list, tuple)))
+            self._hold(depth, *(own[name] for name in _PARTS if type(own) is dict and name in own))
 
     def _at_class(self, kind: type, depth: int) -> None:
-        self.draws |= is_source(kind)
+        self.draws = self.draws or is_source(kind) or draws_when_used(kind)
         for base in kind.__mro__:
             if str(base.__module__).partition(".")[0] not in _ROOTS:
                 values = list(vars(base).values())

@@ -25,6 +25,12 @@ _NAMES: Final = frozenset(
 )
 # A method of distributions and of tables (torch.distributions, pandas), and of many a script's own class.
 _SAMPLE: Final = "sample"
+# PyTorch's functions of layers that leave out values at random. A script's own code has these words for shares and switches too.
+_LAYERS: Final = frozenset(
+    {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "rrelu", "gumbel_softmax"}
+)
+# What an object is held for, whose class is a library's: its other methods may draw (a table's), and nobody asks for them.
+_USES: Final = ("__iter__", "__next__", "__call__", "__getitem__", "forward")
 _OF_ITSELF: Final = "self"
 # Of an object that draws, its class is of one of these, and so are functions that do.
 _SOURCES: Final = ("random", "secrets", "numpy.random")
@@ -37,10 +43,15 @@ def draws_by_its_names(names: AbstractSet[str]) -> bool:
 
 def asks_for_a_sample(code: CodeType) -> bool:
     """Whether code names `sample` of some object other than `self`, whose own functions are looked at."""
-    if _SAMPLE not in code.co_names:
+    return _asks_another(code, {_SAMPLE})
+
+
+def _asks_another(code: CodeType, names: AbstractSet[str]) -> bool:
+    """Whether code names one of these of something other than `self`."""
+    if names.isdisjoint(code.co_names):
         return False
     return any(
-        step.argval == _SAMPLE and step.opname in ("LOAD_ATTR", "LOAD_METHOD") and not _is_itself(before)
+        step.argval in names and step.opname in ("LOAD_ATTR", "LOAD_METHOD") and not _is_itself(before)
         for before, step in pairwise(dis.get_instructions(code))
     )
 
@@ -60,6 +71,26 @@ def draws_as_held(thing: Any) -> bool:
         return False
     name = held_by(thing, "__name__")
     return (type(name) is str and (name == _SAMPLE or name in _NAMES)) or _is_of_a_source(held_by(thing, "__module__"))
+
+
+def draws_when_used(kind: type) -> bool:
+    """Whether objects of a class draw at random where they are iterated over, called or indexed, as samplers, augmentations and layers do:
+    in the functions for that, if a library's, or in those of the class that these call.
+    """
+    known: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        known.update(vars(base))
+    used = [function for name in _USES if (function := _librarys(known.get(name))) is not None]
+    called = {name for function in used for name in function.__code__.co_names} & known.keys()
+    used += [function for name in called if (function := _librarys(known[name])) is not None]
+    codes = [function.__code__ for function in used]
+    return any(draws_by_its_names(set(code.co_names)) or _asks_another(code, _LAYERS) for code in codes)
+
+
+def _librarys(value: Any) -> FunctionType | None:
+    """What a class holds as a function of a library's, without looking it up there."""
+    function = value.__func__ if type(value) in (staticmethod, classmethod) else value
+    return function if type(function) is FunctionType and not is_users(function.__code__.co_filename) else None
 
 
 def is_source(kind: type) -> bool:

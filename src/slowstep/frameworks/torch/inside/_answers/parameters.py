@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
-_UNTOLD: Final = {"params": None, "dtypes": None, "device": None, "fused": None}
+_UNTOLD: Final = {"params": None, "tensors": None, "dtypes": None, "device": None, "fused": None}
 
 
 def describe_optimizer(optimizer: Any) -> dict[str, Any]:
-    """Elements, elements by dtype, the kind of device that holds most of them, and whether all are updated by a fused call; None where the
-    optimizer does not say.
+    """Elements, tensors, elements by dtype, the kind of device that holds most of them, and whether all are updated by a fused call; None
+    where the optimizer does not say.
     """
     try:
         groups = optimizer.param_groups
@@ -33,12 +33,13 @@ def describe(parameters: Iterable[Any]) -> dict[str, Any]:
 def _describe(parameters: Iterable[Any]) -> dict[str, Any]:
     dtypes: Counter[str] = Counter()
     devices: Counter[str] = Counter()
-    for parameter in parameters:
+    given = list(parameters)
+    for parameter in given:
         elements = int(parameter.numel())
         dtypes[str(parameter.dtype).removeprefix("torch.")] += elements
         devices[parameter.device.type] += elements
     device = max(devices, key=lambda kind: devices[kind], default=None)
-    return {**_UNTOLD, "params": sum(dtypes.values()), "dtypes": dict(dtypes), "device": device}
+    return {**_UNTOLD, "params": sum(dtypes.values()), "tensors": len(given), "dtypes": dict(dtypes), "device": device}
 
 
 def _is_fused(groups: Any) -> bool | None:

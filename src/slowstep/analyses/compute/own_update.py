@@ -1,0 +1,92 @@
+"""An optimizer of the script's own: which of its lines holds most of the update.
+
+What it does tensor by tensor, in Python, may take a small part of that for all of them at once, or as long: only its author knows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.after_update.gaps import FEWEST_STACKS
+from slowstep.analyses.python.functions import Path, Stacks, enclosing, is_library, shown
+from slowstep.analyses.steps.steps import Steps
+from slowstep.analyses.steps.trainer import Trainer
+from slowstep.frameworks._known import code
+from slowstep.frameworks._words import Code
+from slowstep.timeline.intervals import containing
+from slowstep.timeline.timeline import Frame
+
+UPDATE = code(Code.UPDATE)
+# What binds a method to being without gradients stands between the framework's wrapper and the method.
+WITHOUT_GRADIENTS = "torch/utils/_contextlib.py"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OwnUpdate:
+    """The method of the script's own optimizers that most stacks in updates stand in, and the line of it that most of them do.
+
+    `share`: of the window; `elements`: in a tensor, on average, of what that optimizer updates (None: not known).
+    """
+
+    name: str
+    place: str
+    share: float
+    stacks: int
+    elements: float | None
+
+
+def find_own_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> OwnUpdate | None:
+    """None without such an optimizer, with too few stacks, and where updates call back into the training (closures)."""
+    updates = trainer.outer_updates
+    start, end = updates["start_ns"].to_numpy(), updates["end_ns"].to_numpy()
+    step = np.searchsorted(steps.edges_ns, start, side="right") - 1
+    usable = (step >= 0) & (step < steps.stretches)
+    usable &= ~steps.excluded[np.clip(step, 0, steps.stretches - 1)]
+    backward = trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy()
+    if not usable.any() or (containing(start, end, backward) >= 0).any():
+        return None
+    start, end = start[usable], end[usable]
+    at = containing(start, end, stacks.time_ns)
+    taken = np.flatnonzero(at >= 0)
+    held: Counter[tuple[str, str, int]] = Counter()
+    lines: Counter[tuple[str, str, int, int]] = Counter()
+    optimizers: Counter[int] = Counter()
+    of = updates["optimizer"].to_numpy()[usable][at[taken]].tolist()
+    for (weight, path), optimizer in zip(stacks.paths(taken.tolist()), of, strict=True):
+        method = _method(path)
+        if method is not None:
+            key = method.file, enclosing(method.function), method.first_line
+            held[key] += round(weight)
+            lines[*key, method.line] += 1
+            optimizers[optimizer] += 1
+    if len(taken) < FEWEST_STACKS or not held:
+        return None
+    most, weight = held.most_common(1)[0]
+    line = max((key for key in lines if key[:3] == most), key=lambda key: lines[key])[3]
+    share = weight / max(float(stacks.weight_ns[taken].sum()), 1.0) * float((end - start).sum()) / steps.length_ns
+    return OwnUpdate(
+        name=most[1],
+        place=f"{shown(most[0], trainer.facts.script)}:{line}",
+        share=share,
+        stacks=sum(count for key, count in lines.items() if key[:3] == most),
+        elements=_elements(trainer, optimizers.most_common(1)[0][0]),
+    )
+
+
+def _method(path: Path) -> Frame | None:
+    """What the framework's wrapper around updates calls, if it is the script's own."""
+    wrappers = [i for i, frame in enumerate(path) if UPDATE.search(frame.file)]
+    inner = [frame for frame in path[wrappers[-1] + 1 :] if WITHOUT_GRADIENTS not in frame.file] if wrappers else []
+    return inner[0] if inner and not is_library(inner[0]) else None
+
+
+def _elements(trainer: Trainer, optimizer: int) -> float | None:
+    notes = trainer.facts.notes["optimizers"]
+    mine: dict[str, Any] = next((note for note in notes if note.get("id") == optimizer), {})
+    tensors, elements = mine.get("tensors"), mine.get("params")
+    return elements / tensors if tensors and elements else None
