@@ -21,6 +21,7 @@ from slowstep.record.writing.format import SKIPPED, UPDATE
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
+    from slowstep.record.writing.threads import ThreadState
 
 # Bookkeeping takes some 15 us, more than recording a step of a tenth of a millisecond: of such steps it is done when a mark is due. In
 # steps that are always marked it is done every time.
@@ -269,24 +270,31 @@ class Updates:
             me.updates += 1
             if self._mark(me, at_ns) or me.updates < _LOOK_FOR_LOADER_AT or self._is_one_of_few(state):
                 state.due_ns = 0
-            calls = max(self._most, state.updates)
-            if me.updates == 1:
-                me.waits_ahead = me.waits - calls
-            if me.updates == _LOOK_FOR_LOADER_AT and me.waits - me.waits_ahead < calls:
-                me.unfed = True
-                self._call_once(recorder.when_unfed)
-            is_busiest, self._most = state.updates > self._most, max(self._most, state.updates)
-            if is_busiest and self._frameworks.is_most(self._framework, state.updates):
-                # Only the busiest optimizer's calls are steps, with those of the optimizers that it follows.
-                recorder.step(state.updates - self._stepped)
-                self._stepped = state.updates
-                recorder.updated(state.updates, at_ns)
-                if self._capture is not None:
-                    self._capture.updated(state.updates)
+            self._look_for_loader(me, max(self._most, state.updates))
+            if state.updates > self._most:
+                self._most = state.updates
+                self._tell_of_steps(state.updates, at_ns)
             if self._calls.updated(me, at_ns, self._place(state)):
                 state.due_ns = 0
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
+
+    def _look_for_loader(self, me: ThreadState, calls: int) -> None:
+        """Tell a thread that a loader feeds from one that it does not, at its third update; there have been so many calls."""
+        if me.updates == 1:
+            me.waits_ahead = me.waits - calls
+        if me.updates == _LOOK_FOR_LOADER_AT and me.waits - me.waits_ahead < calls:
+            me.unfed = True
+            self._call_once(self._recorder.when_unfed)
+
+    def _tell_of_steps(self, updates: int, at_ns: int) -> None:
+        """Only the busiest optimizer's calls are steps, with those of the optimizers that it follows: it has made so many."""
+        if self._frameworks.is_most(self._framework, updates):
+            self._recorder.step(updates - self._stepped)
+            self._stepped = updates
+            self._recorder.updated(updates, at_ns)
+            if self._capture is not None:
+                self._capture.updated(updates)
 
     def _follow(self, state: Optimizer) -> None:
         """Tell optimizers that follow one another from those that are called in turns: what came before the former is counted with them."""
