@@ -101,17 +101,6 @@ def verdict_line(report: Mapping[str, Any], stream: TextIO) -> str:
 
 def _draw_header(canvas: Canvas, report: Report, *, verbose: bool) -> None:
     run, separator = report["run"], canvas.glyphs.separator
-    size, sizes = run["batch_size"], run.get("batch_sizes")
-    batch = f"batch size {UNKNOWN if size is None else format_number(int(size) if float(size).is_integer() else size)}"
-    if sizes:
-        batch = f"batch size {format_number(sizes[0])} to {format_number(sizes[1])}"
-    if verbose and size is not None and run["batch_size_from"]:
-        batch += f" ({run['batch_size_from']})"
-    elif run.get("batch_size_assumed"):
-        batch += " (assumed)"
-    several = run.get("batches_per_step") or 1
-    if several > 1:
-        batch += f", {format_number(int(several) if float(several).is_integer() else several)} batches a step"
     framework = run["framework"] or "framework unknown"
     ranks = f" on {run['ranks']} ranks" if run["ranks"] > 1 else ""
     if run.get("rank_rows"):
@@ -120,7 +109,7 @@ def _draw_header(canvas: Canvas, report: Report, *, verbose: bool) -> None:
     duration = "" if not run["duration_s"] else f"{separator}{format_duration(run['duration_s'] * 1e9)} in total".replace(" ", NBSP)
     facts = [
         f"{framework}{ranks}, {run['device'] or 'device unknown'}",
-        batch,
+        _batch(run, verbose=verbose),
         f"{_steps(run)}{duration}",
     ]
     canvas.prose(separator.join(facts), label=canvas.cut(run["name"], max(canvas.width // 3, _NAME_CELLS)) + separator.rstrip(), hang=2)
@@ -135,6 +124,22 @@ def _draw_header(canvas: Canvas, report: Report, *, verbose: bool) -> None:
         canvas.prose(note, label="Note:", label_style="yellow", hang=2)
     if report["overhead"].get("may_exceed"):
         canvas.prose(_overhead(report), label="Recording cost:", label_style="yellow", hang=2)
+
+
+def _batch(run: Run, *, verbose: bool) -> str:
+    """How many samples are in a batch, whence that is known, and how many batches in a step."""
+    size, sizes = run["batch_size"], run.get("batch_sizes")
+    batch = f"batch size {UNKNOWN if size is None else format_number(int(size) if float(size).is_integer() else size)}"
+    if sizes:
+        batch = f"batch size {format_number(sizes[0])} to {format_number(sizes[1])}"
+    if verbose and size is not None and run["batch_size_from"]:
+        batch += f" ({run['batch_size_from']})"
+    elif run.get("batch_size_assumed"):
+        batch += " (assumed)"
+    several = run.get("batches_per_step") or 1
+    if several > 1:
+        batch += f", {format_number(int(several) if float(several).is_integer() else several)} batches a step"
+    return batch
 
 
 def _steps(run: Run) -> str:

@@ -109,10 +109,7 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
     rows = sum(grown.rows for grown in columns.grown)
     if not rows:
         raise UnreadableInput(_nothing(path, reader, unpacked, counts))
-    counts["truncated"] = int(unpacked.is_cut_off or not reader.complete)
-    counts["damaged"] = int(unpacked.damage is not None and not counts["truncated"])
-    counts["no-length"] += columns.pairs.begins_alone
-    counts["ends-alone"] = columns.pairs.ends_alone
+    _count_damage(counts, unpacked, reader, columns)
     about = metadata(reader.around, counts)
     tables, first_ns, left = finished_tables(columns, counts, most)
     vendor = vendor_of(about, list(columns.names))
@@ -142,6 +139,14 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
     health = (*health_rows(counts, unpacked.damage, sorted(columns.groups.foreign)), *([left_out(left)] if left else []))
     return Timeline(source="kineto", tables=tables, processes=(), run=run, health=health, trace=facts)
+
+
+def _count_damage(counts: Counter[str], unpacked: Unpacked, reader: EventReader, columns: Columns) -> None:
+    """Count what the file lacks: its end, or the other half of an event."""
+    counts["truncated"] = int(unpacked.is_cut_off or not reader.complete)
+    counts["damaged"] = int(unpacked.damage is not None and not counts["truncated"])
+    counts["no-length"] += columns.pairs.begins_alone
+    counts["ends-alone"] = columns.pairs.ends_alone
 
 
 def _nothing(path: Path, reader: EventReader, unpacked: Unpacked, counts: Counter[str]) -> str:

@@ -204,10 +204,15 @@ class BenchAct:
     def _walk_blocks(self, step_s: float) -> None:
         """As it is, as it is once more, and on cached batches, until the time is over, the plan, or the script."""
         budget_s = self._asked.budget_s - self._loader_s
+        self._measured.plan = self._plan_blocks(step_s, budget_s)
+        self._executor.post(self._measured.plan)
+        self._watch_blocks(budget_s)
+
+    def _plan_blocks(self, step_s: float, budget_s: float) -> Plan:
         seed = draw_seed() if self._asked.seed is None else self._asked.seed
         step_ms, epoch = max(step_s * 1e3, 1e-3), self._epoch()
         ahead = self._measured.is_asynchronous = any(note.get("asynchronous") for note in self._executor.notes("facts"))
-        plan = make_plan(
+        return make_plan(
             [CACHED],
             seed=seed,
             step_ms=step_ms,
@@ -216,8 +221,9 @@ class BenchAct:
             shares_cores=ahead and self._is_on_processor(),
             budget_s=budget_s,
         )
-        self._measured.plan = plan
-        self._executor.post(plan)
+
+    def _watch_blocks(self, budget_s: float) -> None:
+        """Wait for what was posted. Raises Stopped where the script stands still, or has ended."""
         began_s, last_s, last = self._clock(), self._clock(), 0
         while (at_s := self._clock()) - began_s < budget_s:
             progress = self._executor.poll()

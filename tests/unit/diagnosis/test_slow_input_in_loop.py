@@ -41,6 +41,8 @@ def test_a_loop_in_python_is_named_with_what_faster_code_gains():
     assert found.gain.predicted == pytest.approx(2.94 / (2.94 - 0.95 * 1.2), rel=0.05)
     assert found.gain.low > 1.03
     assert values(found)["a loop in Python"] == pytest.approx(0.95)
+    # In so many gaps, and not by stacks.
+    assert (values(found)["timed in"], "stack samples in it" in values(found)) == (3, False)
 
 
 def test_what_no_other_code_makes_faster_is_not_blamed():

@@ -110,6 +110,42 @@ class InClass(IterableDataset[int]):
         return iter(self.cuts[0](range(8)))
 
 
+class ByStaticMethod(IterableDataset[int]):
+    @staticmethod
+    def cut(numbers: range) -> list[int]:
+        return part(numbers)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.cut(range(8)))
+
+
+class ByClassMethod(IterableDataset[int]):
+    @classmethod
+    def cut(cls, numbers: range) -> list[int]:
+        return part(numbers)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.cut(range(8)))
+
+
+class ByProperty(IterableDataset[int]):
+    @property
+    def own(self) -> list[int]:
+        return part(range(8))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.own)
+
+
+class ByUnboundPartial(IterableDataset[int]):
+    """What its class holds, and does not bind, is no function."""
+
+    cut = staticmethod(partial(part))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.cut(range(8)))
+
+
 TABLE = {"cut": part}
 
 
@@ -211,6 +247,10 @@ def by_log_normal() -> int:
     return int(torch.empty(1).log_normal_())
 
 
+def later(draw: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: draw()
+
+
 NORMAL: Any = SimpleNamespace(rvs=int)
 
 
@@ -271,6 +311,7 @@ DRAWS = {
     "by Python's function that it holds": Drawn(random.random),
     "by numpy's function that it holds": Drawn(np.random.rand),
     "by a function of a library that it holds": Drawn(uuid4),
+    "by a function of a library that a closure holds": Drawn(later(uuid4)),
     "by secrets": Drawn(partial(secrets.randbelow, 9)),
     "by what makes a generator": Drawn(np.random.default_rng),
     "by a class of generators": Drawn(random.Random),
@@ -329,6 +370,10 @@ def closed(cut: Callable[[range], Any]) -> Callable[[range], Any]:
         Held({"a": Cutter()}["a"].cut),
         Held(Slotted(part)),
         InClass(),
+        ByStaticMethod(),
+        ByClassMethod(),
+        ByProperty(),
+        ByUnboundPartial(),
         ByTable(),
     ],
     ids=[
@@ -344,6 +389,10 @@ def closed(cut: Callable[[range], Any]) -> Callable[[range], Any]:
         "of a table",
         "in a slot",
         "in its class",
+        "in a static method",
+        "in a class method",
+        "in a property",
+        "a partial in its class",
         "by a global table",
     ],
 )
@@ -396,6 +445,14 @@ def test_what_a_module_of_the_scripts_does_is_looked_at_and_a_librarys_is_not() 
 )
 def test_what_may_tell_workers_apart_otherwise_or_is_too_much_code_leaves_it_open(line: str) -> None:
     assert division_of(Held(written(line))) == Division(None)
+
+
+def test_a_closure_whose_variable_has_no_value_yet_holds_nothing() -> None:
+    def cut(numbers: range) -> Any:
+        return unset(numbers)
+
+    assert divides(Held(cut)) is False
+    unset: Any = list
 
 
 def test_a_generator_that_has_begun_may_do_anything() -> None:

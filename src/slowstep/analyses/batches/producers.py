@@ -187,10 +187,7 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
     inside = waited(np.maximum(start, f0), np.minimum(end, f1))
     before = waited(start, np.minimum(f0, end))
     busy = np.minimum(busy_between(fetches, which, start, np.minimum(f0, end)), before)
-    mix = _mix(fetches)
-    if len(fetches.start_ns):
-        share = fetches.account[which] / np.maximum(fetches.wall_ns[which], 1)[:, None]
-        parts[:, : len(ACCOUNT)] = share * np.where(matched, inside, 0)[:, None] + mix[None, :] * busy[:, None]
+    parts[:, : len(ACCOUNT)] = _by_account(fetches, which, inside, busy)
     first = _first_of_iterator(waits)
     rest = waited(start, end) - parts.sum(axis=1)
     parts[:, column[PartKind.LOADER_START]] = np.where(first & ~is_own, np.maximum(before - busy, 0), 0)
@@ -265,6 +262,16 @@ def busy_between(fetches: Fetches, which: Ints, start: Ints, until: Ints) -> Flo
             starts, ends = fetches.start_ns[own], fetches.end_ns[own]
             busy[waits] = covered_ns(starts, ends, until[waits]) - covered_ns(starts, ends, start[waits])
     return np.maximum(busy, 0)
+
+
+def _by_account(fetches: Fetches, which: Ints, inside: Floats, busy: Floats) -> Floats:
+    """What a producer's account says of each wait: of the time `inside` the making of its batch that of this batch, of the time in which
+    the producer was `busy` with others before it that of all. Shape (waits, accounts).
+    """
+    if not len(fetches.start_ns):
+        return np.zeros((len(which), len(ACCOUNT)))
+    share = fetches.account[which] / np.maximum(fetches.wall_ns[which], 1)[:, None]
+    return np.asarray(share * np.where(which >= 0, inside, 0)[:, None] + _mix(fetches)[None, :] * busy[:, None])
 
 
 def _mix(fetches: Fetches) -> Floats:

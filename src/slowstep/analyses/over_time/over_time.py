@@ -202,19 +202,14 @@ def _found_events(
     ledger: Ledger, quiet_ns: Floats, turns: NDArray[np.bool_], taken: Sequence[Part] = (), graphs: Graphs = NO_GRAPHS
 ) -> list[OccasionalEvent]:
     """What recurs in `quiet_ns`, from which the parts `taken` are left out already; `turns` are the steps with another network's turn."""
-    left_out = [part in taken or part.kind in QUEUED for part in ledger.parts]
     events: list[OccasionalEvent] = []
     for period in find_periods(quiet_ns):
         # Where a rarer one takes its time too, the parts of such a step tell of both.
         at, others = _alone(period.at, events), _alone(period.others, events)
-        excess = ledger.ns[:, at].mean(axis=1) - ledger.ns[:, others].mean(axis=1)
-        excess[left_out] = 0.0
-        if excess.max() <= 0:
-            continue
-        part = ledger.parts[int(excess.argmax())]
+        part = _longer_part(ledger, at, others, taken)
         ns = np.zeros(len(quiet_ns))
         ns[period.at] = period.ns
-        if ns.sum() < SMALLEST_SHARE * ledger.ns.sum():
+        if part is None or ns.sum() < SMALLEST_SHARE * ledger.ns.sum():
             continue
         # In a loop without a loader stacks tell a validation, and smear a little of it over all steps: its period tells when it was.
         validation = part == VALIDATION
@@ -238,6 +233,13 @@ def _found_events(
             )
         )
     return events
+
+
+def _longer_part(ledger: Ledger, at: Ints, others: Ints, taken: Sequence[Part]) -> Part | None:
+    """What takes most of that by which the steps `at` are longer; None where nothing does that is not `taken` already."""
+    excess = ledger.ns[:, at].mean(axis=1) - ledger.ns[:, others].mean(axis=1)
+    excess[[part in taken or part.kind in QUEUED for part in ledger.parts]] = 0.0
+    return ledger.parts[int(excess.argmax())] if excess.max() > 0 else None
 
 
 def _alone(at: Ints, events: list[OccasionalEvent]) -> Ints:

@@ -112,9 +112,7 @@ def find_steps(
     """
     kind, edges = _enough_boundaries(trainer)
     totals = totals.filter(pl.col("process") == trainer.process)
-    left_out = _thinned(edges, totals) | suspensions.holds(edges)
-    if capture is not None:
-        left_out |= capture.holds(edges)
+    left_out = _left_out(edges, totals, suspensions, capture)
     batches = find_batches(trainer, edges, totals)
     if counted is not None:
         batches = with_counted(batches, trainer, counted)
@@ -125,9 +123,6 @@ def find_steps(
     excluded = left_out[first:last]
     _refuse_empty(edges, first, last, excluded)
     size = batches.usual(first, last)
-    eventful = np.zeros(len(edges) - 1, dtype=bool)
-    for steps in events:
-        eventful[steps] = True
     return Steps(
         boundary=kind,
         edges_ns=edges[first : last + 1],
@@ -144,7 +139,7 @@ def find_steps(
         includes_warmup=warmup is None and first < WARMUP_AT_LEAST,
         total=len(trainer.update_end_ns) + int(totals["steps"].sum()),
         only_counted=int(totals["steps"].sum()),
-        eventful=eventful[first:last][~excluded],
+        eventful=_has_any(events, len(edges) - 1)[first:last][~excluded],
         period=period,
         whole_periods=whole,
     )
@@ -195,6 +190,12 @@ def _with_ends(trainer: Trainer, edges: Ints) -> Ints:
     return np.array([*before, *edges.tolist(), *after], dtype=np.int64)
 
 
+def _left_out(edges: Ints, totals: pl.DataFrame, suspensions: Suspensions, capture: Capture | None) -> NDArray[np.bool_]:
+    """Which steps are not looked at: their details were left out, the process stood still in them, or a profiler captured them."""
+    left_out = _thinned(edges, totals) | suspensions.holds(edges)
+    return left_out if capture is None else left_out | capture.holds(edges)
+
+
 def _thinned(edges: Ints, totals: pl.DataFrame) -> NDArray[np.bool_]:
     """Which stretches between boundaries hold steps that the recorder only counted."""
     thinned = np.zeros(len(edges) - 1, dtype=bool)
@@ -240,6 +241,14 @@ def _events(trainer: Trainer, edges: Ints) -> list[Ints]:
         step = step[(step >= 0) & (step < len(edges) - 1)]
         if 0 < len(step) < 0.9 * (len(edges) - 1):
             found.append(step)
+    return found
+
+
+def _has_any(events: list[Ints], steps: int) -> NDArray[np.bool_]:
+    """In which of the steps any of the events is."""
+    found = np.zeros(steps, dtype=bool)
+    for each in events:
+        found[each] = True
     return found
 
 

@@ -166,10 +166,8 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         table = timeline.table(name).filter(pl.col("process") == process, pl.col("thread") == thread).sort("start_ns")
         return within(_bounds(phase, phases), table)
 
-    own, optimizer = mine("updates"), phase.anchor
-    if phase.is_made_anew:
-        own = own.with_columns(pl.lit(optimizer, own.schema["optimizer"]).alias("optimizer"))
-    optimizer, takes_turns = _last_in_step(own, optimizer)
+    own = _of_one_optimizer(mine("updates"), phase)
+    optimizer, takes_turns = _last_in_step(own, phase.anchor)
     anchor = _outermost(own.filter(pl.col("optimizer") == optimizer))
     all_anchor, run = anchor.height, find_run(anchor, timeline.run.session, thread)
     anchor, own, waits, starts, spans = (within(run, table) for table in (anchor, own, mine("waits"), mine("starts"), mine("spans")))
@@ -259,6 +257,13 @@ def _bounds(phase: Phase, phases: list[Phase]) -> CellRun | None:
         return None
     at = phases.index(phase)
     return (phases[at - 1].end_ns if at else 0), phase.end_ns
+
+
+def _of_one_optimizer(updates: pl.DataFrame, phase: Phase) -> pl.DataFrame:
+    """The updates, as those of one optimizer where the script makes it anew again and again."""
+    if not phase.is_made_anew:
+        return updates
+    return updates.with_columns(pl.lit(phase.anchor, updates.schema["optimizer"]).alias("optimizer"))
 
 
 def _last_in_step(updates: pl.DataFrame, optimizer: int) -> tuple[int, bool]:

@@ -46,6 +46,7 @@ from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
+from slowstep.parts import Part
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_duration
 
@@ -111,20 +112,14 @@ def judge(m: Measurements) -> Answer:
     side = find_side(m)
     if m.input.loader is None or not m.input.loader.num_workers or isinstance(side, Reason):
         return None
-    rebuilt = () if m.input.rebuilt is None else m.input.rebuilt.parts
-    parts = tuple(part for part in (*m.ledger.parts_of("read"), *m.ledger.parts_of("preprocess")) if part not in rebuilt)
+    parts = _parts_of_waits(m)
     waits = m.ledger.of_parts(*parts)
     share, low, high = share_interval(m, _case(m, side, waits, ALONE).removed_ns)
     if share < WAIT_SHARE:
         return _may_gain(m, side, waits)
     if m.machine.load.busy:
         return NotJudged(rule=NAME, reason=RECEIVING_ON_BUSY_MACHINE(share=share))
-    counterfactual = Counterfactual(
-        assumes="the training thread made a batch as fast as a worker, and the loader's own collating were four times as fast",
-        expected=_case(m, side, waits, EXPECTED),
-        pessimistic=_case(m, side, waits, PESSIMISTIC),
-        optimistic=_case(m, side, waits, OPTIMISTIC),
-    )
+    counterfactual = _without_workers(m, side, waits)
     waited_ns, made_ns = float(waits.mean()), _made_here_ns(m, side, EXPECTED)
     evidence = (
         Evidence(name="waiting for a batch", value=waited_ns / 1e6, unit="ms per step", threshold=made_ns / 1e6),
@@ -153,6 +148,12 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
+def _parts_of_waits(m: Measurements) -> tuple[Part, ...]:
+    """What the training waits for its input, but for what is made anew between passes: that stays."""
+    rebuilt = () if m.input.rebuilt is None else m.input.rebuilt.parts
+    return tuple(part for part in (*m.ledger.parts_of("read"), *m.ledger.parts_of("preprocess")) if part not in rebuilt)
+
+
 def _may_gain(m: Measurements, side: InputSide, waits: Floats) -> NotJudged | None:
     """That taking the workers away may matter where it is not expected to; None where it cannot, or others make all waits longer."""
     optimistic, pessimistic = (
@@ -164,6 +165,15 @@ def _may_gain(m: Measurements, side: InputSide, waits: Floats) -> NotJudged | No
         workers=m.training.words.name_of(Remedy.WORKERS, "workers"), shorter=optimistic, longer=max(-pessimistic, 0.0)
     )
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, workers_lever(0)))
+
+
+def _without_workers(m: Measurements, side: InputSide, waits: Floats) -> Counterfactual:
+    return Counterfactual(
+        assumes="the training thread made a batch as fast as a worker, and the loader's own collating were four times as fast",
+        expected=_case(m, side, waits, EXPECTED),
+        pessimistic=_case(m, side, waits, PESSIMISTIC),
+        optimistic=_case(m, side, waits, OPTIMISTIC),
+    )
 
 
 def _case(m: Measurements, side: InputSide, waits: Floats, assumed: _Assumed) -> Case:

@@ -47,26 +47,16 @@ def judge(m: Measurements) -> Answer:
     side = find_side(m)
     if m.input.loader is None or isinstance(side, Reason):
         return None
-    cores = core_demand(m, side)
+    cores, workers = core_demand(m, side), m.input.loader.num_workers
     if not cores.binds or (m.input.demand.blocked_share or 0.0) > BLOCKED_AT_MOST:
         return None
-    if m.input.loader.num_workers < int(side.cores) and more_workers_help(m, side):
+    if workers < int(side.cores) and more_workers_help(m, side):
         return None
     removed = side.removable_ns + cores.lost_ns
     share, low, high = share_interval(m, removed)
     if share < WAIT_SHARE:
         return None
-    counterfactual = _counterfactual(m, side, cores, m.input.loader.num_workers)
-    evidence = (
-        Evidence(
-            name="CPU time needed", value=cores.needed_ns / 1e6, unit="ms per step on all cores", threshold=BINDS * cores.alone_ns / 1e6
-        ),
-        Evidence(name="preprocessing", value=side.cpu_ns / 1e6, unit="ms of CPU time per step"),
-        Evidence(name="workers", value=m.input.loader.num_workers, unit="workers", threshold=int(side.cores)),
-        Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
-        saved_by(m, counterfactual),
-        *(_heaviest(m) or most_of_making(m)),
-    )
+    counterfactual = _counterfactual(m, side, cores, workers)
     finding = Finding(
         rule=NAME,
         stage="preprocess",
@@ -75,7 +65,12 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=(*claims(m), *cores.claims),
-        evidence=evidence,
+        evidence=(
+            *_full_cores(side, cores, workers),
+            Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
+            saved_by(m, counterfactual),
+            *(_heaviest(m) or most_of_making(m)),
+        ),
         gain=predict(m, counterfactual),
         fixes=(
             Fix(
@@ -86,6 +81,16 @@ def judge(m: Measurements) -> Answer:
         ),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _full_cores(side: InputSide, cores: CoreDemand, workers: int) -> tuple[Evidence, ...]:
+    """What is asked of the cores, against what they give."""
+    given_ms = BINDS * cores.alone_ns / 1e6
+    return (
+        Evidence(name="CPU time needed", value=cores.needed_ns / 1e6, unit="ms per step on all cores", threshold=given_ms),
+        Evidence(name="preprocessing", value=side.cpu_ns / 1e6, unit="ms of CPU time per step"),
+        Evidence(name="workers", value=workers, unit="workers", threshold=int(side.cores)),
+    )
 
 
 def _full(cores: float) -> str:

@@ -57,7 +57,7 @@ from slowstep.diagnosis.evidence.spread import TimeSpread, stack_spread
 from slowstep.diagnosis.evidence.timed_in import timed_in
 from slowstep.diagnosis.evidence.trainer_side import delay_share, with_core_delay
 from slowstep.diagnosis.evidence.unnamed import are_notes_lost, how_to_name
-from slowstep.diagnosis.gain import predict, saved_by, share_interval
+from slowstep.diagnosis.gain import Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -131,17 +131,11 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
 
     The one that takes most after it is said, and is not in the gain.
     """
-    own, of_stacks = with_core_delay(m, part), sum(named.values())
     stacks, timed = named.get(part), m.ledger.timed.get(part)
     spread = _spread(m, part, named)
-    what = f"what {part_name(part)} does besides the update" if holds_update(m, part) else part_name(part)
-    assumes = f"{what} took no time on the training thread"
-    counterfactual = shortened(m, own, spread, queued=delay_share(m, part), assumes=assumes, perhaps=made_for(m, part))
-    held = in_both(m, part, own, spread)
-    if held is not None:
-        counterfactual = of_both(counterfactual, held)
-    removed = counterfactual.expected.removed_ns
-    share, low, high = share_interval(m, removed)
+    held = in_both(m, part, with_core_delay(m, part), spread)
+    counterfactual = _without(m, part, spread, held)
+    share, low, high = share_interval(m, counterfactual.expected.removed_ns)
     if share < CLAIM:
         return None
     where = _where(m, held) if stacks or timed else ""
@@ -151,7 +145,7 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
         named_as(part),
         Evidence(name=where if where == AFTER else "time in it" if where else ran, value=share, unit="share of window", threshold=CLAIM),
         *_most_of_it(m, part, entry),
-        *_known_by(m, timed, stacks, of_stacks),
+        *_known_by(m, timed, stacks, sum(named.values())),
         *_next(m, following),
         saved_by(m, counterfactual),
     )
@@ -170,6 +164,15 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
         names_cause=not better_named(m, part),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _without(m: Measurements, part: Part, spread: TimeSpread, held: InBoth | None) -> Counterfactual:
+    """Steps without the part, and without what its function takes inside them, where it was seen there."""
+    what = f"what {part_name(part)} does besides the update" if holds_update(m, part) else part_name(part)
+    assumes = f"{what} took no time on the training thread"
+    own = with_core_delay(m, part)
+    counterfactual = shortened(m, own, spread, queued=delay_share(m, part), assumes=assumes, perhaps=made_for(m, part))
+    return counterfactual if held is None else of_both(counterfactual, held)
 
 
 def _next(m: Measurements, part: Part | None) -> tuple[Evidence, ...]:

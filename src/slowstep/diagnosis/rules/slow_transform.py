@@ -121,25 +121,40 @@ def judge(m: Measurements) -> Answer:
     side = find_side(m)
     if isinstance(side, Reason):
         return NotJudged(rule=NAME, reason=side)
-    share, low, high = share_interval(m, side.removable_ns)
     # Workers that find no cores hide nothing. What others take of them is nothing that the function does.
     hidden = hidden_by_workers(side) and crowded(m, side, by_others=False) is None and not cores_leave_most(m, side)
     # Those of a first worker's batches that take about as long to receive as to make are not hidden at a profit.
     received = hidden and m.input.loader.num_workers == 0 and leave_most(m, side)
-    if share < WAIT_SHARE or (hidden and not received):
+    if share_interval(m, side.removable_ns)[0] < WAIT_SHARE or (hidden and not received):
         return None
     if not m.input.timed_fetches:
         return NotJudged(rule=NAME, reason=NO_CALL_TIMED())
+    function = _named_function(m)
+    if function is None:
+        return None
+    if received and not function.is_python:
+        return _not_python(m, function)
+    return _found(m, side, function, received=received)
+
+
+def _named_function(m: Measurements) -> TimedFunction | None:
+    """The function that most samples are made in; None where it is no part of that which could be written otherwise."""
     if m.over_time.stragglers is not None and m.over_time.stragglers.share_of_making >= DOMINANT_SHARE:
         # Few samples hold most of the time: what is slow is those, see straggler-samples, and not the function as such.
         return None
     function = m.input.fetch_function
     # Below the data set's own method a function is a part of the making; that method itself is the making, which may be one operation.
-    if function is None or not (len(function.path) > 1 or function.is_python):
-        return None
-    where = f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
-    if received and not function.is_python:
-        return _not_python(function, where)
+    return function if function is not None and (len(function.path) > 1 or function.is_python) else None
+
+
+def _where(m: Measurements, function: TimedFunction) -> str:
+    return f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
+
+
+def _found(m: Measurements, side: InputSide, function: TimedFunction, *, received: bool) -> Judged:
+    """That it is to blame; `received` says that batches take about as long to receive from workers."""
+    share, low, high = share_interval(m, side.removable_ns)
+    where = _where(m, function)
     counterfactual, workers = _counterfactual(m, side, function), () if received else _workers(m, side)
     why = BY_RECEIPT if received else BY_PART if workers else _by_cores(m, side)
     bound = stub(m, function.name, function.file) or mock_loader(m)
@@ -151,7 +166,7 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=claims(m),
-        evidence=_evidence(m, side, function, where, share, counterfactual, received=received),
+        evidence=_evidence(m, side, function, counterfactual, received=received),
         gain=predict(m, counterfactual),
         fixes=(
             Fix(text=_faster(function), bounded_by=bound),
@@ -175,11 +190,11 @@ def _workers(m: Measurements, side: InputSide) -> tuple[Fix, ...]:
     return (fix_by_workers(m, handed, workers_needed(handed.side, 0)),)
 
 
-def _not_python(function: TimedFunction, where: str) -> NotJudged | None:
+def _not_python(m: Measurements, function: TimedFunction) -> NotJudged | None:
     """A little that is made fast is nobody's fault: without workers that would gain, only what is known to be a loop in Python is named."""
     if function.python_share is not None:
         return None
-    return NotJudged(rule=NAME, reason=LOOP_NOT_SEEN(name=function.name, where=where, share=function.share))
+    return NotJudged(rule=NAME, reason=LOOP_NOT_SEEN(name=function.name, where=_where(m, function), share=function.share))
 
 
 def _faster(function: TimedFunction) -> str:
@@ -256,10 +271,11 @@ def _loop_in_python(share: float) -> Evidence:
 
 
 def _evidence(
-    m: Measurements, side: InputSide, function: TimedFunction, where: str, share: float, counterfactual: Counterfactual, *, received: bool
+    m: Measurements, side: InputSide, function: TimedFunction, counterfactual: Counterfactual, *, received: bool
 ) -> tuple[Evidence, ...]:
+    share, _, _ = share_interval(m, side.removable_ns)
     return (
-        Evidence(name="function", value=function.name, unit="", where=where),
+        Evidence(name="function", value=function.name, unit="", where=_where(m, function)),
         Evidence(
             name="its share",
             value=function.share,

@@ -40,6 +40,21 @@ def activated(just_imported: str | None = None, import_began_ns: int | None = No
     for module in training_modules():
         if module in sys.modules:
             set_flag(control_flags()[module])
+    recorder = _recorder_of(folder)
+    if recorder is None:
+        return None
+    # Every process that is forked from this one was started with it.
+    recorder.introduce({"kind": "startup", "import_began_ns": import_began_ns, "activated_ns": time.monotonic_ns()})
+    attach(recorder, just_imported)
+    if recorder.level >= 1 and not is_child_of_multiprocessing():
+        recorder.startup = StartupStacks()
+        recorder.startup.start()
+    atexit.register(recorder.stop, "exit")
+    return recorder
+
+
+def _recorder_of(folder: str) -> Recorder | None:
+    """As the environment asks for it, with nothing installed; None where the recording has ended, or is none."""
     try:
         recorder = Recorder(
             folder,
@@ -55,13 +70,6 @@ def activated(just_imported: str | None = None, import_began_ns: int | None = No
     recorder.experiment = os.environ.get(contract.ENV_EXPERIMENT) == "1"
     recorder.levers = _levers()
     recorder.loader_place = int(place) if (place := os.environ.get(contract.ENV_LOADER, "")).isdecimal() else None
-    # Every process that is forked from this one was started with it.
-    recorder.introduce({"kind": "startup", "import_began_ns": import_began_ns, "activated_ns": time.monotonic_ns()})
-    attach(recorder, just_imported)
-    if recorder.level >= 1 and not is_child_of_multiprocessing():
-        recorder.startup = StartupStacks()
-        recorder.startup.start()
-    atexit.register(recorder.stop, "exit")
     return recorder
 
 

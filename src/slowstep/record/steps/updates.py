@@ -272,23 +272,38 @@ class Updates:
             me.updates += 1
             if self._mark(me, at_ns) or me.updates < _LOOK_FOR_LOADER_AT or self._is_one_of_few(state):
                 state.due_ns = 0
-            calls = max(self._most, state.updates)
-            if me.updates == 1:
-                me.waits_ahead = me.waits - calls
-            if me.updates == _LOOK_FOR_LOADER_AT:
-                self._look_for_loader(me, calls)
-            is_busiest, self._most = state.updates > self._most, max(self._most, state.updates)
-            if is_busiest and self._frameworks.is_most(self._framework, state.updates):
-                # Only the busiest optimizer's calls are steps, with those of the optimizers that it follows.
-                recorder.step(state.updates - self._stepped)
-                self._stepped = state.updates
-                recorder.updated(state.updates, at_ns)
-                if self._capture is not None:
-                    self._capture.updated(state.updates)
+            self._look_for_loader(me, max(self._most, state.updates))
+            if state.updates > self._most:
+                self._most = state.updates
+                self._tell_of_steps(state.updates, at_ns)
             if self._calls.updated(me, at_ns, self._place(state)):
                 state.due_ns = 0
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
+
+    def _look_for_loader(self, me: ThreadState, calls: int) -> None:
+        """Whether a loader feeds the loop, and for how many updates, at its third; there have been so many calls.
+
+        What is asked for beside that, forwards tell.
+        """
+        if me.updates == 1:
+            me.waits_ahead = me.waits - calls
+        if me.updates != _LOOK_FOR_LOADER_AT:
+            return
+        requests = me.waits - me.waits_ahead
+        me.unfed = requests < calls
+        if (me.unfed or requests > calls + _ONE_AHEAD) and self._recorder.when_forwards_tell is not None:
+            callback, self._recorder.when_forwards_tell = self._recorder.when_forwards_tell, None
+            callback()
+
+    def _tell_of_steps(self, updates: int, at_ns: int) -> None:
+        """Only the busiest optimizer's calls are steps, with those of the optimizers that it follows: it has made so many."""
+        if self._frameworks.is_most(self._framework, updates):
+            self._recorder.step(updates - self._stepped)
+            self._stepped = updates
+            self._recorder.updated(updates, at_ns)
+            if self._capture is not None:
+                self._capture.updated(updates)
 
     def _follow(self, state: Optimizer) -> None:
         """Tell optimizers that follow one another from those that are called in turns: what came before the former is counted with them."""
@@ -314,14 +329,6 @@ class Updates:
             return UpdateTurn.LAST
         # A list: another thread may build an optimizer meanwhile.
         return place_of(state.count, [each.count for each in list(self._optimizers.values())])
-
-    def _look_for_loader(self, me: ThreadState, calls: int) -> None:
-        """Whether a loader feeds the loop, and for how many updates so far; what is asked for beside that, forwards tell."""
-        requests = me.waits - me.waits_ahead
-        me.unfed = requests < calls
-        if (me.unfed or requests > calls + _ONE_AHEAD) and self._recorder.when_forwards_tell is not None:
-            callback, self._recorder.when_forwards_tell = self._recorder.when_forwards_tell, None
-            callback()
 
     def _is_one_of_few(self, state: Optimizer) -> bool:
         """Whether the recording is to end, or a capture to begin, within the next updates: then each of them counts."""

@@ -17,13 +17,16 @@ from slowstep.timeline.schema import TABLE
 MS = 1_000_000
 
 
-def found(windows: list[tuple[int, int | None]], *, waits: int = 0, thread: int = 7, **seen: Any) -> Batches:
-    """Of windows of 20 ms with so many batches and samples; there are four steps. `seen` is what waits tell of single batches."""
+def found(windows: list[tuple[int, int | None]], *, waits: int = 0, thread: int = 7, last_ms: int = 20, **seen: Any) -> Batches:
+    """Of windows of 20 ms with so many batches and samples; there are four steps. `seen` is what waits tell of single
+    batches; the last window may be of another length."""
     rows = [
         {"process": 0, "thread": thread, "start_ns": 20 * k * MS, "end_ns": 20 * (k + 1) * MS}
         | {"kind": "wait", "count": count, "total_ns": 5, "samples": samples, "iterator": 1}
         for k, (count, samples) in enumerate(windows)
     ]
+    if rows:
+        rows[-1]["end_ns"] = rows[-1]["start_ns"] + last_ms * MS
     nothing = Batches(
         samples=np.full(4, np.nan),
         sizes=None,
@@ -70,6 +73,14 @@ def test_a_few_batches_that_are_seen_beside_those_that_are_counted_are_of_someth
     batches = found([(2, 64)], waits=1, **seen)
 
     assert (batches.usual(0, 4), batches.samples.tolist(), batches.per_step) == (32, [32.0] * 4, None)
+
+
+@pytest.mark.parametrize("samples", [960, None], ids=["with samples", "without"])
+@pytest.mark.parametrize("window_ms", [0, -20], ids=["none", "negative"])
+def test_a_damaged_window_of_no_length_counts_nothing(window_ms, samples):
+    batches = found([(2, 64), (3, samples)], last_ms=window_ms)
+
+    assert (batches.usual(0, 4), batches.samples.tolist()) == (32, [32.0] * 4)
 
 
 @pytest.mark.parametrize(

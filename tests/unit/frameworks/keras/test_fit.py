@@ -233,6 +233,45 @@ def test_of_a_function_that_trains_and_fetches_its_batches_it_is_said_that_it_wa
     assert {note["framework"]: note["waits_inside"] for note in noted_facts(recorder)} == {"tensorflow": fetches}
 
 
+def trains(x: Any, weight: Any) -> Any:
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(x * weight)
+    return tape.gradient(loss, weight)
+
+
+def test_that_a_function_waits_inside_is_said_though_another_one_has_trained_before(recorder):
+    weight, batches = tf.Variable(1.0), iter(tf.data.Dataset.from_tensor_slices(X).batch(16))
+
+    tf.function(lambda: trains(X, weight))()
+    tf.function(lambda: trains(next(batches), weight))()
+
+    assert [note["waits_inside"] for note in noted_facts(recorder)] == [False, True]
+
+
+def test_a_forked_child_knows_of_no_function_that_was_traced_before(recorder, told):
+    weight, batches = tf.Variable(1.0), iter(tf.data.Dataset.from_tensor_slices(X).batch(16))
+    step = tf.function(lambda: trains(next(batches), weight))
+    step()
+    assert (told, functions.FRAMEWORK.waits_inside) == ([("TrainedFunction",)], True)
+
+    recorder.shared(functions.TracedFunctions).forget()
+    step()
+
+    assert (told, functions.FRAMEWORK.waits_inside) == ([("TrainedFunction",)], False)
+
+
+def test_after_the_recording_nothing_is_said_of_what_a_fit_is_given(recorder, monkeypatch):
+    said: list[str | None] = []
+    monkeypatch.setattr(fit.Updates, "note_facts", lambda _: said.append(fit.FRAMEWORK.given.kind))
+    made = model()
+    made.fit(X, Y, batch_size=32, verbose=0)
+    recorder.stop("steps")
+    made.fit(tf.data.Dataset.from_tensor_slices((X, Y)).batch(32), verbose=0, shuffle=False)
+
+    assert said == ["arrays"]
+    assert fit.FRAMEWORK.given.kind is None
+
+
 def test_validation_is_neither_a_step_nor_counted(recorder, told):
     made = model()
     made.evaluate(X, Y, batch_size=16, verbose=0)

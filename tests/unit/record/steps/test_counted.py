@@ -12,7 +12,7 @@ from slowstep.record.framework import NO_FRAMEWORK
 from slowstep.record.recorder import Recorder, now
 from slowstep.record.steps.counted import CountedInput
 from slowstep.record.steps.updates import Updates
-from slowstep.record.writing.format import UPDATE, WAIT
+from slowstep.record.writing.format import FETCH, UPDATE, WAIT
 from slowstep.sources._recording.notes import read_notes
 from slowstep.sources._recording.process import process_tables
 from slowstep.sources._recording.records import read_records
@@ -57,6 +57,19 @@ def test_samples_are_told_of_the_batches_that_came_with_them(tmp_path: Path) -> 
     assert found.filter(kind="wait").select("count", "total_ns", "samples").rows() == [(2, 20, 64), (3, 30, 86), (1, 10, None)]
     assert found.filter(kind="update")["samples"].to_list() == [None] * 3
     assert set(found["kind"]) == {"wait", "update"}
+
+
+def test_of_a_first_reading_without_batches_it_is_known_that_no_samples_came(tmp_path: Path) -> None:
+    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
+    counted = CountedInput(recorder, dataset="Pictures")
+
+    counted.read(0, 20, None, 0)
+    counted.read(2, 30, None, 64)
+    recorder.stop("exit")
+
+    (process,) = processes(recorder.folder)
+    assert [(r.extra, r.a, r.b) for r in process.of("AGGREGATE")] == [(WAIT, 0, 20), (FETCH, 0, 0), (WAIT, 2, 10), (FETCH, 2, 64)]
+    assert read(recorder)["aggregates"].select("count", "samples").rows() == [(0, 0), (2, 64)]
 
 
 def test_a_call_that_makes_several_updates_is_one_step_with_so_many(tmp_path: Path) -> None:

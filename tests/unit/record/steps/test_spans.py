@@ -18,7 +18,7 @@ from slowstep.record import active
 from slowstep.record.recorder import Recorder
 from slowstep.record.steps import spans
 from slowstep.record.steps.cpu_marks import OFF
-from slowstep.record.writing.format import END, FAILED
+from slowstep.record.writing.format import END, FAILED, READY_UNKNOWN
 from slowstep.sources.recording import SOURCE
 from slowstep.stages import STAGES
 
@@ -112,6 +112,63 @@ def test_what_a_loader_reads_of_another_one_of_its_kind_is_not_what_is_waited_fo
     process = ended(recorder)
     _, outer = (note["id"] for note in process.noted("iterator"))
     assert [(wait.a, wait.flags) for wait in process.of("WAIT")] == [(outer, 0), (outer, END)]
+
+
+def test_a_wait_around_one_that_knows_more_says_what_that_knows(recorder: Recorder) -> None:
+    class Batch:
+        shape = (16, 3)
+
+    class Loader(Iterator[Any]):
+        """Of a framework, whose hook records no wait inside another one."""
+
+        def __init__(self) -> None:
+            self.left = [(Batch(), 8), (object(), 8), (object(), -1)]
+
+        def __next__(self) -> Any:
+            if not self.left:
+                raise StopIteration
+            batch, samples = self.left.pop(0)
+            recorder.local.me.borrower.lend(7, 5, samples, 2)
+            return batch
+
+    list(spans.RecordedWaits(recorder, Loader(), dataset="Outer"))
+
+    process = ended(recorder)
+    waits = [wait for wait in process.of("WAIT") if wait.flags != END]
+    # Number, batch, samples (those that can be seen in it, else those that were lent), and how many were ready.
+    assert [(wait.a, wait.b, wait.c, wait.extra) for wait in waits] == [(7, 5, 16, 2), (7, 5, 8, 2), (7, 5, -1, 2)]
+    # Whoever lends says how it was made.
+    assert process.of("FETCH") == []
+
+
+def test_what_was_lent_for_one_batch_is_not_said_of_the_next(recorder: Recorder) -> None:
+    def batches() -> Iterator[int]:
+        recorder.local.me.borrower.lend(7, 5, 8, 2)
+        yield 1
+        yield 2
+
+    list(spans.RecordedWaits(recorder, batches(), dataset="Outer"))
+
+    process = ended(recorder)
+    (outer,) = (note["id"] for note in process.noted("iterator"))
+    assert [(wait.a, wait.b, wait.c, wait.extra) for wait in process.of("WAIT") if wait.flags != END] == [
+        (7, 5, 8, 2),
+        (outer, 1, -1, READY_UNKNOWN),
+    ]
+
+
+def test_what_is_lent_is_passed_on_to_the_outermost_wait(recorder: Recorder) -> None:
+    class OfAFramework(spans.RecordedWaits[Any]):
+        pass
+
+    def batches() -> Iterator[int]:
+        recorder.local.me.borrower.lend(7, 5, 8, 2)
+        yield 1
+
+    list(spans.RecordedWaits(recorder, OfAFramework(recorder, batches(), dataset="Inner"), dataset="Outer"))
+
+    (wait,) = (wait for wait in ended(recorder).of("WAIT") if wait.flags != END)
+    assert (wait.a, wait.b, wait.c, wait.extra) == (7, 5, 8, 2)
 
 
 def test_of_each_batch_it_is_recorded_what_the_thread_did_meanwhile(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
