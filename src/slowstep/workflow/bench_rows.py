@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from slowstep.document.bench import BoundRow, FigureRow, LoaderRow, PointRow, SandboxRow, StageRow, SweepRow, WholeRow
+from slowstep.document.bench import (
+    BoundRow,
+    CutPipelineRow,
+    CutStageRow,
+    FigureRow,
+    LoaderRow,
+    PointRow,
+    SandboxRow,
+    StageRow,
+    SweepRow,
+    WholeRow,
+)
 from slowstep.document.report import Run, bare_run
 from slowstep.prove.bench.loader_bound import Bound
 from slowstep.prove.bench.loader_speed import Point, bend, page_cache
 from slowstep.prove.bench.loader_stages import SampleStage
 from slowstep.prove.bench.over_starts import over_starts, point_over_starts
 from slowstep.prove.bench.overlap import Whole
+from slowstep.prove.bench.pipeline_prefixes import StageCost, dearest
 from slowstep.prove.stats.figures import Figure
 from slowstep.record.system.redact import redact_command
 from slowstep.workflow.bench_act import BenchMeasurements
@@ -79,7 +92,7 @@ def loader_row(point: Point, description: dict[str, Any], first: dict[str, Any],
         return None if rate is None else figure(over_starts(rate, waiting=waiting), 1 / _MB)
 
     return {
-        "workers": point.workers,
+        "workers": None if "stages" in description else point.workers,
         "prefetch_factor": description["prefetch_factor"],
         "batch_size": description["batch_size"],
         "dataset": description["dataset"],
@@ -116,6 +129,35 @@ def stage_rows(rows: Sequence[SampleStage]) -> list[StageRow]:
         }
         for row in rows
     ]
+
+
+def pipeline_row(costs: Sequence[StageCost], *, runs_ahead: bool, waiting: float) -> CutPipelineRow:
+    """The stages of a pipeline. `waiting` as in `loader_row`."""
+    return {"stages": [_pipeline_stage_row(cost, waiting) for cost in costs], "dearest": dearest(costs), "runs_ahead": runs_ahead}
+
+
+def _pipeline_stage_row(cost: StageCost, waiting: float) -> CutStageRow:
+    stage, rate, added = cost.stage, cost.samples_per_s, cost.added_ms
+    in_python = stage.get("python") or []
+    # Several in one stage: none of them is the one to be looked at.
+    name, file, line = in_python[0] if len(in_python) == 1 else stage.get("function") or (None, None, None)
+    return {
+        "kind": stage["kind"],
+        "then": list(stage["then"]),
+        "function": name,
+        "place": None if file is None else f"{os.path.basename(file)}:{line}",
+        "in_python": bool(in_python),
+        "reads_several": bool(stage.get("reads_several")),
+        "samples_per_s": None if rate is None else figure(over_starts(rate, waiting=waiting)),
+        # Below zero an end is as well known as above it.
+        "added_ms_per_sample": None
+        if added is None
+        else {"value": added.value, "low": min(added.low, added.value), "high": max(added.high, added.value)},
+        "cpu_ms_per_sample": cost.cpu_ms,
+        "added_cpu_ms_per_sample": cost.added_cpu_ms,
+        "start_s": cost.start_s,
+        "reason": cost.reason,
+    }
 
 
 def sweep_row(points: Sequence[Point], waiting: Callable[[Point], float]) -> SweepRow:
