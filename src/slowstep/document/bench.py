@@ -94,14 +94,31 @@ class CutStageRow(TypedDict):
     reason: str | None
 
 
+class CallsPointRow(TypedDict):
+    """All stages up to a map that makes so many calls at once; null: as many as the framework chooses."""
+
+    calls: int | None
+    samples_per_s: FigureRow | None
+    reason: str | None
+
+
+class CallsRow(TypedDict):
+    """The map that costs most with other numbers of calls at once: the number of its stage, and what the script asks for."""
+
+    stage: int
+    own: int | None
+    points: list[CallsPointRow]
+
+
 class CutPipelineRow(TypedDict):
     """A pipeline cut after each of its stages, from the reader on. `dearest` is the number of the stage that surely adds time, and most;
-    null where none does. `runs_ahead`: whether any stage works while the training computes.
+    null where none does. `runs_ahead`: whether any stage works while the training computes. `calls`: null where no map was tried.
     """
 
     stages: list[CutStageRow]
     dearest: int | None
     runs_ahead: bool
+    calls: CallsRow | None
 
 
 class PointRow(TypedDict):

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final
 from slowstep.units import UNKNOWN, format_duration, format_number
 
 if TYPE_CHECKING:
-    from slowstep.document.bench import BenchRow, CutStageRow, FigureRow
+    from slowstep.document.bench import BenchRow, CallsRow, CutStageRow, FigureRow
     from slowstep.report.canvas import Canvas
 
 # From this width on there is a column of what all stages up to one take together.
 _WIDE: Final = 64
 _NAME_CELLS: Final = 30
 _CELLS: Final = 11
+_CALLS_CELLS: Final = 10
 # What a stage needs before it gives anything is said from here on: own choice, what a reader would notice.
 _LONG_START_S: Final = 1.0
 _KEEPS: Final = ("Cache", "Snapshot")
@@ -34,13 +35,30 @@ def draw_pipeline(canvas: Canvas, bench: BenchRow) -> None:
     canvas.edges([("cut after", "bold")], [(heads, "dim")])
     for number, stage in enumerate(stages):
         _draw_stage(canvas, stage, is_dearest=number == dearest)
-    reasons = dict.fromkeys(stage["reason"] for stage in stages if stage["reason"] is not None)
-    for reason in reasons:
-        canvas.prose(reason, label="Not all stages:", label_style="yellow", hang=2)
+    for reason in dict.fromkeys(stage["reason"] for stage in stages if stage["reason"] is not None):
+        names = ", ".join(_name(stage) for stage in stages if stage["reason"] == reason)
+        canvas.prose(reason, label=f"{names}:", label_style="yellow", hang=2)
     if dearest is not None:
         canvas.prose(_dearest(stages[dearest]), style="dim")
     for sentence in _doubts(stages):
         canvas.prose(sentence, style="dim")
+    if bench["pipeline"]["calls"] is not None:
+        _draw_calls(canvas, stages, bench["pipeline"]["calls"])
+
+
+def _draw_calls(canvas: Canvas, stages: list[CutStageRow], calls: CallsRow) -> None:
+    """The curve over calls at once."""
+    canvas.blank()
+    canvas.edges([(f"calls at once of {_name(stages[calls['stage']])}", "bold")], [("samples/s".rjust(_CELLS), "dim")])
+    largest = max((point["samples_per_s"]["value"] for point in calls["points"] if point["samples_per_s"] is not None), default=1.0)
+    for point in calls["points"]:
+        name = "autotune" if point["calls"] is None else f"{point['calls']}"
+        rate = point["samples_per_s"]
+        room = canvas.width - _CALLS_CELLS - _CELLS - 2
+        bar = "" if rate is None else canvas.glyphs.bar * max(round(room * rate["value"] / largest), 1)
+        label = f"{name}{'*' * (point['calls'] == calls['own'])}".ljust(_CALLS_CELLS)
+        canvas.edges([(label, ""), (bar, "cyan")], [(_value(rate).rjust(_CELLS), "")])
+    canvas.prose("* current; of the stages up to it alone", style="dim")
 
 
 def _draw_stage(canvas: Canvas, stage: CutStageRow, *, is_dearest: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from slowstep.prove.bench.loader_speed import Point, change_of_cache, curve, fro
 from slowstep.prove.bench.loader_stages import SampleStage, carried, read_calls, stages
 from slowstep.prove.bench.over_starts import over_starts, point_over_starts
 from slowstep.prove.bench.overlap import Whole, are_silent, arm_rate, known_steps, put_together, received
-from slowstep.prove.bench.pipeline_prefixes import StageCost, stage_costs
+from slowstep.prove.bench.pipeline_prefixes import CallsCurve, StageCost, calls_curve, stage_costs
 from slowstep.prove.stats.design import AS_IS, CONTROL, FIRST
 from slowstep.prove.stats.figures import FEWEST_BLOCKS, Figure, combined, exactly, ratio, scaled
 from slowstep.units import format_count
@@ -64,6 +64,10 @@ class BenchFound:
     def stage_costs(self) -> tuple[StageCost, ...]:
         """What the stages of that cost; none where it was not cut."""
         return () if self._stages is None else stage_costs(self._stages, self._measured.notes)
+
+    def calls_curve(self, costs: Sequence[StageCost]) -> CallsCurve | None:
+        """Its dearest map with other numbers of calls at once; None where none was tried."""
+        return None if self._stages is None else calls_curve(self._stages, self._measured.notes, costs)
 
     def stages(self) -> tuple[SampleStage, ...]:
         """The parts of a sample."""

@@ -75,7 +75,7 @@ def _section(found: BenchFound, measured: BenchMeasurements, asked: BenchRequest
         "next_because": following.why or "",
     }
     if is_data and point is not None and (costs := found.stage_costs()):
-        row["pipeline"] = pipeline_row(costs, runs_ahead=found.runs_ahead, waiting=found.waiting(point))
+        row["pipeline"] = pipeline_row(costs, found.calls_curve(costs), runs_ahead=found.runs_ahead, waiting=found.waiting(point))
     return row
 
 

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from slowstep.document.bench import (
     BoundRow,
+    CallsPointRow,
+    CallsRow,
     CutPipelineRow,
     CutStageRow,
     FigureRow,
@@ -25,7 +27,7 @@ from slowstep.prove.bench.loader_speed import Point, bend, page_cache
 from slowstep.prove.bench.loader_stages import SampleStage
 from slowstep.prove.bench.over_starts import over_starts, point_over_starts
 from slowstep.prove.bench.overlap import Whole
-from slowstep.prove.bench.pipeline_prefixes import StageCost, dearest
+from slowstep.prove.bench.pipeline_prefixes import CallsCurve, StageCost, dearest
 from slowstep.prove.stats.figures import Figure
 from slowstep.record.system.redact import redact_command
 from slowstep.workflow.bench_act import BenchMeasurements
@@ -131,13 +133,30 @@ def stage_rows(rows: Sequence[SampleStage]) -> list[StageRow]:
     ]
 
 
-def pipeline_row(costs: Sequence[StageCost], *, runs_ahead: bool, waiting: float) -> CutPipelineRow:
+def pipeline_row(costs: Sequence[StageCost], calls: CallsCurve | None, *, runs_ahead: bool, waiting: float) -> CutPipelineRow:
     """The stages of a pipeline. `waiting` as in `loader_row`."""
-    return {"stages": [_pipeline_stage_row(cost, waiting) for cost in costs], "dearest": dearest(costs), "runs_ahead": runs_ahead}
+    return {
+        "stages": [_pipeline_stage_row(cost, waiting) for cost in costs],
+        "dearest": dearest(costs),
+        "runs_ahead": runs_ahead,
+        "calls": None if calls is None else _calls_row(calls, waiting),
+    }
+
+
+def _calls_row(curve: CallsCurve, waiting: float) -> CallsRow:
+    rows: list[CallsPointRow] = [
+        {"calls": point.calls, "samples_per_s": _over_starts(point.samples_per_s, waiting), "reason": point.reason}
+        for point in curve.points
+    ]
+    return {"stage": curve.stage, "own": curve.own, "points": rows}
+
+
+def _over_starts(rate: Figure | None, waiting: float) -> FigureRow | None:
+    return None if rate is None else figure(over_starts(rate, waiting=waiting))
 
 
 def _pipeline_stage_row(cost: StageCost, waiting: float) -> CutStageRow:
-    stage, rate, added = cost.stage, cost.samples_per_s, cost.added_ms
+    stage, added = cost.stage, cost.added_ms
     in_python = stage.get("python") or []
     # Several in one stage: none of them is the one to be looked at.
     name, file, line = in_python[0] if len(in_python) == 1 else stage.get("function") or (None, None, None)
@@ -148,7 +167,7 @@ def _pipeline_stage_row(cost: StageCost, waiting: float) -> CutStageRow:
         "place": None if file is None else f"{os.path.basename(file)}:{line}",
         "in_python": bool(in_python),
         "reads_several": bool(stage.get("reads_several")),
-        "samples_per_s": None if rate is None else figure(over_starts(rate, waiting=waiting)),
+        "samples_per_s": _over_starts(cost.samples_per_s, waiting),
         # Below zero an end is as well known as above it.
         "added_ms_per_sample": None
         if added is None

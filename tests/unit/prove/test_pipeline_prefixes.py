@@ -53,6 +53,13 @@ def test_a_stage_that_lets_others_hide_adds_less_than_nothing():
     assert dearest(costs) == 0
 
 
+@pytest.mark.parametrize(("falls_ms", "expected"), [(0.5, 1), (5, None)])
+def test_no_stage_is_dear_by_less_than_what_others_seem_to_take_away(falls_ms: float, expected: int | None):
+    notes = [a_prefix(0, 2), a_prefix(1, 6), a_reading("drain", 6 - falls_ms)]
+
+    assert dearest(stage_costs(stages("TFRecord", "Map", "Map"), notes)) == expected
+
+
 def test_elements_that_are_thrown_away_count_for_the_samples_that_are_kept():
     # Of four that are read one is kept: for a sample four are read.
     notes = [a_prefix(0, 1), a_prefix(1, 5, inputs_per_element=4.0), a_reading("drain", 40, samples=8)]

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from slowstep.document.report import faults
+from slowstep.prove.bench.core_waits import of_pipeline
+from slowstep.prove.bench.loader_speed import make_point
 from slowstep.prove.stats.readings import no_steps
 from slowstep.record.launching.command import Command
 from slowstep.report.terminal import render
@@ -19,7 +21,7 @@ PARSE, SLOW = ["parse", "/home/me/train.py", 12], ["Reader.slow", "/home/me/trai
 STAGES = [
     {"kind": "TFRecord", "then": [], "reads_several": False},
     {"kind": "Shuffle", "then": ["Repeat"], "reads_several": False},
-    {"kind": "Map", "then": [], "function": PARSE, "python": [SLOW], "reads_several": False},
+    {"kind": "Map", "then": [], "calls": 1, "function": PARSE, "python": [SLOW], "reads_several": False},
     {"kind": "Batch", "then": ["Prefetch"], "reads_several": False},
 ]
 LOADER = {
@@ -77,6 +79,22 @@ def test_each_stage_has_what_it_adds_and_the_dearest_is_named():
     assert [row["then"] for row in rows] == [[], ["Repeat"], [], ["Prefetch"]]
 
 
+def test_the_map_that_was_tried_has_a_curve():
+    tried = [a_reading("calls", ms, stage=2, calls=calls) for calls, ms in ((1, 5.5), (2, 3), (-1, 2.5))]
+    left_out = a_reading("calls", 3, stage=2, calls=2) | {"rows": [], "slices": [], "turn": 2, "reason": "left out"}
+
+    calls = report_of([*readings(), *tried, left_out])["bench"]["pipeline"]["calls"]
+
+    assert (calls["stage"], calls["own"]) == (2, 1)
+    assert [point["calls"] for point in calls["points"]] == [1, 2, None]
+    assert [point["samples_per_s"]["value"] for point in calls["points"]] == pytest.approx([1000 / 5.5, 1000 / 3, 400])
+    assert [point["reason"] for point in calls["points"]] == [None] * 3
+
+
+def test_where_no_map_was_tried_there_is_no_curve():
+    assert report_of(readings())["bench"]["pipeline"]["calls"] is None
+
+
 def test_a_pipeline_has_a_speed_and_nothing_that_only_a_loader_has():
     bench = report_of(readings())["bench"]
 
@@ -100,7 +118,8 @@ def test_a_training_that_cannot_be_given_cached_batches_is_not_sent_from_one_hal
 
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_the_page_fits(width):
-    lines = render(report_of(readings()), width=width, color=False).splitlines()
+    tried = a_reading("calls", 3, stage=2, calls=2)
+    lines = render(report_of([*readings(), tried]), width=width, color=False).splitlines()
 
     assert max(len(line) for line in lines[:-1]) <= width
 
@@ -113,3 +132,16 @@ def test_a_shuffle_that_fills_its_buffer_for_long_is_said():
     at_once, for_long = (render(report_of(readings(start_ms=ms)), width=120, color=False) for ms in (5, 2500))
 
     assert len(for_long.splitlines()) == len(at_once.splitlines()) + 1
+
+
+@pytest.mark.parametrize(
+    ("foreign_cores", "times"),
+    [(None, 1), (0.5, 4 / 3.5), (3.0, 3), (3.9, 3)],
+    ids=["unknown", "few", "most", "no more than there are"],
+)
+def test_a_pipeline_is_no_faster_than_with_the_cores_that_others_used(foreign_cores: float | None, times: float):
+    # It uses one and a third of four cores.
+    a_slice = {"batches": 10, "wall_ns": 1, "process_ns": 40 * MS, "period_ns": 30 * MS}
+    point = make_point(0, [a_reading("drain", 3) | {"slices": [a_slice] * 4}])
+
+    assert of_pipeline(point, 4.0, foreign_cores) == pytest.approx(times)

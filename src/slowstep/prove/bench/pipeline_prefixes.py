@@ -17,6 +17,7 @@ from slowstep.prove.stats.figures import Figure, combined, inverse, scaled
 
 # They give an element for each that they take; `Zip` beside one that only counts.
 _ONE_TO_ONE: Final = ("Map", "ParallelMap", "Shuffle", "Cache", "Zip", "Scan", "Snapshot")
+_AUTOTUNE: Final = -1
 _BATCH, _UNBATCH = "Batch", "Unbatch"
 UNCOUNTED: Final = "how many of its elements make a sample is unknown"
 
@@ -25,7 +26,8 @@ UNCOUNTED: Final = "how many of its elements make a sample is unknown"
 class StageCost:
     """A stage: `samples_per_s` of all up to it, and what it adds to that, per sample: time, and CPU time of all threads.
 
-    `stage` is how notes describe it. `start_s` is the time to a first element. `reason`: why a speed is missing.
+    `stage` is how notes describe it. `start_s` is the time to a first element, `samples_per_element` how many samples
+    of a batch one of its elements makes. `reason`: why a speed is missing.
     """
 
     stage: dict[str, Any]
@@ -34,6 +36,7 @@ class StageCost:
     cpu_ms: float | None
     added_cpu_ms: float | None
     start_s: float | None
+    samples_per_element: float | None
     reason: str | None
 
 
@@ -50,10 +53,55 @@ def stage_costs(stages: Sequence[dict[str, Any]], notes: Sequence[dict[str, Any]
     return tuple(found)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallsPoint:
+    """All stages up to a map that makes so many calls at once, None: as many as the framework chooses. `reason`: why a speed is missing."""
+
+    calls: int | None
+    samples_per_s: Figure | None
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallsCurve:
+    """The map with the number `stage` with other numbers of calls at once. `own` is the script's, None where the framework chooses."""
+
+    stage: int
+    own: int | None
+    points: tuple[CallsPoint, ...]
+
+
+def calls_curve(stages: Sequence[dict[str, Any]], notes: Sequence[dict[str, Any]], costs: Sequence[StageCost]) -> CallsCurve | None:
+    """The curve of the map that was tried; None where none was."""
+    tried = [note for note in notes if note["part"] == "calls"]
+    if not tried:
+        return None
+    number, own = tried[0]["stage"], stages[tried[0]["stage"]]["calls"]
+    factor = costs[number].samples_per_element
+    found = []
+    # As they are tried: what the framework chooses comes last.
+    for calls in dict.fromkeys(note["calls"] for note in tried):
+        readings = [note | {"edges": []} for note in tried if note["calls"] == calls]
+        point = make_point(0, [each for each in readings if each["rows"]] or readings[:1])
+        rate = None if factor is None or point.batches_per_s is None else scaled(point.batches_per_s, factor)
+        found.append(CallsPoint(calls=_told(calls), samples_per_s=rate, reason=point.reason))
+    return CallsCurve(stage=number, own=_told(own), points=tuple(found))
+
+
+def _told(calls: int | None) -> int | None:
+    return None if calls == _AUTOTUNE else calls
+
+
 def dearest(costs: Sequence[StageCost]) -> int | None:
-    """The number of the stage that surely adds something, and most; None where none does."""
-    sure = [number for number, cost in enumerate(costs) if cost.added_ms is not None and cost.added_ms.low > 0]
-    return max(sure, key=lambda number: costs[number].added_ms.value, default=None)  # type: ignore[union-attr]
+    """The number of the stage that surely adds something, and most; None where none does.
+
+    Stages after others make no sample come sooner, but for what lets these work beside each other: as much as some seem to, as much may be
+    chance where others seem to add something.
+    """
+    known = [(number, cost.added_ms) for number, cost in enumerate(costs) if cost.added_ms is not None]
+    chance_ms = max((-added.value for _, added in known), default=0.0)
+    sure = [(added.value, number) for number, added in known if added.low > max(chance_ms, 0.0)]
+    return max(sure)[1] if sure else None
 
 
 def _readings(number: int, count: int, notes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -97,6 +145,7 @@ def _cost(stage: dict[str, Any], point: Point, factor: float | None, before: Sta
         cpu_ms=cpu_ms,
         added_cpu_ms=cpu_ms if before is None else None if cpu_ms is None or before.cpu_ms is None else cpu_ms - before.cpu_ms,
         start_s=point.start_s,
+        samples_per_element=factor,
         reason=UNCOUNTED if factor is None and point.batches_per_s is not None else point.reason,
     )
 

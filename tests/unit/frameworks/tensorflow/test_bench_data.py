@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from recorded import make_folder, only  # noqa: E402
 from slowstep.frameworks.keras.inside import callbacks, fit  # noqa: E402
 from slowstep.frameworks.tensorflow.inside import fetches, functions, iterators  # noqa: E402
 from slowstep.frameworks.tensorflow.inside.tasks import bench_data  # noqa: E402
+from slowstep.frameworks.tensorflow.inside.tasks._calls import AUTOTUNE, calls_of, with_calls  # noqa: E402
 from slowstep.frameworks.tensorflow.inside.tasks._drain import PipelineDrain  # noqa: E402
 from slowstep.frameworks.tensorflow.inside.tasks._prefixes import MOST_PREFIXES, prefixes_of, runs_ahead, why_not  # noqa: E402
 from slowstep.prove.bench.pipeline_prefixes import dearest, stage_costs  # noqa: E402
@@ -96,7 +98,11 @@ def test_the_pipeline_of_fit_is_cut_after_each_stage_and_the_one_that_sleeps_cos
     assert (loader["reason"], loader["batch_size"], loader["runs_ahead"]) == (None, 4, False)
     assert [stage["kind"] for stage in loader["stages"]] == ["Range", "Shuffle", "Map", "Batch", "Map"]
     assert loader["stages"][2]["python"][0][0] == "asleep"
-    assert [note.get("stage") for note in readings] == [None, 0, 1, 2, 3, None, None, 3, 2, 1, 0]
+    cut = [note for note in readings if note["part"] != "calls"]
+    assert [note["stage"] for note in cut] == [4, 0, 1, 2, 3, 4, 4, 3, 2, 1, 0]
+    assert [note["part"] for note in cut if note["stage"] == 4] == ["drain"] * 3
+    assert {(note["stage"], note["turn"]) for note in readings if note["part"] == "calls"} == {(2, 1), (2, 2)}
+    assert {1, 2, -1} <= {note["calls"] for note in readings if note["part"] == "calls"}
     assert {note["reason"] for note in readings} == {None}
     costs = stage_costs(loader["stages"], readings)
     assert dearest(costs) == 2
@@ -104,6 +110,27 @@ def test_the_pipeline_of_fit_is_cut_after_each_stage_and_the_one_that_sleeps_cos
     assert costs[2].added_ms.value > 0.9 * ASLEEP_S * 1e3
     assert costs[1].samples_per_s.value > 2 * costs[2].samples_per_s.value
     assert dict(vars(sys.modules["tensorflow.python.data.ops.iterator_ops"].OwnedIterator)) == before
+
+
+def test_the_pipeline_of_an_eager_loop_is_read_too(recorder):
+    weight = tf.Variable(1.0)
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def train(batch: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(batch[0]) * weight
+        weight.assign_sub(0.1 * tape.gradient(loss, weight))
+
+    for number, batch in enumerate(pipeline().take(3)):
+        train(batch)
+        if number == 2:
+            recorder.ensure_open()
+            bench_data.run(Training(recorder), {"seconds": 0.2, "parts": False})
+    recorder.stop("exit")
+
+    loader, drain = [note for note in only(recorder.folder).noted("task") if note["part"] != "begins"]
+    assert [stage["kind"] for stage in loader["stages"]] == ["Range", "Shuffle", "Map", "Batch", "Map"]
+    assert (drain["epoch_batches"], drain["reason"]) == (3, None)
 
 
 def test_what_is_read_alone_is_no_pipeline_of_the_training_s(recorder):
@@ -129,7 +156,7 @@ def test_a_training_that_reads_no_pipeline_is_told_so(recorder):
 
 
 def drained(dataset: Any, *, window: int = 0, seconds: float = 0.1) -> Any:
-    return PipelineDrain(dataset, "Filter", seconds=seconds, until_ns=now() + LATE_NS, window=window).run()
+    return PipelineDrain(lambda: dataset, "Filter", seconds=seconds, until_ns=now() + LATE_NS, window=window).run()
 
 
 def test_epochs_that_end_are_read_again_from_their_begin():
@@ -169,9 +196,8 @@ def test_what_the_script_s_function_raises_ends_a_reading():
 
 
 def test_elements_that_a_filter_takes_are_counted():
-    drain = PipelineDrain(
-        tf.data.Dataset.range(10**6).filter(lambda number: number % 4 == 0), "Filter", seconds=0.3, until_ns=now() + LATE_NS, window=8
-    )
+    data = tf.data.Dataset.range(10**6).filter(lambda number: number % 4 == 0)
+    drain = PipelineDrain(lambda: data, "Filter", seconds=0.3, until_ns=now() + LATE_NS, window=8)
     drain.run()
 
     assert drain.inputs_per_element == pytest.approx(4, rel=0.1)
@@ -217,3 +243,41 @@ def test_a_prefix_has_the_options_of_the_whole():
     first, _ = prefixes_of(tf.data.Dataset.range(8).batch(2).with_options(options))
 
     assert (first.dataset.options().deterministic, first.dataset.options().threading.private_threadpool_size) == (False, 3)
+
+
+@pytest.mark.parametrize("own", [None, 3])
+def test_a_map_with_other_calls_gives_the_same_and_its_function_is_not_traced_again(own: int | None):
+    traced = []
+
+    def plus(number: Any) -> Any:
+        traced.append(number)
+        return number + offset
+
+    offset = tf.constant(5, tf.int64)
+    data = tf.data.Dataset.range(8).map(plus, num_parallel_calls=own)
+    before = len(traced)
+
+    assert calls_of(data) == (own or 1)
+    assert [int(number) for number in with_calls(data, 2)] == list(range(5, 13))
+    assert [int(number) for number in with_calls(data, AUTOTUNE).batch(8).unbatch()] == list(range(5, 13))
+    assert len(traced) == before
+
+
+@pytest.mark.parametrize(("calls", "is_one"), [(1, True), (4, False)])
+def test_so_many_calls_are_made_at_once(calls: int, is_one: bool):
+    inside, most, lock = [0], [0], threading.Lock()
+
+    def counted(number: Any) -> Any:
+        with lock:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+        time.sleep(ASLEEP_S)
+        with lock:
+            inside[0] -= 1
+        return np.float32(number)
+
+    data = tf.data.Dataset.range(10**6).map(lambda number: tf.numpy_function(counted, [number], tf.float32))
+    drained(with_calls(data, calls), seconds=0.5)
+
+    assert (most[0] == 1) == is_one
+    assert most[0] <= calls

@@ -21,8 +21,9 @@ _MOST_SAID: Final = 200
 
 
 class PipelineDrain:
-    """One reading, in epochs where the data set ends. `window`: see DatasetReader. `inputs_per_element`: the same of the stage `kind`.
+    """One reading of the data set that a function gives, in epochs where it ends.
 
+    `window`: see DatasetReader. `inputs_per_element`: the same of the stage `kind`.
     Slow batches may take it beyond its time, and in the end until `until_ns`. `least`: as many requests, in three times its time.
     """
 
@@ -53,7 +54,7 @@ class PipelineDrain:
         """From the start of an iterator until the time is over, or the data set."""
         drained, edges, counted = self._drained, Edges(), 0
         self._last_ns = now()
-        reader = DatasetReader(self._dataset, self._window)
+        reader = DatasetReader(self._dataset(), self._window)
         try:
             self._fill(edges, reader)
             drained.starts_ns.append(edges.start_ns)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from slowstep.frameworks.tensorflow.inside._stages import NO_STAGE, functions_of, inputs_of, kind_of
+from slowstep.frameworks.tensorflow.inside.tasks._calls import calls_of
 from slowstep.record.attributes import held_by
 
 # Those nearest the training, each with all before it; what is before the first of them is in its row.
@@ -33,10 +34,11 @@ class Prefix:
     """All stages up to one, with those behind it that only hand on. `stage` is how notes describe that one.
 
     `reads` is how many data sets the first of all reads that were not cut; `holds_single` tells that its elements are samples that a later
-    stage makes batches of. `batch_size` is what the stage was given.
+    stage makes batches of. `batch_size` is what the stage was given, `last` the stage itself.
     """
 
     dataset: Any
+    last: Any
     stage: dict[str, Any]
     reads: int
     holds_single: bool
@@ -54,7 +56,8 @@ def prefixes_of(dataset: Any) -> list[Prefix]:
         found.append(
             Prefix(
                 dataset=dataset if end == len(stages) else each.with_options(options),
-                stage={"kind": kinds[begin], "then": kinds[begin + 1 : end], **functions_of(stage)},
+                last=stage,
+                stage={"kind": kinds[begin], "then": kinds[begin + 1 : end], "calls": calls_of(stage), **functions_of(stage)},
                 reads=0 if begin else len(inputs_of(stage)),
                 holds_single=not _is_batched(kinds[:end]) and any(_batches(kind) for kind in kinds[end:]),
                 batch_size=_batch_size(stage),
