@@ -112,3 +112,10 @@ def test_an_epoch_that_ends_is_in_no_cost():
     notes = [a_prefix(0, 1, edges=[edge] * 4), a_reading("drain", 2, edges=[edge] * 4)]
 
     assert added(stage_costs(stages("TFRecord", "Map"), notes)) == [1, 1]
+
+
+def test_a_list_of_one_file_is_read_in_epochs_that_are_nothing_but_edges():
+    edge = {"start_ns": 8 * MS, "fill_ns": 0, "end_ns": 0, "filled": 1, "samples": 1, "seen": 1, "size_bytes": 4, "batches": 1}
+    notes = [a_prefix(0, 1, rows=[], edges=[edge] * 4), a_prefix(1, 1, inputs_per_element=0.01), a_reading("drain", 2)]
+
+    assert added(stage_costs(stages("TensorSlice", "Interleave", "Map"), notes)) == [0.08, 0.92, 1]

@@ -45,7 +45,7 @@ def stage_costs(stages: Sequence[dict[str, Any]], notes: Sequence[dict[str, Any]
     if not any(note["part"] == "prefix" for note in notes):
         return ()
     readings = [_readings(number, len(stages), notes) for number in range(len(stages))]
-    points = [make_point(0, [each | {"edges": []} for each in found]) for found in readings]
+    points = [_point(found) for found in readings]
     samples = _samples_per_element(stages, points, readings)
     found = list[StageCost]()
     for stage, point, factor in zip(stages, points, samples, strict=True):
@@ -81,8 +81,8 @@ def calls_curve(stages: Sequence[dict[str, Any]], notes: Sequence[dict[str, Any]
     found = []
     # As they are tried: what the framework chooses comes last.
     for calls in dict.fromkeys(note["calls"] for note in tried):
-        readings = [note | {"edges": []} for note in tried if note["calls"] == calls]
-        point = make_point(0, [each for each in readings if each["rows"]] or readings[:1])
+        readings = [note for note in tried if note["calls"] == calls]
+        point = _point([each for each in readings if each["rows"]] or readings[:1])
         rate = None if factor is None or point.batches_per_s is None else scaled(point.batches_per_s, factor)
         found.append(CallsPoint(calls=_told(calls), samples_per_s=rate, reason=point.reason))
     return CallsCurve(stage=number, own=_told(own), points=tuple(found))
@@ -110,6 +110,12 @@ def _readings(number: int, count: int, notes: Sequence[dict[str, Any]]) -> list[
     mine = [note for note in part if note.get("stage", number) == number]
     # Of one for which there was no time the other turn stands.
     return [note for note in mine if note["turn"] and note["rows"]] or mine[:1]
+
+
+def _point(readings: Sequence[dict[str, Any]]) -> Point:
+    """Their speed between the edges of epochs; of epochs that are nothing but edges, as of a list of one file, with these."""
+    between = make_point(0, [each | {"edges": []} for each in readings])
+    return make_point(0, readings) if between.batches_per_s is None else between
 
 
 def _samples_per_element(
