@@ -523,7 +523,7 @@ def test_a_lever_that_failed_is_told(real_bench: Callable[[str], dict[str, Any]]
     assert faults(report) == []
     assert report["bench"]["compute"]["reason"] == "batches cannot be copied"
     assert report["run"]["notes"][-1] == "mock-loader: not applicable, because batches cannot be copied"
-    assert report["run"]["next_command"].startswith("slowstep bench compute")
+    assert report["run"]["next_command"].startswith("slowstep run")
 
 
 @pytest.mark.parametrize(
