@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from launching import Workplace
+from launching import SLOWSTEP, Workplace
+from slowstep.document.report import faults
 
 # Not imported: it would take the framework that it computes with by default.
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(find_spec("keras") is None, reason="needs keras")]
@@ -236,3 +237,38 @@ def test_a_script_that_only_predicts_trains_nothing(work: Workplace) -> None:
     assert ran.code == 0
     assert "no training step was recorded" in ran.err
     assert "Keras" in ran.err
+
+
+TF_DATA = """
+import tensorflow as tf
+
+def asleep(number):
+    time.sleep(0.02)
+    return np.float32(number)
+
+def slept(number):
+    return tf.ensure_shape(tf.numpy_function(asleep, [number], tf.float32), ())
+
+model.compile("adam", "mse")
+data = tf.data.Dataset.range(10 ** 9).map(slept).batch(4).map(lambda batch: (tf.tile(batch[:, None], [1, 32]), batch[:, None])).prefetch(2)
+model.fit(data, shuffle=False, verbose=0)
+"""
+
+
+@pytest.mark.timeout(400)
+def test_a_pipeline_is_measured_alone_and_its_slow_stage_is_named(work: Workplace) -> None:
+    write(work, TF_DATA, "tensorflow")
+    target = work.runs.parent / "bench.json"
+
+    own = ("bench", "data", "--out", str(work.runs), "--budget", "20s", "--json", str(target))
+    ended = work.finish(work.start(*SLOWSTEP, *own, "train.py", slowstep=False), 350)
+
+    report = json.loads(target.read_text())
+    assert (ended.code, faults(report)) == (0, []), ended.err
+    bench = report["bench"]
+    stages, dearest = bench["pipeline"]["stages"], bench["pipeline"]["dearest"]
+    assert [stage["kind"] for stage in stages] == ["Range", "Map", "Batch", "Map"]
+    assert (stages[dearest]["function"], stages[dearest]["in_python"]) == ("asleep", True)
+    # A sleep is never shorter: no sample takes less than 20 ms.
+    assert 0 < bench["loader"]["samples_per_s"]["value"] <= 50
+    assert (bench["loader"]["workers"], bench["loader"]["batch_size"]) == (None, 4)

@@ -6,7 +6,7 @@ make on a quiet one: so two of these sections of one script can be held against 
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 
 class SandboxRow(TypedDict):
@@ -31,13 +31,13 @@ class LoaderRow(TypedDict):
 
     `starting` is the share of the time in which workers are started and ended. `page_cache`: how the first reading found it, after what
     the training had read; `from_storage`: the share of its bytes from storage. `reason`: why there is no figure, or what the one there is
-    lacks.
+    lacks. `workers` is null of a pipeline that the framework runs in threads of its own.
 
     `mb_per_s` are of the batches that it gives. `read_mb_per_s` is what its read calls return, `storage_mb_per_s` what came from storage
     for it, `received_mb_per_s` what this machine received meanwhile, for whomever: null where the loader was seen to use no connection.
     """
 
-    workers: int
+    workers: int | None
     prefetch_factor: int | None
     batch_size: int | None
     dataset: str
@@ -68,6 +68,57 @@ class StageRow(TypedDict):
     share: float
     left_out_ms: float | None
     note: str | None
+
+
+class CutStageRow(TypedDict):
+    """A stage of a pipeline, which was cut after it: how fast all stages up to it are, between the edges of epochs, and what it adds.
+
+    `then` are the stages behind it that only hand on, which are in its figures. `added_ms_per_sample` is the time that a sample takes
+    longer than without it, in this start of the script: below zero where it hides what others take. CPU times are those of all threads of
+    the process. `function` is what the stage calls, `place` its file and line; `in_python` tells that it runs in Python for each element,
+    `reads_several` that the stage joins pipelines, which were not cut. `start_s` is the time to the first element. `reason`: why there is
+    no figure, or what the one there is lacks.
+    """
+
+    kind: str
+    then: list[str]
+    function: str | None
+    place: str | None
+    in_python: bool
+    reads_several: bool
+    samples_per_s: FigureRow | None
+    added_ms_per_sample: FigureRow | None
+    cpu_ms_per_sample: float | None
+    added_cpu_ms_per_sample: float | None
+    start_s: float | None
+    reason: str | None
+
+
+class CallsPointRow(TypedDict):
+    """All stages up to a map that makes so many calls at once; null: as many as the framework chooses."""
+
+    calls: int | None
+    samples_per_s: FigureRow | None
+    reason: str | None
+
+
+class CallsRow(TypedDict):
+    """The map that costs most with other numbers of calls at once: the number of its stage, and what the script asks for."""
+
+    stage: int
+    own: int | None
+    points: list[CallsPointRow]
+
+
+class CutPipelineRow(TypedDict):
+    """A pipeline cut after each of its stages, from the reader on. `dearest` is the number of the stage that surely adds time, and most;
+    null where none does. `runs_ahead`: whether any stage works while the training computes. `calls`: null where no map was tried.
+    """
+
+    stages: list[CutStageRow]
+    dearest: int | None
+    runs_ahead: bool
+    calls: CallsRow | None
 
 
 class PointRow(TypedDict):
@@ -136,7 +187,8 @@ class WholeRow(TypedDict):
 
 
 class BenchRow(TypedDict):
-    """The whole section. `stages`, `sweep` and `bound` are those of `bench data`; null where nothing could be measured.
+    """The whole section. `stages`, `sweep` and `bound` are those of `bench data`; null where nothing could be measured. `pipeline` is there
+    in their place where the training reads one that is made of stages.
 
     `reason` says why something is missing, `foreign_share` is what other processes used of the cores, and `next_because` is why the next
     command helps most.
@@ -151,6 +203,7 @@ class BenchRow(TypedDict):
     stages: list[StageRow]
     stages_reason: str | None
     sweep: SweepRow | None
+    pipeline: NotRequired[CutPipelineRow]
     bound: BoundRow | None
     compute: ComputeRow | None
     whole: WholeRow | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from slowstep.levers.workers import LEAST_ADDED
+from slowstep.report.bench_pipeline import draw_pipeline
 from slowstep.report.drawn_parts import draw_part
 from slowstep.report.saved import draw_kept
 from slowstep.units import UNKNOWN, format_count, format_duration, format_number, format_share
@@ -45,7 +46,7 @@ def draw_bench(canvas: Canvas, report: Report) -> None:
     """Draw the page of a report with a section `bench`."""
     bench = report["bench"]
     draw_part(canvas, _draw_header, report)
-    for draw in (_draw_stages, _draw_sweep, _draw_bound, _draw_whole):
+    for draw in (_draw_stages, draw_pipeline, _draw_sweep, _draw_bound, _draw_whole):
         draw_part(canvas, draw, bench)
     draw_part(canvas, _draw_next, report)
     draw_kept(canvas, cast("dict[str, Any]", report["run"]).get("recording"), cells=_LABEL_CELLS)
@@ -76,8 +77,8 @@ def _done(bench: BenchRow) -> str:
 
 
 def _loader_facts(loader: LoaderRow) -> list[str]:
-    workers = "no workers" if not loader["workers"] else format_count(loader["workers"], "worker")
-    size = loader["batch_size"]
+    size, count = loader["batch_size"], loader["workers"]
+    workers = "threads of the framework" if count is None else format_count(count, "worker") if count else "no workers"
     length = loader["dataset_length"]
     data = "a stream" if loader["stream"] else "samples not counted" if length is None else f"{length:,} samples"
     facts = [f"{loader['dataset']} ({data})", f"batch size {UNKNOWN if size is None else size}", workers]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from slowstep.prove.bench.loader_speed import Point, change_of_cache, curve, fro
 from slowstep.prove.bench.loader_stages import SampleStage, carried, read_calls, stages
 from slowstep.prove.bench.over_starts import over_starts, point_over_starts
 from slowstep.prove.bench.overlap import Whole, are_silent, arm_rate, known_steps, put_together, received
+from slowstep.prove.bench.pipeline_prefixes import CallsCurve, StageCost, calls_curve, stage_costs
 from slowstep.prove.stats.design import AS_IS, CONTROL, FIRST
 from slowstep.prove.stats.figures import FEWEST_BLOCKS, Figure, combined, exactly, ratio, scaled
 from slowstep.units import format_count
@@ -41,12 +42,32 @@ class BenchFound:
         self.drains = [n for n in notes if n["part"] == "drain"]
         self._parts = next((n for n in notes if n["part"] == "parts"), None)
         self.point = own_point(self.drains) if self.drains else None
-        self.points = curve(self.drains) if len(self.drains) > 1 else ()
+        # Of a pipeline; a loader has none.
+        self._stages: list[dict[str, Any]] | None = self.description.get("stages")
+        self.points = curve(self.drains) if len(self.drains) > 1 and not self.is_pipeline else ()
         self._factor = _factor(self.point)
         self.as_is, self.cached = self._rate((AS_IS, CONTROL)), self._rate((_CACHED,))
         self.load = measured.load
         self.is_busy = measured.load is not None and measured.load.busy
         self.compute = self._compute()
+
+    @property
+    def is_pipeline(self) -> bool:
+        """Whether the training reads a pipeline that the framework runs in threads of its own."""
+        return self._stages is not None
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether any stage of that works while the training computes."""
+        return bool(self.description.get("runs_ahead"))
+
+    def stage_costs(self) -> tuple[StageCost, ...]:
+        """What the stages of that cost; none where it was not cut."""
+        return () if self._stages is None else stage_costs(self._stages, self._measured.notes)
+
+    def calls_curve(self, costs: Sequence[StageCost]) -> CallsCurve | None:
+        """Its dearest map with other numbers of calls at once; None where none was tried."""
+        return None if self._stages is None else calls_curve(self._stages, self._measured.notes, costs)
 
     def stages(self) -> tuple[SampleStage, ...]:
         """The parts of a sample."""
@@ -54,6 +75,8 @@ class BenchFound:
 
     def stages_reason(self) -> str | None:
         """Why parts are missing, or not left out one by one."""
+        if self.is_pipeline:
+            return None
         if self._parts is None:
             return self._measured.reason or "not measured"
         found = self._parts["reason"] or self._parts["left_out_reason"]
@@ -61,7 +84,7 @@ class BenchFound:
 
     def bound(self) -> Bound | None:
         """What the loader is bound by."""
-        if self.point is None:
+        if self.point is None or self.is_pipeline:
             return None
         calls = read_calls(self._parts) if self._parts is not None and self._parts["rows"] else None
         return judge(self.point, cores=self.cores, first=self.drains[0], calls=calls, points=self.points, carrying=carried(self.stages()))
@@ -85,7 +108,11 @@ class BenchFound:
 
     def waiting(self, point: Point) -> float:
         """How many times as fast a loader may be on a quiet machine; 1 where this one was quiet."""
-        return core_waits.of_loader(point, self.cores) if self.is_busy else 1.0
+        if self.load is None or not self.is_busy:
+            return 1.0
+        if self.is_pipeline:
+            return core_waits.of_pipeline(point, self.cores, self.load.foreign_cores)
+        return core_waits.of_loader(point, self.cores)
 
     def compute_over_starts(self) -> Figure | None:
         """The compute alone, as other starts may have it."""
@@ -121,6 +148,8 @@ class BenchFound:
     def _points_by_workers(self) -> dict[int, Point]:
         """As far as the curve goes. Without a curve a worker makes batches as the thread does."""
         points = {point.workers: point for point in self.points}
+        if self.is_pipeline and self.point is not None:
+            return {self.point.workers: self.point}
         if not points and self.point is not None:
             points = {self.point.workers: self.point} | ({1: self.point} if not self.point.workers else {})
         return points
@@ -144,6 +173,11 @@ class BenchFound:
         """Whether the time was too short for the steps that tell how fast the compute is."""
         return self.compute is not None and self.compute["reason"] == _TOO_FEW_STEPS
 
+    @property
+    def refuses_cached(self) -> bool:
+        """Whether the training cannot be given cached batches."""
+        return self.cached is None and any(note["state"] == "not applicable" for note in self._measured.lever_notes)
+
     def notes(self) -> list[str]:
         """What the reader must know beside the numbers."""
         found = []
@@ -157,7 +191,7 @@ class BenchFound:
             found.append(f"the script reads {self._measured.loaders} loaders: {which}")
         if self.load is not None and (busy := busy_sentence(self.load)) is not None:
             found.append(busy)
-        elif self.point is not None and is_crowded(self.point, self.cores):
+        elif self.point is not None and not self.is_pipeline and is_crowded(self.point, self.cores):
             found.append(
                 "the loader waited for cores, because of other processes or of bursts of its own: on a quiet machine it may be faster"
             )
@@ -184,7 +218,9 @@ class BenchFound:
     def _is_mostly_computing(self) -> bool:
         """Whether the training thread makes its batches itself, and computing takes it longer."""
         point = self.point
-        if point is None or point.workers or point.samples_per_s is None or self.cached is None or self._measured.is_asynchronous:
+        if point is None or point.samples_per_s is None or self.cached is None:
+            return False
+        if point.workers or self.runs_ahead or self._measured.is_asynchronous:
             return False
         return self.cached.value < point.samples_per_s.value
 
@@ -196,7 +232,7 @@ class BenchFound:
             point.samples_per_s,
             compute,
             self.as_is,
-            workers=workers,
+            workers=int(self.runs_ahead) if self.is_pipeline else workers,
             is_asynchronous=self._measured.is_asynchronous,
             receive_ms=self._receive_ms(),
             # Where the workers of a stream are started anew, they are under cached batches too: that is in both halves.

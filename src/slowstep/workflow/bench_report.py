@@ -16,7 +16,17 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.workflow.bench_act import BenchMeasurements
 from slowstep.workflow.bench_found import BenchFound
 from slowstep.workflow.bench_request import BenchRequest
-from slowstep.workflow.bench_rows import bound_row, loader_row, run_row, sandbox_row, stage_rows, sweep_row, whole_row, words_of
+from slowstep.workflow.bench_rows import (
+    bound_row,
+    loader_row,
+    pipeline_row,
+    run_row,
+    sandbox_row,
+    stage_rows,
+    sweep_row,
+    whole_row,
+    words_of,
+)
 from slowstep.workflow.next_command.after_bench import after_bench
 
 _ONE_HALF: Final = Wording("one-half-measured", "one half of the training was measured alone")
@@ -47,7 +57,7 @@ def _section(found: BenchFound, measured: BenchMeasurements, asked: BenchRequest
     whole, printed = found.whole(), found.whole_over_starts()
     bound = found.bound() if is_data else None
     is_remote = (bound is not None and bound.kind == "network") or (point is not None and point.has_connections)
-    return {
+    row: BenchRow = {
         "half": asked.what,
         "ended_by": measured.ended_by,
         "reason": measured.reason,
@@ -64,6 +74,9 @@ def _section(found: BenchFound, measured: BenchMeasurements, asked: BenchRequest
         "whole": None if whole is None or printed is None else whole_row(whole, printed),
         "next_because": following.why or "",
     }
+    if is_data and point is not None and (costs := found.stage_costs()):
+        row["pipeline"] = pipeline_row(costs, found.calls_curve(costs), runs_ahead=found.runs_ahead, waiting=found.waiting(point))
+    return row
 
 
 def _next(found: BenchFound, measured: BenchMeasurements, asked: BenchRequest) -> NextStep:
@@ -81,4 +94,5 @@ def _next(found: BenchFound, measured: BenchMeasurements, asked: BenchRequest) -
         lacks_others=found.lacks_others,
         lacks_samples=found.lacks_samples,
         lacks_steps=found.lacks_steps,
+        refuses_cached=found.refuses_cached,
     )

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from slowstep.document.bench import BoundRow, FigureRow, LoaderRow, PointRow, SandboxRow, StageRow, SweepRow, WholeRow
+from slowstep.document.bench import (
+    BoundRow,
+    CallsPointRow,
+    CallsRow,
+    CutPipelineRow,
+    CutStageRow,
+    FigureRow,
+    LoaderRow,
+    PointRow,
+    SandboxRow,
+    StageRow,
+    SweepRow,
+    WholeRow,
+)
 from slowstep.document.report import Run, bare_run
 from slowstep.prove.bench.loader_bound import Bound
 from slowstep.prove.bench.loader_speed import Point, bend, page_cache
 from slowstep.prove.bench.loader_stages import SampleStage
 from slowstep.prove.bench.over_starts import over_starts, point_over_starts
 from slowstep.prove.bench.overlap import Whole
+from slowstep.prove.bench.pipeline_prefixes import CallsCurve, StageCost, dearest
 from slowstep.prove.stats.figures import Figure
 from slowstep.record.system.redact import redact_command
 from slowstep.workflow.bench_act import BenchMeasurements
@@ -79,7 +94,7 @@ def loader_row(point: Point, description: dict[str, Any], first: dict[str, Any],
         return None if rate is None else figure(over_starts(rate, waiting=waiting), 1 / _MB)
 
     return {
-        "workers": point.workers,
+        "workers": None if "stages" in description else point.workers,
         "prefetch_factor": description["prefetch_factor"],
         "batch_size": description["batch_size"],
         "dataset": description["dataset"],
@@ -116,6 +131,52 @@ def stage_rows(rows: Sequence[SampleStage]) -> list[StageRow]:
         }
         for row in rows
     ]
+
+
+def pipeline_row(costs: Sequence[StageCost], calls: CallsCurve | None, *, runs_ahead: bool, waiting: float) -> CutPipelineRow:
+    """The stages of a pipeline. `waiting` as in `loader_row`."""
+    return {
+        "stages": [_pipeline_stage_row(cost, waiting) for cost in costs],
+        "dearest": dearest(costs),
+        "runs_ahead": runs_ahead,
+        "calls": None if calls is None else _calls_row(calls, waiting),
+    }
+
+
+def _calls_row(curve: CallsCurve, waiting: float) -> CallsRow:
+    rows: list[CallsPointRow] = [
+        {"calls": point.calls, "samples_per_s": _over_starts(point.samples_per_s, waiting), "reason": point.reason}
+        for point in curve.points
+    ]
+    return {"stage": curve.stage, "own": curve.own, "points": rows}
+
+
+def _over_starts(rate: Figure | None, waiting: float) -> FigureRow | None:
+    return None if rate is None else figure(over_starts(rate, waiting=waiting))
+
+
+def _pipeline_stage_row(cost: StageCost, waiting: float) -> CutStageRow:
+    stage, added = cost.stage, cost.added_ms
+    in_python = stage.get("python") or []
+    # Several in one stage: none of them is the one to be looked at.
+    name, file, line = in_python[0] if len(in_python) == 1 else stage.get("function") or (None, None, None)
+    return {
+        "kind": stage["kind"],
+        "then": list(stage["then"]),
+        "function": name,
+        "place": None if file is None else f"{os.path.basename(file)}:{line}",
+        "in_python": bool(in_python),
+        "reads_several": bool(stage.get("reads_several")),
+        "samples_per_s": _over_starts(cost.samples_per_s, waiting),
+        # Below zero an end is as well known as above it.
+        "added_ms_per_sample": None
+        if added is None
+        else {"value": added.value, "low": min(added.low, added.value), "high": max(added.high, added.value)},
+        "cpu_ms_per_sample": cost.cpu_ms,
+        "added_cpu_ms_per_sample": cost.added_cpu_ms,
+        "start_s": cost.start_s,
+        "reason": cost.reason,
+    }
 
 
 def sweep_row(points: Sequence[Point], waiting: Callable[[Point], float]) -> SweepRow:

@@ -18,12 +18,13 @@ from slowstep.frameworks.torch.inside.tasks import bench_data as _refused
 from slowstep.frameworks.torch.inside.tasks._again import LoaderAgain, Noted
 from slowstep.frameworks.torch.inside.tasks._calls import CoreClock, Segments, kind_of, short_name
 from slowstep.frameworks.torch.inside.tasks._cells import queue_clock
-from slowstep.frameworks.torch.inside.tasks._drain import Drain, said
+from slowstep.frameworks.torch.inside.tasks._drain import Drain
 from slowstep.frameworks.torch.inside.tasks._parts import time_parts
 from slowstep.frameworks.torch.inside.tasks._plain import plain
 from slowstep.frameworks.torch.inside.tasks._slots import find_slots
 from slowstep.frameworks.torch.inside.tasks._watched import SharedTimers
 from slowstep.record.experiment.lever import NotApplicable
+from slowstep.record.experiment.loader_reading import said
 
 
 class Compose:

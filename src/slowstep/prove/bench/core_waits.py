@@ -29,5 +29,16 @@ def of_loader(point: Point, cores: float | None) -> float:
     return max(min(_times(took_ns, waited_ns), most), 1.0)
 
 
+def of_pipeline(point: Point, cores: float | None, foreign_cores: float | None) -> float:
+    """Of threads of the framework, of which nobody counts how long they wait for cores: as if all that others used had been taken from
+    them, but with no more cores than there are.
+    """
+    used_ns, period_ns = point.total("process_ns"), point.total("period_ns")
+    if not cores or not foreign_cores or not used_ns or not period_ns:
+        return 1.0
+    own = used_ns / period_ns
+    return max(min((own + foreign_cores) / own, cores / max(cores - foreign_cores, own)), 1.0)
+
+
 def _times(took_ns: float, waited_ns: float) -> float:
     return took_ns / max(took_ns - waited_ns, 1e-3 * took_ns) if took_ns > 0 else 1.0

@@ -32,7 +32,7 @@ class Point:
     Where epochs were seen to begin, figures are those of whole epochs, of `epoch_batches`: the start of each is in them, and the end of
     its workers. `edge_s` is what these take of an epoch until its first batch, and after its last; `making_s` of it is the making of that
     batch. All three are None where nothing is known of epochs. `start_s` is what the start of an iterator took until its first batch.
-    `few`: from so few batches that the interval is Student's. `slices`: see frameworks/torch/inside/tasks/_account.py.
+    `few`: from so few batches that the interval is Student's. `slices`: see record/experiment/account.py.
     """
 
     workers: int

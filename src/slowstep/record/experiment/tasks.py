@@ -54,9 +54,12 @@ class Task:
         """Nothing is left to undo: a task undoes what it did before it ends."""
 
     def _find(self) -> TaskImplementation | None:
-        """That of the framework that trains, else of another one that is there: its loader may feed the training. None of none."""
+        """That of the framework whose loader feeds the training, else of the one that trains, else of another one that is there: its
+        input may be one that is seen in another way. None of none.
+        """
         known = find_by_folder("slowstep.frameworks", "inside.tasks", self._name, "TASK", TaskImplementation)
-        for framework in sorted(known_frameworks(), key=lambda each: each is not self._recorder.framework):
+        first = (self._training.loader_framework, self._recorder.framework)
+        for framework in sorted(known_frameworks(), key=lambda each: first.index(each) if each in first else len(first)):
             if framework.name in known and is_imported(framework):
                 return known[framework.name]
         return None

@@ -23,7 +23,7 @@ from slowstep.workflow.usual import USUAL_BUDGET_S
 
 _HALF: Final = 0.5
 _NO_LOADER: Final = (
-    "slowstep bench measures a torch DataLoader alone, and this training has none that it can read: "
+    "slowstep bench measures a torch DataLoader or a tf.data pipeline alone, and this training has none that it can read: "
     "this shows where a step's time goes, with any loader or none"
 )
 
@@ -31,6 +31,7 @@ _FAILED: Final = "fix the script's own error first: it ended before the measurem
 _OTHERS: Final = "the training reads several loaders: this measures what waiting for them costs"
 _SAMPLES: Final = "how many samples a step trains on is unknown: this shows where a step's time goes"
 _FEW_STEPS: Final = "too few steps were made in the time to tell how fast the compute is"
+_REFUSED: Final = "this training cannot be given cached batches, so its compute alone is unknown: this shows where a step's time goes"
 _TIMES_AS_LONG: Final = 3
 _ELSE: Final[dict[BenchEndedBy, str]] = {
     "never trained": "no training step was seen: this shows what was",
@@ -59,6 +60,7 @@ def after_bench(
     lacks_others: bool = False,
     lacks_samples: bool = False,
     lacks_steps: bool = False,
+    refuses_cached: bool = False,
 ) -> NextStep:
     """The command that helps most now. `wholes`: the whole with each number of workers that is known, the loader's own among them.
 
@@ -67,7 +69,8 @@ def after_bench(
     `failed`: whether the script ended with an error of its own. `nothing_trained`: whether it came to its own end without one and had not
     trained: the report says why, and no command follows, for any would only end the same way. `lacks_others`, `lacks_samples`: whether the
     halves do not make the whole, because other loaders are in neither, or because the samples of a step are not known. `lacks_steps`:
-    whether the time was too short for the compute, which the other half's command would measure no longer.
+    whether the time was too short for the compute, which the other half's command would measure no longer. `refuses_cached`: whether the
+    training cannot be given cached batches, which the other half's command would only say again.
     """
     command = to_paste(words)
     if nothing_trained:
@@ -90,6 +93,8 @@ def after_bench(
         return _step(_run(asked, command), _NO_LOADER)
     if whole is None and lacks_steps:
         return _step(_bench(_longer(asked), asked.what, command), _FEW_STEPS)
+    if whole is None and refuses_cached:
+        return _step(_run(asked, command), _REFUSED)
     if whole is None:
         other = "compute" if asked.what == "data" else "data"
         return _step(_bench(asked, other, command), "one half alone does not tell what slows the training")

@@ -89,6 +89,19 @@ def test_a_task_is_run_once_with_its_arguments(recorder: Recorder, task: Any):
     assert [end["state"] for end in ends(recorder)] == ["done"]
 
 
+def test_a_task_is_that_of_the_framework_whose_loader_feeds_the_training(recorder: Recorder, task: Any, monkeypatch: pytest.MonkeyPatch):
+    of_trainer, of_loader = tasks.known_frameworks()[:2]
+    probes = {each.name: tasks.TaskImplementation(name=each.name, run=lambda *_: None) for each in (of_trainer, of_loader)}
+    monkeypatch.setattr(tasks, "find_by_folder", lambda *_: probes)
+    monkeypatch.setattr(tasks, "is_imported", lambda _: True)
+    training, fed_by = SimpleNamespace(loader_framework=None), SimpleNamespace(loader_framework=of_loader)
+    trains: Any = SimpleNamespace(framework=of_trainer)
+
+    found = [tasks.Task(trains, given, "probe", {})._find() for given in (training, fed_by)]  # type: ignore[arg-type]
+
+    assert found == [probes[of_trainer.name], probes[of_loader.name]]
+
+
 def test_what_a_task_raises_reaches_no_script(recorder: Recorder, task: Any):
     def fail(training: Any, arguments: Any) -> None:
         raise RuntimeError("nothing there")

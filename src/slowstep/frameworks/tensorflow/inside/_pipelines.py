@@ -84,6 +84,12 @@ class Pipelines:
             found.iterator = number
         return found
 
+    def feeding(self) -> Any:
+        """The data set of the iterator that feeds the training, of several that which was made last; None where none is known."""
+        found = [(each.is_read_on, each.live()) for each in self._known]
+        living = [(is_read_on, iterator) for is_read_on, iterator in found if iterator is not None]
+        return held_dataset(sorted(living, key=lambda one: one[0])[-1][1]) if living else None
+
     def read(self, at_ns: int, fetched_by: int | None = None) -> None:
         """Write down what the living ones have counted, if that is due; of those alone that this thread fetches of, where it is given.
 

@@ -23,7 +23,7 @@ _INPUTS: Final = (
 )
 _FUNCTIONS: Final = ("_map_func", "_predicate", "_scan_func", "_key_func", "_reduce_func", "_window_size_func")
 # What says how the data set behind it is read, and changes nothing.
-_NO_STAGE: Final = "Options"
+NO_STAGE: Final = "Options"
 _FROM_GENERATOR: Final = "_from_generator.<locals>.flat_map_fn"
 _PYTHON: Final = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 # Of what libraries make generators of: the object of the user's behind them, and what that is called.
@@ -48,15 +48,21 @@ def stages_of(dataset: Any) -> list[dict[str, Any]]:
     waiting = [(dataset, -1)]
     while waiting and len(found) < _MOST_STAGES:
         each, into = waiting.pop(0)
-        kind = type(each).__name__.strip("_").removesuffix("V2").removesuffix("V1").removesuffix("Dataset")
-        if kind != _NO_STAGE:
-            found.append({"kind": kind, "into": into, **_functions_of(each)})
+        kind = kind_of(each)
+        if kind != NO_STAGE:
+            found.append({"kind": kind, "into": into, **functions_of(each)})
             into = len(found) - 1
-        waiting = [(one, into) for one in _inputs_of(each)] + waiting
+        waiting = [(one, into) for one in inputs_of(each)] + waiting
     return found
 
 
-def _inputs_of(dataset: Any) -> list[Any]:
+def kind_of(dataset: Any) -> str:
+    """What a stage does, by the name of its class: `ParallelMap`, `TFRecord`."""
+    return type(dataset).__name__.strip("_").removesuffix("V2").removesuffix("V1").removesuffix("Dataset")
+
+
+def inputs_of(dataset: Any) -> list[Any]:
+    """The data sets that a stage reads."""
     kind = sys.modules["tensorflow"].data.Dataset
     return [each for name in _INPUTS for each in _flat(held_by(dataset, name)) if isinstance(each, kind)]
 
@@ -69,7 +75,7 @@ def _flat(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _functions_of(dataset: Any) -> dict[str, Any]:
+def functions_of(dataset: Any) -> dict[str, Any]:
     """The function that a stage was given, and those in Python that it calls for each element."""
     wrapper = next((held for name in _FUNCTIONS if (held := held_by(dataset, name)) is not None), None)
     function = held_by(wrapper, "_func")

@@ -3,79 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from slowstep.frameworks.torch.inside.levers._input.stream import ready_in
-from slowstep.frameworks.torch.inside.tasks._account import LOOK_NS, Account, Slice
 from slowstep.frameworks.torch.inside.tasks._again import LoaderAgain
 from slowstep.frameworks.torch.inside.tasks._cells import FIELDS, Cells, Meter, Probe
 from slowstep.frameworks.torch.inside.tasks._plain import plain
-from slowstep.frameworks.torch.inside.tasks._sizes import UNKNOWN, SampleSizes
+from slowstep.frameworks.torch.inside.tasks._sizes import SampleSizes
+from slowstep.record.experiment.account import LOOK_NS, Account
+from slowstep.record.experiment.loader_reading import LEAST_BATCHES, OVERTIME, ROW_NS, UNKNOWN, Drained, Edges, said, sum_known
 from slowstep.record.recorder import now
 
-# Batches are added up to rows of so many ns at least: a fast loader gives fifty thousand in a second.
-_ROW_NS: Final = 2_000_000
-# So many batches are counted though the time is over, in at most so many times the time.
-LEAST_BATCHES: Final = 12
-OVERTIME: Final = 3.0
 # So many batches of each worker, while there is any time left for anything: from fewer no speed is told.
 FEW_BATCHES: Final = 2
 # No worker keeps the training thread waiting longer, unless there is more time than that.
 _TIMEOUT_S: Final = 30.0
-
-
-@dataclass(slots=True)
-class Edges:
-    """Where an epoch began, and where it ended if it was seen to.
-
-    `start_ns` is from the start of its iterator to its first batch, `fill_ns` to the last of the `filled` batches that are in no row, of so
-    many `samples`, `seen` as the recorder counts them, and bytes. `end_ns` is from the last batch to the end, with the end of workers.
-    `batches` are all of the epoch. UNKNOWN: it was not seen to end.
-    """
-
-    start_ns: int = 0
-    fill_ns: int = 0
-    end_ns: int = UNKNOWN
-    filled: int = 0
-    samples: int = 0
-    seen: int = 0
-    size_bytes: int = 0
-    batches: int = UNKNOWN
-
-    def add(self, ns: int, samples: int, seen: int, size_bytes: int) -> None:
-        """One more batch that is not counted, so long after the one before, or after the start."""
-        if self.filled:
-            self.fill_ns += ns
-        else:
-            self.start_ns = ns
-        self.filled += 1
-        self.samples = _sum(self.samples, samples)
-        self.seen = _sum(self.seen, seen)
-        self.size_bytes = _sum(self.size_bytes, size_bytes)
-
-
-@dataclass(slots=True)
-class Drained:
-    """What was read. `rows` are [ns, batches, samples, bytes] without a gap in an epoch, of batches behind those of `edges`; -1 is unknown.
-
-    `edges` are those of the epochs that began as the training's do: where workers are persistent the first one does not. `epoch_batches` is
-    how long the loader says an epoch is, None where it does not. `seen` are the samples of the rows as the recorder counts them. While
-    slices were taken, `ready_ns` went by in receiving the `ready` batches that lay ready. `starts_ns`: what each start of an iterator took
-    until its first batch. `slices`: see _account.Account. `reason`: why it ended early.
-    """
-
-    workers: int
-    rows: list[list[int]] = field(default_factory=list)
-    edges: list[Edges] = field(default_factory=list)
-    epoch_batches: int | None = None
-    skipped: int = 0
-    seen: int = 0
-    ready: int = 0
-    ready_ns: int = 0
-    starts_ns: list[int] = field(default_factory=list)
-    slices: list[Slice] = field(default_factory=list)
-    reason: str | None = None
 
 
 class Drain:
@@ -139,7 +81,7 @@ class Drain:
             # Of short epochs one is looked at now and then: a look takes as long as they do.
             if self._last_ns >= self._look_ns:
                 self._look_ns = self._last_ns + LOOK_NS
-                account = Account(self._iterator, count)
+                account = Account(_workers_of(self._iterator), count)
                 self._last_ns = now()
             while not self._is_over():
                 self._count(again, is_looked_at=account is not None)
@@ -204,14 +146,14 @@ class Drain:
         drained, ready, asked_ns = self._drained, ready_in(self._iterator), now()
         before_ns = self._last_ns
         ns, samples, seen, size = self._receive(again)
-        drained.seen = _sum(drained.seen, seen)
-        self._row = [_sum(*pair) for pair in zip(self._row or [0] * 4, (ns, 1, samples, size), strict=True)]
+        drained.seen = sum_known(drained.seen, seen)
+        self._row = [sum_known(*pair) for pair in zip(self._row or [0] * 4, (ns, 1, samples, size), strict=True)]
         self._batches += 1
         self._counted_ns += ns
         if ready and is_looked_at:
             drained.ready += 1
             drained.ready_ns += before_ns + ns - asked_ns
-        if self._row[0] >= _ROW_NS:
+        if self._row[0] >= ROW_NS:
             self._end_row()
 
     def _samples(self, again: LoaderAgain) -> int | None:
@@ -243,12 +185,5 @@ class Drain:
             end()
 
 
-def _sum(one: int, other: int) -> int:
-    return UNKNOWN if UNKNOWN in (one, other) else one + other
-
-
-def said(error: BaseException) -> str:
-    """An exception in one line; of one that a worker raised, what it raised."""
-    lines = str(error).strip().splitlines()
-    last = lines[-1] if lines and lines[0].startswith("Caught ") else f"{type(error).__name__}: {lines[0] if lines else ''}"
-    return last[:200]
+def _workers_of(iterator: Any) -> list[int]:
+    return [worker.pid for worker in iterator.__dict__.get("_workers", ())]

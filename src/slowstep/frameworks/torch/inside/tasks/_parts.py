@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from slowstep.frameworks.torch.inside.tasks._again import LoaderAgain, is_stream
 from slowstep.frameworks.torch.inside.tasks._calls import Segments
-from slowstep.frameworks.torch.inside.tasks._drain import said
 from slowstep.frameworks.torch.inside.tasks._plain import plain
 from slowstep.frameworks.torch.inside.tasks._slots import find_slots
 from slowstep.frameworks.torch.inside.tasks._watched import SharedTimers, Step, in_place, without
+from slowstep.record.experiment.loader_reading import said
 from slowstep.record.recorder import now
 
 # So many batches are timed though the time is over, in at most so many times the time.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from slowstep.record.experiment.loader_reading import UNKNOWN
 from slowstep.record.recorder import now
 from slowstep.record.timing.batches import bytes_in, samples_in
 
-UNKNOWN: Final = -1
 # Of the time that a loader is read, looking into its batches takes no more than this: its workers go on meanwhile. A batch of nested lists
 # takes milliseconds, more than many a loader needs for making it.
 _MOST_SHARE: Final = 0.02

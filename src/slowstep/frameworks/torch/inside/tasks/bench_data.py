@@ -15,12 +15,13 @@ from slowstep.frameworks.torch.inside._loader.described import describe_iterator
 from slowstep.frameworks.torch.inside.levers._input.rebuilt import MOST_ROOM, _start_method, loader_of
 from slowstep.frameworks.torch.inside.levers._input.stream import ready_in
 from slowstep.frameworks.torch.inside.tasks._again import is_stream
-from slowstep.frameworks.torch.inside.tasks._drain import Drain, Drained
-from slowstep.frameworks.torch.inside.tasks._outside import bytes_read
+from slowstep.frameworks.torch.inside.tasks._drain import Drain
 from slowstep.frameworks.torch.inside.tasks._parts import Parts, time_parts
 from slowstep.levers._input.room import memory_free_bytes, own_bytes, shared_free_bytes
 from slowstep.levers.workers import LEAST_ADDED
+from slowstep.record.experiment.kernel_counts import bytes_read
 from slowstep.record.experiment.lever import NotApplicable
+from slowstep.record.experiment.loader_reading import Drained
 from slowstep.record.experiment.tasks import TaskImplementation
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
-from slowstep.frameworks.torch.inside.tasks._outside import bytes_read, bytes_received, connections
+from slowstep.record.experiment.kernel_counts import bytes_read, bytes_received, connections
 from slowstep.record.recorder import now
 
 Slice = dict[str, int | None]
@@ -17,13 +17,13 @@ LOOK_NS: Final = 250_000_000
 
 
 class Account:
-    """Sums of one kind of process: the loader's workers, or the training process where it makes its batches itself.
+    """Sums of one kind of process: the loader's workers, or (no `pids`) this process where it makes its batches itself.
 
-    `count` gives what the producers have counted of themselves so far, see _cells.FIELDS. `slices` are what was counted between two looks.
+    `count` gives what the producers have counted of themselves so far. `slices` are what was counted between two looks.
     """
 
-    def __init__(self, iterator: Any, count: Callable[[], Mapping[str, int]]) -> None:
-        self._pids = [worker.pid for worker in iterator.__dict__.get("_workers", ())] or [os.getpid()]
+    def __init__(self, pids: Iterable[int], count: Callable[[], Mapping[str, int]]) -> None:
+        self._pids = list(pids) or [os.getpid()]
         self._count, self.slices = count, list[Slice]()
         self._before, self._looked_ns = self._snapshot(), now()
 
