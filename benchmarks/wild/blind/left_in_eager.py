@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from keras import layers, ops
 
-BASINS, DAYS, DRIVERS, BATCH = 640, 20, 8, 32
+BASINS, DAYS, DRIVERS, BATCH = 640, 12, 8, 32
 
 
 class GatedCell(layers.Layer):

@@ -34,7 +34,7 @@ def build():
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=320)
+    parser.add_argument("--steps", type=int, default=480)
     parser.add_argument("--fixed", action="store_true", help="keep them at the end of each epoch")
     args = parser.parse_args()
     keras.utils.set_random_seed(0)

@@ -53,7 +53,7 @@ class Clock(keras.callbacks.Callback):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--steps", type=int, default=250)
     parser.add_argument("--fixed", action="store_true", help="parse whole batches by operations of TensorFlow")
     args = parser.parse_args()
     keras.utils.set_random_seed(0)

@@ -31,7 +31,7 @@ def build():
 
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--steps", type=int, default=480)
+parser.add_argument("--steps", type=int, default=320)
 parser.add_argument("--fixed", action="store_true", help="scalars only")
 args = parser.parse_args()
 

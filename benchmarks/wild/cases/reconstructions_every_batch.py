@@ -49,7 +49,7 @@ def blobs(n, rng):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=250)
+    parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--fixed", action="store_true", help="show them once in an epoch")
     args = parser.parse_args()
     keras.utils.set_random_seed(0)

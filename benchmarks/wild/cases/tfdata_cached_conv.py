@@ -45,7 +45,7 @@ def read(path, training):
 
 def build():
     model = keras.Sequential([keras.Input((SIZE, SIZE, 3)), layers.Rescaling(1 / 255)])
-    for width in (32, 64, 96):
+    for width in (24, 48, 64):
         model.add(layers.Conv2D(width, 3, padding="same", use_bias=False))
         model.add(layers.BatchNormalization())
         model.add(layers.ReLU())
