@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-VOCAB, DIM, LAYERS, BATCH = 500, 32, 3, 4
+VOCAB, DIM, LAYERS, BATCH = 500, 32, 1, 4
 
 
 def init(key):
@@ -69,7 +69,7 @@ def collate(sentences, multiple):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--fixed", action="store_true", help="pad to the next multiple of 64")
     args = parser.parse_args()
     steps = args.steps * 8 if args.fixed else args.steps
