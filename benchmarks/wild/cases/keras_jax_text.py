@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from keras import layers
 
-VOCAB, LENGTH, DIM, BATCH, SAMPLES = 2000, 96, 128, 32, 1280
+VOCAB, LENGTH, DIM, BATCH, SAMPLES = 2000, 64, 128, 32, 1280
 
 
 def block(x):
