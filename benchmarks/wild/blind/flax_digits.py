@@ -19,7 +19,7 @@ BATCH = 64
 class Digits(nn.Module):
     @nn.compact
     def __call__(self, x):
-        for width in (32, 64):
+        for width in (16, 32):
             x = nn.relu(nn.Conv(width, (3, 3))(x))
             x = nn.relu(nn.Conv(width, (3, 3))(x))
             x = nn.avg_pool(x, (2, 2), strides=(2, 2))
