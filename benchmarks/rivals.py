@@ -13,7 +13,7 @@ WILD_REQUIREMENTS = Path(__file__).resolve().parent / "wild" / "requirements.txt
 WILD = (
     TORCH,
     *("accelerate", "lightning", "pillow", "torchmetrics", "tqdm", "transformers"),
-    *(line for line in WILD_REQUIREMENTS.read_text().splitlines() if not line.startswith("#")),
+    *(line for line in WILD_REQUIREMENTS.read_text().splitlines() if not line.startswith(("#", "-r"))),
 )
 PACKAGES = {
     "traceml-ai": (TORCH, "traceml-ai"),

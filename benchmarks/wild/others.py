@@ -175,7 +175,7 @@ def main() -> int:
         return OthersRunner(tuple(arguments.tools), seed=arguments.seed, **options)
 
     try:
-        return carry_out(arguments, name="wild-others", page=PAGE, runner_of=runner_of, drawn=draw)
+        return carry_out(arguments, name="wild-others", page=PAGE, runner_of=runner_of, drawn=draw, takes=lambda case: case.pytorch_alone)
     except NotInstalled as error:
         raise SystemExit(str(error)) from error
 

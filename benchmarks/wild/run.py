@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -125,12 +126,17 @@ def head(cases: list[Case], runner: Runner, arguments: argparse.Namespace) -> di
         "rounds": arguments.rounds,
         **runner.described(),
         "machine": machine.describe(),
-        "packages": {name: machine.installed_version(name) for name in sorted({package for case in cases for package in case.needs})},
+        "packages": {name: version_of(name) for name in sorted({package for case in cases for package in case.needs})},
         "environment": ENVIRONMENT,
         "foreign_share": 0.0,
         "rows": [],
         "failed": [],
     }
+
+
+def version_of(package: str) -> str | None:
+    """Of what is imported by this name, which may be installed by another (tensorflow-cpu)."""
+    return next((machine.installed_version(name) for name in packages_distributions().get(package, ())), None)
 
 
 class Load:
@@ -144,9 +150,8 @@ class Load:
         return foreign_share(self.ticks, machine.busy_ticks(), own_s, cores, time.perf_counter() - self.started)
 
 
-def chosen(arguments: argparse.Namespace) -> list[Case]:
+def chosen(arguments: argparse.Namespace, cases: list[Case]) -> list[Case]:
     """What is asked for and can be run here; what cannot is said."""
-    cases = [*read_cases(blind=False), *(read_cases(blind=True) if arguments.blind else ())]
     known = {case.name for case in cases}
     unknown = set(arguments.cases or ()) - known
     if unknown:
@@ -184,15 +189,26 @@ def read_command_line(parser: argparse.ArgumentParser) -> argparse.Namespace:
     return given
 
 
-def carry_out(arguments: argparse.Namespace, *, name: str, page: Path, runner_of: Callable[[], Runner], drawn: Callable[..., str]) -> int:
-    """Run what is asked for or read its results, and draw the table. Returns the exit code."""
+def carry_out(
+    arguments: argparse.Namespace,
+    *,
+    name: str,
+    page: Path,
+    runner_of: Callable[[], Runner],
+    drawn: Callable[..., str],
+    takes: Callable[[Case], bool] = lambda case: True,
+) -> int:
+    """Run what is asked for of the cases that are taken or read its results, and draw the table. Returns the exit code."""
     os.environ.update(ENVIRONMENT)
+    cases = [case for case in read_cases(blind=False) if takes(case)]
+    blind = [case for case in read_cases(blind=True) if takes(case)] if arguments.blind else []
     results = arguments.results or RESULTS / f"{name}-{datetime.now(UTC).date().isoformat()}.json"
     if arguments.draw:
         raw = json.loads(results.read_text())
     else:
-        raw = measure(chosen(arguments), runner_of(), arguments, lambda raw: results.write_text(json.dumps(raw, indent=1) + "\n"))
-    text = drawn(raw, results.name, read_cases(blind=False), read_cases(blind=True) if arguments.blind else [])
+        wanted = chosen(arguments, cases + blind)
+        raw = measure(wanted, runner_of(), arguments, lambda raw: results.write_text(json.dumps(raw, indent=1) + "\n"))
+    text = drawn(raw, results.name, cases, blind)
     print(text)
     complete = not (arguments.draw or arguments.quick or arguments.cases or arguments.steps)
     where = arguments.page or (page if complete else None)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+# Packages of which one is in `needs` where a training is not written for PyTorch alone.
+OTHER_FRAMEWORKS = frozenset({"jax", "keras", "tensorflow"})
 FOLDERS = {False: HERE / "cases", True: HERE / "blind"}
 STATES = ("bottleneck", "healthy")
 
@@ -48,6 +50,11 @@ class Case:
         if self.line is None:
             return ()
         return tuple(i for i, text in enumerate(self.script.read_text().splitlines(), start=1) if re.search(self.line, text))
+
+    @property
+    def pytorch_alone(self) -> bool:
+        """Whether no other framework is in it, Keras on PyTorch included."""
+        return OTHER_FRAMEWORKS.isdisjoint(self.needs)
 
     @property
     def missing(self) -> tuple[str, ...]:

@@ -89,6 +89,29 @@ def test_healthy_trainings_and_planted_problems_are_both_among_them(suite):
     assert states.count("bottleneck") >= 18
 
 
+def test_a_third_of_the_trainings_of_other_frameworks_are_blind(suite):
+    open_ones, blind = ([case for case in suite.read_cases(blind=which) if not case.pytorch_alone] for which in (False, True))
+
+    assert len(open_ones) + len(blind) >= 15
+    assert 3 * len(blind) >= len(open_ones) + len(blind)
+    assert {name for case in (*open_ones, *blind) for name in case.needs} >= suite.OTHER_FRAMEWORKS
+
+
+@pytest.mark.parametrize(("needs", "alone"), [((), True), (("h5py",), True), (("jax", "optax"), False), (("torch", "keras"), False)])
+def test_a_training_that_needs_another_framework_is_not_pytorchs_alone(made_case, needs, alone):
+    assert made_case(needs=needs).pytorch_alone is alone
+
+
+def test_the_version_of_a_package_is_that_of_what_installed_it(monkeypatch):
+    import run
+
+    monkeypatch.setattr(run, "packages_distributions", lambda: {"tensorflow": ["tensorflow-cpu"]})
+    monkeypatch.setattr(run.machine, "installed_version", {"tensorflow-cpu": "2.21.0"}.get)
+
+    assert run.version_of("tensorflow") == "2.21.0"
+    assert run.version_of("keras") is None
+
+
 def test_a_line_that_the_script_does_not_hold_is_said(suite, made_case):
     assert suite.wrong_with(made_case(line="elsewhere")) == ["no line of the script matches 'elsewhere'"]
 
