@@ -64,7 +64,8 @@ class FixedCost:
 def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: bool) -> FixedCost:
     """Estimate the fixed cost of the usual step, over what the training thread does itself (waits left out, also those for a core).
 
-    On a `busy` machine every operation takes longer than what the upper bounds were measured for: there they bound nothing.
+    On a `busy` machine every operation takes longer than what the bounds were measured for, and of a call that several threads work on
+    the wait of one for a core is not what it takes longer: there they bound nothing.
     """
     work = ledger.of("compute") - ledger.of("compute", PartKind.CORE_WAIT) + ledger.of("preprocess", *PER_BATCH)
     # Inside a closure's call the script's own code may run.
@@ -72,7 +73,7 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: boo
     usual, small, varied = _groups(steps)
     typical = float(np.median(work[usual])) if usual.any() else float(np.median(work))
     bounds = _bounds(trainer, steps, ledger, optimizer, typical)
-    bounds = replace(bounds, high_ns=None) if busy else bounds
+    bounds = replace(bounds, low_ns=float(np.median(optimizer)), high_ns=None) if busy else bounds
     if not usual.any() or small.sum() < FEWEST_SMALL:
         return replace(bounds, smaller=int(small.sum()), varied=varied)
     line = _by_line(work, optimizer, steps.samples, usual, small)

@@ -7,7 +7,7 @@ import pytest
 
 from made_events import Events
 from made_recordings import MS, Training, make_recording
-from slowstep.analyses.compute.fixed_cost import CALL, ELEMENT, OPERATION, FixedCost
+from slowstep.analyses.compute.fixed_cost import CALL, ELEMENT, OPERATION, FixedCost, find_fixed_cost
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.sources.recording import SOURCE
 
@@ -60,7 +60,7 @@ TRACED = {"kind": "operations", "framework": "tensorflow", "function": 1, "fewes
 FACTS = {"kind": "facts", "framework": "tensorflow", "optimizers": False}
 
 
-def _cost_of_calls(folder: Path, *notes: dict[str, Any], **facts: Any) -> FixedCost:
+def _cost_of_calls(folder: Path, *notes: dict[str, Any], busy: bool = False, **facts: Any) -> FixedCost:
     """Steps of 20 ms, of which the calls that train take 18."""
     events = Events(folder)
     events.trainer.lines += [{**FACTS, **facts}, *notes]
@@ -68,7 +68,14 @@ def _cost_of_calls(folder: Path, *notes: dict[str, Any], **facts: Any) -> FixedC
     for k in range(60):
         events.wait(20 * k, 20 * k + 1, k)
         events.update(20 * k + 1, 20 * k + 19)
-    return measure_recording(events.timeline()).compute.fixed_cost
+    m = measure_recording(events.timeline())
+    return find_fixed_cost(m.trainer, m.steps, m.ledger, busy=busy)
+
+
+def test_on_a_busy_machine_operations_bound_nothing(tmp_path):
+    cost = _cost_of_calls(tmp_path, TRACED, busy=True)
+
+    assert (cost.low_ns, cost.high_ns) == (0, None)
 
 
 def test_of_calls_of_a_graph_the_fixed_cost_is_bounded_by_its_operations(tmp_path):
