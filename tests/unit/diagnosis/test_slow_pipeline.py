@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from judged import answer_of, finding, judged, values
+from judged import answer_of, finding, judged, unjudged, values
 from made_measurements import per_step
 from made_pipeline_waits import WAIT, looping, trained
 from made_pipelines import LOAD, PARSE, node, pipeline, slow_map, written
@@ -154,3 +154,15 @@ def test_of_an_eager_loop_that_takes_several_batches_in_a_step_all_of_them_count
 
     assert found.names_cause
     assert values(found)["batches of a step"] == 4.0
+
+
+@pytest.mark.parametrize("rule", ["slow-collate", "slow-transform"])
+@pytest.mark.parametrize("stages", [True, False], ids=["its stages were looked at", "they were not"])
+def test_of_what_stages_of_a_pipeline_make_no_function_of_a_loader_is_in_doubt(rule, stages):
+    unknown = {"wall_ns": None, "cpu_ns": None}
+    m = looping({WAIT: 30.0}, demand=unknown, **({"input": {"pipeline": slow_map(30.0)}} if stages else {}))
+
+    answer = unjudged(rule, m)
+
+    assert answer is not None
+    assert (answer.reason.code, answer.advisory) == (("made-by-pipeline", True) if stages else ("made-elsewhere", False))
