@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -166,3 +168,35 @@ def test_of_what_stages_of_a_pipeline_make_no_function_of_a_loader_is_in_doubt(r
 
     assert answer is not None
     assert (answer.reason.code, answer.advisory) == (("made-by-pipeline", True) if stages else ("made-elsewhere", False))
+
+
+HANDED_ON = (written("FlatMap", LOAD, is_generator=True, reads="PyDataset"), written("Generator", LOAD, is_generator=True))
+
+
+@pytest.mark.parametrize(
+    ("stages", "name"),
+    [
+        (HANDED_ON, "load"),
+        ((*HANDED_ON, written("FlatMap", PARSE, is_generator=True)), None),
+        ((written("Map", PARSE), written("FlatMap", LOAD, is_generator=True)), None),
+        ((written("Prefetch"),), None),
+    ],
+    ids=["one loader", "two", "a stage of its own", "no generator"],
+)
+def test_where_no_stage_is_known_the_function_is_named_that_makes_what_is_handed_on(stages, name):
+    unread = replace(slow_map(18.0), stages=(), written=stages, slowest=None, bound_ns=None)
+
+    found = finding(NAME, trained(18.0, input={"pipeline": unread}))
+
+    assert values(found).get("made by") == name
+    assert {each.where for each in found.evidence if each.name == "made by"} == ({"train.py:7"} if name else set())
+    assert not found.names_cause
+
+
+def test_where_a_stage_is_known_it_is_named_alone():
+    known = replace(slow_map(18.0), written=HANDED_ON)
+
+    found = finding(NAME, trained(18.0, input={"pipeline": known}))
+
+    assert "made by" not in values(found)
+    assert "slowest stage" in values(found)
