@@ -57,7 +57,7 @@ MODELS: dict[str, Callable[[], tuple[Any, tuple[int, ...]]]] = {
 
 
 def traced_by(act: Callable[[], None]) -> Any:
-    """The graph of the function that is traced last."""
+    """The function that is traced last."""
     original, found = tracing_compilation._create_concrete_function, []
 
     def trace(*args: Any, **kwargs: Any) -> Any:
@@ -69,16 +69,16 @@ def traced_by(act: Callable[[], None]) -> Any:
         act()
     finally:
         tracing_compilation._create_concrete_function = original
-    return next(each.graph for each in reversed(found) if b"multi_step" in each.name)
+    return next(each for each in reversed(found) if b"multi_step" in each.name)
 
 
 def measure(make: Callable[[], tuple[Any, tuple[int, ...]]], optimizer: str, *, jit: bool) -> tuple[Any, float, float]:
-    """The graph of a call, the seconds of a fast one, and its processor time."""
+    """The function that is called, the seconds of a fast one, and its processor time."""
     model, shape = make()
     model.compile(optimizer, "mse", jit_compile=jit)
     batch = np.random.rand(1, *shape).astype("float32"), np.random.rand(1, 1).astype("float32")
     data = tf.data.Dataset.from_tensors(batch).cache().repeat()
-    graph = traced_by(lambda: model.fit(data, steps_per_epoch=WARMUP, verbose=0))
+    traced = traced_by(lambda: model.fit(data, steps_per_epoch=WARMUP, verbose=0))
     call, iterator, times = model.train_function, iter(data), []
     for _ in range(WARMUP):
         call(iterator)
@@ -87,7 +87,7 @@ def measure(make: Callable[[], tuple[Any, tuple[int, ...]]], optimizer: str, *, 
         began = time.perf_counter()
         call(iterator)
         times.append(time.perf_counter() - began)
-    return graph, sorted(times)[int(FAST * CALLS)], (time.process_time() - cpu) / CALLS
+    return traced, sorted(times)[int(FAST * CALLS)], (time.process_time() - cpu) / CALLS
 
 
 def main() -> None:
@@ -98,8 +98,8 @@ def main() -> None:
         for name, make in MODELS.items():
             for optimizer in ("sgd", "adam"):
                 keras.utils.clear_session()
-                graph, seconds, cpu = measure(make, optimizer, jit=jit)
-                counted, elements = operations_of(graph), elements_of(graph) or 0
+                traced, seconds, cpu = measure(make, optimizer, jit=jit)
+                counted, elements = operations_of(traced), elements_of(traced) or 0
                 print(
                     f"{name:22} {optimizer:8} {'yes' if jit else 'no':4} {counted.fewest:6} {counted.most or 0:6} {elements:10} "
                     f"{seconds * 1e6:8.0f} {cpu * 1e6:8.0f} {seconds * 1e6 / (counted.most or 1):8.2f} {seconds * 1e9 / elements:10.1f}",

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.slow
 GIVEN = tf.TensorSpec((None, 4), tf.float32)
 
 
-def graph_of(function: Callable[..., Any], **options: Any) -> Any:
-    return tf.function(function, **options).get_concrete_function(GIVEN).graph
+def traced(function: Callable[..., Any], **options: Any) -> Any:
+    return tf.function(function, **options).get_concrete_function(GIVEN)
 
 
 def chain(x: Any) -> Any:
@@ -26,7 +26,7 @@ def chain(x: Any) -> Any:
 
 
 def test_operations_are_counted_and_what_runs_nothing_is_not():
-    assert operations_of(graph_of(chain)) == Operations(2, 2)
+    assert operations_of(traced(chain)) == Operations(2, 2)
 
 
 def test_what_is_not_asked_for_and_what_is_constant_is_left_out():
@@ -34,7 +34,7 @@ def test_what_is_not_asked_for_and_what_is_constant_is_left_out():
         tf.sin(x)
         return chain(x) + tf.reduce_sum(tf.exp(tf.constant([1.0, 2.0])))
 
-    assert operations_of(graph_of(function)) == Operations(3, 3)
+    assert operations_of(traced(function)) == Operations(3, 3)
 
 
 def test_what_has_an_effect_is_counted_though_nothing_asks_for_it():
@@ -44,7 +44,7 @@ def test_what_has_an_effect_is_counted_though_nothing_asks_for_it():
         variable.assign_add(1.0)
         return tf.exp(x)
 
-    assert operations_of(graph_of(function)) == Operations(2, 2)
+    assert operations_of(traced(function)) == Operations(2, 2)
 
 
 def test_those_of_called_functions_are_added_each_time():
@@ -53,20 +53,33 @@ def test_those_of_called_functions_are_added_each_time():
     def function(x: Any) -> Any:
         return inner(inner(x))
 
-    assert operations_of(graph_of(function)) == Operations(6, 6)
+    assert operations_of(traced(function)) == Operations(6, 6)
 
 
 def test_of_what_is_fused_it_is_known_that_no_more_run():
     inner = tf.function(chain, jit_compile=True)
 
-    assert operations_of(graph_of(lambda x: tf.exp(inner(x)))) == Operations(2, 4)
+    assert operations_of(traced(lambda x: tf.exp(inner(x)))) == Operations(2, 4)
+
+
+def test_of_a_function_that_is_fused_itself_it_is_known_that_no_more_run():
+    assert operations_of(traced(chain, jit_compile=True)) == Operations(0, 2)
+    assert operations_of(traced(chain, jit_compile=False)) == Operations(2, 2)
+
+
+def test_where_all_is_fused_that_can_be_it_is_known_that_no_more_run(monkeypatch):
+    monkeypatch.setattr(tf.config.optimizer, "get_jit", lambda: "autoclustering")
+    assert operations_of(traced(chain)) == Operations(0, 2)
+    monkeypatch.undo()
+    monkeypatch.setenv("TF_XLA_FLAGS", "--tf_xla_auto_jit=2")
+    assert operations_of(traced(chain)) == Operations(0, 2)
 
 
 def test_of_branches_one_runs():
     def function(x: Any) -> Any:
         return tf.cond(tf.reduce_sum(x) > 0, lambda: chain(chain(x)), lambda: tf.exp(x))
 
-    found = operations_of(graph_of(function))
+    found = operations_of(traced(function))
 
     assert found.most is not None
     assert found.most - found.fewest == 3
@@ -81,7 +94,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("function", ENDLESS.values(), ids=ENDLESS)
 def test_where_what_is_called_decides_there_is_no_most(function):
-    found = operations_of(graph_of(lambda x: function(tf.exp(x))))
+    found = operations_of(traced(lambda x: function(tf.exp(x))))
 
     assert found.most is None
     assert found.fewest >= 1
@@ -94,19 +107,19 @@ def test_on_several_devices_they_may_run_at_once():
         with tf.device("CPU:1"):
             return first + tf.tanh(x)
 
-    assert operations_of(graph_of(function)) == Operations(0, 3)
+    assert operations_of(traced(function)) == Operations(0, 3)
 
 
 def test_a_graph_that_is_too_large_is_not_counted(monkeypatch):
     monkeypatch.setattr(_operations, "MOST_OPERATIONS", 2)
 
     with pytest.raises(TooMany):
-        operations_of(graph_of(chain))
+        operations_of(traced(chain))
 
 
 def test_elements_are_those_of_the_variables_that_are_read():
     weight, other = tf.Variable(tf.ones((4, 3))), tf.Variable(1.0)
     open_shape = tf.Variable(tf.ones((2,)), shape=tf.TensorShape(None))
 
-    assert elements_of(graph_of(lambda x: tf.matmul(x, weight) * other)) == 13
-    assert elements_of(graph_of(lambda x: x * open_shape)) is None
+    assert elements_of(traced(lambda x: tf.matmul(x, weight) * other)) == 13
+    assert elements_of(traced(lambda x: x * open_shape)) is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -45,18 +47,19 @@ _ANY: Final = Operations(0, None)
 _ONE: Final = Operations(1, 1)
 
 
-def operations_of(graph: Any) -> Operations:
-    """Those that a call of a function runs, whose graph that is, with those of all functions that it calls: on several devices they may run
-    at once. Raises TooMany, and what TensorFlow does.
+def operations_of(function: Any) -> Operations:
+    """Those that a call of a traced function runs, with those of all functions that it calls: on several devices they may run at once.
+    Raises TooMany, and what TensorFlow does.
     """
     count = _Count()
-    found = count.of(graph, _DEEPEST)
-    return found if len(count.devices) < 2 else Operations(0, found.most)
+    found = count.of(function.graph, _DEEPEST)
+    is_one_by_one = len(count.devices) < 2 and not _says_fused(function.function_def) and not _fuses_all()
+    return found if is_one_by_one else Operations(0, found.most)
 
 
-def elements_of(graph: Any) -> int | None:
-    """Elements of all variables that it reads; None where the shape of one is open."""
-    sizes = [each.shape.num_elements() for each in graph.variables]
+def elements_of(function: Any) -> int | None:
+    """Elements of all variables that a traced function reads; None where the shape of one is open."""
+    sizes = [each.shape.num_elements() for each in function.graph.variables]
     return None if None in sizes else sum(sizes)
 
 
@@ -128,11 +131,18 @@ def _constant(operations: list[Any]) -> set[Any]:
 
 
 def _is_fused(graph: Any, operation: Any) -> bool:
-    if _FUSED in operation.node_def.attr:
-        return bool(operation.node_def.attr[_FUSED].b)
     called = graph._get_function(operation.node_def.attr["f"].func.name)
-    attributes = getattr(getattr(called, "cached_definition", None), "attr", {})
+    return _says_fused(operation.node_def) or _says_fused(getattr(called, "cached_definition", None))
+
+
+def _says_fused(definition: Any) -> bool:
+    attributes = getattr(definition, "attr", {})
     return _FUSED in attributes and bool(attributes[_FUSED].b)
+
+
+def _fuses_all() -> bool:
+    """Whether XLA compiles whatever it can, also where nothing asks for it."""
+    return bool(sys.modules["tensorflow"].config.optimizer.get_jit()) or "auto_jit" in os.environ.get("TF_XLA_FLAGS", "")
 
 
 def _has_function(attribute: Any) -> bool:

@@ -83,7 +83,7 @@ class TracedFunctions:
             if known is not None:
                 began_ns = now()
                 self._recorder.introduce(
-                    {"kind": "operations", "framework": FRAMEWORK.name, "function": known.number, **_size_of(concrete.graph)}
+                    {"kind": "operations", "framework": FRAMEWORK.name, "function": known.number, **_size_of(concrete)}
                 )
                 self._recorder.once_ns += now() - began_ns
         except Exception as error:  # the border: counted, and never raised into the training
@@ -158,10 +158,10 @@ class TrainedFunction:
         self.described = FRAMEWORK.describe_parameters(variables)
 
 
-def _size_of(graph: Any) -> dict[str, Any]:
+def _size_of(traced: Any) -> dict[str, Any]:
     """As notes have it. Of a graph that is too large only that it is there is told."""
     try:
-        counted, elements = operations_of(graph), elements_of(graph)
+        counted, elements = operations_of(traced), elements_of(traced)
         return {"fewest": counted.fewest, "most": counted.most, "elements": elements}
     except TooMany:
         return {"fewest": 0, "most": None, "elements": None}
