@@ -10,6 +10,7 @@ from typing import Final
 FILES: Final = (
     "keras/test_fit.py",
     "tensorflow/test_bench_data.py",
+    "tensorflow/test_operations.py",
     "tensorflow/test_pipelines.py",
     "tensorflow/test_results.py",
     "test_missing_names.py",

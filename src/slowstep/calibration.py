@@ -139,6 +139,39 @@ LAYING_OUT: Final = Calibration(
     measured_by=DISPATCH.measured_by,
     date="2026-11-22",
 )
+# Of updates that are made by one call of a traced graph.
+GRAPH_CALL: Final = Calibration(
+    value=500_000.0,
+    low=150_000.0,
+    high=2_000_000.0,
+    unit="ns a call",
+    meaning="a call that trains, beyond what its operations take: Keras, what TensorFlow does to run a graph, and the next batch. 0.3 to "
+    "0.7 ms of fast calls; bounds are half of the least, for faster processors, and what with those of operations and elements is more "
+    "than the processor time of all calls, of 83 to 1355 operations, was while others computed",
+    machine="two cores of a shared virtual machine, others computing on them too; TensorFlow 2.21, Keras 3.15",
+    measured_by="benchmarks/graph_operations.py",
+    date="2026-11-28",
+)
+GRAPH_OPERATION: Final = Calibration(
+    value=4_000.0,
+    low=1_200.0,
+    high=20_000.0,
+    unit="ns an operation of a graph, as it was traced",
+    meaning="on one sample, of all models with SGD and Adam, whether XLA compiles them or not: 2.4 to 7 us of fast calls, up to 15 us of "
+    "processor time; bounds are half of the least, and a third more than the most",
+    machine=GRAPH_CALL.machine,
+    measured_by=GRAPH_CALL.measured_by,
+    date=GRAPH_CALL.date,
+)
+GRAPH_ELEMENT: Final = Calibration(
+    value=2.0,
+    high=6.0,
+    unit="ns an element of the variables that a graph reads",
+    meaning="read and written, and gradients of them written, once a call: up to 4.5 ns of processor time; the bound is a third more",
+    machine=GRAPH_CALL.machine,
+    measured_by=GRAPH_CALL.measured_by,
+    date=GRAPH_CALL.date,
+)
 FUSED_LEFT: Final = Calibration(
     value=0.28,
     low=0.17,

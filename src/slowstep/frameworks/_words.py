@@ -41,7 +41,8 @@ class Argument:
     """An argument of a call, as scripts write it: of `Trainer({arguments})` the `name`, with its value.
 
     `owner` is where what is called can be imported from. `value` is what makes the change where there is one choice; else whoever asks
-    gives it. `{kind}` is the class that the script chose. Of what is given in numbers `none` is the value where there is none of it.
+    gives it. `{kind}` is the class that the script chose. Of what is given in numbers `none` is the value where there is none of it. What
+    it asks for `forks` processes where the script does not say otherwise.
     """
 
     call: str
@@ -49,6 +50,7 @@ class Argument:
     name: str
     value: object = None
     none: int = 0
+    forks: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +63,8 @@ class Words:
     them change. `loader` is what makes batches, `unseen` what was not done where none of its steps was recorded. Phrases
     may have places for the values that a rule gives, `{every}`, for that of the change itself, `{value}`, and for other changes:
     `{PIN_MEMORY+COPY_AHEAD}`, or `{FUSED_ADAMW:AdamW(fused=True)}` with what is said where there is no word for it. Where its training
-    loop takes several kinds of input, `inputs` has the words of each, by what a recording calls it.
+    loop takes several kinds of input, `inputs` has the words of each, by what a recording calls it. One beside whose threads forked
+    processes may hang says by `unforked` what is to be done about it.
 
     Of a trace, `profiler` has the phrases of one that is no framework's, and `others` may train as well, where that is unknown.
     """
@@ -80,6 +83,7 @@ class Words:
     loader: str = ""
     inputs: Mapping[str, Words] = field(default_factory=dict)
     unseen: str = ""
+    unforked: str = ""
     profiler: Mapping[Remedy, str] = field(default_factory=dict)
     others: tuple[Words, ...] = ()
 
@@ -136,14 +140,20 @@ class Words:
         The values are the arguments'; an ellipsis stands for one that is not known, or the user's to choose.
         """
         calls: dict[str, list[str]] = {}
+        forks = False
         for change, value in changes.items():
             found = self.find(change)
             if isinstance(found, Argument):
                 given = value if found.value is None else found.value
                 calls.setdefault(found.call, []).append(f"{found.name}={_written(given)}")
+                forks = forks or (found.forks and given != 0)
             elif found is not None:
                 calls[found.replace("{value}", _written(value))] = []
-        return " and ".join(self._call(call, arguments, kind) if arguments else call for call, arguments in calls.items())
+        written = " and ".join(self._call(call, arguments, kind) if arguments else call for call, arguments in calls.items())
+        return f"{written} ({unforked})" if forks and (unforked := self._unforked()) else written
+
+    def _unforked(self) -> str:
+        return self.unforked or (self.rests_on._unforked() if self.rests_on is not None else "")
 
     def advise(self, change: Remedy, value: object = True, **values: object) -> str:
         """What to change or to record: in the words of its users, of each where several may train, in plain ones where nobody has any.

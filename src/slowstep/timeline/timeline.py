@@ -40,6 +40,17 @@ class FrameworkFacts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CallOperations:
+    """Operations that a call of a traced function runs which makes a whole update: so many at least, and at most, and the elements of all
+    variables that it reads; None where that is not known.
+    """
+
+    fewest: int
+    most: int | None
+    elements: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessFacts:
     """What one process said of itself; None is unknown."""
 
@@ -79,6 +90,7 @@ class ProcessFacts:
     framework: str = ""  # that trains, by its name; empty where none did
     frameworks: Mapping[str, FrameworkFacts] = field(default_factory=dict)  # that update in it, by name
     framework_of: Mapping[int, str] = field(default_factory=dict)  # by optimizer, where it was said
+    operations: Mapping[str, CallOperations] = field(default_factory=dict)  # by framework, of those that trace one function that trains
     spent_ns: int = 0  # by hooks that write nothing each time they are called
     lost_notes: int = 0  # lines of what it noted that make no sense, since the recording is damaged
 
@@ -86,6 +98,11 @@ class ProcessFacts:
     def has_optimizers(self) -> bool:
         """Whether updates are calls of optimizers; else calls of the framework make them."""
         return bool(self.notes["facts"].get("optimizers", True))
+
+    @property
+    def call_operations(self) -> CallOperations | None:
+        """Those of the calls that make updates, where the framework says that computes."""
+        return self.operations.get(str(self.notes["facts"].get("computes_with") or self.framework))
 
     @property
     def cores(self) -> float | None:

@@ -211,6 +211,15 @@ def test_a_larger_batch_gains_what_its_fixed_cost_is_shared_by(fixed_ms):
     assert answer.finding.fixes[0].lever == f"batch-size={assumed:.0f}"
 
 
+@pytest.mark.parametrize("whole", [True, False], ids=["in whole updates", "apart"])
+def test_of_a_small_batch_the_optimizers_time_is_told_where_it_is_known_apart(whole):
+    calls = {"ledger": {Part("compute", PartKind.UPDATES): 3.0}} if whole else {}
+
+    found = finding("small-batch", measurements(**merged(small(12.0), calls)))
+
+    assert ("optimizer" in values(found)) is not whole
+
+
 @pytest.mark.parametrize(
     ("cost", "foreign", "tries_another"),
     [({"high_ns": None}, 0.0, True), ({"high_ns": None}, 2.0, False), ({}, 0.0, True), ({}, 2.0, True)],

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from judged import answer_of, code_of, finding, judged, values
+from judged import answer_of, code_of, finding, judged, unjudged, values
 from made_measurements import per_step
 from made_pipeline_waits import WAIT, looping, trained
 from made_pipelines import LOAD, PARSE, node, pipeline, slow_map, written
@@ -189,3 +191,47 @@ def test_of_several_inputs_each_must_lie_ready():
 
     assert code_of(NAME, trained(18.0, input={"pipeline": pipeline([*nodes, *other])})) is None
     assert code_of(NAME, trained(18.0, input={"pipeline": pipeline([*nodes, *full])})) == "batches-lie-ready"
+
+
+@pytest.mark.parametrize("rule", ["slow-collate", "slow-transform"])
+@pytest.mark.parametrize("stages", [True, False], ids=["its stages were looked at", "they were not"])
+def test_of_what_stages_of_a_pipeline_make_no_function_of_a_loader_is_in_doubt(rule, stages):
+    unknown = {"wall_ns": None, "cpu_ns": None}
+    m = looping({WAIT: 30.0}, demand=unknown, **({"input": {"pipeline": slow_map(30.0)}} if stages else {}))
+
+    answer = unjudged(rule, m)
+
+    assert answer is not None
+    assert (answer.reason.code, answer.advisory) == (("made-by-pipeline", True) if stages else ("made-elsewhere", False))
+
+
+HANDED_ON = (written("FlatMap", LOAD, is_generator=True, reads="PyDataset"), written("Generator", LOAD, is_generator=True))
+
+
+@pytest.mark.parametrize(
+    ("stages", "name"),
+    [
+        (HANDED_ON, "load"),
+        ((*HANDED_ON, written("FlatMap", PARSE, is_generator=True)), None),
+        ((written("Map", PARSE), written("FlatMap", LOAD, is_generator=True)), None),
+        ((written("Prefetch"),), None),
+    ],
+    ids=["one loader", "two", "a stage of its own", "no generator"],
+)
+def test_where_no_stage_is_known_the_function_is_named_that_makes_what_is_handed_on(stages, name):
+    unread = replace(slow_map(18.0), stages=(), written=stages, slowest=None, bound_ns=None)
+
+    found = finding(NAME, trained(18.0, input={"pipeline": unread}))
+
+    assert values(found).get("made by") == name
+    assert {each.where for each in found.evidence if each.name == "made by"} == ({"train.py:7"} if name else set())
+    assert not found.names_cause
+
+
+def test_where_a_stage_is_known_it_is_named_alone():
+    known = replace(slow_map(18.0), written=HANDED_ON)
+
+    found = finding(NAME, trained(18.0, input={"pipeline": known}))
+
+    assert "made by" not in values(found)
+    assert "slowest stage" in values(found)

@@ -57,7 +57,7 @@ def test_every_argument_is_one_of_the_installed_version(argument, monkeypatch):
 def test_the_words_of_a_change_are_those_of_the_script():
     assert {name: words.write(WORKERS) for name, words in all_words().items()} == {
         "torch": "DataLoader(..., num_workers=2, persistent_workers=True)",
-        "jax": "DataLoader(..., num_workers=2, persistent_workers=True)",
+        "jax": f"DataLoader(..., num_workers=2, persistent_workers=True) ({all_words()['jax'].unforked})",
         "keras": "keras.utils.PyDataset(..., use_multiprocessing=True, workers=2)",
         "accelerate": "DataLoader(..., num_workers=2, persistent_workers=True), before accelerator.prepare()",
         "lightning": "DataLoader(..., num_workers=2, persistent_workers=True) in train_dataloader(), or where it is given to fit()",
@@ -65,6 +65,19 @@ def test_the_words_of_a_change_are_those_of_the_script():
         "tensorflow": "a tf.data pipeline with map(..., num_parallel_calls=tf.data.AUTOTUNE), files read by "
         "interleave(..., num_parallel_calls=tf.data.AUTOTUNE), and prefetch(tf.data.AUTOTUNE) at its end",
     }
+
+
+KINDS = {"PyDataset": True, "generator": True, "DataLoader": True, "arrays": False, "tf.data": False, "grain": False}
+
+
+@pytest.mark.parametrize("reads", KINDS)
+@pytest.mark.parametrize("computes", ["tensorflow", "jax", "torch"])
+def test_beside_the_threads_of_jax_no_processes_are_forked(computes, reads):
+    words = all_words()["keras"].computed_by(all_words()[computes]).reading(reads)
+
+    assert ("'spawn'" in words.advise(Remedy.WORKERS, 2)) is (computes == "jax" and KINDS[reads])
+    assert "'spawn'" not in words.write({Remedy.WORKERS: 0})
+    assert "'spawn'" not in words.write({Remedy.PREFETCH: 2})
 
 
 def test_changes_without_a_word_are_left_out_and_values_are_written_as_code():
@@ -216,7 +229,8 @@ def _measured(folder: Path, loop: list[str], training: Training, facts: dict[str
 
 def _fixes(folder: Path, words: Words, training: Training) -> str:
     """All fixes of such a recording."""
-    found = diagnose(_measured(folder, LOOPS.get(words.name, []), training))
+    facts = None if words.name in LOOPS else {"framework": words.name}
+    found = diagnose(_measured(folder, LOOPS.get(words.name, []), training, facts))
     return "\n".join(fix.text for finding in found.findings for fix in (*finding.fixes, *(f for o in finding.folded for f in o.fixes)))
 
 

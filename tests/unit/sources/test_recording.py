@@ -239,6 +239,9 @@ MALFORMED = [
     '{"kind": "process", "env": {"RANK": ["0"]}}',
     f'{{"kind": "facts", "accelerators": {{"cuda": {2**64}}}}}',
     "[" * 100_000,
+    '{"kind": "operations", "framework": "tensorflow", "function": 1}',
+    '{"kind": "operations", "framework": "tensorflow", "function": 1, "fewest": -1}',
+    '{"kind": "operations", "framework": "tensorflow", "function": 1, "fewest": 1, "most": "many"}',
     '{"kind": "loops_around", "optimizer": 1, "functions": [["train.py", "fit", 1, [[2]]]]}',
 ]
 

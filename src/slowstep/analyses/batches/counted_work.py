@@ -42,7 +42,7 @@ def find_counted(timeline: Timeline, trainer: Trainer, steps: Steps) -> CountedW
     rows = timeline.table("aggregates").filter(*mine, pl.col("end_ns") > pl.col("start_ns")).sort("start_ns")
     waits, busy = (rows.filter(pl.col("kind") == kind) for kind in ("wait", "update"))
     # Some calls may have counted, before they were compiled anew.
-    hides_waits = not trainer.is_asynchronous and bool(trainer.facts.notes["facts"].get("waits_inside"))
+    hides_waits = hides_its_waits(trainer)
     if waits.is_empty() and not (trainer.is_asynchronous or hides_waits):
         return None
     read = timeline.table("iterators").filter(
@@ -59,6 +59,11 @@ def find_counted(timeline: Timeline, trainer: Trainer, steps: Steps) -> CountedW
         is_asynchronous=trainer.is_asynchronous,
         hides_waits=hides_waits,
     )
+
+
+def hides_its_waits(trainer: Trainer) -> bool:
+    """Whether the calls that train, or some of them, wait for input too, and nothing tells how long."""
+    return not trainer.is_asynchronous and bool(trainer.facts.notes["facts"].get("waits_inside"))
 
 
 def _by_stretch(rows: pl.DataFrame, column: str, steps: Steps) -> Floats:

@@ -3,7 +3,8 @@
 Two sources. Where steps of different sizes were seen (the last batch of an epoch is usually smaller), a line is laid through each smaller
 one and the usual ones beside it, through all but the optimizer's time, which is known to be fixed. Else bounds: the optimizer's time does
 not depend on the batch, and the operations of forward and backward cost at least nothing and at most DISPATCH_NS each and WEIGHT_NS per
-weight. Where the optimizer calls a closure its time may be the script's own, and is not known to be fixed.
+weight. Where the optimizer calls a closure its time may be the script's own, and is not known to be fixed. Of whole updates that a
+framework makes in one call of a graph, the call and the operations of that graph cost at least and at most what calibration.py says.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep import calibration
+from slowstep.analyses.batches.counted_work import hides_its_waits
 from slowstep.analyses.ledger.closures import has_closures
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.steps.chance import SEED
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.parts import OPTIMIZER, PartKind
+from slowstep.timeline.timeline import CallOperations
 
 # A smaller batch tells something when it is at most 3/4 of the usual one, and seen at least this often.
 SMALL_SHARE = 0.75
@@ -33,6 +36,8 @@ BESIDE = 10
 # written, once per step), and what is usual.
 USUAL_DISPATCH_NS, (_, DISPATCH_NS) = calibration.DISPATCH.value, calibration.DISPATCH.bounds
 USUAL_WEIGHT_NS, (_, WEIGHT_NS) = calibration.LAYING_OUT.value, calibration.LAYING_OUT.bounds
+# Of whole updates in one call of a graph.
+CALL, OPERATION, ELEMENT = calibration.GRAPH_CALL, calibration.GRAPH_OPERATION, calibration.GRAPH_ELEMENT
 RESAMPLES = 500
 # Of input, what each batch takes however few samples it holds.
 PER_BATCH = (PartKind.TRANSPORT, PartKind.LOADER_OVERHEAD)
@@ -59,7 +64,8 @@ class FixedCost:
 def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: bool) -> FixedCost:
     """Estimate the fixed cost of the usual step, over what the training thread does itself (waits left out, also those for a core).
 
-    On a `busy` machine every operation takes longer than what the upper bounds were measured for: there they bound nothing.
+    On a `busy` machine every operation takes longer than what the bounds were measured for, and of a call that several threads work on
+    the wait of one for a core is not what it takes longer: there they bound nothing.
     """
     work = ledger.of("compute") - ledger.of("compute", PartKind.CORE_WAIT) + ledger.of("preprocess", *PER_BATCH)
     # Inside a closure's call the script's own code may run.
@@ -67,7 +73,7 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: boo
     usual, small, varied = _groups(steps)
     typical = float(np.median(work[usual])) if usual.any() else float(np.median(work))
     bounds = _bounds(trainer, steps, ledger, optimizer, typical)
-    bounds = replace(bounds, high_ns=None) if busy else bounds
+    bounds = replace(bounds, low_ns=float(np.median(optimizer)), high_ns=None) if busy else bounds
     if not usual.any() or small.sum() < FEWEST_SMALL:
         return replace(bounds, smaller=int(small.sum()), varied=varied)
     line = _by_line(work, optimizer, steps.samples, usual, small)
@@ -80,24 +86,49 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: boo
 
 def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, optimizer: Floats, typical: float) -> FixedCost:
     """At least the optimizer's time; at most all that is no forward or backward, and the dispatch of those."""
-    passes = ledger.of("compute", PartKind.FORWARD_AND_REST, PartKind.FORWARD, PartKind.BACKWARD)
+    passes = ledger.of("compute", PartKind.FORWARD_AND_REST, PartKind.FORWARD, PartKind.BACKWARD, PartKind.UPDATES)
     around = ledger.of("compute") - ledger.of("compute", PartKind.CORE_WAIT) + ledger.of("preprocess", *PER_BATCH)
     rest = float(np.median(around - passes))
-    nodes, weights = trainer.facts.graph_nodes, trainer.facts.graph_elements or 0
-    times = _backwards_per_step(trainer)
+    # Where calls are not measured apart from what they wait for, bounds of them are none of what the step takes.
+    tells_calls = not (trainer.has_optimizers or trainer.is_asynchronous or hides_its_waits(trainer))
+    calls = trainer.facts.call_operations if tells_calls else None
+    low, usual, high = _of_passes(trainer) if calls is None else _of_calls(calls)
 
-    def with_dispatch(node_ns: float, weight_ns: float) -> float | None:
-        return None if nodes is None else min(rest + (nodes * node_ns + weights * weight_ns) * times, typical)
+    def with_rest(fixed_ns: float | None) -> float | None:
+        return None if fixed_ns is None else min(rest + fixed_ns, typical)
 
     return FixedCost(
         value_ns=None,
-        likely_ns=with_dispatch(USUAL_DISPATCH_NS, USUAL_WEIGHT_NS),
-        low_ns=float(np.median(optimizer)),
-        high_ns=with_dispatch(DISPATCH_NS, WEIGHT_NS),
+        likely_ns=with_rest(usual),
+        low_ns=min(float(np.median(optimizer)) + low, typical),
+        high_ns=with_rest(high),
         step_ns=typical,
         samples=_usual_size(steps),
-        source="bounds from the optimizer's time and the number of operations",
+        source="bounds from the optimizer's time and the number of operations" if calls is None else "bounds from the number of operations",
     )
+
+
+_Range = tuple[float, float | None, float | None]  # ns at least, usually and at most
+
+
+def _of_passes(trainer: Trainer) -> _Range:
+    """What forward and backward take however small the batch is."""
+    nodes, weights = trainer.facts.graph_nodes, trainer.facts.graph_elements or 0
+    if nodes is None:
+        return 0.0, None, None
+    times = _backwards_per_step(trainer)
+    return 0.0, (nodes * USUAL_DISPATCH_NS + weights * USUAL_WEIGHT_NS) * times, (nodes * DISPATCH_NS + weights * WEIGHT_NS) * times
+
+
+def _of_calls(calls: CallOperations) -> _Range:
+    """What a call of a graph takes that makes a whole update."""
+    (call_low, call_high), (operation_low, operation_high), (_, element_high) = CALL.bounds, OPERATION.bounds, ELEMENT.bounds
+    low = call_low + calls.fewest * operation_low
+    if calls.most is None or calls.elements is None:
+        return low, None, None
+    usual = CALL.value + calls.most * OPERATION.value + calls.elements * ELEMENT.value
+    high = call_high + calls.most * operation_high + calls.elements * element_high
+    return low, max(usual, low), max(high, low)
 
 
 def _usual_size(steps: Steps) -> float | None:

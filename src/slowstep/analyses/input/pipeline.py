@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.input.pipeline_functions import WrittenStage, calls_functions, match_stages, written_stages
+from slowstep.analyses.input.pipeline_functions import PipelineFunction, WrittenStage, calls_functions, match_stages, written_stages
 from slowstep.analyses.input.pipeline_nodes import (
     NodePath,
     PipelineNode,
@@ -62,6 +62,12 @@ class Pipeline:
     def is_generated(self) -> bool:
         """Whether its elements are made by a generator in Python."""
         return any(stage.is_generator for stage in self.written)
+
+    @property
+    def maker(self) -> PipelineFunction | None:
+        """The function in Python that makes what it only hands on, where that is one: workers of the loader may call it."""
+        found = {function for stage in self.written if stage.is_generator for function in stage.functions}
+        return found.pop() if self.reads is not None and len(found) == 1 else None
 
     @property
     def slow_stage(self) -> PipelineStage | None:

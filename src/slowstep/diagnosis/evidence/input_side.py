@@ -13,6 +13,7 @@ from slowstep.analyses.input.loop_input import LoopInput
 from slowstep.analyses.input.prefetch_threads import PrefetchThreads
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
+from slowstep.findings import NotJudged
 from slowstep.parts import Part, PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
@@ -56,6 +57,7 @@ MADE_ELSEWHERE = Wording(
     "made-elsewhere",
     "it is not known who makes the batches: for {share:share} of the time the training thread waits for one and does not compute",
 )
+MADE_BY_PIPELINE = Wording("made-by-pipeline", "the stages of a pipeline make the batches, of which slow-pipeline tells")
 CORES_UNKNOWN = Wording("cores-unknown", "how many cores the training may use is unknown")
 
 
@@ -101,12 +103,28 @@ class InputSide:
     gives_all: bool = False  # a stream, of which each worker may give all samples
 
 
+def is_made_by_pipeline(m: Measurements) -> bool:
+    """Whether it was counted what the stages take of a pipeline that makes the training's batches."""
+    return m.input.pipeline is not None and bool(m.input.pipeline.stages)
+
+
+def _unknown_maker(m: Measurements, workers: int) -> Reason:
+    if workers:
+        return WORKERS_NOT_RECORDED()
+    return MADE_BY_PIPELINE() if is_made_by_pipeline(m) else MADE_ELSEWHERE(share=m.input.unmatched_share)
+
+
+def not_judged_by_function(rule: str, reason: Reason) -> NotJudged:
+    """What a rule answers that names a function of a loader's: where stages of a pipeline make the batches no such function is in doubt."""
+    return NotJudged(rule=rule, reason=reason, advisory=reason.of(MADE_BY_PIPELINE))
+
+
 def find_side(m: Measurements) -> InputSide | Reason:
     """The measurements that every input rule needs, or why they are missing."""
     if m.input.loader is None:
         return NO_LOADER()
     if m.input.demand.wall_ns is None or m.input.demand.cpu_ns is None:
-        return WORKERS_NOT_RECORDED() if m.input.loader.num_workers else MADE_ELSEWHERE(share=m.input.unmatched_share)
+        return _unknown_maker(m, m.input.loader.num_workers)
     if m.input.unmatched_share >= WAIT_SHARE:
         return BATCHES_NOT_MATCHED(share=m.input.unmatched_share)
     if m.machine.cores is None:

@@ -13,7 +13,7 @@ from slowstep.analyses.input.pipeline_functions import MAP, kinds_of
 from slowstep.analyses.input.pipeline_stage import PipelineStage, way_to_training
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
-from slowstep.diagnosis.evidence.input_side import RECEIVE_LOW_NS, claims, removable_waits, wait_stage
+from slowstep.diagnosis.evidence.input_side import RECEIVE_LOW_NS, claims, is_made_by_pipeline, removable_waits, wait_stage
 from slowstep.findings import Evidence, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
@@ -70,11 +70,6 @@ def wait_for_pipeline(m: Measurements) -> PipelineWait | None:
 def _wait(m: Measurements, kinds: tuple[PartKind, ...], batches: float, where: str | None) -> PipelineWait:
     ns = np.maximum(removable_waits(m, *kinds) - batches * RECEIVE_LOW_NS, 0.0)
     return PipelineWait(ns=ns, parts=claims(m, *kinds), stage=wait_stage(m, *kinds), batches=batches, where=where)
-
-
-def is_made_by_pipeline(m: Measurements) -> bool:
-    """Whether it was counted what the stages take of a pipeline that makes the training's batches."""
-    return m.input.pipeline is not None and bool(m.input.pipeline.stages)
 
 
 def slow_stage(m: Measurements, wait: PipelineWait) -> PipelineStage | None:

@@ -37,13 +37,13 @@ from slowstep.diagnosis.evidence.input_side import (
     claims,
     crowded,
     find_side,
+    is_made_by_pipeline,
     side_of_counted,
     side_of_loop,
     wait_stage,
     workers_needed,
 )
 from slowstep.diagnosis.evidence.loop_side import known_by, made_in_loop, spread_of_loop_input, workers_unknown
-from slowstep.diagnosis.evidence.pipeline_side import is_made_by_pipeline
 from slowstep.diagnosis.gain import saved_by, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged

@@ -39,6 +39,7 @@ from slowstep.diagnosis.evidence.input_side import (
     claims,
     concurrent_ns,
     find_side,
+    not_judged_by_function,
     relieved_ns,
     relieved_queue_ns,
     removable_waits,
@@ -69,7 +70,7 @@ def judge(m: Measurements) -> Answer:
         return None
     side = find_side(m)
     if isinstance(side, Reason):
-        return NotJudged(rule=NAME, reason=side)
+        return not_judged_by_function(NAME, side)
     if m.input.demand.collate_ns is None:
         return NotJudged(rule=NAME, reason=COLLATE_NOT_RECORDED())
     held = m.input.demand.collate_ns / max(side.wall_ns, 1.0)

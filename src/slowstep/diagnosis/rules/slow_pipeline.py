@@ -14,6 +14,7 @@ What it sees:
     a stage with several functions none is the cause: the one that it was given is named, where that calls the others, and all are listed.
     Where batches lie ready, each buffer before the training at least half full and no thread at work for 0.6 of the time, the pipeline
     is not what is waited for, and the rule says so: on a busy machine a call that fetches a batch waits for a core.
+    Where no stage is named and the pipeline only hands on what a loader in Python makes, it is said which function that is.
 Why it costs:
     What trains stands still until the pipeline has made the next batch.
 How the gain is predicted:
@@ -31,6 +32,7 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep.analyses.input.pipeline_functions import PipelineFunction
 from slowstep.analyses.input.pipeline_stage import PipelineStage
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.input_side import ATTAINED, WAIT_SHARE
@@ -46,6 +48,7 @@ from slowstep.diagnosis.evidence.pipeline_side import (
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, NotJudged
+from slowstep.part_words import place_in_words
 from slowstep.reasons import Wording
 
 NAME = "slow-pipeline"
@@ -106,17 +109,27 @@ def _computed_ns(m: Measurements, step_ns: float) -> float:
 
 def _title(m: Measurements, stage: PipelineStage | None) -> str:
     waits = f"{m.training.words.title} waits for its input pipeline"
-    return f"{waits}, which does not keep up with the training" if stage is None else f"{waits}, held up by {stage_in_words(stage)}"
+    if stage is not None:
+        return f"{waits}, held up by {stage_in_words(stage)}"
+    maker = _maker(m)
+    made = "" if maker is None else f" hands on what {maker.name} ({place_in_words(maker.place)}) makes, and"
+    return f"{waits}, which{made} does not keep up with the training"
+
+
+def _maker(m: Measurements) -> PipelineFunction | None:
+    return None if m.input.pipeline is None else m.input.pipeline.maker
 
 
 def _evidence(m: Measurements, wait: PipelineWait, share: float, stage: PipelineStage | None) -> tuple[Evidence, ...]:
-    pipeline = m.input.pipeline
+    pipeline, maker = m.input.pipeline, _maker(m)
+    where = None if maker is None else place_in_words(maker.place)
     return (
         Evidence(name="waiting for input", value=share, unit="share of window", threshold=WAIT_SHARE, where=wait.where),
         Evidence(name="of each step", value=float(wait.ns.mean()) / 1e6, unit="ms"),
         Evidence(name="batches of a step", value=wait.batches, unit=""),
         Evidence(name="cores used", value=m.machine.load.tree_cores, unit="cores", threshold=m.machine.cores),
         *(() if stage is None or pipeline is None else stage_evidence(pipeline, stage)),
+        *(() if stage is not None or maker is None else (Evidence(name="made by", value=maker.name, unit="", where=where),)),
     )
 
 

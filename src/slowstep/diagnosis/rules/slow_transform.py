@@ -72,6 +72,7 @@ from slowstep.diagnosis.evidence.input_side import (
     core_bound_ns,
     crowded,
     find_side,
+    not_judged_by_function,
     relieved_ns,
     relieved_queue_ns,
     side_of_loop,
@@ -120,7 +121,7 @@ def judge(m: Measurements) -> Answer:
         return None
     side = find_side(m)
     if isinstance(side, Reason):
-        return NotJudged(rule=NAME, reason=side)
+        return not_judged_by_function(NAME, side)
     # Workers that find no cores hide nothing. What others take of them is nothing that the function does.
     hidden = hidden_by_workers(side) and crowded(m, side, by_others=False) is None and not cores_leave_most(m, side)
     # Those of a first worker's batches that take about as long to receive as to make are not hidden at a profit.

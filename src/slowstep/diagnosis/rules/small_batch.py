@@ -4,22 +4,24 @@ What it sees:
     The fixed cost of the training thread's own work is at least half of the step. It is measured where steps of different sizes were seen
     (the last batch of an epoch), by the line through them and the usual ones right before; else it is known only between bounds: the
     optimizer's time (nothing where it calls a closure), and that plus an upper bound for dispatching every operation of forward and
-    backward. In a profiler's trace: the device waits for launches for at least half of the steps, and at least half of its kernels are
-    shorter than their launch.
+    backward. Where a call of a traced graph makes all of an update, the bounds are what such a call and the operations of the graph take
+    at least and at most, which its trace has told the number of. In a profiler's trace: the device waits for launches for at
+    least half of the steps, and at least half of its kernels are shorter than their launch.
 Why it costs:
     Optimizer, dispatching operations, receiving a batch and Python between them cost the same for two samples as for twenty.
 How the gain is predicted:
     Per sample: with a batch k times as large the fixed cost is paid once per k batches. k is the smallest power of two that brings it under
     a fifth of the step, at most 8. Where the fixed cost is known between bounds only, it is taken for all that is neither forward nor
-    backward and 14 us for each of their autograd nodes; the interval has the bounds. B is what the loader's workers need for as many
-    samples. From a trace: steps with twice the samples are replayed, in which launches and the gaps between them do not grow.
-    Where an optimizer that is not fused takes half of the fixed cost or more, unfused-optimizer leads.
+    backward and 14 us for each of their autograd nodes, or for what operations of a graph usually take; the interval has the bounds. B is
+    what the loader's workers need for as many samples. From a trace: steps with twice the samples are replayed, in which launches and the
+    gaps between them do not grow. Where an optimizer that is not fused takes half of the fixed cost or more, unfused-optimizer leads.
 When it is wrong:
     The cost per sample is assumed to fall by a tenth (5 % more to 60 % less in the interval): small operations do not fill the vector
     units, large ones not the caches. A last batch of one sample makes the fixed cost look too small: products and convolutions of one
     sample are other code, and faster, than those of two (in the case study 0.54 of the step instead of 0.65, by last batches of one and of
     two samples where the usual ones hold three). A larger batch needs more memory, and may need another learning rate: it changes the
-    numerics. Launches are slower under a profiler than without.
+    numerics. Launches are slower under a profiler than without. Of a traced graph an operation that is neither on samples nor on
+    variables, and long all the same (a product of large constants of the script's), is taken for as short as the others.
 What to try:
     A larger batch size; a fused or foreach optimizer; torch.compile.
 """
@@ -45,7 +47,7 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
-from slowstep.parts import PartKind
+from slowstep.parts import UPDATES, PartKind
 from slowstep.reasons import Reason, Wording
 from slowstep.units import format_share
 
@@ -161,7 +163,7 @@ def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judg
         Evidence(name="its share of the step", value=fixed / step, unit="share of step", threshold=DOMINATES),
         Evidence(name="batch size", value=round(cost.samples or 0.0), unit="samples"),
         Evidence(name="batch size assumed", value=size, unit="samples"),
-        Evidence(name="optimizer", value=optimizer_ns(m) / 1e6, unit="ms", threshold=LARGEST * fixed / 1e6),
+        *_of_optimizer(m, fixed),
         saved_by(m, counterfactual),
     )
     finding = Finding(
@@ -178,6 +180,13 @@ def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judg
         fixes=_fixes(m, cost, factor),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _of_optimizer(m: Measurements, fixed: float) -> tuple[Evidence, ...]:
+    """What of it the optimizer takes; nothing where it is a part of calls that make whole updates."""
+    if m.ledger.of_parts(UPDATES).any():
+        return ()
+    return (Evidence(name="optimizer", value=optimizer_ns(m) / 1e6, unit="ms", threshold=LARGEST * fixed / 1e6),)
 
 
 def _fixes(m: Measurements, cost: FixedCost, factor: int) -> tuple[Fix, ...]:

@@ -8,7 +8,7 @@ from slowstep.sources._recording.damage import RecordCounts
 from slowstep.sources._recording.fit import NoteLine
 from slowstep.sources._recording.notes import NoteLines
 from slowstep.sources._recording.records import WrittenRecords
-from slowstep.timeline.timeline import Frame, FrameworkFacts, Loops, ProcessFacts
+from slowstep.timeline.timeline import CallOperations, Frame, FrameworkFacts, Loops, ProcessFacts
 
 
 def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept: RecordCounts | None = None) -> ProcessFacts:
@@ -42,6 +42,7 @@ def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept:
         hands_over=frozenset(place_of(row) for row in notes.of("frame") if row.get("hands_over") is True),
         graph_nodes=notes.last("graph").get("nodes"),
         graph_elements=notes.last("graph").get("elements"),
+        operations=_operations(notes),
         event_cost_ns=cost.get("event_ns"),
         # A process that was killed has counted some seconds ago, and one under experiment before it began.
         events=_events(cost.get("events"), written, share),
@@ -74,6 +75,28 @@ def _frameworks(notes: NoteLines) -> dict[str, FrameworkFacts]:
     """Those that have said of themselves what they use; of one that has done so twice, as in a forked process, the last word counts."""
     said = {str(note.get("framework") or ""): note for note in notes.of("facts")}
     return {name: FrameworkFacts(version=notes.process.get(name), facts=note) for name, note in said.items() if name}
+
+
+def _operations(notes: NoteLines) -> dict[str, CallOperations]:
+    """Of each framework that has traced one function that trains; where there are several nobody tells which one a step is a call of."""
+    traced: dict[str, list[NoteLine]] = {}
+    for note in notes.of("operations"):
+        traced.setdefault(note["framework"], []).append(note)
+    return {name: _of_all(found) for name, found in traced.items() if len({note["function"] for note in found}) == 1}
+
+
+def _of_all(traces: list[NoteLine]) -> CallOperations:
+    """Bounds for all of a function's traces, as for other shapes."""
+    return CallOperations(
+        fewest=min(note["fewest"] for note in traces),
+        most=_largest([note.get("most") for note in traces]),
+        elements=_largest([note.get("elements") for note in traces]),
+    )
+
+
+def _largest(values: list[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return max(known) if len(known) == len(values) else None
 
 
 def _left_ns(notes: NoteLines) -> int | None:

@@ -47,6 +47,10 @@ def _cost_fits(note: NoteLine) -> bool:
     return all((note.get(key) or 0) >= 0 for key in _OPTIONAL["cost"])
 
 
+def _operations_fit(note: NoteLine) -> bool:
+    return all((note.get(key) or 0) >= 0 for key in ("fewest", "most", "elements"))
+
+
 def _path_fits(note: NoteLine) -> bool:
     frames = note.get("frames")
     return isinstance(frames, list) and all(
@@ -160,6 +164,7 @@ _NEEDED: Mapping[str, Mapping[str, FitKind]] = {
     "pipeline": {"id": int, "stages": list},
     "pipeline_nodes": {"id": int, "at_ns": int, "nodes": list},
     "pipeline_unread": {"id": int, "why": str},
+    "operations": {"framework": str, "function": int, "fewest": int},
 }
 _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     "process": {"role": str, "cwd": str, "python": str, "cpu_quota": float, "boot_id": str, "worker": int}
@@ -205,6 +210,7 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     | {"by_hand": bool, "framework": str},
     "calls": {"wall_ns": int, "slowdown": float, "began_ns": list[int]},
     "graph": {"nodes": int, "elements": int},
+    "operations": {"most": int, "elements": int},
     "cost": {"at_ns": int, "event_ns": float, "events": int, "spent_ns": int, "records": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
     "health": {"name": str, "severity": str, "count": int, "remedy": str},
     "run": {"name": str, "command": list[str], "started": str, "started_ns": int, "warmup": int}
@@ -233,6 +239,7 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
 _NESTED: dict[str, Callable[[NoteLine], bool]] = {
     "thread": lambda note: bool(0 <= note["id"] < 2**32),
     "cost": _cost_fits,
+    "operations": _operations_fit,
     "iterator": _iterator_fits,
     "calls": _calls_fit,
     "builtins": _builtins_fit,

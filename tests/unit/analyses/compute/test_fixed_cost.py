@@ -7,7 +7,7 @@ import pytest
 
 from made_events import Events
 from made_recordings import MS, Training, make_recording
-from slowstep.analyses.compute.fixed_cost import FixedCost
+from slowstep.analyses.compute.fixed_cost import CALL, ELEMENT, OPERATION, FixedCost, find_fixed_cost
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.sources.recording import SOURCE
 
@@ -54,6 +54,78 @@ def test_the_upper_bound_is_never_more_than_the_step(tmp_path):
     cost = _cost(tmp_path, nodes=100_000)
 
     assert cost.high_ns == cost.step_ns
+
+
+TRACED = {"kind": "operations", "framework": "tensorflow", "function": 1, "fewest": 200, "most": 200, "elements": 1000}
+FACTS = {"kind": "facts", "framework": "tensorflow", "optimizers": False}
+
+
+def _cost_of_calls(folder: Path, *notes: dict[str, Any], busy: bool = False, **facts: Any) -> FixedCost:
+    """Steps of 20 ms, of which the calls that train take 18."""
+    events = Events(folder)
+    events.trainer.lines += [{**FACTS, **facts}, *notes]
+    events.loader()
+    for k in range(60):
+        events.wait(20 * k, 20 * k + 1, k)
+        events.update(20 * k + 1, 20 * k + 19)
+    m = measure_recording(events.timeline())
+    return find_fixed_cost(m.trainer, m.steps, m.ledger, busy=busy)
+
+
+def test_on_a_busy_machine_operations_bound_nothing(tmp_path):
+    cost = _cost_of_calls(tmp_path, TRACED, busy=True)
+
+    assert (cost.low_ns, cost.high_ns) == (0, None)
+
+
+def test_of_calls_of_a_graph_the_fixed_cost_is_bounded_by_its_operations(tmp_path):
+    cost = _cost_of_calls(tmp_path, TRACED)
+
+    around = cost.step_ns - 18 * MS
+    assert cost.value_ns is None
+    assert cost.low_ns == CALL.low + 200 * OPERATION.low
+    assert cost.likely_ns == around + CALL.value + 200 * OPERATION.value + 1000 * ELEMENT.value
+    assert cost.high_ns == around + CALL.high + 200 * OPERATION.high + 1000 * ELEMENT.high
+    assert cost.high_ns < 0.5 * cost.step_ns
+
+
+def test_bounds_of_a_call_hold_for_all_of_its_traces_and_are_no_more_than_the_step(tmp_path):
+    cost = _cost_of_calls(tmp_path, TRACED, {**TRACED, "fewest": 100, "most": 100_000})
+
+    assert cost.low_ns == CALL.low + 100 * OPERATION.low
+    assert cost.likely_ns == cost.high_ns == cost.step_ns
+
+
+def test_a_call_of_so_many_operations_is_all_fixed_cost(tmp_path):
+    cost = _cost_of_calls(tmp_path, {**TRACED, "fewest": 100_000, "most": 100_000})
+
+    assert cost.low_ns == cost.likely_ns == cost.high_ns == cost.step_ns
+
+
+UNTOLD = {
+    "a loop within": ({**TRACED, "most": None}, {}),
+    "open shapes": ({**TRACED, "elements": None}, {}),
+    "another framework": ({**TRACED, "framework": "other"}, {}),
+    "computed by another": (TRACED, {"computes_with": "jax"}),
+    "waits within": (TRACED, {"waits_inside": True}),
+    "asynchronous": (TRACED, {"asynchronous": True}),
+    "optimizers": (TRACED, {"optimizers": True}),
+}
+
+
+@pytest.mark.parametrize(("note", "facts"), UNTOLD.values(), ids=UNTOLD)
+def test_where_the_operations_of_a_call_are_not_known_there_is_no_upper_bound(tmp_path, note, facts):
+    assert _cost_of_calls(tmp_path, note, **facts).high_ns is None
+
+
+def test_of_several_functions_that_train_nobody_tells_which_a_step_is_a_call_of(tmp_path):
+    cost = _cost_of_calls(tmp_path, TRACED, {**TRACED, "function": 2})
+
+    assert (cost.low_ns, cost.high_ns) == (0, None)
+
+
+def test_what_another_framework_computes_is_its_operations(tmp_path):
+    assert _cost_of_calls(tmp_path, TRACED, framework="keras", computes_with="tensorflow").high_ns is not None
 
 
 def test_of_an_optimizer_that_calls_a_closure_nothing_is_known_to_be_fixed(tmp_path):

@@ -41,6 +41,7 @@ def patched() -> dict[str, Any]:
         iterators: ("__next__", "get_next", "get_next_as_optional"),
         polymorphic: ("__call__",),
         compilation: ("_create_concrete_function",),
+        sys.modules["tensorflow.python.data.ops.dataset_autograph"]: ("_general_purpose_scan",),
         tf.GradientTape: ("gradient",),
         sys.modules[callbacks.MODULE].CallbackList: ("on_train_batch_begin", "on_train_batch_end", "on_epoch_end", "on_train_begin"),
         keras.Model: ("fit", "evaluate", "predict", "train_on_batch", "save", "save_weights"),
@@ -270,6 +271,56 @@ def test_after_the_recording_nothing_is_said_of_what_a_fit_is_given(recorder, mo
 
     assert said == ["arrays"]
     assert fit.FRAMEWORK.given.kind is None
+
+
+def test_a_function_that_trains_in_a_loop_over_a_data_set_waits_inside(recorder):
+    weight, batches = tf.Variable(1.0), tf.data.Dataset.from_tensor_slices(X).batch(16)
+
+    @tf.function
+    def epoch() -> None:
+        for x in batches:
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(x * weight)
+            weight.assign_sub(0.001 * tape.gradient(loss, weight))
+
+    for _ in range(3):
+        epoch()
+
+    assert [note["waits_inside"] for note in noted_facts(recorder)] == [True]
+
+
+def noted_operations(recorder: Recorder) -> list[dict[str, Any]]:
+    recorder.stop("exit")
+    return only(recorder.folder).noted("operations")
+
+
+def test_of_a_fit_it_is_said_how_many_operations_a_call_runs(recorder):
+    made = model(jit_compile=False)
+    made.fit(X, Y, batch_size=16, verbose=0)
+    keras.Sequential([keras.layers.Dense(1)]).predict(X, verbose=0)
+
+    (note,) = noted_operations(recorder)
+    # At least a product, its bias, its gradients and their updates of each of two layers; four variables, and what counts steps and losses.
+    assert note["framework"] == "tensorflow"
+    assert 20 < note["fewest"] == note["most"] < 200
+    assert 41 <= note["elements"] <= 50
+
+
+def test_of_one_whose_step_is_a_loop_it_is_not_known_how_many_run(recorder):
+    model(steps_per_execution=2).fit(X, Y, batch_size=16, verbose=0)
+
+    (note,) = noted_operations(recorder)
+    assert note.get("most") is None
+
+
+def test_a_function_that_is_traced_again_is_the_same_function(recorder):
+    made = model()
+    made.fit(X[:60], Y[:60], batch_size=16, verbose=0)
+    made.fit(X, Y, batch_size=16, verbose=0)
+    model().fit(X, Y, batch_size=16, verbose=0)
+
+    numbers = [note["function"] for note in noted_operations(recorder)]
+    assert len(set(numbers)) == 2
 
 
 def test_validation_is_neither_a_step_nor_counted(recorder, told):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recorded import make_folder, only
-from slowstep.frameworks.keras.inside.jax_input import JaxBatches
+from slowstep.frameworks.keras.inside.jax_input import JaxBatches, data_in
 from slowstep.record.recorder import Recorder
 
 
@@ -15,3 +15,19 @@ def test_their_iterator_is_noted_as_one_of_keras(tmp_path):
     recorder.stop("exit")
     (note,) = only(recorder.folder).noted("iterator")
     assert (note["framework"], note["marked"], note["loader"]) == ("keras", False, 3)
+
+
+class Pictures:
+    pass
+
+
+class Adapter:
+    def __init__(self, **held: object) -> None:
+        self.__dict__ |= held
+
+
+def test_what_is_read_is_the_users_own_data_set_where_that_has_a_class():
+    pictures, adapter = Pictures(), Adapter(array=[1])
+
+    assert data_in(Adapter(py_dataset=pictures)) is pictures
+    assert data_in(adapter) is adapter

@@ -93,6 +93,9 @@ WORDS = Words(
     title="JAX",
     unseen="no jitted function was called with the parameters that its call before gave",
     code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE},
+    # It warns when it is forked. Started anew each worker imports the script.
+    unforked="started by multiprocessing.set_start_method('spawn') under if __name__ == '__main__': JAX has threads, beside which "
+    "processes that are forked may hang",
     arguments=_OWN,
     lacks=frozenset(Remedy) - (OF_LOADER - {Remedy.PIN_MEMORY}) - _OWN.keys(),
     rests_on=TORCH,

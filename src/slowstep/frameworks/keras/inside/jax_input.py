@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK, backend_name
 from slowstep.frameworks.keras.inside._input import Input
+from slowstep.record.attributes import held_by
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, find, replace
 from slowstep.record.steps.spans import RecordedWaits, new_number
@@ -46,13 +47,19 @@ def install(recorder: Recorder) -> Undo:
         found = original(self)
         try:
             if recorder.live[0]:
-                adapter = type(find(self, "data_adapter")).__name__
-                return JaxBatches(recorder, found, dataset=adapter, loader=loaders.setdefault(self, new_number()))
+                data = data_in(find(self, "data_adapter"))
+                return JaxBatches(recorder, found, dataset=type(data).__name__, loader=loaders.setdefault(self, new_number()))
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
         return found
 
     return replace(epochs, "_get_iterator", batches_of)
+
+
+def data_in(adapter: Any) -> Any:
+    """The user's own data set that an adapter of Keras reads, whose class has a name; the adapter itself of what has none."""
+    held = held_by(adapter, "py_dataset")
+    return adapter if held is None else held
 
 
 HOOK = Hook(name="keras_jax_input", module="keras", install=install)

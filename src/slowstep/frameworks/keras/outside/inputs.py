@@ -19,7 +19,7 @@ PYDATASET: Final = Words(
     title="PyDataset",
     loader="PyDataset",
     arguments={
-        Remedy.WORKERS: Argument(call=_CALL, owner=_OWNER, name="workers", none=1),
+        Remedy.WORKERS: Argument(call=_CALL, owner=_OWNER, name="workers", none=1, forks=True),
         Remedy.PREFETCH: Argument(call=_CALL, owner=_OWNER, name="max_queue_size"),
         Remedy.BATCH_SIZE: "larger batches from its __getitem__",
     },
@@ -29,8 +29,9 @@ _GENERATOR: Final = Words(
     title="generator",
     loader="generator",
     arguments={
-        Remedy.WORKERS: "a keras.utils.PyDataset(..., use_multiprocessing=True, workers={value}) in place of the generator, "
-        "which makes one batch at a time",
+        Remedy.WORKERS: Argument(
+            call=f"a {_CALL} in place of the generator, which makes one batch at a time", owner=_OWNER, name="workers", none=1, forks=True
+        ),
         Remedy.BATCH_SIZE: "larger batches from the generator",
     },
 )

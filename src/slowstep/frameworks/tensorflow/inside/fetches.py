@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
 _MODULE: Final = "tensorflow.python.data.ops.iterator_ops"
+# What makes of a loop over a data set, in a function that is traced, one operation that fetches for itself.
+_LOOPS: Final = "tensorflow.python.data.ops.dataset_autograph"
+_LOOP: Final = "_general_purpose_scan"
 # An accumulator leaves out what comes of a step before the one that it is at.
 _ANY_STEP: Final = 1 << 60
 # Of anonymous iterators: `Optional` has no end to be raised.
@@ -261,7 +264,29 @@ def install(recorder: Recorder) -> Undo:
     originals = {name: vars(owner)[name] for name in _FETCHES if name in vars(owner)}
     if not originals:
         raise Unfit(f"OwnedIterator has no {', '.join(_FETCHES)}")
-    return all_of([replace(owner, name, iterators.fetched(original)) for name, original in originals.items()])
+    undos = [replace(owner, name, iterators.fetched(original)) for name, original in originals.items()]
+    try:
+        undos.append(_tell_of_loops(recorder))
+    except Unfit as unfit:
+        recorder.introduce({"kind": "hook", "name": "tensorflow_loops", "state": "off", "reason": str(unfit)})
+    return all_of(undos)
+
+
+def _tell_of_loops(recorder: Recorder) -> Undo:
+    """Have loops over data sets seen that are traced. Raises Unfit where this version has none of it."""
+    module = sys.modules.get(_LOOPS)
+    original, functions = find(module, _LOOP), recorder.shared(TracedFunctions)
+
+    @functools.wraps(original)
+    def loop(*args: Any, **kwargs: Any) -> Any:
+        functions.fetches()
+        try:
+            return original(*args, **kwargs)
+        except BaseException:  # passed on, without our frames in the traceback
+            hide_own_frames()
+            raise
+
+    return replace(module, _LOOP, loop)
 
 
 HOOK = Hook(name="tensorflow_fetches", module="tensorflow", install=install)

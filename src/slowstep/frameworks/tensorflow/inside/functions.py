@@ -13,12 +13,14 @@ import weakref
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.tensorflow.inside._framework import FRAMEWORK
+from slowstep.frameworks.tensorflow.inside._operations import TooMany, elements_of, operations_of
 from slowstep.frameworks.tensorflow.inside._results import wait_for
 from slowstep.record.experiment.switch import switch_of
 from slowstep.record.framework import told_by_others
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, all_of, argument, find, replace
 from slowstep.record.recorder import now
+from slowstep.record.steps.spans import new_number
 from slowstep.record.steps.updates import Updates
 from slowstep.record.timing.tracebacks import hide_own_frames
 from slowstep.record.writing.format import BACKWARD
@@ -71,6 +73,19 @@ class TracedFunctions:
             trained = [each for each in sys.modules["tensorflow"].nest.flatten(sources) if getattr(each, "trainable", False)]
             if trained:
                 self._trained[function] = TrainedFunction(function.python_function, trained)
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+
+    def traced(self, concrete: Any) -> None:
+        """What is called just now was traced, as this: say how many operations it runs, where it trains. Raises nothing."""
+        try:
+            known = None if self._calls.outermost is None else self._trained.get(self._calls.outermost)
+            if known is not None:
+                began_ns = now()
+                self._recorder.introduce(
+                    {"kind": "operations", "framework": FRAMEWORK.name, "function": known.number, **_size_of(concrete)}
+                )
+                self._recorder.once_ns += now() - began_ns
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
@@ -138,8 +153,18 @@ class TrainedFunction:
 
     def __init__(self, function: Any, variables: list[Any]) -> None:
         self.name = getattr(function, "__name__", type(function).__name__)
+        self.number = new_number()
         self.told_by = told_by_others(function, FRAMEWORK)
         self.described = FRAMEWORK.describe_parameters(variables)
+
+
+def _size_of(traced: Any) -> dict[str, Any]:
+    """As notes have it. Of a graph that is too large only that it is there is told."""
+    try:
+        counted, elements = operations_of(traced), elements_of(traced)
+        return {"fewest": counted.fewest, "most": counted.most, "elements": elements}
+    except TooMany:
+        return {"fewest": 0, "most": None, "elements": None}
 
 
 def install(recorder: Recorder) -> Undo:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.frameworks.tensorflow.inside.functions import TracedFunctions
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, find, replace
 from slowstep.record.recorder import now
@@ -20,23 +22,34 @@ _MODULE: Final = "tensorflow.python.eager.polymorphic_function.tracing_compilati
 _TRACE: Final = "_create_concrete_function"
 
 
+class Depth(threading.local):
+    """How many functions this thread traces just now, one within the other."""
+
+    value = 0
+
+
 def install(recorder: Recorder) -> Undo:
     """Replace what traces. Raises Unfit where this version has another."""
     module = sys.modules.get(_MODULE)
     original = find(module, _TRACE)
-    spans = NamedSpans(recorder)
+    spans, functions, depth = NamedSpans(recorder), recorder.shared(TracedFunctions), Depth()
 
     @functools.wraps(original)
     def trace(*args: Any, **kwargs: Any) -> Any:
         began_ns, failed = now(), True
+        depth.value += 1
         try:
             result = original(*args, **kwargs)
             failed = False
+            # What is traced within it is a part of it.
+            if depth.value == 1:
+                functions.traced(result)
             return result
         except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
         finally:
+            depth.value -= 1
             # A process in which nothing trains gets no files because it traces, as to read its data.
             if recorder.watched:
                 _write(recorder, spans, (*args, *kwargs.values()), began_ns, failed=failed)

@@ -7,8 +7,8 @@ from slowstep.frameworks._words import Argument, Code, Words
 from slowstep.frameworks.torch.outside.trace_words import FIXES, RECORDING
 
 
-def _of_loader(name: str, value: object = None) -> Argument:
-    return Argument(call="DataLoader(..., {arguments})", owner="torch.utils.data:DataLoader", name=name, value=value)
+def _of_loader(name: str, value: object = None, *, forks: bool = False) -> Argument:
+    return Argument(call="DataLoader(..., {arguments})", owner="torch.utils.data:DataLoader", name=name, value=value, forks=forks)
 
 
 _PACKAGE = r"[/\\](site|dist)-packages[/\\]torch[/\\]"
@@ -49,7 +49,7 @@ WORDS = Words(
         Code.HOOK_OF_COLLATE: _OURS.format(now="_fetches", before="fetches"),
     },
     arguments={
-        Remedy.WORKERS: _of_loader("num_workers"),
+        Remedy.WORKERS: _of_loader("num_workers", forks=True),
         Remedy.PERSISTENT_WORKERS: _of_loader("persistent_workers"),
         Remedy.PREFETCH: _of_loader("prefetch_factor"),
         Remedy.DIVIDE_STREAM: "have {stream}.__iter__ give the part of the worker that it is in (torch.utils.data.get_worker_info())",
