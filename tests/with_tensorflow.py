@@ -7,6 +7,9 @@ from __future__ import annotations
 from typing import Final
 
 # Below `unit/frameworks`.
-FILES: Final = ("keras/test_fit.py", "tensorflow/test_pipelines.py", "tensorflow/test_results.py", "test_missing_names.py")
+FILES: Final = (
+    *("keras/test_cached_pipeline.py", "keras/test_fit.py"),
+    *("tensorflow/test_pipelines.py", "tensorflow/test_results.py", "test_missing_names.py"),
+)
 # Set in a process that is to collect them.
 IN_OWN_PROCESS: Final = "SLOWSTEP_TESTS_WITH_TENSORFLOW"

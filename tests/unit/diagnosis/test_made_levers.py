@@ -32,6 +32,8 @@ def training(words: str, *, updates: str = "", loader: dict[str, Any] | None = N
         ("threads=1", ("tensorflow", {}), False),
         ("threads=1", ("jax", {"loader": TORCH}), False),
         ("callbacks-off", ("keras", {}), True),
+        ("mock-loader", ("keras", {"updates": "tensorflow"}), True),
+        ("mock-loader", ("tensorflow", {}), False),
         ("stub=train:plot:every=50", ("tensorflow", {}), True),
         ("workers=2", ("jax", {}), False),
         ("workers=2", ("jax", {"loader": TORCH}), True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from slowstep.analyses.input.pipeline_stage import PipelineStage, way_to_trainin
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input_side import RECEIVE_LOW_NS, claims, removable_waits, wait_stage
+from slowstep.diagnosis.lever_specs import mock_loader
 from slowstep.findings import Evidence, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
@@ -133,7 +134,14 @@ def _at_work(pipeline: Pipeline, stage: PipelineStage) -> str | None:
 
 
 def pipeline_fixes(m: Measurements, stage: PipelineStage | None) -> tuple[Fix, ...]:
-    """What would make the pipeline faster, by how it runs: what it does already is not advised, nor what whoever wrote it cannot write."""
+    """What would make the pipeline faster, by how it runs: what it does already is not advised, nor what whoever wrote it cannot write.
+
+    None of it gains more than batches that are always there.
+    """
+    return tuple(replace(fix, bounded_by=mock_loader(m)) for fix in _fixes(m, stage))
+
+
+def _fixes(m: Measurements, stage: PipelineStage | None) -> tuple[Fix, ...]:
     pipeline, words = m.input.pipeline, m.training.words
     if pipeline is not None and pipeline.reads is None:
         return _of_any_stage(pipeline, words) if stage is None else _of_stage(m, pipeline, stage)
