@@ -8,7 +8,7 @@ from typing import Final
 
 # Below `unit/frameworks`.
 FILES: Final = (
-    *("keras/test_cached_pipeline.py", "keras/test_fit.py"),
+    *("keras/test_cached_pipeline.py", "keras/test_fit.py", "keras/test_rebuilt_pipeline.py"),
     *("tensorflow/test_pipelines.py", "tensorflow/test_results.py", "test_missing_names.py"),
 )
 # Set in a process that is to collect them.

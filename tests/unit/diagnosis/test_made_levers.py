@@ -34,6 +34,8 @@ def training(words: str, *, updates: str = "", loader: dict[str, Any] | None = N
         ("callbacks-off", ("keras", {}), True),
         ("mock-loader", ("keras", {"updates": "tensorflow"}), True),
         ("mock-loader", ("tensorflow", {}), False),
+        ("parallel-calls", ("keras", {"updates": "tensorflow"}), True),
+        ("parallel-calls", ("torch", {"loader": TORCH}), False),
         ("stub=train:plot:every=50", ("tensorflow", {}), True),
         ("workers=2", ("jax", {}), False),
         ("workers=2", ("jax", {"loader": TORCH}), True),

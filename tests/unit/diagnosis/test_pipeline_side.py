@@ -251,3 +251,24 @@ def test_of_a_loader_that_is_only_handed_on_its_workers_are_advised():
 
     assert "keras.utils.PyDataset(..., use_multiprocessing=True, workers=4, max_queue_size=...)" in found.fixes[0].text
     assert not [fix.text for fix in found.fixes if "cache" in fix.text]
+
+
+def levers(pipeline: Any, **more: Any) -> set[str | None]:
+    """Those that try what is advised."""
+    return {fix.lever for fix in finding(NAME, trained(18.0, input={"pipeline": pipeline}, words=TENSORFLOW, **more)).fixes}
+
+
+def test_a_lever_tries_parallel_calls_of_a_map_and_of_nothing_else():
+    interleaved = pipeline([*AHEAD, node(3, "Interleave", 4, ms=18.0), node(4, "Range")], written("Prefetch"), written("Interleave", PARSE))
+
+    assert levers(slow_map(18.0, in_python=False)) == {"parallel-calls", None}
+    assert levers(slow_map(18.0), used=0.3) == {"parallel-calls", None}
+    assert levers(slow_map(60.0, in_python=False, parallelism=4, tuned=True)) == {None}
+    assert levers(interleaved) == {None}
+
+
+@pytest.mark.parametrize(("kind", "lever"), [("Map", "parallel-calls"), ("Interleave", None)])
+def test_so_it_does_where_it_is_not_known_which_stage_is_slow(kind, lever):
+    unknown = replace(slow_map(18.0, ready=2), written=(written("Prefetch"), written(kind, PARSE)))
+
+    assert levers(unknown) == {lever, None}

@@ -18,7 +18,7 @@ import tensorflow as tf  # noqa: E402
 from recorded import make_folder  # noqa: E402
 from slowstep.frameworks.keras.inside import fit  # noqa: E402
 from slowstep.frameworks.keras.inside.levers import constant_batch, mock_loader  # noqa: E402
-from slowstep.frameworks.tensorflow.inside._input import cached, kept  # noqa: E402
+from slowstep.frameworks.tensorflow.inside._input import changing, kept  # noqa: E402
 from slowstep.levers.mock_loader import RING  # noqa: E402
 from slowstep.record.experiment.lever import LeverSpec, NotApplicable  # noqa: E402
 from slowstep.record.experiment.training import Training  # noqa: E402
@@ -121,7 +121,7 @@ def test_it_gives_the_batches_that_came_while_it_was_made_ready_and_the_pipeline
 
 def test_nothing_stays_of_it(recorder):
     lever, found = Levered(recorder), []
-    iterators = recorder.shared(cached.AskedIterators)
+    iterators = recorder.shared(changing.AskedIterators)
     acts = {**lever.acts(), 35: lambda: found.append(dict(vars(iterators.last)))}
 
     trained(numbered(100), {1: lambda: found.append(dict(vars(iterators.last))), **acts}, steps_per_epoch=40)
@@ -194,7 +194,7 @@ def test_without_fit_it_is_not_applicable(recorder):
     with pytest.raises(NotApplicable) as refused:
         mock_loader.prepare(Training(recorder), LeverSpec(name="mock-loader"))
 
-    assert str(refused.value) == cached.NO_PIPELINE
+    assert str(refused.value) == changing.NO_PIPELINE
 
 
 def test_on_for_good_it_is_not_applicable_where_an_epoch_has_no_known_end(recorder):
@@ -209,7 +209,7 @@ def test_on_for_good_it_is_not_applicable_where_an_epoch_has_no_known_end(record
 
     trained(numbered(8).filter(lambda _: True), {3: prepare})
 
-    assert refused == [cached.NO_LENGTH]
+    assert refused == [changing.NO_LENGTH]
 
 
 def test_batches_that_take_too_much_memory_are_not_kept(recorder, monkeypatch):

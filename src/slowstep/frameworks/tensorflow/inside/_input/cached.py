@@ -2,146 +2,35 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from slowstep.frameworks.tensorflow.inside._handed import HandedIterators
-from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators, Asking
-from slowstep.frameworks.tensorflow.inside._input.kept import KeptBatches
-from slowstep.frameworks.tensorflow.inside._input.readiness import state_of
-from slowstep.frameworks.tensorflow.inside._input.resources import next_of, over
-from slowstep.record.experiment.lever import Change, NotApplicable
+from slowstep.frameworks.tensorflow.inside._input.asked import Asking
+from slowstep.frameworks.tensorflow.inside._input.changing import PipelineChange
+from slowstep.frameworks.tensorflow.inside._input.resources import over
 from slowstep.record.experiment.training import Training
-from slowstep.record.recorder import now
-
-_ITERATORS: Final = "tensorflow.python.data.ops.iterator_ops"
-NO_PIPELINE: Final = "no pipeline of tf.data feeds the training in a call of Keras' fit, and other input can only be changed in the script"
-DIVIDED: Final = "its batches are divided among devices, or are made on one ({})"
-NO_LENGTH: Final = "nobody knows how long its epochs are before the first one has ended: with batches that never end none would"
-# A pipeline of which nothing comes for so long, and for twice as long as its slowest batch took, is at rest; one that does not tell is
-# given more.
-_QUIET_NS: Final = 100_000_000
-_MOST_QUIET_NS: Final = 2_000_000_000
-_UNTOLD_NS: Final = 500_000_000
-# No longer than this are batches received only to be thrown away.
-_THROW_AWAY_NS: Final = 2_000_000_000
-# Calls after which a pipeline that was at rest is at its own pace again: those that it makes at once have begun together.
-_STEPS_ALONE: Final = 3
 
 
-class CachedPipeline(Change):
-    """Gives so many of the next real batches in turn; the pipeline fills its buffers meanwhile and rests.
-
-    Raises NotApplicable where no pipeline feeds the training whose batches can be replaced.
-    """
+class CachedPipeline(PipelineChange):
+    """Gives so many of the next real batches in turn. Raises as every change of a pipeline."""
 
     def __init__(self, training: Training, size: int) -> None:
-        self._asked = training.recorder.shared(AskedIterators)
-        self._handed, self._kept = training.recorder.shared(HandedIterators), training.recorder.shared(KeptBatches)
+        super().__init__(training)
         self._size = size
-        iterator = self._asked.last
-        _check(iterator)
-        if training.recorder.levers and not self._asked.is_counted:
-            raise NotApplicable(NO_LENGTH)
         self._ring: Any = None
-        self._error: str | None = None
-        self._owed = self._steps = self.thrown = 0
-        self._is_on = self._is_left = False
-        self._made, self._since_ns = -1, 0
-        self._kept.join()
-        self._is_joined = True
 
-    def ready(self) -> bool:
-        """Whether enough batches are kept. Raises NotApplicable where they take too much memory, or the pipeline fails."""
-        if self._kept.refused is not None:
-            raise NotApplicable(self._kept.refused)
-        return self._kept.are_enough()
-
-    def on(self) -> None:
-        """Give them from the next call on."""
-        self._kept.use(self)
-        self._is_on, self._is_left = True, False
-        self._begin()
-
-    def off(self) -> None:
-        """Have the pipeline give again, without what gathered meanwhile."""
-        if self._kept.give_up(self):
-            self._is_on, self._is_left = False, True
-            self._begin()
-            self._throw_away()
-
-    def remove(self) -> None:
-        """Leave nothing behind, and let the batches go."""
-        if self._is_joined:
-            self._is_joined = False
-            self._kept.leave()
-        self._ring = None
-
-    def gives(self, asking: Asking) -> Any:
+    def resource(self, asking: Asking) -> Any:
         """The ring."""
         if self._ring is None:
             own = self._handed.own(asking.iterator)
             self._ring = over(asking.iterator, own, self._kept.batches[: self._size], repeats=True)
-        self.effect += asking.batches
-        self._owed += asking.batches
         return self._ring
 
-    def fail(self, error: Exception) -> None:
-        """Remember what went wrong in giving."""
-        self._error = f"{type(error).__name__}: {error}"
-
-    def each_step(self) -> None:
-        """Raises what went wrong in giving, so that the arm is given up."""
-        if self._error is not None:
-            raise RuntimeError(self._error)
-
-    def settled(self) -> bool:
-        """On: whether the pipeline rests. Afterwards: whether it is at its own pace again."""
-        self._steps += 1
-        if self._is_left:
-            return self._steps >= _STEPS_ALONE
-        return not self._is_on or self._is_at_rest()
+    def remove(self) -> None:
+        """Leave nothing behind, and let the batches go."""
+        super().remove()
+        self._ring = None
 
     def facts(self) -> Mapping[str, Any]:
-        """The batches given in turn, how many lie ready as it is (None unknown), and how many were thrown away."""
-        return {"batches": min(self._size, len(self._kept.batches)), "own_ready": self._kept.usual_ready, "thrown": self.thrown}
-
-    def _begin(self) -> None:
-        self._steps, self._made, self._since_ns = 0, -1, now()
-
-    def _is_at_rest(self) -> bool:
-        iterator = self._asked.last
-        state = None if iterator is None else state_of(self._handed.own(iterator))
-        if state is None:
-            return now() - self._since_ns > _UNTOLD_NS
-        if state.made != self._made:
-            self._made, self._since_ns = state.made, now()
-        return now() - self._since_ns > min(max(_QUIET_NS, 2 * self._kept.slowest_ns), _MOST_QUIET_NS)
-
-    def _throw_away(self) -> None:
-        """What lies ready beyond what usually does; no more than were given in its place, so that no epoch ends before its time."""
-        iterator, owed, until_ns = self._asked.last, self._owed, now() + _THROW_AWAY_NS
-        self._owed = 0
-        gathered = min(self._gathered(iterator), owed)
-        while gathered > 0 and now() < until_ns:
-            try:
-                next_of(iterator, self._handed.own(iterator))
-            except sys.modules["tensorflow"].errors.OpError:
-                # Its end, or its own error: it has nothing more that is ready.
-                return
-            gathered -= 1
-            self.thrown += 1
-
-    def _gathered(self, iterator: Any) -> int:
-        usual = self._kept.usual_ready
-        state = None if iterator is None or usual is None else state_of(self._handed.own(iterator))
-        return 0 if state is None or usual is None else round(state.ready - usual)
-
-
-def _check(iterator: Any) -> None:
-    if iterator is None:
-        raise NotApplicable(NO_PIPELINE)
-    kind = sys.modules[_ITERATORS].OwnedIterator
-    if type(iterator) is not kind or not vars(iterator)["_iterator_resource"].device.endswith("CPU:0"):
-        raise NotApplicable(DIVIDED.format(type(iterator).__name__))
+        """How many batches are given in turn, beside what is known of the pipeline."""
+        return {**super().facts(), "batches": min(self._size, len(self._kept.batches))}

@@ -28,9 +28,20 @@ def over(iterator: Any, resource: Any, batches: Sequence[FlatBatch], *, repeats:
         for batch in batches[1:]:
             other = raw.TensorDataset(components=list(batch), output_shapes=kinds["output_shapes"])
             dataset = raw.ConcatenateDataset(input_dataset=dataset, another_dataset=other, **kinds)
+        dataset = raw.OptionsDataset(input_dataset=dataset, serialized_options=_plain(tf), **kinds)
+    return started(iterator, resource, dataset, repeats=repeats)
+
+
+def started(iterator: Any, resource: Any, dataset: Any, *, repeats: bool = True) -> Any:
+    """A resource that gives a data set's elements, once or again and again, where this iterator can read it: `resource` is its own.
+
+    Raises what TensorFlow does.
+    """
+    tf, kinds = sys.modules["tensorflow"], _kinds(iterator)
+    raw = tf.raw_ops
+    with tf.device(resource.device):
         if repeats:
             dataset = raw.RepeatDataset(input_dataset=dataset, count=-1, **kinds)
-        dataset = raw.OptionsDataset(input_dataset=dataset, serialized_options=_plain(tf), **kinds)
         made = raw.AnonymousIteratorV3(**kinds)
         raw.MakeIterator(dataset=dataset, iterator=made)
     return made
