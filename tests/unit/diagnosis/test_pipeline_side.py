@@ -272,3 +272,10 @@ def test_so_it_does_where_it_is_not_known_which_stage_is_slow(kind, lever):
     unknown = replace(slow_map(18.0, ready=2), written=(written("Prefetch"), written(kind, PARSE)))
 
     assert levers(unknown) == {lever, None}
+
+
+def test_a_lever_tries_batches_ahead_where_the_request_makes_them():
+    nodes = [node(1, "Root", 2), node(2, "BatchV2", 3, ms=0.1), node(3, "Map", ms=18.0, each=4)]
+
+    assert "prefetch=2" in levers(pipeline(nodes, written("Batch"), written("Map", PARSE)))
+    assert "prefetch=2" not in levers(slow_map(18.0))

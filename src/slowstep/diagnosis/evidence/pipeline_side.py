@@ -14,7 +14,7 @@ from slowstep.analyses.input.pipeline_stage import PipelineStage, way_to_trainin
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input_side import RECEIVE_LOW_NS, claims, removable_waits, wait_stage
-from slowstep.diagnosis.lever_specs import mock_loader, parallel_calls
+from slowstep.diagnosis.lever_specs import batches_ahead, mock_loader, parallel_calls
 from slowstep.findings import Evidence, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
@@ -168,7 +168,7 @@ def _of_any_stage(m: Measurements, pipeline: Pipeline) -> tuple[Fix, ...]:
         found = [Fix(text=_deeper(words))]
     else:
         found = [_in_parallel(m, one_by_one[0])] if one_by_one else []
-        found += [] if is_ahead else [Fix(text=words.advise(Remedy.STAGE_AHEAD))]
+        found += [] if is_ahead else [Fix(text=words.advise(Remedy.STAGE_AHEAD), lever=batches_ahead(m))]
     if in_python is not None:
         found.append(Fix(text=words.advise(Remedy.STAGE_IN_FRAMEWORK, function=in_python.in_python[0].name)))
     return (*found, *([] if CACHE in kinds else [STORED]), LESS_OF_EACH)
@@ -190,7 +190,7 @@ def _of_stage(m: Measurements, pipeline: Pipeline, stage: PipelineStage) -> tupl
     stored = [] if any(each.kind == CACHE for each in pipeline.written) else [Remedy.STAGE_STORED]
     found = [*_by_its_function(m, pipeline, stage), *ahead, *_by_its_place(pipeline, stage), *stored]
     lever = parallel_calls(m) if any(kinds_of(each.kind)[0] == MAP for each in stage.written) else None
-    levers = dict.fromkeys((Remedy.PARALLEL_STAGE, Remedy.PARALLEL_PYTHON), lever)
+    levers = {Remedy.PARALLEL_STAGE: lever, Remedy.PARALLEL_PYTHON: lever, Remedy.STAGE_AHEAD: batches_ahead(m)}
     texts = {each: m.training.words.advise(each, size=format_bytes(stage.bytes), **values) for each in found}
     return (*(Fix(text=text, lever=levers.get(each)) for each, text in texts.items()), LESS_OF_EACH)
 

@@ -20,7 +20,7 @@ import tensorflow as tf  # noqa: E402
 
 from recorded import make_folder  # noqa: E402
 from slowstep.frameworks.keras.inside import fit  # noqa: E402
-from slowstep.frameworks.keras.inside.levers import parallel_calls  # noqa: E402
+from slowstep.frameworks.keras.inside.levers import parallel_calls, prefetch  # noqa: E402
 from slowstep.frameworks.keras.inside.levers._own_pipeline import MADE_BY_KERAS  # noqa: E402
 from slowstep.frameworks.tensorflow.inside._input import graphs, kept  # noqa: E402
 from slowstep.record.experiment.lever import LeverSpec, NotApplicable  # noqa: E402
@@ -70,14 +70,14 @@ class Follows(keras.callbacks.Callback):  # type: ignore[misc]
 class Levered:
     """The lever in a training; `refused` is why it has no meaning there."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(self, recorder: Recorder, lever: Any = parallel_calls) -> None:
+        self._recorder, self._lever = recorder, lever
         self.change: Any = None
         self.refused: str | None = None
 
     def prepare(self) -> None:
         try:
-            self.change = parallel_calls.prepare(Training(self._recorder), LeverSpec(name="parallel-calls"))
+            self.change = self._lever.prepare(Training(self._recorder), LeverSpec(name="any", value="3"))
         except NotApplicable as error:
             self.refused = str(error)
 
@@ -160,3 +160,31 @@ def test_a_pipeline_that_reads_the_training_s_variables_is_not_built_twice(recor
 
     assert lever.refused == graphs.NOT_AGAIN.format("its functions use variables or tables")
     assert recorder.shared(kept.KeptBatches).refused is None
+
+
+def test_batches_are_made_ahead_of_the_training(recorder):
+    lever, made, ahead = Levered(recorder, prefetch), [0], []
+
+    def make(number: Any) -> Any:
+        made[0] += 1
+        return np.float32([number])
+
+    def wait() -> None:
+        before = made[0]
+        time.sleep(0.3)
+        ahead.append(made[0] - before)
+
+    batches = tf.data.Dataset.range(400).map(lambda number: tf.ensure_shape(tf.numpy_function(make, [number], tf.float32), [1]))
+    seen, _ = trained(batches, {**lever.acts(), ON - 1: wait, ON + 1: wait}, steps_per_epoch=40)
+
+    assert seen[ON:OFF] == list(range(OFF - ON))
+    assert ahead[0] == 0
+    assert ahead[1] > 0
+
+
+def test_a_pipeline_that_makes_batches_ahead_is_not_told_to(recorder):
+    lever = Levered(recorder, prefetch)
+
+    trained(tf.data.Dataset.range(40).map(as_row).prefetch(1).with_options(tf.data.Options()), {1: lever.prepare})
+
+    assert lever.refused == graphs.AHEAD_ALREADY

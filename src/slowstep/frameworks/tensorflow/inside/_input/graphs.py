@@ -12,11 +12,14 @@ _PROTO: Final = "tensorflow.core.framework.graph_pb2"
 _SHARED: Final = ("VarHandleOp", "HashTableV2", "MutableHashTableV2", "MutableDenseHashTableV2")
 _RESULT: Final = "_Retval"
 _MAP: Final = "MapDataset"
-_ADDED: Final = "slowstep_added"
+_PREFETCH: Final = "PrefetchDataset"
+# What says how the stages before it run.
+_NO_STAGES: Final = ("OptionsDataset", "ModelDataset")
 AUTOTUNE: Final = -1
 # What the script keeps in memory is written into the graph.
 _LARGEST_BYTES: Final = 256 * 2**20
 NOT_AGAIN: Final = "the pipeline cannot be built a second time: {}"
+AHEAD_ALREADY: Final = "the pipeline ends in a prefetch already"
 NO_MAP: Final = "no map of the pipeline makes its calls one by one"
 
 
@@ -44,7 +47,7 @@ def make_calls_parallel(graph: Any) -> int:
     maps = [node for node in graph.node if node.op == _MAP]
     if not maps:
         raise NotApplicable(NO_MAP)
-    calls = _added(graph, AUTOTUNE)
+    calls = _number(graph, "slowstep_calls", AUTOTUNE)
     for node in maps:
         node.op = "ParallelMapDatasetV2"
         # After its input and what its function captures.
@@ -55,10 +58,31 @@ def make_calls_parallel(graph: Any) -> int:
     return len(maps)
 
 
-def _added(graph: Any, value: int) -> str:
+def make_ahead(graph: Any, batches: int) -> None:
+    """Have so many batches made ahead of the training. Raises NotApplicable where some are already."""
+    result = next(node for node in graph.node if node.op == _RESULT)
+    last = _node_of(graph, result.input[0])
+    written = last
+    while written.op in _NO_STAGES:
+        written = _node_of(graph, written.input[0])
+    if written.op == _PREFETCH:
+        raise NotApplicable(AHEAD_ALREADY)
+    ahead = graph.node.add()
+    ahead.name, ahead.op = "slowstep_ahead", _PREFETCH
+    ahead.input.extend([last.name, _number(graph, "slowstep_batches", batches)])
+    for name in ("output_types", "output_shapes"):
+        ahead.attr[name].CopyFrom(last.attr[name])
+    result.input[0] = ahead.name
+
+
+def _node_of(graph: Any, name: str) -> Any:
+    return next(node for node in graph.node if node.name == name.partition(":")[0])
+
+
+def _number(graph: Any, name: str, value: int) -> str:
     tf = sys.modules["tensorflow"]
     node = graph.node.add()
-    node.name, node.op = _ADDED, "Const"
+    node.name, node.op = name, "Const"
     node.attr["dtype"].type = tf.int64.as_datatype_enum
     node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, tf.int64))
-    return _ADDED
+    return name
