@@ -120,12 +120,14 @@ def test_its_calls_are_made_at_once(recorder):
     lever, running, most, lock = Levered(recorder), [0], [0], threading.Lock()
 
     def slowly(number: Any) -> Any:
+        # By the time the second pipeline makes these, the own one is past them.
+        counts = int(number < ON - 2)
         with lock:
-            running[0] += 1
+            running[0] += counts
             most[0] = max(most[0], running[0])
         time.sleep(0.02)
         with lock:
-            running[0] -= 1
+            running[0] -= counts
         return np.float32([number])
 
     before: list[int] = []
