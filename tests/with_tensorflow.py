@@ -8,11 +8,8 @@ from typing import Final
 
 # Below `unit/frameworks`.
 FILES: Final = (
-    "keras/test_fit.py",
-    "tensorflow/test_bench_data.py",
-    "tensorflow/test_operations.py",
-    "tensorflow/test_pipelines.py",
-    "tensorflow/test_results.py",
+    *("keras/test_cached_pipeline.py", "keras/test_fit.py", "keras/test_rebuilt_pipeline.py"),
+    *("tensorflow/test_bench_data.py", "tensorflow/test_operations.py", "tensorflow/test_pipelines.py", "tensorflow/test_results.py"),
     "test_missing_names.py",
 )
 # Set in a process that is to collect them.

@@ -16,6 +16,9 @@ from slowstep.parts import Part, PartKind
 from slowstep.record.experiment.implementations import can_be_made
 
 MOCK_LOADER: Final = "mock-loader"
+PARALLEL_CALLS: Final = "parallel-calls"
+# One is made while another lies ready: as many as each of torch's workers makes by default.
+BATCHES_AHEAD: Final = "prefetch=2"
 CALLBACKS_OFF: Final = "callbacks-off"
 LOGGING_OFF: Final = "logging-off"
 VALIDATION_OFF: Final = "validation-off"
@@ -38,6 +41,16 @@ def prefetch(count: int) -> str:
 def mock_loader(m: Measurements) -> str | None:
     """A loader of cached batches; None where no lever changes the loader so."""
     return MOCK_LOADER if _changes_it(m, MOCK_LOADER) else None
+
+
+def parallel_calls(m: Measurements) -> str | None:
+    """A pipeline of the framework's own whose maps make several calls at once; None where no lever changes it so."""
+    return PARALLEL_CALLS if _changes_it(m, PARALLEL_CALLS) else None
+
+
+def batches_ahead(m: Measurements) -> str | None:
+    """A pipeline of the framework's own that makes batches ahead; None where no lever changes it so."""
+    return BATCHES_AHEAD if _changes_it(m, BATCHES_AHEAD) else None
 
 
 def is_marked(m: Measurements) -> bool:

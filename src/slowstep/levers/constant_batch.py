@@ -9,8 +9,7 @@ What it answers:
     What the training takes by itself. Beside mock-loader it shows what different data costs: batches of different sizes, and memory that is
     not in the processor's caches.
 When it has no meaning:
-    Where no torch DataLoader feeds the training, another thread reads it, or its iterators are not torch's own. Where batches differ in
-    size one batch stands for none of the others: compare with mock-loader.
+    As mock-loader. Where batches differ in size one batch stands for none of the others: compare with mock-loader.
 How it is undone:
     As mock-loader: what gathered is thrown away, the loader's batches are given out again, and the copy is let go.
 """

@@ -1,12 +1,15 @@
-"""Another number of batches that each worker makes ahead.
+"""Another number of batches that are made ahead.
+
+By each worker, or by a pipeline of tf.data.
 
 What it changes:
     A second loader, like the training's own but for its prefetch_factor, is started beside it; while the lever is on the training gets that
-    one's batches.
+    one's batches. Of a pipeline of tf.data below Keras' fit it is a second one, that ends in prefetch(N).
 What it answers:
     Whether batches that take longer than usual now and then are better hidden. It cannot help where workers are too slow on average.
 When it has no meaning:
-    Without workers, where the factor is that already, and where the loader cannot be built a second time (see workers).
+    Without workers, where the factor is that already, and where the loader cannot be built a second time (see workers). Of tf.data where
+    the pipeline ends in a prefetch already, and as of parallel-calls.
 How it is undone:
     As workers.
 """

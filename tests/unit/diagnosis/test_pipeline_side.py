@@ -113,7 +113,7 @@ def test_without_a_known_stage_a_pipeline_that_stores_is_not_told_to():
         for stages in ((written("Prefetch"), written("Cache")), (written("Prefetch"),))
     )
 
-    assert (STORED in stored.fixes, STORED in not_stored.fixes) == (False, True)
+    assert [STORED.text in {fix.text for fix in found.fixes} for found in (stored, not_stored)] == [False, True]
 
 
 def test_batches_ahead_are_advised_only_where_the_request_makes_them():
@@ -251,3 +251,31 @@ def test_of_a_loader_that_is_only_handed_on_its_workers_are_advised():
 
     assert "keras.utils.PyDataset(..., use_multiprocessing=True, workers=4, max_queue_size=...)" in found.fixes[0].text
     assert not [fix.text for fix in found.fixes if "cache" in fix.text]
+
+
+def levers(pipeline: Any, **more: Any) -> set[str | None]:
+    """Those that try what is advised."""
+    return {fix.lever for fix in finding(NAME, trained(18.0, input={"pipeline": pipeline}, words=TENSORFLOW, **more)).fixes}
+
+
+def test_a_lever_tries_parallel_calls_of_a_map_and_of_nothing_else():
+    interleaved = pipeline([*AHEAD, node(3, "Interleave", 4, ms=18.0), node(4, "Range")], written("Prefetch"), written("Interleave", PARSE))
+
+    assert levers(slow_map(18.0, in_python=False)) == {"parallel-calls", None}
+    assert levers(slow_map(18.0), used=0.3) == {"parallel-calls", None}
+    assert levers(slow_map(60.0, in_python=False, parallelism=4, tuned=True)) == {None}
+    assert levers(interleaved) == {None}
+
+
+@pytest.mark.parametrize(("kind", "lever"), [("Map", "parallel-calls"), ("Interleave", None)])
+def test_so_it_does_where_it_is_not_known_which_stage_is_slow(kind, lever):
+    unknown = replace(slow_map(18.0, ready=2), written=(written("Prefetch"), written(kind, PARSE)))
+
+    assert levers(unknown) == {lever, None}
+
+
+def test_a_lever_tries_batches_ahead_where_the_request_makes_them():
+    nodes = [node(1, "Root", 2), node(2, "BatchV2", 3, ms=0.1), node(3, "Map", ms=18.0, each=4)]
+
+    assert "prefetch=2" in levers(pipeline(nodes, written("Batch"), written("Map", PARSE)))
+    assert "prefetch=2" not in levers(slow_map(18.0))

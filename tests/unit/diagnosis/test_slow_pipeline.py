@@ -13,6 +13,7 @@ from made_pipeline_waits import WAIT, looping, trained
 from made_pipelines import LOAD, PARSE, node, pipeline, slow_map, written
 from slowstep.analyses.input.pipeline_functions import PipelineFunction
 from slowstep.diagnosis.engine import diagnose
+from slowstep.frameworks._known import all_words
 from slowstep.frameworks._words import Words
 from slowstep.parts import UNKNOWN, CodePlace, Part, PartKind
 
@@ -235,3 +236,16 @@ def test_where_a_stage_is_known_it_is_named_alone():
 
     assert "made by" not in values(found)
     assert "slowest stage" in values(found)
+
+
+def test_batches_that_are_always_there_bound_what_each_fix_gains():
+    found = finding(NAME, trained(30.0, words=all_words()["keras"]))
+
+    assert {fix.bounded_by for fix in found.fixes} == {"mock-loader"}
+    assert {fix.lever for fix in found.fixes} == {None}
+
+
+def test_in_a_loop_whose_pipeline_no_lever_changes_none_is_named():
+    found = finding(NAME, looping({BLOCKED: 18.0}, input={"pipeline": slow_map(18.0), "loader": {"framework": "tensorflow"}}))
+
+    assert {fix.bounded_by for fix in found.fixes} == {None}

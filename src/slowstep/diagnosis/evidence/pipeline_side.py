@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from slowstep.analyses.batches.producers import REMOVABLE
 from slowstep.analyses.input.pipeline import Pipeline
-from slowstep.analyses.input.pipeline_functions import MAP, kinds_of
+from slowstep.analyses.input.pipeline_functions import MAP, WrittenStage, kinds_of
 from slowstep.analyses.input.pipeline_stage import PipelineStage, way_to_training
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.input_side import RECEIVE_LOW_NS, claims, is_made_by_pipeline, removable_waits, wait_stage
+from slowstep.diagnosis.lever_specs import batches_ahead, mock_loader, parallel_calls
 from slowstep.findings import Evidence, Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
@@ -136,10 +137,17 @@ def _at_work(pipeline: Pipeline, stage: PipelineStage) -> str | None:
 
 
 def pipeline_fixes(m: Measurements, stage: PipelineStage | None) -> tuple[Fix, ...]:
-    """What would make the pipeline faster, by how it runs: what it does already is not advised, nor what whoever wrote it cannot write."""
+    """What would make the pipeline faster, by how it runs: what it does already is not advised, nor what whoever wrote it cannot write.
+
+    None of it gains more than batches that are always there.
+    """
+    return tuple(replace(fix, bounded_by=mock_loader(m)) for fix in _fixes(m, stage))
+
+
+def _fixes(m: Measurements, stage: PipelineStage | None) -> tuple[Fix, ...]:
     pipeline, words = m.input.pipeline, m.training.words
     if pipeline is not None and pipeline.reads is None:
-        return _of_any_stage(pipeline, words) if stage is None else _of_stage(m, pipeline, stage)
+        return _of_any_stage(m, pipeline) if stage is None else _of_stage(m, pipeline, stage)
     ahead = "make batches in parallel, ahead of the training"
     if pipeline is None:
         return (Fix(text=ahead), STORED, LESS_OF_EACH)
@@ -152,20 +160,26 @@ def pipeline_fixes(m: Measurements, stage: PipelineStage | None) -> tuple[Fix, .
     return (Fix(text=f"{ahead}{f': {workers}' if workers else ''}"), Fix(text=_ONCE), LESS_OF_EACH)
 
 
-def _of_any_stage(pipeline: Pipeline, words: Words) -> tuple[Fix, ...]:
+def _of_any_stage(m: Measurements, pipeline: Pipeline) -> tuple[Fix, ...]:
     """Where it is not known which stage holds up the training: what none of them does yet."""
+    words = m.training.words
     kinds = [kinds_of(each.kind)[0] for each in pipeline.written]
     is_ahead = kinds[:1] == [PREFETCH]
     one_by_one = [each for each, kind in zip(pipeline.written, kinds, strict=True) if kind in _CALLS and not each.is_parallel]
     in_python = next((each for each in pipeline.written if each.in_python), None)
     if not is_ahead and (one_by_one or not kinds):
-        texts = [_deeper(words)]
+        found = [Fix(text=_deeper(words))]
     else:
-        parallel = [words.advise(Remedy.PARALLEL_STAGE, stage=_name_of(one_by_one[0].kind))] if one_by_one else []
-        texts = [*parallel, *([] if is_ahead else [words.advise(Remedy.STAGE_AHEAD)])]
+        found = [_in_parallel(m, one_by_one[0])] if one_by_one else []
+        found += [] if is_ahead else [Fix(text=words.advise(Remedy.STAGE_AHEAD), lever=batches_ahead(m))]
     if in_python is not None:
-        texts.append(words.advise(Remedy.STAGE_IN_FRAMEWORK, function=in_python.in_python[0].name))
-    return (*(Fix(text=text) for text in texts), *([] if CACHE in kinds else [STORED]), LESS_OF_EACH)
+        found.append(Fix(text=words.advise(Remedy.STAGE_IN_FRAMEWORK, function=in_python.in_python[0].name)))
+    return (*found, *([] if CACHE in kinds else [STORED]), LESS_OF_EACH)
+
+
+def _in_parallel(m: Measurements, stage: WrittenStage) -> Fix:
+    text = m.training.words.advise(Remedy.PARALLEL_STAGE, stage=_name_of(stage.kind))
+    return Fix(text=text, lever=parallel_calls(m) if kinds_of(stage.kind)[0] == MAP else None)
 
 
 def _deeper(words: Words) -> str:
@@ -178,7 +192,10 @@ def _of_stage(m: Measurements, pipeline: Pipeline, stage: PipelineStage) -> tupl
     ahead = [Remedy.STAGE_AHEAD] if stage.thread.does == "asks" else []
     stored = [] if any(each.kind == CACHE for each in pipeline.written) else [Remedy.STAGE_STORED]
     found = [*_by_its_function(m, pipeline, stage), *ahead, *_by_its_place(pipeline, stage), *stored]
-    return (*(Fix(text=m.training.words.advise(each, size=format_bytes(stage.bytes), **values)) for each in found), LESS_OF_EACH)
+    lever = parallel_calls(m) if any(kinds_of(each.kind)[0] == MAP for each in stage.written) else None
+    levers = {Remedy.PARALLEL_STAGE: lever, Remedy.PARALLEL_PYTHON: lever, Remedy.STAGE_AHEAD: batches_ahead(m)}
+    texts = {each: m.training.words.advise(each, size=format_bytes(stage.bytes), **values) for each in found}
+    return (*(Fix(text=text, lever=levers.get(each)) for each, text in texts.items()), LESS_OF_EACH)
 
 
 def _by_its_function(m: Measurements, pipeline: Pipeline, stage: PipelineStage) -> list[Remedy]:

@@ -108,17 +108,18 @@ def _whatever_trains(training: Training) -> str:
 
 
 def _ways(lever: Lever, training: Training) -> Iterator[Prepare]:
-    """That of a trainer whose loop runs, and of the framework that updates. Where these have none: of the framework whose loader feeds the
-    training, and of none. Then of others whose loader may feed it.
+    """Of what changes loaders that of the framework whose loader feeds the training, where that is known and is not what trains. Then that
+    of a trainer whose loop runs, and of the framework that updates; where these have none, of no framework. Then of others whose loader may
+    feed it.
     """
     by_framework = implementations(lever.name)
     known = {framework: made for framework in known_frameworks() if (made := by_framework.get(framework.name)) is not None}
     own = [framework for framework in known if framework.trainer() is not None]
     own += [framework for framework in known if framework is training.recorder.framework]
-    yield from (known[framework].prepare for framework in own)
     others = {other: made for other, made in known.items() if made.acts_on_loader and other not in own and is_imported(other)}
     if others and (feeding := others.pop(training.loader_framework, None)) is not None:
         yield feeding.prepare
+    yield from (known[framework].prepare for framework in own)
     if not own and lever.prepare is not None:
         yield lever.prepare
     yield from (made.prepare for made in others.values())

@@ -43,6 +43,7 @@ class Clock:
 @pytest.fixture
 def pipelines() -> Any:
     recorder: Any = SimpleNamespace(live=[True], spent_ns=0, once_ns=0, forgetters=[], fault=pytest.fail)
+    recorder.shared = lambda kind: kind(recorder)
     return _pipelines.Pipelines(recorder)
 
 

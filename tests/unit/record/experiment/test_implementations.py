@@ -75,6 +75,13 @@ def test_a_trainer_whose_loop_runs_goes_before_what_it_stands_on(known: Any) -> 
     assert ask(beneath) == "of above"
 
 
+def test_what_changes_a_loader_goes_before_a_trainer_that_is_fed_by_it(known: Any) -> None:
+    trains, loads = Known("trains", loop=object()), Known("loads")
+    known(trains=(trains, made("of trains")), loads=(loads, made("of loads", acts_on_loader=True)))
+
+    assert (ask(trains, loads=loads), ask(trains)) == ("of loads", "of trains")
+
+
 @pytest.mark.parametrize("module", ["sys", "no_such_module", None])
 def test_a_loader_may_feed_another_frameworks_training(known: Any, module: str | None) -> None:
     trains, loads = Known("trains"), Known("loads", module=module)

@@ -13,11 +13,13 @@ from operator import index
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.frameworks.keras.inside._asking import asking_of
 from slowstep.frameworks.keras.inside._begun import Begun, BegunBatches
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK, TENSORFLOW, TORCH, backend_name
 from slowstep.frameworks.keras.inside._input import Input
 from slowstep.frameworks.keras.inside._made import wait_for
 from slowstep.frameworks.keras.inside.callbacks import MODULE
+from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators
 from slowstep.record.experiment.switch import Switch, switch_of
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, all_of, argument, find, replace
@@ -36,6 +38,7 @@ class TrainBatches:
         self._recorder, self.updates = recorder, Updates(recorder, FRAMEWORK)
         self._input = recorder.shared(Input)
         self._switch = switch_of(recorder)
+        self._asked = recorder.shared(AskedIterators)
         self._begun = BegunBatches()
         self._called = self._eager = 0
         recorder.forgetters.append(self._begun.forget)
@@ -43,7 +46,17 @@ class TrainBatches:
     def begins_in_fit(self, callbacks: Any, batch: int, loop: FrameType) -> None:
         """All callbacks of a list were told that a batch begins. Raises nothing."""
         _runs(self._recorder, self.updates, callbacks, loop)
+        if self._switch is not None:
+            self._asks(loop)
         self.begins(callbacks, batch, loop)
+
+    def _asks(self, loop: FrameType) -> None:
+        try:
+            asking = asking_of(loop)
+            if asking is not None and self._recorder.live[0]:
+                self._asked.asks(asking)
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
 
     def begins(self, key: Any, batch: int, loop: FrameType) -> None:
         """A batch begins; `key` is the list of callbacks, or the model that is called by the script. Raises nothing."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.frameworks.tensorflow.inside._handed import HandedIterators
 from slowstep.frameworks.tensorflow.inside._stages import stages_of
 from slowstep.record.recorder import now
 
@@ -54,6 +55,7 @@ class Pipelines:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self._handed = recorder.shared(HandedIterators)
         self.feeds: Callable[[], bool] = _none_does
         self.forget()
         recorder.forgetters.append(self.forget)
@@ -109,7 +111,8 @@ class Pipelines:
     def _chosen(self, fetched_by: int | None) -> list[tuple[LivePipeline, Any]]:
         """Those to be read, with their iterators: the newest of those that are read on, then of the others."""
         found = [(each, each.live()) for each in self._known if not each.ended and fetched_by in (None, each.fetched_by)]
-        living = [(each, iterator) for each, iterator in found if iterator is not None]
+        # What an iterator gives in the place of its own has no stages.
+        living = [(each, iterator) for each, iterator in found if iterator is not None and not self._handed.is_replaced(iterator)]
         return sorted(living, key=lambda one: one[0].is_read_on)[-_MOST_AT_ONCE:]
 
     def _read(self, at_ns: int, chosen: list[tuple[LivePipeline, Any]]) -> None:
@@ -168,6 +171,11 @@ def nodes_of(iterator: Any) -> list[dict[str, Any]]:
     tf = sys.modules["tensorflow"]
     with tf.device("CPU:0"):
         model = tf.data.experimental.get_model_proto(iterator)
+    return nodes_in(model)
+
+
+def nodes_in(model: Any) -> list[dict[str, Any]]:
+    """What TensorFlow's model of a pipeline says of each stage, as notes have it."""
     return [_node(node) for _, node in sorted(model.nodes.items())]
 
 

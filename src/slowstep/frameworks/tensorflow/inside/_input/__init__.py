@@ -1,0 +1,1 @@
+"""What gives a training other batches of tf.data than those of its own pipeline, without a function being traced anew."""

@@ -1,0 +1,49 @@
+"""How much of its work a pipeline of tf.data has done ahead of the training, and whether it is at work: by what TensorFlow counts of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from slowstep.frameworks.tensorflow.inside._pipelines import nodes_in
+
+_PROTO: Final = "tensorflow.core.framework.model_pb2"
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineState:
+    """`ready` batches lie in its buffers, elements that are no batch yet as parts of one; `made` elements came out of all stages."""
+
+    ready: float
+    made: int
+
+
+def state_of(resource: Any) -> PipelineState | None:
+    """None where TensorFlow does not count: where autotune is off."""
+    tf = sys.modules["tensorflow"]
+    try:
+        with tf.device("CPU:0"):
+            said = tf.raw_ops.IteratorGetModelProto(iterator=resource).numpy()
+    except tf.errors.NotFoundError:
+        return None
+    nodes = nodes_in(sys.modules[_PROTO].ModelProto.FromString(said))
+    return PipelineState(ready_in(nodes), sum(node["elements"] for node in nodes))
+
+
+def ready_in(nodes: Sequence[Mapping[str, Any]]) -> float:
+    """Batches that lie ready in all buffers of a pipeline, whose nodes are as notes have them."""
+    known = {node["id"]: node for node in nodes}
+    read = {each for node in nodes for each in node["inputs"]}
+    # Of each stage, how many of its elements one batch is made of.
+    waiting = [(number, 1.0) for number in known if number not in read]
+    ready = 0.0
+    while waiting:
+        number, needed = waiting.pop()
+        node = known.pop(number, None)
+        if node is None:
+            continue
+        ready += node["buffered"] / needed
+        waiting += [(each, needed * (node["ratio"] if node["ratio"] > 0 else 1.0)) for each in node["inputs"]]
+    return ready

@@ -1,0 +1,70 @@
+"""Batches that are taken of an iterator of tf.data below its hooks, and iterators over batches that lie in memory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+# A batch as its flat tensors, in the order of the iterator's types.
+FlatBatch = Sequence[Any]
+
+
+def next_of(iterator: Any, resource: Any) -> FlatBatch:
+    """The next batch of a resource that gives what this iterator does. Raises what the pipeline does: OutOfRangeError at its end."""
+    raw = sys.modules["tensorflow"].raw_ops
+    return list(raw.IteratorGetNext(iterator=resource, **_kinds(iterator)))
+
+
+def over(iterator: Any, resource: Any, batches: Sequence[FlatBatch], *, repeats: bool) -> Any:
+    """A resource that gives these batches, once or again and again, where this iterator can read it: `resource` is its own.
+
+    Raises what TensorFlow does. Nothing runs in the background for it.
+    """
+    tf, kinds = sys.modules["tensorflow"], _kinds(iterator)
+    raw = tf.raw_ops
+    with tf.device(resource.device):
+        dataset = raw.TensorDataset(components=list(batches[0]), output_shapes=kinds["output_shapes"])
+        for batch in batches[1:]:
+            other = raw.TensorDataset(components=list(batch), output_shapes=kinds["output_shapes"])
+            dataset = raw.ConcatenateDataset(input_dataset=dataset, another_dataset=other, **kinds)
+        dataset = raw.OptionsDataset(input_dataset=dataset, serialized_options=_plain(tf), **kinds)
+    return started(iterator, resource, dataset, repeats=repeats)
+
+
+def started(iterator: Any, resource: Any, dataset: Any, *, repeats: bool = True) -> Any:
+    """A resource that gives a data set's elements, once or again and again, where this iterator can read it: `resource` is its own.
+
+    Raises what TensorFlow does.
+    """
+    tf, kinds = sys.modules["tensorflow"], _kinds(iterator)
+    raw = tf.raw_ops
+    with tf.device(resource.device):
+        if repeats:
+            dataset = raw.RepeatDataset(input_dataset=dataset, count=-1, **kinds)
+        made = raw.AnonymousIteratorV3(**kinds)
+        raw.MakeIterator(dataset=dataset, iterator=made)
+    return made
+
+
+def bytes_of(batch: FlatBatch) -> int:
+    """What its tensors take; of texts and of what is sparse only what TensorFlow says of the shape."""
+    return sum(int(each.shape.num_elements() or 0) * max(int(each.dtype.size), 1) for each in batch)
+
+
+def leading_of(batch: FlatBatch) -> int | None:
+    """The length of its first tensor that has one."""
+    lengths = (each.shape[0] for each in batch if each.shape.rank)
+    return next(lengths, None)
+
+
+def _kinds(iterator: Any) -> dict[str, Any]:
+    return {"output_types": iterator._flat_output_types, "output_shapes": iterator._flat_output_shapes}
+
+
+def _plain(tf: Any) -> bytes:
+    """No optimisation and no autotuning: that would put a buffer behind it, and threads."""
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
+    return bytes(options._to_proto().SerializeToString())

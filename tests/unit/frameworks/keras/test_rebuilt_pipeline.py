@@ -1,0 +1,192 @@
+"""A second pipeline of tf.data with a change, switched in running calls of `fit`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tensorflow", reason="needs keras and tensorflow-cpu")
+keras: Any = pytest.importorskip("keras", reason="needs keras and tensorflow-cpu")
+if keras.config.backend() != "tensorflow":
+    pytest.skip("Keras computes with another framework here", allow_module_level=True)
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+from recorded import make_folder  # noqa: E402
+from slowstep.frameworks.keras.inside import fit  # noqa: E402
+from slowstep.frameworks.keras.inside.levers import parallel_calls, prefetch  # noqa: E402
+from slowstep.frameworks.keras.inside.levers._own_pipeline import MADE_BY_KERAS  # noqa: E402
+from slowstep.frameworks.tensorflow.inside._input import graphs, kept  # noqa: E402
+from slowstep.record.experiment.lever import LeverSpec, NotApplicable  # noqa: E402
+from slowstep.record.experiment.training import Training  # noqa: E402
+from slowstep.record.recorder import Recorder  # noqa: E402
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")]
+
+PREPARED, ON, OFF, ON_AGAIN, OFF_AGAIN = 2, 22, 26, 29, 32
+Acts = dict[int, Callable[[], object]]
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Iterator[Recorder]:
+    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
+    recorder.experiment = True
+    recorder.fault = lambda error: pytest.fail(repr(error))  # type: ignore[method-assign]
+    undo = fit.HOOK.install(recorder)
+    yield recorder
+    undo()
+    recorder.stop("exit")
+
+
+class Tells(keras.Model):  # type: ignore[misc]
+    """Says of each batch which it was; `traced` counts how often the step was."""
+
+    traced = 0
+
+    def train_step(self, data: Any) -> Any:
+        self.traced += 1
+        return {"seen": tf.reduce_max(data[0] if isinstance(data, tuple) else data)}
+
+
+class Follows(keras.callbacks.Callback):  # type: ignore[misc]
+    """Does something after so many batches, and keeps what they say of themselves."""
+
+    def __init__(self, acts: Acts) -> None:
+        super().__init__()
+        self.seen: list[int] = []
+        self._acts = acts
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.seen.append(int(logs["seen"]))
+        self._acts.get(len(self.seen), lambda: None)()
+
+
+class Levered:
+    """The lever in a training; `refused` is why it has no meaning there."""
+
+    def __init__(self, recorder: Recorder, lever: Any = parallel_calls) -> None:
+        self._recorder, self._lever = recorder, lever
+        self.change: Any = None
+        self.refused: str | None = None
+
+    def prepare(self) -> None:
+        try:
+            self.change = self._lever.prepare(Training(self._recorder), LeverSpec(name="any", value="3"))
+        except NotApplicable as error:
+            self.refused = str(error)
+
+    def acts(self) -> Acts:
+        on, off = (lambda: self.change.on()), (lambda: self.change.off())
+        return {PREPARED: self.prepare, ON: on, OFF: off, ON_AGAIN: on, OFF_AGAIN: off, 35: lambda: self.change.remove()}
+
+
+def trained(batches: Any, acts: Acts, **given: Any) -> tuple[list[int], Tells]:
+    model, follows = Tells(), Follows(acts)
+    model.compile("sgd")
+    model.fit(batches, verbose=0, shuffle=False, callbacks=[follows], **given)
+    return follows.seen, model
+
+
+def as_row(number: Any) -> Any:
+    return tf.cast(number, tf.float32)[None]
+
+
+def test_a_second_pipeline_gives_while_it_is_on_and_the_own_one_goes_on_where_it_was(recorder):
+    lever = Levered(recorder)
+
+    seen, model = trained(tf.data.Dataset.range(100).map(as_row), lever.acts(), steps_per_epoch=40)
+
+    first, again = OFF - ON, OFF_AGAIN - ON_AGAIN
+    own = iter(range(100))
+    takes_own = [step < ON or OFF <= step < ON_AGAIN or step >= OFF_AGAIN for step in range(40)]
+    assert [got for got, is_own in zip(seen, takes_own, strict=True) if is_own] == [next(own) for is_own in takes_own if is_own]
+    assert seen[ON:OFF] == list(range(first))
+    # What it made ahead while it rested is thrown away.
+    later = seen[ON_AGAIN:OFF_AGAIN]
+    assert later == list(range(later[0], later[0] + again))
+    assert later[0] >= first
+    assert lever.change.facts()["parallel_maps"] == 1
+    assert model.traced == trained(tf.data.Dataset.range(100).map(as_row), {}, steps_per_epoch=40)[1].traced
+    assert recorder.shared(kept.KeptBatches).batches == []
+
+
+def test_its_calls_are_made_at_once(recorder):
+    lever, running, most, lock = Levered(recorder), [0], [0], threading.Lock()
+
+    def slowly(number: Any) -> Any:
+        # By the time the second pipeline makes these, the own one is past them.
+        counts = int(number < ON - 2)
+        with lock:
+            running[0] += counts
+            most[0] = max(most[0], running[0])
+        time.sleep(0.02)
+        with lock:
+            running[0] -= counts
+        return np.float32([number])
+
+    before: list[int] = []
+    batches = tf.data.Dataset.range(400).map(lambda number: tf.ensure_shape(tf.numpy_function(slowly, [number], tf.float32), [1]))
+    trained(batches, {**lever.acts(), ON - 1: lambda: before.append(most[0])}, steps_per_epoch=40)
+
+    assert before == [1]
+    assert most[0] > 1
+
+
+@pytest.mark.parametrize(
+    ("batches", "why"),
+    [
+        (lambda: tf.data.Dataset.range(40).map(as_row, num_parallel_calls=2), graphs.NO_MAP),
+        (lambda: tf.data.Dataset.from_tensor_slices(np.ones((40, 1), "f")), graphs.NO_MAP),
+        (lambda: np.ones((40, 1), "f"), MADE_BY_KERAS),
+    ],
+    ids=["parallel already", "no map", "arrays"],
+)
+def test_where_no_call_would_be_made_otherwise_it_is_not_applicable(recorder, batches, why):
+    lever = Levered(recorder)
+
+    trained(batches(), {1: lever.prepare}, **({"batch_size": 4} if why == MADE_BY_KERAS else {}))
+
+    assert lever.refused == why
+
+
+def test_a_pipeline_that_reads_the_training_s_variables_is_not_built_twice(recorder):
+    lever, scale = Levered(recorder), tf.Variable(1.0)
+
+    trained(tf.data.Dataset.range(8).map(lambda number: as_row(number) * scale), {1: lever.prepare})
+
+    assert lever.refused == graphs.NOT_AGAIN.format("its functions use variables or tables")
+    assert recorder.shared(kept.KeptBatches).refused is None
+
+
+def test_batches_are_made_ahead_of_the_training(recorder):
+    lever, made, ahead = Levered(recorder, prefetch), [0], []
+
+    def make(number: Any) -> Any:
+        made[0] += 1
+        return np.float32([number])
+
+    def wait() -> None:
+        before = made[0]
+        time.sleep(0.3)
+        ahead.append(made[0] - before)
+
+    batches = tf.data.Dataset.range(400).map(lambda number: tf.ensure_shape(tf.numpy_function(make, [number], tf.float32), [1]))
+    seen, _ = trained(batches, {**lever.acts(), ON - 1: wait, ON + 1: wait}, steps_per_epoch=40)
+
+    assert seen[ON:OFF] == list(range(OFF - ON))
+    assert ahead[0] == 0
+    assert ahead[1] > 0
+
+
+def test_a_pipeline_that_makes_batches_ahead_is_not_told_to(recorder):
+    lever = Levered(recorder, prefetch)
+
+    trained(tf.data.Dataset.range(40).map(as_row).prefetch(1).with_options(tf.data.Options()), {1: lever.prepare})
+
+    assert lever.refused == graphs.AHEAD_ALREADY
