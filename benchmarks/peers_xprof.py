@@ -36,7 +36,10 @@ def run(name: str, data: Path, limit_s: float) -> dict[str, Any]:
         live, traced, profile = Path(folder) / "live.json", Path(folder) / "trace.json", Path(folder) / "profile"
         training = [sys.executable, str(TRAINING), str(profile), "--variant", name, "--data", str(data)]
         run_limited([str(SLOWSTEP), "run", "--json", str(live), "--out", f"{folder}/runs", *training], folder, limit_s)
-        (trace,) = profile.rglob("*.xplane.pb")
+        traces = list(profile.rglob("*.xplane.pb"))
+        if len(traces) != 1:
+            raise ChildFailed(f"{name}: {len(traces)} traces were written")
+        (trace,) = traces
         run_limited([str(SLOWSTEP), "analyze", "--json", str(traced), str(trace)], folder, limit_s)
         python = str(rivals.environment_of("xprof") / "python")
         said = run_limited([python, str(SAID), str(trace)], folder, limit_s)

@@ -15,8 +15,16 @@ from slowstep.timeline.spine import Counted
 WAIT = Part("preprocess", PartKind.INPUT_WAIT)
 
 
-def trained(wait_ms: float, *, work_ms: float = 10.0, used: float | None = 1.0, counted: dict[str, Any] | None = None, **more: Any) -> Any:
-    """Steps whose calls wait for so long, and compute; `used` cores are busy, of four."""
+def trained(
+    wait_ms: float,
+    *,
+    work_ms: float = 10.0,
+    used: float | None = 1.0,
+    others: float = 0.0,
+    counted: dict[str, Any] | None = None,
+    **more: Any,
+) -> Any:
+    """Steps whose calls wait for so long, and compute; `used` cores are busy, of four, and others use some."""
     work = CountedWork(
         waits=(Counted(start_ns=0, end_ns=1, count=1, total_ns=int(wait_ms * 1e6)),),
         waited_ns=np.asarray(per_step(wait_ms)),
@@ -31,7 +39,7 @@ def trained(wait_ms: float, *, work_ms: float = 10.0, used: float | None = 1.0, 
         workers=None,
         ledger=nothing | {WAIT: wait_ms, UPDATES: work_ms} | more.pop("ledger", {}),
         counted=replace(work, **counted or {}),
-        load={"tree_cores": used},
+        load={"tree_cores": used, "foreign_cores": others},
         **more,
     )
 

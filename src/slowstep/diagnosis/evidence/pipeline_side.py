@@ -82,9 +82,12 @@ def slow_stage(m: Measurements, wait: PipelineWait) -> PipelineStage | None:
 
 
 def ready_share(m: Measurements, wait: PipelineWait) -> float | None:
-    """How full the buffers are of a pipeline whose batches lie ready while the training waits; None where it may wait for them."""
+    """How full the buffers are of a pipeline whose batches lie ready while the training waits; None where it may wait for them.
+
+    Of a machine that is busy with other work: elsewhere nothing but the pipeline is waited for, which may be empty now and then only.
+    """
     pipeline = m.input.pipeline
-    if pipeline is None or pipeline.asked_ns * wait.batches >= EXPLAINED * float(wait.ns.mean()):
+    if pipeline is None or not m.machine.load.busy or pipeline.asked_ns * wait.batches >= EXPLAINED * float(wait.ns.mean()):
         return None
     return pipeline.ready
 

@@ -12,8 +12,8 @@ What it sees:
     in the request for a batch, where it takes at least half of the wait. Of calls that are made at once no more count than there are
     cores, but of what data sets read that others make. None is named where these calls, or what mixed data sets take, are not known. Of
     a stage with several functions none is the cause: the one that it was given is named, where that calls the others, and all are listed.
-    Where batches lie ready, each buffer before the training at least half full and no thread at work for 0.6 of the time, the pipeline
-    is not what is waited for, and the rule says so: on a busy machine a call that fetches a batch waits for a core.
+    On a machine that is busy with other work a call that fetches a batch may wait for a core: where batches lie ready, each buffer before
+    the training at least half full on average and no thread at work for 0.6 of the time, it is not known what is waited for.
     Where no stage is named and the pipeline only hands on what a loader in Python makes, it is said which function that is.
 Why it costs:
     What trains stands still until the pipeline has made the next batch.
@@ -58,8 +58,8 @@ QUIETER = "record again on a quieter machine, or on cores of its own"
 
 BATCHES_READY = Wording(
     "batches-lie-ready",
-    "the training waits for input for {share:share} of the time while batches lie ready in the pipeline's buffers ({ready:share} full): it "
-    "waits for something else, such as a core",
+    "the training waits for input for {share:share} of the time, its pipeline's buffers are {ready:share} full on average, and the machine "
+    "is busy: it may wait for a core",
 )
 
 
