@@ -140,7 +140,7 @@ def test_a_sleeping_data_set_is_blocked_and_as_fast_as_its_sleep(work: Workplace
     assert ended.code == 0, ended.err
     assert report["bench"]["bound"]["kind"] == "blocked"
     assert "time.sleep" in report["bench"]["bound"]["sentence"]
-    assert 0 < report["bench"]["loader"]["samples_per_s"]["value"] < 200
+    assert 20 < report["bench"]["loader"]["samples_per_s"]["value"] < 200
     assert report["bench"]["stages"][0]["kind"] == "read"
     assert report["bench"]["stages"][0]["ms_per_sample"] > 5
     points = {point["workers"]: point["samples_per_s"]["value"] for point in report["bench"]["sweep"]["points"] if point["samples_per_s"]}
@@ -280,7 +280,7 @@ train(DataLoader(Stream(), batch_size=8, num_workers=1))
     assert ended.code == 0, ended.err
     assert report["bench"]["loader"]["stream"]
     assert report["bench"]["loader"]["dataset_length"] is None
-    assert 0 < report["bench"]["loader"]["samples_per_s"]["value"] < 500
+    assert 50 < report["bench"]["loader"]["samples_per_s"]["value"] < 500
     assert report["bench"]["bound"]["kind"] == "blocked"
 
 
