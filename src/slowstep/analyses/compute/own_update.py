@@ -23,7 +23,9 @@ from slowstep.timeline.timeline import Frame
 
 UPDATE = code(Code.UPDATE)
 # What binds a method to being without gradients stands between the framework's wrapper and the method.
-WITHOUT_GRADIENTS = "torch/utils/_contextlib.py"
+WITHOUT_GRADIENTS = code(Code.DECORATOR)
+# The wrapper calls hooks of the optimizer's as well.
+STEP = ".step"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,18 +57,19 @@ def find_own_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> OwnUpdate
     taken = np.flatnonzero(at >= 0)
     held: Counter[tuple[str, str, int]] = Counter()
     lines: Counter[tuple[str, str, int, int]] = Counter()
-    optimizers: Counter[int] = Counter()
-    of = updates["optimizer"].to_numpy()[usable][at[taken]].tolist()
-    for (weight, path), optimizer in zip(stacks.paths(taken.tolist()), of, strict=True):
+    optimizers: Counter[tuple[tuple[str, str, int], int]] = Counter()
+    updating = updates["optimizer"].to_numpy()[usable][at[taken]].tolist()
+    for (weight, path), optimizer in zip(stacks.paths(taken.tolist()), updating, strict=True):
         method = _method(path)
         if method is not None:
             key = method.file, enclosing(method.function), method.first_line
             held[key] += round(weight)
             lines[*key, method.line] += 1
-            optimizers[optimizer] += 1
+            optimizers[key, optimizer] += 1
     if len(taken) < FEWEST_STACKS or not held:
         return None
     most, weight = held.most_common(1)[0]
+    optimizer = max((mine for key, mine in optimizers if key == most), key=lambda mine: optimizers[most, mine])
     line = max((key for key in lines if key[:3] == most), key=lambda key: lines[key])[3]
     share = weight / max(float(stacks.weight_ns[taken].sum()), 1.0) * float((end - start).sum()) / steps.length_ns
     return OwnUpdate(
@@ -74,15 +77,15 @@ def find_own_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> OwnUpdate
         place=f"{shown(most[0], trainer.facts.script)}:{line}",
         share=share,
         stacks=sum(count for key, count in lines.items() if key[:3] == most),
-        elements=_elements(trainer, optimizers.most_common(1)[0][0]),
+        elements=_elements(trainer, optimizer),
     )
 
 
 def _method(path: Path) -> Frame | None:
     """What the framework's wrapper around updates calls, if it is the script's own."""
     wrappers = [i for i, frame in enumerate(path) if UPDATE.search(frame.file)]
-    inner = [frame for frame in path[wrappers[-1] + 1 :] if WITHOUT_GRADIENTS not in frame.file] if wrappers else []
-    return inner[0] if inner and not is_library(inner[0]) else None
+    inner = [frame for frame in path[wrappers[-1] + 1 :] if not WITHOUT_GRADIENTS.search(frame.file)] if wrappers else []
+    return inner[0] if inner and inner[0].function.endswith(STEP) and not is_library(inner[0]) else None
 
 
 def _elements(trainer: Trainer, optimizer: int) -> float | None:
