@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,10 +23,11 @@ HOOK = (SCRIPT, "average", 20, 24)
 LION = (SCRIPT, "Lion.step", 80, 84)
 
 
-def _found(folder: Path, *path: tuple[str, str, int, int], closure: bool = False, taken: int = 60) -> OwnUpdate | None:
+def _found(folder: Path, *path: tuple[str, str, int, int], closure: bool = False, taken: int = 60, lines: Any = ()) -> OwnUpdate | None:
     """Of sixty steps of 20 ms, half of them an update; so many stacks are taken there and have this path."""
     events = Events(folder)
     events.trainer.lines.append({"kind": "optimizer", "id": 0, "framework": "torch", "type": "Muon", "params": 6000, "tensors": 60})
+    events.trainer.lines.append({"kind": "lines", "of": "body", "complete": True, "lines": list(lines)})
     events.loader(workers=1)
     stack = events.trainer.stack([LOOP, *path])
     for batch in range(60):
@@ -89,3 +91,25 @@ def test_of_two_optimizers_of_the_scripts_the_tensors_are_those_of_the_one_that_
 
     assert found is not None
     assert (found.name, found.elements) == ("Muon.step", 100)
+
+
+@pytest.mark.parametrize(
+    ("counted", "share"),
+    [
+        (((61, 60, 10), (66, 60, 90)), 1.0),
+        (((61, 60, 10), (66, 1, 90)), 0.1),
+        (((66, 1, 100),), 0.0),
+        (((61, 29, 100),), 1.0),
+        ((), None),
+    ],
+    ids=["tensor by tensor", "all at once, of lists", "one call", "for some of the tensors", "not counted"],
+)
+def test_how_much_of_it_runs_for_each_tensor_is_told_by_counted_lines(tmp_path, counted, share):
+    file, function, first, _ = MUON
+    rows = [{"file": file, "function": function, "first_line": first, "line": line, "count": n, "ns": ns} for line, n, ns in counted]
+    rows.append({"file": file, "function": "train", "first_line": 1, "line": 5, "count": 900, "ns": 10_000})
+
+    found = _found(tmp_path, WRAPPER, MUON, lines=rows)
+
+    assert found is not None
+    assert found.by_tensor_share == share
