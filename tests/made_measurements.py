@@ -314,6 +314,7 @@ def _steps(ns: Floats, samples: PerStep) -> Steps:
         batch_sizes=None,
         size_changes=(),
         batches_per_step=1.0,
+        requests_per_step=1.0,
         warmup=WARMUP,
         asked_warmup=None,
         includes_warmup=False,

@@ -115,7 +115,7 @@ def _compute_topic(found: RecordingAnalyses) -> ComputeTopic:
         fixed_cost=attempt(_fixed_cost, trainer, steps, found.ledger, found.load),
         trainer_cpu_ns=found.trainer_cpu_ns,
         before_update=attempt(find_before_update, trainer, steps, found.stacks),
-        own_update=attempt(find_own_update, trainer, steps, found.stacks),
+        own_update=attempt(find_own_update, timeline, trainer, steps, found.stacks),
         in_backward=attempt(find_in_backward, trainer, steps, found.stacks),
         blocked=attempt(
             find_blocked, trainer, steps, found.ledger, found.stacks, found.demand, found.resources, found.load, found.trainer_cpu_ns

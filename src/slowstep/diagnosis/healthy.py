@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from slowstep.analyses.after_update.gaps import FORWARD
 from slowstep.analyses.compute.blocked import Blocked
+from slowstep.analyses.compute.own_update import OwnUpdate
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
@@ -57,6 +58,9 @@ PLAY_LESS = (
 # Elements: written for all tensors of up to so many at once, an average took 0.12 to 0.4 of the time of a loop over them, clipping 0.4 to
 # 1.3, noise 0.5 to 2.1; of larger ones not much less than the loop at best (torch 2.13 on a processor, one thread).
 SMALL_TENSOR = 16_384
+# What already calls operations for all tensors spends most of its time in those. Of Lion, in 40 tensors, lines that ran for each tensor
+# took all of the time where it is a loop over them, 0.26 where it calls torch._foreach_* for all (torch 2.13, a recording of each).
+BY_TENSOR = 0.5
 OTHER_TRAININGS = Wording(
     "other-trainings",
     "{share:share} of the training time belongs to other trainings, before or after this one, which were not looked at: {remedy}",
@@ -185,13 +189,19 @@ def _unseen(m: Measurements) -> Doubt | None:
     if before is not None and before.share >= HEALTHY_UNATTRIBUTED:
         return Doubt(BEFORE_UPDATE(name=before.name, share=before.share), change=f"try {before.name} every k steps")
     own = m.compute.own_update
-    if own is not None and own.share >= HEALTHY_UNATTRIBUTED and own.elements is not None and own.elements <= SMALL_TENSOR:
+    if own is not None and own.share >= HEALTHY_UNATTRIBUTED and own.elements is not None and _is_by_small_tensor(own, own.elements):
         remedy = f"try {own.name} on all tensors at once"
         return by_hand(OWN_UPDATE, remedy, name=own.name, share=own.share, place=own.place, elements=round(own.elements))
     hook = m.compute.in_backward
     if hook is not None and hook.share >= HEALTHY_UNATTRIBUTED:
         return Doubt(HOOK_IN_BACKWARD(name=hook.name, share=hook.share), change=f"try {hook.name} every k steps, or without")
     return _of_lines_beside_backward(m) or _of_lines_by_stacks(m)
+
+
+def _is_by_small_tensor(own: OwnUpdate, elements: float) -> bool:
+    """Whether it does tensor by tensor, as far as is known, what may take less for all at once."""
+    by_tensor = own.by_tensor_share is None or own.by_tensor_share >= BY_TENSOR
+    return by_tensor and elements <= SMALL_TENSOR
 
 
 def _of_lines_beside_backward(m: Measurements) -> Doubt | None:

@@ -143,7 +143,7 @@ class Run(TypedDict):
     batch_size_assumed: NotRequired[bool]
     """Whether no loader told the batch size: it is the leading dimension of batches, or of the model's input and output alike."""
     batches_per_step: NotRequired[float | None]
-    """Batches between two updates, in the usual step: more than one where gradients are accumulated."""
+    """Batches that the usual step trains on: more than one where gradients are accumulated. What it makes of several is one."""
     steps_per_batch: NotRequired[float]
     """Of loaders that take turns, the steps from one batch to the next of the one that is read least; absent where each step has one."""
     asynchronous: NotRequired[bool]

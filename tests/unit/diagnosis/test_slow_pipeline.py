@@ -155,7 +155,7 @@ def test_of_an_eager_loop_it_is_judged_where_threads_of_the_pipeline_compute_mea
 def test_of_an_eager_loop_that_takes_several_batches_in_a_step_all_of_them_count():
     slow = pipeline([node(1, "Root", 2), node(2, "Map", ms=9.0)], written("Map", PARSE), interval_ms=10.0)
 
-    found = finding(NAME, looping({BLOCKED: 40.0}, input={"pipeline": slow}, batches_per_step=4.0))
+    found = finding(NAME, looping({BLOCKED: 40.0}, input={"pipeline": slow}, requests_per_step=4.0))
 
     assert found.names_cause
     assert values(found)["batches of a step"] == 4.0

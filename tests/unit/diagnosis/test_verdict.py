@@ -416,11 +416,21 @@ def test_what_of_the_users_may_run_inside_the_steps_leaves_the_verdict_open(code
         assert verdict.reason.values.get("name", name) == name
 
 
-@pytest.mark.parametrize("elements", [250_000.0, None], ids=["of large tensors", "of tensors that were not counted"])
-def test_an_optimizer_of_the_scripts_own_is_its_work_where_all_tensors_at_once_may_take_as_long(elements):
-    own = OwnUpdate(name="Muon.step", place="train.py:62", share=0.4, stacks=60, elements=elements)
+@pytest.mark.parametrize(
+    ("elements", "by_tensor_share", "state"),
+    [
+        (250_000.0, 1.0, "healthy"),
+        (None, 1.0, "healthy"),
+        (576.0, 0.3, "healthy"),
+        (576.0, 0.9, "undetermined"),
+        (576.0, None, "undetermined"),
+    ],
+    ids=["of large tensors", "of tensors that were not counted", "all at once", "tensor by tensor", "perhaps"],
+)
+def test_an_optimizer_of_the_scripts_own_is_its_work_where_all_tensors_at_once_may_take_as_long(elements, by_tensor_share, state):
+    own = OwnUpdate(name="Muon.step", place="train.py:62", share=0.4, stacks=60, elements=elements, by_tensor_share=by_tensor_share)
 
-    assert engine.diagnose(measurements(own_update=own)).verdict.state == "healthy"
+    assert engine.diagnose(measurements(own_update=own)).verdict.state == state
 
 
 @pytest.mark.parametrize(("gradients", "is_said"), [(0.2, True), (0.01, False)])

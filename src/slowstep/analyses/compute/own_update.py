@@ -14,23 +14,29 @@ import polars as pl
 
 from slowstep.analyses.after_update.gaps import FEWEST_STACKS
 from slowstep.analyses.python.functions import Path, Stacks, enclosing, is_library, shown
+from slowstep.analyses.python.hot_loop import OFTEN
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
 from slowstep.timeline.intervals import containing
-from slowstep.timeline.timeline import Frame
+from slowstep.timeline.timeline import Frame, Timeline
 
 UPDATE = code(Code.UPDATE)
 # What binds a method to being without gradients stands between the framework's wrapper and the method.
-WITHOUT_GRADIENTS = "torch/utils/_contextlib.py"
+WITHOUT_GRADIENTS = code(Code.DECORATOR)
+# The wrapper calls hooks of the optimizer's as well.
+STEP = ".step"
+# Lines that run for half of the tensors, or so often in one update, run tensor by tensor. Optimizers for some tensors leave out others.
+MANY_TENSORS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnUpdate:
     """The method of the script's own optimizers that most stacks in updates stand in, and the line of it that most of them do.
 
-    `share`: of the window; `elements`: in a tensor, on average, of what that optimizer updates (None: not known).
+    `share`: of the window; `elements`: in a tensor, on average, of what that optimizer updates (None: not known). `by_tensor_share`: of
+    the method's time, by those of its lines that ran once for each tensor (None: they were not counted).
     """
 
     name: str
@@ -38,9 +44,10 @@ class OwnUpdate:
     share: float
     stacks: int
     elements: float | None
+    by_tensor_share: float | None = None
 
 
-def find_own_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> OwnUpdate | None:
+def find_own_update(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks) -> OwnUpdate | None:
     """None without such an optimizer, with too few stacks, and where updates call back into the training (closures)."""
     updates = trainer.outer_updates
     start, end = updates["start_ns"].to_numpy(), updates["end_ns"].to_numpy()
@@ -55,38 +62,51 @@ def find_own_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> OwnUpdate
     taken = np.flatnonzero(at >= 0)
     held: Counter[tuple[str, str, int]] = Counter()
     lines: Counter[tuple[str, str, int, int]] = Counter()
-    optimizers: Counter[int] = Counter()
-    of = updates["optimizer"].to_numpy()[usable][at[taken]].tolist()
-    for (weight, path), optimizer in zip(stacks.paths(taken.tolist()), of, strict=True):
+    optimizers: Counter[tuple[tuple[str, str, int], int]] = Counter()
+    updating = updates["optimizer"].to_numpy()[usable][at[taken]].tolist()
+    for (weight, path), optimizer in zip(stacks.paths(taken.tolist()), updating, strict=True):
         method = _method(path)
         if method is not None:
             key = method.file, enclosing(method.function), method.first_line
             held[key] += round(weight)
             lines[*key, method.line] += 1
-            optimizers[optimizer] += 1
+            optimizers[key, optimizer] += 1
     if len(taken) < FEWEST_STACKS or not held:
         return None
     most, weight = held.most_common(1)[0]
+    optimizer = max((mine for key, mine in optimizers if key == most), key=lambda mine: optimizers[most, mine])
     line = max((key for key in lines if key[:3] == most), key=lambda key: lines[key])[3]
     share = weight / max(float(stacks.weight_ns[taken].sum()), 1.0) * float((end - start).sum()) / steps.length_ns
+    tensors, elements = _sizes(trainer, optimizer)
+    counted = timeline.table("lines").filter(pl.col("process") == trainer.process, pl.col("kind") == "body")
     return OwnUpdate(
         name=most[1],
         place=f"{shown(most[0], trainer.facts.script)}:{line}",
         share=share,
         stacks=sum(count for key, count in lines.items() if key[:3] == most),
-        elements=_elements(trainer, optimizers.most_common(1)[0][0]),
+        elements=elements / tensors if tensors and elements else None,
+        by_tensor_share=_by_tensor_share(counted, most, tensors) if tensors else None,
     )
 
 
 def _method(path: Path) -> Frame | None:
     """What the framework's wrapper around updates calls, if it is the script's own."""
     wrappers = [i for i, frame in enumerate(path) if UPDATE.search(frame.file)]
-    inner = [frame for frame in path[wrappers[-1] + 1 :] if WITHOUT_GRADIENTS not in frame.file] if wrappers else []
-    return inner[0] if inner and not is_library(inner[0]) else None
+    inner = [frame for frame in path[wrappers[-1] + 1 :] if not WITHOUT_GRADIENTS.search(frame.file)] if wrappers else []
+    return inner[0] if inner and inner[0].function.endswith(STEP) and not is_library(inner[0]) else None
 
 
-def _elements(trainer: Trainer, optimizer: int) -> float | None:
+def _by_tensor_share(counted: pl.DataFrame, method: tuple[str, str, int], tensors: int) -> float | None:
+    """Of calls that are made once for all tensors none of the time is; their lists are filled in a loop over them."""
+    file, function, first_line = method
+    mine = counted.filter(pl.col("file") == file, pl.col("function") == function, pl.col("first_line") == first_line)
+    whole = int(mine["line_ns"].sum())
+    often = mine.filter(pl.col("count") >= min(OFTEN, MANY_TENSORS * tensors))
+    return int(often["line_ns"].sum()) / whole if whole else None
+
+
+def _sizes(trainer: Trainer, optimizer: int) -> tuple[int | None, int | None]:
+    """How many tensors an optimizer updates, and how many elements they have."""
     notes = trainer.facts.notes["optimizers"]
     mine: dict[str, Any] = next((note for note in notes if note.get("id") == optimizer), {})
-    tensors, elements = mine.get("tensors"), mine.get("params")
-    return elements / tensors if tensors and elements else None
+    return mine.get("tensors"), mine.get("params")

@@ -44,7 +44,8 @@ class Batches:
     stretch: Ints  # in which each of those lies; -1 before the first
     size_from: str
     is_size_assumed: bool  # by what the model was called with: samples may lie along another dimension than the first
-    per_step: float | None  # batches of the usual step; None where no batch was seen
+    per_step: float | None  # batches that the usual step trains on; None where no batch was seen
+    requests_per_step: float | None  # those that it asks for: more where it makes one of several
     changes: tuple[SizeChange, ...]
     counted_size: int | None = None  # of the usual batch, where they were only counted
 
@@ -76,10 +77,10 @@ class Batches:
 
 def find_batches(trainer: Trainer, edges: Ints, totals: pl.DataFrame) -> Batches:
     """The batches between boundaries; `totals` are of steps that were only counted."""
-    got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
+    asked = got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
     origin, order, is_assumed = trainer.samples_from, ["iterator", "start_ns"], got.is_empty() or trainer.samples_from == LEADING
     if got.is_empty():
-        got = _forwards_of_batches(trainer, edges)
+        asked = got = _forwards_of_batches(trainer, edges)
         origin, order = "leading dimension of the forward's input and output (assumed)", ["start_ns"]
     elif trainer.joins_batches:
         calls = trainer.spans.filter(pl.col("kind") == "forward", pl.col("gradients").fill_null(True))
@@ -87,12 +88,19 @@ def find_batches(trainer: Trainer, edges: Ints, totals: pl.DataFrame) -> Batches
     count = len(edges) - 1
     step = _stretch(edges, got)
     inside = (step >= 0) & (step < count)
-    per_step = float(np.median(np.bincount(step[inside], minlength=count))) if inside.any() else None
+    per_step, requests_per_step = (_usual_count(table, edges) for table in (got, asked))
     if got.is_empty() or got["samples"].has_nulls():
         nothing = np.zeros(0, dtype=np.int64)
         unknown = np.full(count, np.nan)
         return Batches(
-            samples=unknown, sizes=None, stretch=nothing, size_from=origin, is_size_assumed=is_assumed, per_step=per_step, changes=()
+            samples=unknown,
+            sizes=None,
+            stretch=nothing,
+            size_from=origin,
+            is_size_assumed=is_assumed,
+            per_step=per_step,
+            requests_per_step=requests_per_step,
+            changes=(),
         )
     per_batch = got["samples"].to_numpy().astype(np.float64)
     samples = np.bincount(step[inside], weights=per_batch[inside], minlength=count).astype(np.float64)
@@ -104,8 +112,16 @@ def find_batches(trainer: Trainer, edges: Ints, totals: pl.DataFrame) -> Batches
         size_from=origin,
         is_size_assumed=is_assumed,
         per_step=per_step,
+        requests_per_step=requests_per_step,
         changes=_changes(got.sort("start_ns"), edges, totals),
     )
+
+
+def _usual_count(batches: pl.DataFrame, edges: Ints) -> float | None:
+    """How many lie in the usual stretch; None where none lies in any."""
+    step, count = _stretch(edges, batches), len(edges) - 1
+    inside = (step >= 0) & (step < count)
+    return float(np.median(np.bincount(step[inside], minlength=count))) if inside.any() else None
 
 
 def _stretch(edges: Ints, got: pl.DataFrame) -> Ints:

@@ -33,6 +33,7 @@ def with_counted(batches: Batches, trainer: Trainer, aggregates: pl.DataFrame) -
         sizes=None,
         counted_size=_usual(count, samples),
         per_step=None,
+        requests_per_step=None,
         changes=(),
         size_from=LEADING,
         is_size_assumed=True,

@@ -53,7 +53,8 @@ class Steps:
     batch_size_from: str | None
     batch_sizes: tuple[int, int] | None  # the smallest and the largest usual one in the window, where it changes
     size_changes: tuple[SizeChange, ...]  # in the whole recording
-    batches_per_step: float | None  # of the usual step; None where no batch was seen
+    batches_per_step: float | None  # that the usual step trains on; None where no batch was seen
+    requests_per_step: float | None  # batches that it asks for: more where it makes one of several
     warmup: int
     asked_warmup: int | None  # what was asked to be left out instead of what would have been found
     includes_warmup: bool  # the window does: so few steps were recorded that none is left out
@@ -134,6 +135,7 @@ def find_steps(
         batch_sizes=batches.sizes_within(first, last),
         size_changes=batches.changes,
         batches_per_step=batches.per_step,
+        requests_per_step=batches.requests_per_step,
         warmup=skip,
         asked_warmup=warmup,
         includes_warmup=warmup is None and first < WARMUP_AT_LEAST,

@@ -171,6 +171,7 @@ def as_steps(rows: pl.DataFrame, total: int, batch_size: int | None = None, batc
         batch_sizes=None,
         size_changes=(),
         batches_per_step=None,
+        requests_per_step=None,
         warmup=0,
         asked_warmup=None,
         includes_warmup=False,

@@ -65,7 +65,7 @@ def wait_for_pipeline(m: Measurements) -> PipelineWait | None:
     if loader is None or not is_made_by_pipeline(m):
         return None
     # Where threads of the pipeline compute while one is waited for, that thread alone does not tell who makes the batches.
-    return _wait(m, (*REMOVABLE, PartKind.INPUT_WAIT), m.steps.batches_per_step or 1.0, loader.data_set)
+    return _wait(m, (*REMOVABLE, PartKind.INPUT_WAIT), m.steps.requests_per_step or 1.0, loader.data_set)
 
 
 def _wait(m: Measurements, kinds: tuple[PartKind, ...], batches: float, where: str | None) -> PipelineWait:

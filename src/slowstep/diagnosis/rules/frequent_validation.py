@@ -141,7 +141,7 @@ def _seldom(m: Measurements, event: OccasionalEvent, frequency: Frequency) -> st
         return f": {words.write({Remedy.VALIDATION_BY_STEPS: True, Remedy.VALIDATION_STEPS: round(every)})}"
     if not words.has(Remedy.VALIDATION_BATCHES):
         return ""
-    batches = round(every * (m.steps.batches_per_step or 1))
+    batches = round(every * (m.steps.requests_per_step or 1))
     # More than an epoch has are counted over several, where they are not to be counted by epochs.
     changes: dict[Remedy, object] = {Remedy.VALIDATION_BATCHES: batches}
     if batches > (restarts.batches_each or math.inf):

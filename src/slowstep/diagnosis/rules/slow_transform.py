@@ -348,7 +348,7 @@ def _late(m: Measurements) -> Floats:
     """
     if m.input.held_transfer_share < CAUSE_SHARE:
         return np.zeros(m.steps.count)
-    usual = RECEIVE_NS * (m.steps.batches_per_step or 1.0)
+    usual = RECEIVE_NS * (m.steps.requests_per_step or 1.0)
     return np.maximum(m.ledger.of("preprocess", PartKind.TRANSPORT) - usual, 0.0)
 
 

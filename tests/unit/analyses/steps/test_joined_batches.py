@@ -77,7 +77,7 @@ def test_batches_that_are_joined_are_the_input_of_their_step(tmp_path, known, an
     assert trainer.joins_batches
     # Nothing but the forwards tells how many samples it was trained on: a filter may have let some of them through.
     assert batches.sizes is None if not known else set(batches.sizes) == {20}
-    assert batches.per_step == 1
+    assert (batches.per_step, batches.requests_per_step) == (1, 5)
 
 
 @pytest.mark.parametrize(("called_on", "size"), [(4, 4), (8, None)], ids=["a filter", "drawn from a buffer"])
