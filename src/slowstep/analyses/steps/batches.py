@@ -83,7 +83,7 @@ def find_batches(trainer: Trainer, edges: Ints, totals: pl.DataFrame) -> Batches
         asked = got = _forwards_of_batches(trainer, edges)
         origin, order = "leading dimension of the forward's input and output (assumed)", ["start_ns"]
     elif trainer.joins_batches:
-        calls = trainer.spans.filter(pl.col("kind") == "forward", pl.col("gradients").fill_null(True))
+        calls = trainer.spans.filter(pl.col("kind") == "forward").with_columns(pl.col("gradients").fill_null(True))
         got = joined_samples(*(table.with_columns(step=_stretch(edges, table)) for table in (got, calls)))
     count = len(edges) - 1
     step = _stretch(edges, got)

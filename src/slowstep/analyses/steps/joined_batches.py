@@ -3,8 +3,10 @@
 A validation is read in a row as well, and a backward follows that row too, the next step's. The two differ in what becomes of the batches:
 those of a step are held until all of them are there, and then a model is called with gradients; those of a validation are judged, one by
 one or together, before the model trains on anything. Where models' calls were not recorded, how soon the next batch is asked for tells that
-nothing was done with one. What is done with them does not matter where nothing else feeds the training, and an iterator is read on from
-backward to backward, before each of them: no validation goes on where another one stopped.
+nothing was done with one; a validation that collects its batches does nothing with one either, and begins a new iterator, so that beside
+another loader only what is read on from backward to backward is input then. Where nothing else feeds the training, all that is read on
+before each backward is input, whatever is done with it, but for what a model is judged by in its evaluation mode: an endless iterator may
+serve validations as well.
 """
 
 from __future__ import annotations
@@ -35,42 +37,45 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RequestRows:
-    """What was asked of one loader between two backwards, for each such row: how many batches, and whether they are held for its backward.
+    """What was asked of one loader between two backwards, for each such row: how many batches, and whether they are kept for its backward.
 
-    `held`: of several batches, whether nothing was done with one before the last was there; `known` whether models' calls tell so.
+    `collected`: of several batches, whether nothing was done with one before the last was there; `known` whether models' calls tell so;
+    `judged` whether the model that trains was called on them in its evaluation mode, and not trained on all of them afterwards.
     """
 
     loader: int
     length: Ints
-    held: Flags
+    collected: Flags
     known: Flags
-    iterators: int
-    held_of: frozenset[int]  # the iterators whose batches lie in held rows, most of them
+    judged: Flags
+    is_read_on: bool  # an iterator serves several rows
+    collected_of: frozenset[int]  # the iterators whose batches lie in collected rows, most of them
     backwards: int  # from the first row to the last
 
     @property
     def feeds(self) -> bool:
         """Whether the batches are used by the backwards that follow, and what is read is read before nearly all of them."""
-        return self._are_held and self._before_nearly_every(len(self.length))
+        is_told = self.is_read_on or bool((self.collected & self.known).any())
+        return is_told and self._are_collected and self._before_nearly_every(len(self.length))
 
     @property
-    def feeds_alone(self) -> bool:
-        """The same where no other loader feeds the training: a buffer may be filled less often then, and what was done with a batch does
-        not matter where they are read on.
-        """
-        told = (self.held & self.known).mean() >= MOSTLY
-        is_read_on = len(self.length) >= READ_ON * self.iterators
-        return bool(told) or (is_read_on and self._before_nearly_every(len(self.length)))
+    def feeds_without_others(self) -> bool:
+        """The same where no other loader feeds the training: a buffer may be filled less often then, and all that is read on is input."""
+        if (self.collected & self.known).mean() >= MOSTLY:
+            return True
+        if self.is_read_on:
+            return self._before_nearly_every(int((~self.judged).sum()))
+        return self._are_collected and self._before_nearly_every(len(self.length))
 
     @property
     def read_whole(self) -> frozenset[int]:
-        """Iterators whose batches are held before nearly every backward: each may have been read whole for one step."""
-        return self.held_of if self._before_nearly_every(int(self.held.sum())) else frozenset()
+        """Iterators whose batches are collected before nearly every backward: each may have been read whole for one step."""
+        return self.collected_of if self._before_nearly_every(int(self.collected.sum())) else frozenset()
 
     @property
-    def _are_held(self) -> bool:
+    def _are_collected(self) -> bool:
         # A filter lets some of the batches through at once.
-        return bool(self.held.any()) and bool((self.held | (self.length == 1)).mean() >= MOSTLY)
+        return bool(self.collected.any()) and bool((self.collected | (self.length == 1)).mean() >= MOSTLY)
 
     def _before_nearly_every(self, rows: int) -> bool:
         return len(self.length) >= FEWEST and rows >= NEARLY_EVERY * self.backwards
@@ -100,20 +105,22 @@ def _rows_of(got: pl.DataFrame, backward: Ints, calls: pl.DataFrame) -> RequestR
     next_call = np.searchsorted(begun, end[final], side="right")
     known = np.append(begun, NEVER)[next_call] < used_ns[final]
     undisturbed = np.searchsorted(begun, end[first], side="right") == next_call
-    trains = np.append(calls["gradients"].to_numpy().astype(np.bool_), False)[next_call] | _called_with_all(
-        got, calls, first, final, used_ns
-    )
+    is_read_on = len(length) >= READ_ON * got["iterator"].n_unique()
+    # A validation of as many samples as a step has is followed by such a call too.
+    with_all = _called_with_all(got, calls, first, final, used_ns) & is_read_on
+    trains = np.append(calls["gradients"].to_numpy().astype(np.bool_), False)[next_call] | with_all
     at_once = _asked_at_once(start, end, first, final)
-    held = (length > 1) & np.where(known, undisturbed & trains, at_once)
-    of_batch = np.append(held, False)[np.searchsorted(final, np.arange(got.height))]
-    shares = got.select("iterator", held=pl.Series(of_batch)).group_by("iterator").agg(pl.col("held").mean())
+    collected = (length > 1) & np.where(known, undisturbed & trains, at_once)
+    of_batch = np.append(collected, False)[np.searchsorted(final, np.arange(got.height))]
+    shares = got.select("iterator", collected=pl.Series(of_batch)).group_by("iterator").agg(pl.col("collected").mean())
     return RequestRows(
         loader=int(got["loader"][0]),
         length=length,
-        held=held,
+        collected=collected,
         known=known,
-        iterators=shares.height,
-        held_of=frozenset(shares.filter(pl.col("held") >= MOSTLY)["iterator"].to_list()),
+        judged=_evaluated_by(calls, end[first], used_ns[final]) & ~with_all,
+        is_read_on=is_read_on,
+        collected_of=frozenset(shares.filter(pl.col("collected") >= MOSTLY)["iterator"].to_list()),
         backwards=int(np.searchsorted(backward, used_ns[final[-1]], side="right") - np.searchsorted(backward, end[0])),
     )
 
@@ -129,6 +136,14 @@ def _called_with_all(got: pl.DataFrame, calls: pl.DataFrame, first: Ints, final:
     found = np.zeros(len(final), np.bool_)
     found[row[inside & (np.append(whole, -2)[row] == sizes)]] = True
     return found
+
+
+def _evaluated_by(calls: pl.DataFrame, from_ns: Ints, until_ns: Ints) -> Flags:
+    """In which stretches of time a model that is trained as well is called in its evaluation mode."""
+    trained = calls.filter("gradients")["module"].unique()
+    own = calls.filter(pl.col("evaluating").fill_null(False), pl.col("module").is_in(trained.implode()))
+    begun = own["start_ns"].to_numpy()
+    return np.asarray(np.searchsorted(begun, until_ns) > np.searchsorted(begun, from_ns))
 
 
 def _asked_at_once(start: Ints, end: Ints, first: Ints, final: Ints) -> Flags:

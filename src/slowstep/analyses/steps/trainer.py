@@ -238,10 +238,13 @@ def _in_turn(timeline: Timeline, where: tuple[int, int], phases: list[Phase], ju
         run = _bounds(phase, phases)
         own = within(run, waits)
         calls = _calls(timeline.processes[where[0]].of(phase.anchor), within(run, updates))
-        feeds = find_training_passes(own, within(run, spans), loader_of, phase.calls, calls).feed(own["iterator"])
+        passes = find_training_passes(own, within(run, spans), loader_of, phase.calls, calls)
+        feeds = passes.feed(own["iterator"])
         # The first batch is that of the first update, which the length leaves out.
         got = own.filter(feeds, ~pl.col("validation"), ~pl.col("exhausted"), ~pl.col("failed"), pl.col("start_ns") > phase.start_ns)
-        samples = int(got["samples"].sum()) if got.height and got["samples"].null_count() == 0 else None
+        # Not all that is asked for is trained on where batches are filtered, or drawn from a buffer.
+        is_counted = got.height > 0 and got["samples"].null_count() == 0 and not passes.joined
+        samples = int(got["samples"].sum()) if is_counted else None
         found.append(TrainingInTurn(steps=phase.calls, length_ns=phase.length_ns, samples=samples, is_judged=phase is judged))
     return tuple(found)
 

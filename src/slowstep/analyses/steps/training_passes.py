@@ -150,7 +150,7 @@ def _training_loaders(
         if between.mean() >= FEEDS_SHARE and own.sum() >= max(FEEDS_SHARE * most, fewest(i)):
             training.add(i)
     if not training:
-        joined = {of.loader: len(of.length) for of in rows if of.loader in used and of.feeds_alone}
+        joined = {of.loader: len(of.length) for of in rows if of.loader in used and of.feeds_without_others}
     return frozenset(training | joined.keys()), frozenset(joined)
 
 

@@ -34,8 +34,8 @@ class Loop:
             self.events.wait(self.now, self.now + 1, self.read, iterator=iterator, samples=samples)
             self.read, self.now = self.read + 1, self.now + 1 + apart_ms
 
-    def call(self, samples: int, flags: int = 0) -> None:
-        self.events.forward(self.now + 0.1, self.now + 0.5, samples, flags=flags)
+    def call(self, samples: int, flags: int = 0, *, module: int = 0) -> None:
+        self.events.forward(self.now + 0.1, self.now + 0.5, samples, flags=flags, module=module)
         self.now += 0.6
 
     def train(self) -> None:
@@ -114,6 +114,70 @@ def test_a_validation_before_every_step_of_a_loop_without_another_loader_feeds_n
     trainer, _ = _trained(tmp_path, step)
 
     assert (trainer.waits.height, trainer.other_waits.height) == (0, 5 * STEPS)
+
+
+def test_a_validation_that_goes_on_where_another_one_stopped_feeds_nothing(tmp_path):
+    iterator = []
+
+    def step(loop, _):
+        iterator[:] = iterator or [loop.start(1)]
+        for _ in range(4):
+            loop.ask(iterator[0])
+            loop.call(4, JUDGING)
+        loop.call(64)
+        loop.train()
+
+    trainer, _ = _trained(tmp_path, step)
+
+    assert (trainer.waits.height, trainer.other_waits.height) == (0, 4 * STEPS)
+
+
+def test_what_another_model_scores_in_its_evaluation_mode_is_input(tmp_path):
+    iterator = []
+
+    def step(loop, _):
+        iterator[:] = iterator or [loop.start(1)]
+        for _ in range(4):
+            loop.ask(iterator[0])
+            loop.call(4, JUDGING, module=7)
+        loop.call(8)
+        loop.train()
+
+    trainer, _ = _trained(tmp_path, step)
+
+    assert trainer.other_waits.is_empty()
+
+
+@pytest.mark.parametrize("judged_on", [None, 64], ids=["forwards are not recorded", "as many samples as a step has"])
+def test_a_validation_that_collects_its_batches_before_every_step_feeds_nothing_beside_a_full_batch(tmp_path, judged_on):
+    def step(loop, _):
+        loop.ask(loop.start(1), samples=64)
+        loop.ask(loop.start(2), 4, samples=16)
+        if judged_on is not None:
+            loop.call(judged_on, JUDGING)
+            loop.call(64)
+        loop.train()
+
+    trainer, batches = _trained(tmp_path, step)
+
+    assert _fed_by(trainer) == [1]
+    assert trainer.other_waits.height == 4 * STEPS
+    assert set(batches.sizes) == {64}
+
+
+@pytest.mark.parametrize("samples", [1, 4], ids=["one sample a batch", "several samples a batch"])
+def test_batches_that_are_packed_into_one_are_not_counted_as_the_last_of_them(tmp_path, samples):
+    iterator = []
+
+    def step(loop, k):
+        iterator[:] = iterator or [loop.start(1)]
+        loop.ask(iterator[0], 5 if samples > 1 else 3 + k % 4, samples=samples)
+        loop.call(samples)
+        loop.train()
+
+    _, batches = _trained(tmp_path, step)
+
+    assert batches.sizes is None
 
 
 def test_batches_of_which_the_hardest_are_chosen_are_input_where_they_are_read_on(tmp_path):

@@ -112,6 +112,26 @@ def test_a_training_of_the_same_line_with_other_steps_is_another_one_and_listed(
     assert diagnose(m).verdict.reason.code != "other-trainings"
 
 
+@pytest.mark.parametrize(("asked", "samples"), [(1, 59 * 16), (4, None)], ids=["one batch a step", "several, which may be filtered"])
+def test_samples_of_a_listed_training_are_told_where_all_that_is_asked_for_is_trained_on(tmp_path, asked, samples):
+    events = Events(tmp_path)
+    for optimizer in (1, 2):
+        _called_by(events, optimizer, MAIN, FIT)
+        events.trainer.lines.append({"kind": "optimizer", "id": optimizer, "shares": 0})
+        events.loader(iterator=optimizer, loader=1)
+        for k in range(60):
+            begin = 600.0 * optimizer + 10 * k
+            for batch in range(asked):
+                events.wait(begin + batch, begin + batch + 0.999, asked * k + batch, iterator=optimizer)
+            events.backward(begin + 5, begin + 8)
+            events.update(begin + 8, begin + 9, optimizer)
+
+    trainer = find_trainer(events.timeline())
+
+    assert trainer.elsewhere is not None
+    assert [each.samples for each in trainer.elsewhere.trainings] == [samples, samples]
+
+
 def test_optimizers_that_are_called_in_turns_are_not_one_though_the_same_line_calls_them(tmp_path):
     events = Events(tmp_path)
     for optimizer in (1, 2):
