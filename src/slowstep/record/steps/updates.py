@@ -284,15 +284,16 @@ class Updates:
     def _look_for_loader(self, me: ThreadState, calls: int) -> None:
         """Whether a loader feeds the loop, and for how many updates, at its third; there have been so many calls.
 
-        What is asked for beside that, forwards tell.
+        Where it asks for more batches than it makes updates and backward passes, forwards tell which of them it trains on.
         """
         if me.updates == 1:
-            me.waits_ahead = me.waits - calls
+            me.waits_ahead, me.backwards_ahead = me.waits - calls, me.backwards - calls
         if me.updates != _LOOK_FOR_LOADER_AT:
             return
         requests = me.waits - me.waits_ahead
         me.unfed = requests < calls
-        if (me.unfed or requests > calls + _ONE_AHEAD) and self._recorder.when_forwards_tell is not None:
+        is_told = not me.unfed and requests <= max(calls, me.backwards - me.backwards_ahead) + _ONE_AHEAD
+        if not is_told and self._recorder.when_forwards_tell is not None:
             callback, self._recorder.when_forwards_tell = self._recorder.when_forwards_tell, None
             callback()
 

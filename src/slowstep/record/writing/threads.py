@@ -70,6 +70,8 @@ class ThreadState:
     __slots__ = (
         "__weakref__",
         "backward",
+        "backwards",
+        "backwards_ahead",
         "batch",
         "borrower",
         "collated",
@@ -133,9 +135,10 @@ class ThreadState:
         # Updates: how often bookkeeping was done, how long a step is, and the state of cpu_marks.
         self.updates = self.step_ns = self.mark_due_ns = self.sparse_since_ns = 0
         self.marking = 1
-        # Whether it asks for a batch less often than it updates, and makes something of each for every update; and how many more batches
-        # than updates there had been at the first of these.
+        # Whether it asks for a batch less often than it updates, and makes something of each for every update; how many backward passes
+        # there were; and how many more batches, and backward passes, than updates there had been at the first of these.
         self.unfed, self.waits_ahead = False, 0
+        self.backwards = self.backwards_ahead = 0
         # In a loop that is not fed: in which update the first forward was marked.
         self.marked = -1
         # Called, once, when a batch has been received, in a loop that is not fed also when its model begins: a gap's or a body's calls are

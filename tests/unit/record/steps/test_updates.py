@@ -143,14 +143,19 @@ def test_what_was_asked_for_before_the_first_update_feeds_no_others(tmp_path, be
     assert me.unfed is not fed
 
 
-@pytest.mark.parametrize(("each", "times"), [(0, 1), (1, 0), (2, 1), (4, 1)], ids=["no loader", "a loader", "pairs", "batches are joined"])
-def test_forwards_are_asked_for_once_where_requests_do_not_tell_what_feeds_the_updates(tmp_path, each, times):
+@pytest.mark.parametrize(
+    ("each", "backwards", "times"),
+    [(0, 1, 1), (1, 1, 0), (1, 0, 0), (2, 1, 1), (4, 1, 1), (4, 4, 0)],
+    ids=["no loader", "a loader", "no backward is seen", "pairs", "batches are joined", "gradients are accumulated"],
+)
+def test_forwards_are_asked_for_once_where_requests_do_not_tell_what_feeds_the_updates(tmp_path, each, backwards, times):
     recorder, asked = Recorder(make_folder(tmp_path / "recording")), []
     recorder.when_forwards_tell = lambda: asked.append(None)
     begin, end = updates.Updates(recorder, NO_FRAMEWORK).build_hooks()
     optimizer = Optimizer()
     for _ in range(5):
         recorder.local.me.waits += each
+        recorder.local.me.backwards += backwards
         begin(optimizer, (), {})
         end(optimizer, (), {})
     recorder.stop("exit")

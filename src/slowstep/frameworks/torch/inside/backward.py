@@ -65,6 +65,7 @@ def _timed_known(recorder: Recorder, watch: Backwards, original: Any) -> Any:
             raise
         t1 = clock()
         me = local.me
+        me.backwards += 1
         # To be written together with the update.
         if me.held is not None and me.backward is None:
             me.backward = (t0, t1)
@@ -78,7 +79,7 @@ def _timed_known(recorder: Recorder, watch: Backwards, original: Any) -> Any:
 
 
 def _timed(recorder: Recorder, watch: Backwards, original: Any) -> Any:
-    event, clock, before_backwards = recorder.event, now, recorder.before_backwards
+    event, local, clock, before_backwards = recorder.event, recorder.local, now, recorder.before_backwards
     forwards = recorder.shared(UsedForwards)
     open_forwards = forwards.open
 
@@ -100,6 +101,7 @@ def _timed(recorder: Recorder, watch: Backwards, original: Any) -> Any:
             hide_own_frames()
             raise
         event(BACKWARD, t0, clock())
+        local.me.backwards += 1
         if watch.on:
             watch.end()
         return result

@@ -99,8 +99,9 @@ _UNKNOWN: _Met = (0, None, 0, None)
 
 
 def install(recorder: Recorder) -> Undo:
-    """Wrap every call at level 2; at level 1 only once a loop is seen that no loader feeds, or that asks
-    for more batches than it makes updates. Raises Unfit where torch has no modules."""
+    """Wrap every call at level 2; at level 1 only once a loop is seen that no loader feeds, or that asks for more batches than it makes
+    updates and backward passes. Raises Unfit where torch has no modules.
+    """
     module_class = find(sys.modules["torch"], "nn.Module")
     find(module_class, "__call__")
     undos: list[Undo] = []
@@ -112,8 +113,7 @@ def install(recorder: Recorder) -> Undo:
     def hook_now() -> None:
         if not has_compiled():
             hook()
-        elif recorder.local.me.unfed:
-            # Of a loop that a loader feeds they tell seldom more than its requests do.
+        else:
             recorder.health(FORWARD_NOT_RECORDED)
 
     if recorder.level >= 2:
