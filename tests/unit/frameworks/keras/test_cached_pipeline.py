@@ -186,14 +186,15 @@ def slowly(batches: Any) -> Any:
 def test_what_gathers_meanwhile_is_thrown_away_but_no_more_than_was_given_in_its_place(recorder):
     lever = Levered(recorder)
     # What the shuffle holds is nothing that lies ready, and grows less in each step.
-    batches = slowly(numbered(100).cache().shuffle(100)).prefetch(64)
+    batches = slowly(numbered(100).cache().shuffle(100)).prefetch(16)
     facts: list[Any] = []
-    more = {OFF_FROM - 1: lambda: time.sleep(0.5), OFF_FROM + 1: lambda: facts.append(lever.change.facts())}
+    more = {OFF_FROM - 1: lambda: time.sleep(1.0), OFF_FROM + 1: lambda: facts.append(lever.change.facts())}
 
     seen, _ = trained(batches, {**lever.acts(), **more}, steps_per_epoch=40)
 
     given = OFF_FROM - ON_FROM
-    assert facts[0]["own_ready"] <= 2
+    # It may have made all that it may while the step was traced.
+    assert facts[0]["own_ready"] <= 8
     assert facts[0]["thrown"] == given
     assert len(set(seen)) == len(seen) - given
 
