@@ -10,8 +10,9 @@ What it answers:
     are busy.
 When it has no meaning:
     Where no pipeline of tf.data feeds Keras' fit on the tensorflow backend, where each of its maps makes calls in parallel already, and
-    where it cannot be built a second time: its functions use variables or tables, or it holds more than 256 MiB of data itself. Functions
-    in Python and generators are called for both pipelines. An epoch of a stream without a length is longer by the batches that were not
+    where it cannot be built a second time: its functions use variables or tables, it holds more than 256 MiB of data itself, it has a
+    cache or a snapshot, or it reads a generator in Python or a tf.data service, which both would take from. Functions in Python are
+    called for both pipelines. An epoch of a stream without a length is longer by the batches that were not
     its own, and with the lever on for good, as by `slowstep run --with`, it is refused there.
 How it is undone:
     The iterator reads its own pipeline again, after what gathered meanwhile was thrown away; the second pipeline ends.

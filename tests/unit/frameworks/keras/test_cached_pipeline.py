@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ import tensorflow as tf  # noqa: E402
 from recorded import make_folder  # noqa: E402
 from slowstep.frameworks.keras.inside import fit  # noqa: E402
 from slowstep.frameworks.keras.inside.levers import constant_batch, mock_loader  # noqa: E402
-from slowstep.frameworks.tensorflow.inside._input import changing, kept  # noqa: E402
+from slowstep.frameworks.tensorflow.inside._input import changing, kept, readiness  # noqa: E402
 from slowstep.levers.mock_loader import RING  # noqa: E402
 from slowstep.record.experiment.lever import LeverSpec, NotApplicable  # noqa: E402
 from slowstep.record.experiment.training import Training  # noqa: E402
@@ -102,6 +105,13 @@ def trained(batches: Any, acts: dict[int, Callable[[], object]], **given: Any) -
     return follows.seen, model
 
 
+def wait_for(condition: Callable[[], bool]) -> bool:
+    until = time.monotonic() + 10
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.01)
+    return condition()
+
+
 def numbered(count: int) -> Any:
     return tf.data.Dataset.range(count).map(lambda number: tf.cast(number, tf.float32)[None]).batch(1)
 
@@ -165,15 +175,108 @@ def test_eager_calls_get_them_too(recorder):
     assert seen[ON_FROM:OFF_FROM] == list(range(3, 9))
 
 
-def test_what_gathers_meanwhile_is_thrown_away_but_no_more_than_was_given_in_its_place(recorder, monkeypatch):
-    lever = Levered(recorder)
-    monkeypatch.setattr(kept.KeptBatches, "usual_ready", 0.0)
+def slowly(batches: Any) -> Any:
+    def wait(number: Any) -> Any:
+        time.sleep(0.02)
+        return number
 
-    seen, _ = trained(numbered(100).prefetch(64), lever.acts(), steps_per_epoch=40)
+    return batches.map(lambda number: tf.ensure_shape(tf.numpy_function(wait, [number], tf.float32), number.shape))
+
+
+def test_what_gathers_meanwhile_is_thrown_away_but_no_more_than_was_given_in_its_place(recorder):
+    lever = Levered(recorder)
+    # What the shuffle holds is nothing that lies ready, and grows less in each step.
+    batches = slowly(numbered(100).cache().shuffle(100)).prefetch(16)
+    facts: list[Any] = []
+    more = {OFF_FROM - 1: lambda: time.sleep(1.0), OFF_FROM + 1: lambda: facts.append(lever.change.facts())}
+
+    seen, _ = trained(batches, {**lever.acts(), **more}, steps_per_epoch=40)
 
     given = OFF_FROM - ON_FROM
-    assert lever.change.thrown == given
-    assert seen[OFF_FROM:] == list(range(ON_FROM + given, 40))
+    # It may have made all that it may while the step was traced.
+    assert facts[0]["own_ready"] <= 8
+    assert facts[0]["thrown"] == given
+    assert len(set(seen)) == len(seen) - given
+
+
+def test_of_a_pipeline_that_fills_a_cache_no_more_is_thrown_away_than_was_made_ahead(recorder):
+    lever, facts = Levered(recorder), []
+    more = {OFF_FROM - 1: lambda: time.sleep(0.2), OFF_FROM + 1: lambda: facts.append(lever.change.facts())}
+
+    trained(numbered(100).cache().prefetch(1), {**lever.acts(), **more}, steps_per_epoch=40)
+
+    assert facts[0]["own_ready"] <= 1
+    assert facts[0]["thrown"] <= 1
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_ready_is_what_is_made_ahead_and_not_what_a_shuffle_or_a_cache_holds(epoch):
+    batches = tf.data.Dataset.range(400).cache().repeat(epoch).shuffle(100).batch(4).prefetch(3)
+    iterator = iter(batches)
+
+    for _ in range(100 * epoch - 50):
+        next(iterator)
+
+    assert wait_for(lambda: readiness.state_of(iterator._iterator_resource).ready == 3.0)
+
+
+def test_the_short_last_batch_of_a_stream_is_not_kept(recorder):
+    batches, found = tf.data.Dataset.range(22).map(lambda number: tf.cast(number, tf.float32)[None]), []
+    lever = Levered(recorder)
+    acts = {3: lever.prepare, 23: lambda: found.extend(recorder.shared(kept.KeptBatches).batches)}
+
+    trained(batches.filter(lambda _: True).batch(4), acts, epochs=4)
+
+    assert [len(batch[0]) for batch in found] == [4] * RING
+
+
+def test_of_epochs_of_one_batch_they_are_kept_too(recorder):
+    lever, found = Levered(recorder), []
+
+    trained(numbered(1), {2: lever.prepare, 20: lambda: found.append(lever.change.ready())}, epochs=21)
+
+    assert found == [True]
+
+
+def test_the_iterator_of_an_epoch_that_is_over_is_not_kept(recorder):
+    lever, iterators = Levered(recorder), []
+    known = recorder.shared(changing.AskedIterators)
+    acts = {3: lever.prepare, 4: lambda: iterators.append(weakref.ref(known.last)), 9: lambda: gc.collect()}
+
+    trained(numbered(6), {**acts, 10: lambda: iterators.append(iterators[0]())}, epochs=2)
+
+    assert iterators[1] is None
+
+
+def test_after_a_fork_nothing_gives_any_more_and_levers_are_made_anew(recorder):
+    before, after, found = Levered(recorder), Levered(recorder), []
+    known = recorder.shared(changing.AskedIterators)
+
+    def fork() -> None:
+        for forget in recorder.forgetters:
+            forget()
+        found.append(vars(iterators()[0])["_iterator_resource"])
+        before.change.remove()
+
+    def iterators() -> list[Any]:
+        return [known.last] if known.last is not None else kept_alive
+
+    kept_alive: list[Any] = []
+    own: list[Any] = []
+    acts = {
+        1: lambda: (kept_alive.append(known.last), own.append(vars(known.last)["_iterator_resource"])),
+        3: before.prepare,
+        ON_FROM: before.on,
+        ON_FROM + 1: fork,
+        ON_FROM + 2: after.prepare,
+        ON_FROM + 20: after.on,
+        ON_FROM + 22: after.off,
+    }
+    trained(numbered(100), acts, steps_per_epoch=50)
+
+    assert found == own
+    assert after.ready == [True]
+    assert after.change.effect == 2
 
 
 def test_of_a_generator_no_batch_is_asked_for_twice(recorder):
@@ -228,14 +331,22 @@ def test_batches_that_take_too_much_memory_are_not_kept(recorder, monkeypatch):
     assert seen == list(range(20))
 
 
-def test_a_pipeline_that_fails_while_it_is_made_ready_refuses_it(recorder):
+FAILS = 6
+
+
+@pytest.mark.parametrize("calls", [1, 4])
+def test_a_pipeline_that_fails_while_it_is_made_ready_fails_as_without_it_and_refuses_it(recorder, calls):
     lever = Levered(recorder)
 
     def fails(number: Any) -> Any:
-        with tf.control_dependencies([tf.debugging.assert_less(number, tf.constant(6, tf.int64))]):
+        with tf.control_dependencies([tf.debugging.assert_none_equal(number, tf.constant(FAILS, tf.int64), message="no such sample")]):
             return tf.cast(number, tf.float32)[None]
 
-    with pytest.raises(tf.errors.OpError):
-        trained(tf.data.Dataset.range(20).map(fails).batch(1), {3: lever.prepare}, steps_per_epoch=20)
+    follows = Acts({1: lever.prepare})
+    model = Tells()
+    model.compile("sgd", steps_per_execution=calls)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no such sample"):
+        model.fit(tf.data.Dataset.range(20).map(fails).batch(1), verbose=0, shuffle=False, callbacks=[follows], steps_per_epoch=20)
 
+    assert follows.seen == list(range(calls - 1, FAILS, calls))
     assert "InvalidArgumentError" in recorder.shared(kept.KeptBatches).refused

@@ -164,6 +164,55 @@ def test_a_pipeline_that_reads_the_training_s_variables_is_not_built_twice(recor
     assert recorder.shared(kept.KeptBatches).refused is None
 
 
+def cached_inside() -> Any:
+    return tf.data.Dataset.range(8).flat_map(lambda _: tf.data.Dataset.range(4).map(as_row).cache())
+
+
+def generated() -> Any:
+    one = iter(np.ones((40, 1), "f"))
+    return tf.data.Dataset.from_generator(lambda: one, output_signature=tf.TensorSpec((1,))).map(lambda row: row + 1)
+
+
+@pytest.mark.parametrize(
+    ("batches", "why"),
+    [
+        (lambda _: tf.data.Dataset.range(8).map(as_row).cache(), "CacheDataset"),
+        (lambda folder: tf.data.Dataset.range(8).map(as_row).cache(str(folder / "cache")), "CacheDataset"),
+        (lambda _: cached_inside(), "CacheDataset"),
+        (lambda folder: tf.data.Dataset.range(8).map(as_row).snapshot(str(folder / "snapshot")), "SnapshotDataset"),
+        (lambda _: generated(), "GeneratorDataset"),
+    ],
+    ids=["cache", "cache in a file", "cache inside", "snapshot", "one generator"],
+)
+def test_a_pipeline_that_only_one_may_read_is_not_built_twice(recorder, batches, why, tmp_path):
+    lever = Levered(recorder)
+
+    seen, _ = trained(batches(tmp_path), {PREPARED: lever.prepare}, steps_per_epoch=8)
+
+    assert lever.refused == graphs.NOT_AGAIN.format(graphs.ONE_READER[why])
+    assert len(seen) == 8
+
+
+def test_a_pipeline_that_reads_a_table_is_not_built_twice(recorder):
+    lever = Levered(recorder)
+    pairs = tf.lookup.KeyValueTensorInitializer(tf.range(8, dtype=tf.int64), tf.range(8, dtype=tf.int64))
+    table = tf.lookup.StaticHashTable(pairs, 0)
+
+    trained(tf.data.Dataset.range(8).map(lambda number: as_row(table.lookup(number))), {PREPARED: lever.prepare})
+
+    assert lever.refused == graphs.NOT_AGAIN.format("its functions use variables or tables")
+
+
+def test_a_pipeline_that_holds_much_is_refused_before_it_is_written(recorder, monkeypatch):
+    lever = Levered(recorder)
+    monkeypatch.setattr(graphs, "_LARGEST_BYTES", 1000)
+    monkeypatch.setattr(tf.raw_ops, "DatasetToGraphV2", lambda **_: pytest.fail("it was written"))
+
+    trained(tf.data.Dataset.from_tensor_slices(np.ones((1000, 1), "f")).map(lambda row: row + 1).batch(100), {PREPARED: lever.prepare})
+
+    assert lever.refused == graphs.NOT_AGAIN.format("it holds 0 MiB of data itself")
+
+
 def test_batches_are_made_ahead_of_the_training(recorder):
     lever, made, ahead = Levered(recorder, prefetch), [0], []
 

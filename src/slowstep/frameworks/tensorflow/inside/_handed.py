@@ -20,7 +20,8 @@ class HandedIterators:
 
     def __init__(self, recorder: Recorder) -> None:
         self._own: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-        recorder.forgetters.append(self._own.clear)
+        # In a forked child nothing gives any more, and its iterators are its own again.
+        recorder.forgetters.append(self.restore_all)
 
     def own(self, iterator: Any) -> Any:
         """Its own resource, whatever it gives just now."""

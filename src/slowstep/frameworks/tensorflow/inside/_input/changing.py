@@ -39,15 +39,15 @@ class PipelineChange(Change):
     def __init__(self, training: Training) -> None:
         self._asked = training.recorder.shared(AskedIterators)
         self._handed, self._kept = training.recorder.shared(HandedIterators), training.recorder.shared(KeptBatches)
-        self._iterator = _replaceable(self._asked.last)
+        # Not kept: the iterator of an epoch that is over has buffers.
+        replaceable(self._asked.last)
         if training.recorder.levers and not self._asked.is_counted:
             raise NotApplicable(NO_LENGTH)
         self._error: str | None = None
         self._owed = self._steps = self.thrown = 0
         self._is_on = self._is_left = False
         self._made, self._since_ns = -1, 0
-        self._kept.join()
-        self._is_joined = True
+        self._kept.join(self)
 
     def ready(self) -> bool:
         """Whether it is known how the pipeline does. Raises NotApplicable where it fails."""
@@ -81,9 +81,7 @@ class PipelineChange(Change):
 
     def remove(self) -> None:
         """Leave nothing behind, and let the batches go."""
-        if self._is_joined:
-            self._is_joined = False
-            self._kept.leave()
+        self._kept.leave(self)
 
     def fail(self, error: Exception) -> None:
         """Remember what went wrong in giving."""
@@ -143,7 +141,8 @@ def thrown_away(iterator: Any, resource: Any, *, leaving: float | None, most: in
     return thrown
 
 
-def _replaceable(iterator: Any) -> Any:
+def replaceable(iterator: Any) -> Any:
+    """The same. Raises NotApplicable where there is none, or nothing else can give its batches."""
     if iterator is None:
         raise NotApplicable(NO_PIPELINE)
     kind = sys.modules[_ITERATORS].OwnedIterator

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any, Final
 
+from slowstep.frameworks.tensorflow.inside._input.resources import bytes_of
+from slowstep.frameworks.tensorflow.inside._stages import inputs_of
+from slowstep.levers._input.room import MIB
+from slowstep.record.attributes import held_by
 from slowstep.record.experiment.lever import NotApplicable
 
 _PROTO: Final = "tensorflow.core.framework.graph_pb2"
 # What a graph makes anew under the name of the script's own, and gives a value.
 _SHARED: Final = ("VarHandleOp", "HashTableV2", "MutableHashTableV2", "MutableDenseHashTableV2")
+# Of these a second reader takes what the training would get, fails, or gets what the first one has made; without the version's number.
+ONE_READER: Final = {
+    "CacheDataset": "it has a cache, which both would fill",
+    "SnapshotDataset": "it has a snapshot, which both would write",
+    "SaveDataset": "it saves what it makes, and both would write it",
+    "DataServiceDataset": "it reads from a tf.data service, whose elements the training would miss",
+    "GeneratorDataset": "it reads a generator in Python, and both might read one thing",
+}
 _RESULT: Final = "_Retval"
 _MAP: Final = "MapDataset"
 _PREFETCH: Final = "PrefetchDataset"
@@ -17,26 +30,54 @@ _PREFETCH: Final = "PrefetchDataset"
 _NO_STAGES: Final = ("OptionsDataset", "ModelDataset")
 AUTOTUNE: Final = -1
 # What the script keeps in memory is written into the graph.
-_LARGEST_BYTES: Final = 256 * 2**20
+_LARGEST_BYTES: Final = 256 * MIB
+_MOST_STAGES: Final = 64
+_VERSION: Final = re.compile(r"V\d+$")
 NOT_AGAIN: Final = "the pipeline cannot be built a second time: {}"
 AHEAD_ALREADY: Final = "the pipeline ends in a prefetch already"
 NO_MAP: Final = "no map of the pipeline makes its calls one by one"
 
 
 def graph_of(dataset: Any) -> Any:
-    """Raises NotApplicable where TensorFlow cannot write it, and where it shares variables or tables with the training."""
+    """Raises NotApplicable where TensorFlow cannot write it, where it holds too much, and where a second reader would harm the training."""
     tf = sys.modules["tensorflow"]
+    # Before anything is copied, on the training's thread.
+    _check_size(_held_bytes(dataset))
     try:
         # Random numbers and Python functions have a state that is no part of the graph: the second pipeline has its own.
         written = tf.raw_ops.DatasetToGraphV2(input_dataset=dataset._variant_tensor, external_state_policy=1).numpy()
-        if len(written) > _LARGEST_BYTES:
-            raise NotApplicable(NOT_AGAIN.format(f"it holds {len(written) / 2**20:.0f} MiB of data itself"))
+        _check_size(len(written))
         graph = sys.modules[_PROTO].GraphDef.FromString(written)
     except (tf.errors.OpError, ValueError) as error:
         raise NotApplicable(NOT_AGAIN.format(type(error).__name__)) from None
-    if any(node.op in _SHARED for node in graph.node):
-        raise NotApplicable(NOT_AGAIN.format("its functions use variables or tables"))
+    _check_readers(graph)
     return graph
+
+
+def _held_bytes(dataset: Any) -> int:
+    """What the tensors take that the data sets at its sources were made of."""
+    waiting, found, looked_at = [dataset], 0, 0
+    while waiting and looked_at < _MOST_STAGES:
+        each, looked_at = waiting.pop(), looked_at + 1
+        found += bytes_of(held_by(each, "_tensors") or ())
+        waiting += inputs_of(each)
+    return found
+
+
+def _check_size(size_bytes: int) -> None:
+    if size_bytes > _LARGEST_BYTES:
+        raise NotApplicable(NOT_AGAIN.format(f"it holds {size_bytes / MIB:.0f} MiB of data itself"))
+
+
+def _check_readers(graph: Any) -> None:
+    functions = (node for function in graph.library.function for node in function.node_def)
+    found = {node.op for nodes in (graph.node, functions) for node in nodes}
+    if found & set(_SHARED):
+        raise NotApplicable(NOT_AGAIN.format("its functions use variables or tables"))
+    unversioned = {_VERSION.sub("", op) for op in found}
+    why = next((why for op, why in ONE_READER.items() if op in unversioned), None)
+    if why is not None:
+        raise NotApplicable(NOT_AGAIN.format(why))
 
 
 def make_calls_parallel(graph: Any) -> int:

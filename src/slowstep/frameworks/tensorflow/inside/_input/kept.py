@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import statistics
 import sys
+import weakref
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from slowstep.frameworks.tensorflow.inside._handed import HandedIterators
@@ -41,30 +43,33 @@ class KeptBatches:
     """
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
         self._asked, self._handed = recorder.shared(AskedIterators), recorder.shared(HandedIterators)
-        self._joined = 0
         self.forget()
         recorder.forgetters.append(self.forget)
 
     def forget(self) -> None:
-        """Keep none, as in a forked child."""
+        """Keep none for nobody, as in a forked child."""
+        self._wanted_by: list[Gives] = []
         self.batches: list[FlatBatch] = []
         self.refused: str | None = None
         self.slowest_ns = 0
         self._ready: deque[float] = deque(maxlen=_READINGS)
         self._giver: Gives | None = None
+        # One that may be the last of its epoch, and shorter than all others; and which iterator gave it: None where it was the last.
+        self._unsure: tuple[Callable[[], Any], FlatBatch] | None = None
 
-    def join(self) -> None:
-        """Somebody needs them."""
-        self._joined += 1
-        if self._joined == 1:
+    def join(self, giver: Gives) -> None:
+        """This one needs them."""
+        self._wanted_by.append(giver)
+        if len(self._wanted_by) == 1:
             self._asked.join(self)
 
-    def leave(self) -> None:
-        """No longer; after the last one they are let go."""
-        self._joined -= 1
-        if self._joined == 0:
+    def leave(self, giver: Gives) -> None:
+        """It no longer does; after the last one they are let go."""
+        if giver not in self._wanted_by:
+            return
+        self._wanted_by.remove(giver)
+        if not self._wanted_by:
             self._asked.leave(self)
             self._handed.restore_all()
             self.forget()
@@ -114,34 +119,48 @@ class KeptBatches:
         state = state_of(resource)
         if state is not None:
             self._ready.append(state.ready)
-        taken = self._taken(iterator, resource, asking)
-        if taken:
-            self._handed.give(iterator, over(iterator, resource, taken, repeats=False))
-        # One that is short is not like the others.
-        self.batches += taken[:-1] if asking.is_last and self._is_short(taken) else taken
+        taken, error = self._taken(iterator, resource, asking)
+        if isinstance(error, sys.modules["tensorflow"].errors.OutOfRangeError):
+            # The call finds that out by itself.
+            error = None
+            self._ends()
+        elif error is not None:
+            self.refused = f"its pipeline raised {type(error).__name__}"
+        if taken or error is not None:
+            self._handed.give(iterator, over(iterator, resource, taken, repeats=False, error=error))
+        if asking.is_last:
+            self._ends()
 
-    def _taken(self, iterator: Any, resource: Any, asking: Asking) -> list[FlatBatch]:
+    def _taken(self, iterator: Any, resource: Any, asking: Asking) -> tuple[list[FlatBatch], Exception | None]:
+        """What the call is to get, and what was raised in the place of the rest."""
         taken: list[FlatBatch] = []
-        errors = sys.modules["tensorflow"].errors
         try:
             for _ in range(asking.batches):
                 began_ns = now()
                 taken.append(next_of(iterator, resource))
                 self.slowest_ns = max(self.slowest_ns, now() - began_ns)
                 self.refused = self.refused or self._too_large(taken[-1])
-        except errors.OutOfRangeError:
-            # The call finds that out by itself.
-            return taken
-        except errors.OpError as error:
-            self.refused = f"its pipeline raised {type(error).__name__}"
-        return taken
+                self._add(iterator, taken[-1])
+        except sys.modules["tensorflow"].errors.OpError as error:
+            return taken, error
+        return taken, None
 
-    def _is_short(self, taken: list[FlatBatch]) -> bool:
-        others = [*self.batches, *taken[:-1]]
-        return bool(taken and others) and leading_of(taken[-1]) != leading_of(others[0])
+    def _add(self, iterator: Any, batch: FlatBatch) -> None:
+        """Keep it, and the one before it, which was not the last of its epoch, or is as long as the first of the next."""
+        unsure, self._unsure = self._unsure, None
+        if unsure is not None and (unsure[0]() is iterator or leading_of(unsure[1]) == leading_of(batch)):
+            self.batches.append(unsure[1])
+        if self.batches and leading_of(batch) == leading_of(self.batches[0]):
+            self.batches.append(batch)
+        else:
+            self._unsure = weakref.ref(iterator), batch
+
+    def _ends(self) -> None:
+        """The epoch does."""
+        self._unsure = self._unsure and (lambda: None, self._unsure[1])
 
     def _too_large(self, batch: FlatBatch) -> str | None:
         wanted, free = bytes_of(batch) * RING, memory_free_bytes()
-        if self.batches or free is None or wanted <= MOST_MEMORY * free:
+        if self.batches or self._unsure or free is None or wanted <= MOST_MEMORY * free:
             return None
         return f"{RING} batches take {wanted / MIB:.0f} MiB, and of {free / MIB:.0f} MiB of free memory a quarter is used at most"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,11 +11,20 @@ from typing import Any, Final
 from slowstep.frameworks.tensorflow.inside._pipelines import nodes_in
 
 _PROTO: Final = "tensorflow.core.framework.model_pb2"
+# Only of these what is counted as buffered is made, and has gone when it is handed on. `MapAndBatch` counts batches that it has begun.
+_HOLD_READY: Final = ("Prefetch", "ParallelMap", "ParallelBatch")
+# They take of their input what they hand on. All others keep elements back (`Shuffle`, `Window`), give them again (`Cache`), leave some
+# out, or take of several inputs: of what lies ready before those nobody knows how many batches it makes.
+_HAND_ON: Final = (
+    *("Root", "Map", "Batch", "PaddedBatch", "MapAndBatch", "Options", "Model"),
+    *("Repeat", "ForeverRepeat", "FiniteRepeat", "Skip", "FiniteSkip", "Take", "FiniteTake", "AssertCardinality"),
+)
+_VERSION: Final = re.compile(r"(Dataset)?(V\d+)?$")
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineState:
-    """`ready` batches lie in its buffers, elements that are no batch yet as parts of one; `made` elements came out of all stages."""
+    """`ready` batches would come at once, elements that are no batch yet as parts of one; `made` elements came out of all stages."""
 
     ready: float
     made: int
@@ -33,7 +43,9 @@ def state_of(resource: Any) -> PipelineState | None:
 
 
 def ready_in(nodes: Sequence[Mapping[str, Any]]) -> float:
-    """Batches that lie ready in all buffers of a pipeline, whose nodes are as notes have them."""
+    """Batches that a pipeline, whose nodes are as notes have them, would give at once: what its last stages have made ahead, up to one
+    that keeps elements back or takes of several inputs.
+    """
     known = {node["id"]: node for node in nodes}
     read = {each for node in nodes for each in node["inputs"]}
     # Of each stage, how many of its elements one batch is made of.
@@ -44,6 +56,10 @@ def ready_in(nodes: Sequence[Mapping[str, Any]]) -> float:
         node = known.pop(number, None)
         if node is None:
             continue
-        ready += node["buffered"] / needed
+        kind = _VERSION.sub("", node["name"])
+        if kind in _HOLD_READY:
+            ready += node["buffered"] / needed
+        elif kind not in _HAND_ON:
+            continue
         waiting += [(each, needed * (node["ratio"] if node["ratio"] > 0 else 1.0)) for each in node["inputs"]]
     return ready

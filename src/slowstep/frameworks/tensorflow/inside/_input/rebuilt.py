@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from slowstep.frameworks.tensorflow.inside._input.asked import Asking
-from slowstep.frameworks.tensorflow.inside._input.changing import PipelineChange, thrown_away
+from slowstep.frameworks.tensorflow.inside._input.changing import PipelineChange, replaceable, thrown_away
 from slowstep.frameworks.tensorflow.inside._input.graphs import graph_of
 from slowstep.frameworks.tensorflow.inside._input.readiness import state_of
 from slowstep.frameworks.tensorflow.inside._input.resources import started
+from slowstep.frameworks.tensorflow.inside._pipelines import held_dataset
 from slowstep.record.experiment.training import Training
 
 # What lies ready of the second pipeline has risen no more for so many steps: its buffers are as they will be. Assumed.
@@ -27,7 +28,7 @@ class RebuiltPipeline(PipelineChange):
     def __init__(self, training: Training, change: Callable[[Any], Mapping[str, Any]]) -> None:
         super().__init__(training)
         try:
-            graph = graph_of(vars(self._iterator)["_dataset"])
+            graph = graph_of(held_dataset(replaceable(self._asked.last)))
             self._did = change(graph)
         except BaseException:
             self.remove()

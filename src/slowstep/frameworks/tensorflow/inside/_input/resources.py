@@ -16,17 +16,19 @@ def next_of(iterator: Any, resource: Any) -> FlatBatch:
     return list(raw.IteratorGetNext(iterator=resource, **_kinds(iterator)))
 
 
-def over(iterator: Any, resource: Any, batches: Sequence[FlatBatch], *, repeats: bool) -> Any:
-    """A resource that gives these batches, once or again and again, where this iterator can read it: `resource` is its own.
+def over(iterator: Any, resource: Any, batches: Sequence[FlatBatch], *, repeats: bool, error: Exception | None = None) -> Any:
+    """A resource that gives these batches, once or again and again, where this iterator can read it: `resource` is its own. With an error,
+    which is no end, it fails after the last one as the pipeline did, but for the class: it is an InvalidArgumentError with the same words.
 
     Raises what TensorFlow does. Nothing runs in the background for it.
     """
     tf, kinds = sys.modules["tensorflow"], _kinds(iterator)
     raw = tf.raw_ops
     with tf.device(resource.device):
-        dataset = raw.TensorDataset(components=list(batches[0]), output_shapes=kinds["output_shapes"])
-        for batch in batches[1:]:
-            other = raw.TensorDataset(components=list(batch), output_shapes=kinds["output_shapes"])
+        failing = [] if error is None else [_failing(tf, f"{type(error).__name__}: {error}", kinds)]
+        sets = [raw.TensorDataset(components=list(batch), output_shapes=kinds["output_shapes"]) for batch in batches]
+        dataset, *others = [*sets, *(each._variant_tensor for each in failing)]
+        for other in others:
             dataset = raw.ConcatenateDataset(input_dataset=dataset, another_dataset=other, **kinds)
         dataset = raw.OptionsDataset(input_dataset=dataset, serialized_options=_plain(tf), **kinds)
     return started(iterator, resource, dataset, repeats=repeats)
@@ -60,6 +62,25 @@ def leading_of(batch: FlatBatch) -> int | None:
 
 def _kinds(iterator: Any) -> dict[str, Any]:
     return {"output_types": iterator._flat_output_types, "output_shapes": iterator._flat_output_shapes}
+
+
+def _failing(tf: Any, message: str, kinds: dict[str, Any]) -> Any:
+    """A data set whose one element cannot be made. Its variant belongs to the object."""
+
+    def element(_: Any) -> tuple[Any, ...]:
+        with tf.control_dependencies([tf.raw_ops.Assert(condition=False, data=[message])]):
+            return tuple(_never_made(tf, *each) for each in zip(kinds["output_types"], kinds["output_shapes"], strict=True))
+
+    return tf.data.Dataset.range(1).map(tf.autograph.experimental.do_not_convert(element))
+
+
+def _never_made(tf: Any, dtype: Any, shape: Any) -> Any:
+    raw = tf.raw_ops
+    if dtype == tf.variant:
+        value = raw.EmptyTensorList(element_shape=tf.constant(-1), max_num_elements=tf.constant(-1), element_dtype=tf.int64)
+    else:
+        value = tf.zeros([], dtype)
+    return raw.EnsureShape(input=raw.PlaceholderWithDefault(input=value, shape=tf.TensorShape(None)), shape=shape)
 
 
 def _plain(tf: Any) -> bytes:
