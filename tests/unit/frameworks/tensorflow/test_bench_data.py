@@ -112,6 +112,32 @@ def test_the_pipeline_of_fit_is_cut_after_each_stage_and_the_one_that_sleeps_cos
     assert dict(vars(sys.modules["tensorflow.python.data.ops.iterator_ops"].OwnedIterator)) == before
 
 
+def test_a_slow_map_that_makes_one_image_at_a_time_is_the_one_that_is_tried(recorder, monkeypatch):
+    """So slow that elements are read one by one; the map of batches after it takes less for a sample."""
+    monkeypatch.setattr(bench_data, "_SPILL", 100)
+
+    def image(number: Any) -> Any:
+        time.sleep(6 * ASLEEP_S)
+        return np.zeros((64, 64, 3), np.float32)
+
+    def targets(images: Any) -> Any:
+        # Beside the four images of the next batch: what is longer than these is seen.
+        time.sleep(34 * ASLEEP_S)
+        return np.zeros((4, 1), np.float32)
+
+    def made(number: Any) -> Any:
+        return tf.ensure_shape(tf.numpy_function(image, [number], tf.float32), (64, 64, 3))
+
+    def pairs(images: Any) -> Any:
+        target = tf.ensure_shape(tf.numpy_function(targets, [images], tf.float32), (4, 1))
+        return images[:, 0, 0], target
+
+    data = tf.data.Dataset.range(1_000_000).map(made).batch(4, drop_remainder=True).map(pairs)
+    _, *readings = benched(recorder, data, seconds=1.0, steps_per_epoch=3)
+
+    assert {note["stage"] for note in readings if note["part"] == "calls"} == {1}
+
+
 def test_the_pipeline_of_an_eager_loop_is_read_too(recorder):
     weight = tf.Variable(1.0)
 

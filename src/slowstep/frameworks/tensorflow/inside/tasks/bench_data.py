@@ -134,7 +134,9 @@ class _PipelineBench:
         ns, count, samples, _ = _sums(drained)
         if count:
             self._element_ns[number] = ns / count
-            self._samples[number] = samples / count if samples > 0 else 1.0
+            # The first dimension of a single sample is one of its own: the rows of an image.
+            is_known = samples > 0 and not self._prefixes[number].holds_single
+            self._samples[number] = samples / count if is_known else 1.0
 
     def _no_time_left(self, number: int) -> str | None:
         return None if now() + self._starts_ns[number] < self._until_ns else "left out: the time is over (a larger --budget)"
