@@ -23,7 +23,7 @@ from recorded import make_folder, only  # noqa: E402
 from slowstep.frameworks.keras.inside import callbacks, fit  # noqa: E402
 from slowstep.frameworks.tensorflow.inside import fetches, functions, iterators  # noqa: E402
 from slowstep.frameworks.tensorflow.inside.tasks import bench_data  # noqa: E402
-from slowstep.frameworks.tensorflow.inside.tasks._calls import AUTOTUNE, calls_of, with_calls  # noqa: E402
+from slowstep.frameworks.tensorflow.inside.tasks._calls import AUTOTUNE, calls_of, counts, with_calls  # noqa: E402
 from slowstep.frameworks.tensorflow.inside.tasks._drain import PipelineDrain  # noqa: E402
 from slowstep.frameworks.tensorflow.inside.tasks._prefixes import MOST_PREFIXES, prefixes_of, runs_ahead, why_not  # noqa: E402
 from slowstep.prove.bench.pipeline_prefixes import dearest, stage_costs  # noqa: E402
@@ -287,6 +287,11 @@ def test_a_map_with_other_calls_gives_the_same_and_its_function_is_not_traced_ag
     assert [int(number) for number in with_calls(data, 2)] == list(range(5, 13))
     assert [int(number) for number in with_calls(data, AUTOTUNE).batch(8).unbatch()] == list(range(5, 13))
     assert len(traced) == before
+
+
+@pytest.mark.parametrize(("own", "tried"), [(7, [1, 2, 4, 7, AUTOTUNE]), (2, [1, 2, 4, AUTOTUNE]), (AUTOTUNE, [1, 2, 4, AUTOTUNE])])
+def test_the_script_s_own_number_of_calls_is_one_of_those_that_are_tried(own: int, tried: list[int]):
+    assert counts(4.5, own) == tried
 
 
 @pytest.mark.parametrize(("calls", "is_one"), [(1, True), (4, False)])
