@@ -18,6 +18,8 @@ from slowstep.prove.bench.overlap import Whole, are_silent, arm_rate, known_step
 from slowstep.prove.bench.pipeline_prefixes import CallsCurve, StageCost, calls_curve, stage_costs
 from slowstep.prove.stats.design import AS_IS, CONTROL, FIRST
 from slowstep.prove.stats.figures import FEWEST_BLOCKS, Figure, combined, exactly, ratio, scaled
+from slowstep.record.experiment.arms import NOT_IN_TIME
+from slowstep.record.experiment.blocks import READY_NS
 from slowstep.units import format_count
 from slowstep.workflow.bench_act import BenchMeasurements
 from slowstep.workflow.bench_rows import figure
@@ -171,12 +173,20 @@ class BenchFound:
     @property
     def lacks_steps(self) -> bool:
         """Whether the time was too short for the steps that tell how fast the compute is."""
-        return self.compute is not None and self.compute["reason"] == _TOO_FEW_STEPS
+        return self.compute is not None and (self.compute["reason"] == _TOO_FEW_STEPS or self._is_worth_waiting())
 
     @property
     def refuses_cached(self) -> bool:
-        """Whether the training cannot be given cached batches."""
-        return self.cached is None and any(note["state"] == "not applicable" for note in self._measured.lever_notes)
+        """Whether the training was not given cached batches, and would not be in more time."""
+        refused = any(note["state"] == "not applicable" for note in self._measured.lever_notes)
+        return self.cached is None and refused and not self._is_worth_waiting()
+
+    def _is_worth_waiting(self) -> bool:
+        """Whether the lever was only not ready in time, and with a larger budget is given more."""
+        plan = self._measured.plan
+        if self.compute is None or plan is None or plan.ready_s is None:
+            return False
+        return self.compute["reason"] == NOT_IN_TIME and plan.ready_s * 1e9 < READY_NS
 
     def notes(self) -> list[str]:
         """What the reader must know beside the numbers."""

@@ -9,7 +9,9 @@ import pytest
 from slowstep.document.report import faults
 from slowstep.prove.bench.core_waits import of_pipeline
 from slowstep.prove.bench.loader_speed import make_point
+from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.readings import no_steps
+from slowstep.record.experiment.arms import NOT_IN_TIME
 from slowstep.record.launching.command import Command
 from slowstep.report.terminal import render
 from slowstep.workflow.bench_act import BenchMeasurements
@@ -114,6 +116,15 @@ def test_a_pipeline_that_was_not_cut_has_no_table():
 def test_a_training_that_cannot_be_given_cached_batches_is_not_sent_from_one_half_to_the_other():
     assert report_of(readings())["run"]["next_command"] == "slowstep bench compute train.py"
     assert report_of(readings(), lever_notes=[REFUSED])["run"]["next_command"] == "slowstep run train.py"
+
+
+@pytest.mark.parametrize(("ready_s", "command"), [(6.0, "bench data --budget 180s"), (20.0, "run")], ids=["short", "the most"])
+def test_a_training_that_was_too_slow_for_cached_batches_is_given_more_time_as_far_as_there_is(ready_s: float, command: str):
+    slow, plan = REFUSED | {"reason": NOT_IN_TIME}, Plan(seed=1, steps=10, arms=(), blocks=(), ready_s=ready_s)
+
+    report = report_of(readings(), lever_notes=[slow], plan=plan)
+
+    assert report["run"]["next_command"] == f"slowstep {command} train.py"
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

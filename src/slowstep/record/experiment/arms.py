@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # The first arm of every plan has no levers.
 AS_IS: Final = 0
+# Why an arm was given up whose levers might have been ready later.
+NOT_IN_TIME: Final = "what it needs was not seen in time"
 
 
 class Arms:
@@ -60,7 +62,7 @@ class Arms:
         """Give up the arms that were not ready when they were asked last; the others are, from now on, known to be."""
         for arm, changes in enumerate(self._changes):
             if changes is not None and not self._ready[arm]:
-                self._give_up(arm, "not applicable", "what it needs was not seen in time")
+                self._give_up(arm, "not applicable", NOT_IN_TIME)
             elif changes is not None:
                 self._note(arm, "ready")
 

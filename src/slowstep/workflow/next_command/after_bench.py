@@ -31,7 +31,7 @@ _FAILED: Final = "fix the script's own error first: it ended before the measurem
 _OTHERS: Final = "the training reads several loaders: this measures what waiting for them costs"
 _SAMPLES: Final = "how many samples a step trains on is unknown: this shows where a step's time goes"
 _FEW_STEPS: Final = "too few steps were made in the time to tell how fast the compute is"
-_REFUSED: Final = "this training cannot be given cached batches, so its compute alone is unknown: this shows where a step's time goes"
+_REFUSED: Final = "this training was not given cached batches, so its compute alone is unknown: this shows where a step's time goes"
 _TIMES_AS_LONG: Final = 3
 _ELSE: Final[dict[BenchEndedBy, str]] = {
     "never trained": "no training step was seen: this shows what was",
@@ -70,7 +70,7 @@ def after_bench(
     trained: the report says why, and no command follows, for any would only end the same way. `lacks_others`, `lacks_samples`: whether the
     halves do not make the whole, because other loaders are in neither, or because the samples of a step are not known. `lacks_steps`:
     whether the time was too short for the compute, which the other half's command would measure no longer. `refuses_cached`: whether the
-    training cannot be given cached batches, which the other half's command would only say again.
+    training was not given cached batches, and the other half's command would only say so again.
     """
     command = to_paste(words)
     if nothing_trained:

@@ -313,7 +313,7 @@ def test_of_one_whose_step_is_a_loop_it_is_not_known_how_many_run(recorder):
     assert note.get("most") is None
 
 
-def test_a_function_that_is_traced_again_is_the_same_function(recorder):
+def test_functions_of_two_models_are_told_apart(recorder):
     made = model()
     made.fit(X[:60], Y[:60], batch_size=16, verbose=0)
     made.fit(X, Y, batch_size=16, verbose=0)
@@ -321,6 +321,29 @@ def test_a_function_that_is_traced_again_is_the_same_function(recorder):
 
     numbers = [note["function"] for note in noted_operations(recorder)]
     assert len(set(numbers)) == 2
+
+
+def test_a_function_that_is_traced_at_each_step_is_one_and_counted_a_few_times_only(recorder):
+    weight = tf.Variable(1.0)
+
+    @tf.function
+    def train(rate: float) -> None:
+        with tf.GradientTape() as tape:
+            loss = weight * weight
+        weight.assign_sub(rate * tape.gradient(loss, weight))
+
+    costs = []
+    for step in range(20):
+        train(0.001 * step)
+        costs.append((recorder.once_ns, recorder.spent_ns))
+
+    notes = noted_operations(recorder)
+    assert {note["function"] for note in notes[1:]} == {notes[0]["function"]}
+    assert [note["most"] is None for note in notes] == [False] * 5 + [True]
+    assert notes[-1]["fewest"] == 0
+    # Only the first one is not spent again.
+    assert 0 < costs[0][0] == costs[-1][0]
+    assert costs[0][1] < costs[1][1] < costs[5][1]
 
 
 def test_validation_is_neither_a_step_nor_counted(recorder, told):

@@ -23,7 +23,7 @@ from recorded import make_folder, only  # noqa: E402
 from slowstep.frameworks.keras.inside import callbacks, fit  # noqa: E402
 from slowstep.frameworks.tensorflow.inside import fetches, functions, iterators  # noqa: E402
 from slowstep.frameworks.tensorflow.inside.tasks import bench_data  # noqa: E402
-from slowstep.frameworks.tensorflow.inside.tasks._calls import AUTOTUNE, calls_of, with_calls  # noqa: E402
+from slowstep.frameworks.tensorflow.inside.tasks._calls import AUTOTUNE, calls_of, counts, with_calls  # noqa: E402
 from slowstep.frameworks.tensorflow.inside.tasks._drain import PipelineDrain  # noqa: E402
 from slowstep.frameworks.tensorflow.inside.tasks._prefixes import MOST_PREFIXES, prefixes_of, runs_ahead, why_not  # noqa: E402
 from slowstep.prove.bench.pipeline_prefixes import dearest, stage_costs  # noqa: E402
@@ -110,6 +110,32 @@ def test_the_pipeline_of_fit_is_cut_after_each_stage_and_the_one_that_sleeps_cos
     assert costs[2].added_ms.value > 0.9 * ASLEEP_S * 1e3
     assert costs[1].samples_per_s.value > 2 * costs[2].samples_per_s.value
     assert dict(vars(sys.modules["tensorflow.python.data.ops.iterator_ops"].OwnedIterator)) == before
+
+
+def test_a_slow_map_that_makes_one_image_at_a_time_is_the_one_that_is_tried(recorder, monkeypatch):
+    """So slow that elements are read one by one; the map of batches after it takes less for a sample."""
+    monkeypatch.setattr(bench_data, "_SPILL", 100)
+
+    def image(number: Any) -> Any:
+        time.sleep(6 * ASLEEP_S)
+        return np.zeros((64, 64, 3), np.float32)
+
+    def targets(images: Any) -> Any:
+        # Beside the four images of the next batch: what is longer than these is seen.
+        time.sleep(34 * ASLEEP_S)
+        return np.zeros((4, 1), np.float32)
+
+    def made(number: Any) -> Any:
+        return tf.ensure_shape(tf.numpy_function(image, [number], tf.float32), (64, 64, 3))
+
+    def pairs(images: Any) -> Any:
+        target = tf.ensure_shape(tf.numpy_function(targets, [images], tf.float32), (4, 1))
+        return images[:, 0, 0], target
+
+    data = tf.data.Dataset.range(1_000_000).map(made).batch(4, drop_remainder=True).map(pairs)
+    _, *readings = benched(recorder, data, seconds=1.0, steps_per_epoch=3)
+
+    assert {note["stage"] for note in readings if note["part"] == "calls"} == {1}
 
 
 def test_the_pipeline_of_an_eager_loop_is_read_too(recorder):
@@ -261,6 +287,11 @@ def test_a_map_with_other_calls_gives_the_same_and_its_function_is_not_traced_ag
     assert [int(number) for number in with_calls(data, 2)] == list(range(5, 13))
     assert [int(number) for number in with_calls(data, AUTOTUNE).batch(8).unbatch()] == list(range(5, 13))
     assert len(traced) == before
+
+
+@pytest.mark.parametrize(("own", "tried"), [(7, [1, 2, 4, 7, AUTOTUNE]), (2, [1, 2, 4, AUTOTUNE]), (AUTOTUNE, [1, 2, 4, AUTOTUNE])])
+def test_the_script_s_own_number_of_calls_is_one_of_those_that_are_tried(own: int, tried: list[int]):
+    assert counts(4.5, own) == tried
 
 
 @pytest.mark.parametrize(("calls", "is_one"), [(1, True), (4, False)])

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 _FUNCTIONS: Final = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
 _TAPES: Final = "tensorflow.python.eager.backprop"
+# A function that is traced more often is traced without end: as often TensorFlow warns (FREQUENT_TRACING_WARNING_THRESHOLD).
+_MOST_TRACES: Final = 5
+# As notes have it where nothing bounds what a call runs.
+_ANY_SIZE: Final = {"fewest": 0, "most": None, "elements": None}
 
 
 class OpenCalls(threading.local):
@@ -80,14 +84,21 @@ class TracedFunctions:
         """What is called just now was traced, as this: say how many operations it runs, where it trains. Raises nothing."""
         try:
             known = None if self._calls.outermost is None else self._trained.get(self._calls.outermost)
-            if known is not None:
-                began_ns = now()
-                self._recorder.introduce(
-                    {"kind": "operations", "framework": FRAMEWORK.name, "function": known.number, **_size_of(concrete)}
-                )
-                self._recorder.once_ns += now() - began_ns
+            if known is not None and known.traces <= _MOST_TRACES:
+                self._count(known, concrete)
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
+
+    def _count(self, known: TrainedFunction, concrete: Any) -> None:
+        """The operations of one more trace; of one too many only that nothing bounds them any more."""
+        began_ns, recorder = now(), self._recorder
+        size = _size_of(concrete) if known.traces < _MOST_TRACES else _ANY_SIZE
+        recorder.introduce({"kind": "operations", "framework": FRAMEWORK.name, "function": known.number, **size})
+        known.traces += 1
+        if known.traces == 1:
+            recorder.once_ns += now() - began_ns
+        else:
+            recorder.spent_ns += now() - began_ns
 
     def called(self, original: Any) -> Any:
         """What the call of a tf.function is replaced by."""
@@ -154,6 +165,8 @@ class TrainedFunction:
     def __init__(self, function: Any, variables: list[Any]) -> None:
         self.name = getattr(function, "__name__", type(function).__name__)
         self.number = new_number()
+        # How many of its traces have been counted.
+        self.traces = 0
         self.told_by = told_by_others(function, FRAMEWORK)
         self.described = FRAMEWORK.describe_parameters(variables)
 
@@ -164,7 +177,7 @@ def _size_of(traced: Any) -> dict[str, Any]:
         counted, elements = operations_of(traced), elements_of(traced)
         return {"fewest": counted.fewest, "most": counted.most, "elements": elements}
     except TooMany:
-        return {"fewest": 0, "most": None, "elements": None}
+        return _ANY_SIZE
 
 
 def install(recorder: Recorder) -> Undo:

@@ -15,11 +15,6 @@ _MAP, _PARALLEL_MAP = "Map", "ParallelMap"
 _IN_ORDER: Final = "true"
 
 
-def is_map(kind: str) -> bool:
-    """Whether a stage calls a function for each element."""
-    return kind in (_MAP, _PARALLEL_MAP)
-
-
 def calls_of(stage: Any) -> int | None:
     """How many calls a map makes at once as the script has it; None of another stage, or where that is not known."""
     if kind_of(stage) == _MAP:
@@ -28,9 +23,9 @@ def calls_of(stage: Any) -> int | None:
     return int(given) if hasattr(given, "numpy") else None
 
 
-def counts(cores: float | None) -> list[int]:
-    """The numbers that are tried."""
-    return [*sorted({1, 2, max(math.floor(cores or 1), 1)}), AUTOTUNE]
+def counts(cores: float | None, own: int) -> list[int]:
+    """The numbers that are tried: the script's own is one of them."""
+    return [*sorted({1, 2, max(math.floor(cores or 1), 1), own} - {AUTOTUNE}), AUTOTUNE]
 
 
 def with_calls(stage: Any, calls: int) -> Any:

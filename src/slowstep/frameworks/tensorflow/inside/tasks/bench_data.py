@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from slowstep.frameworks.tensorflow.inside._pipelines import Pipelines
-from slowstep.frameworks.tensorflow.inside.tasks._calls import AUTOTUNE, counts, is_map, with_calls
+from slowstep.frameworks.tensorflow.inside.tasks._calls import AUTOTUNE, counts, with_calls
 from slowstep.frameworks.tensorflow.inside.tasks._drain import PipelineDrain
 from slowstep.frameworks.tensorflow.inside.tasks._prefixes import Prefix, prefixes_of, runs_ahead, why_not
 from slowstep.record.experiment.loader_reading import LEAST_BATCHES, Drained
@@ -82,7 +82,8 @@ class _PipelineBench:
         self._window = _window(own)
         self._read_in_turns([_Cut(number) for number in range(whole + 1)], self._seconds * (1 - _OWN_SHARE - _CUT_SHARE))
         if (dearest := self._dearest_map()) is not None:
-            self._read_in_turns([_Cut(dearest, calls) for calls in counts(_cores())], 0.0)
+            own = self._prefixes[dearest].stage["calls"]
+            self._read_in_turns([_Cut(dearest, calls) for calls in counts(_cores(), own)], 0.0)
 
     def _read_in_turns(self, cuts: list[_Cut], keep_s: float) -> None:
         """All of them, and back: what drifts meanwhile is in all alike. So much of the time is kept for what follows."""
@@ -96,7 +97,8 @@ class _PipelineBench:
         added = {}
         for number, prefix in enumerate(self._prefixes):
             known = number and {number, number - 1} <= self._element_ns.keys()
-            if known and is_map(prefix.stage["kind"]):
+            # Others are set beside the script's own number: where that is unknown none is tried.
+            if known and prefix.stage["calls"] is not None:
                 samples = self._samples.get(number, 1.0)
                 added[number] = (self._element_ns[number] - self._element_ns[number - 1]) / samples
         return max(added, key=lambda number: added[number], default=None)
@@ -134,7 +136,9 @@ class _PipelineBench:
         ns, count, samples, _ = _sums(drained)
         if count:
             self._element_ns[number] = ns / count
-            self._samples[number] = samples / count if samples > 0 else 1.0
+            # The first dimension of a single sample is one of its own: the rows of an image.
+            is_known = samples > 0 and not self._prefixes[number].holds_single
+            self._samples[number] = samples / count if is_known else 1.0
 
     def _no_time_left(self, number: int) -> str | None:
         return None if now() + self._starts_ns[number] < self._until_ns else "left out: the time is over (a larger --budget)"
