@@ -236,7 +236,8 @@ kept = iter(large)
 step(next(kept)[0])
 """
     trainer = run(main).trainer
-    ends = trainer.of("SHUTDOWN")
+    # On a busy machine those of the small one may take long too.
+    ends = [end for end in trainer.of("SHUTDOWN") if end.a > 3]
 
     assert [end.a for end in ends] == [4, 5, 6]
     received = [wait.t1 for wait in trainer.of("WAIT")]
