@@ -34,6 +34,7 @@ def found(windows: list[tuple[int, int | None]], *, waits: int = 0, thread: int 
         size_from="",
         is_size_assumed=False,
         per_step=None,
+        requests_per_step=None,
         changes=(),
     )
     trainer: Any = SimpleNamespace(process=0, thread=7, waits=[None] * waits)
