@@ -47,9 +47,10 @@ def run(name: str, data: Path, limit_s: float) -> dict[str, Any]:
         return {"variant": name, "xprof": json.loads(said), **reports}
 
 
-def input_share(report: dict[str, Any]) -> float:
-    """The share of the time in reading and preprocessing."""
-    return float(report["ledger"].get("read", 0.0) + report["ledger"].get("preprocess", 0.0))
+def input_share(report: dict[str, Any]) -> float | None:
+    """The share of the time in reading and preprocessing, as far as it was measured; None where neither was."""
+    known = [share for stage in ("read", "preprocess") if (share := report["ledger"].get(stage)) is not None]
+    return float(sum(known)) if known else None
 
 
 def xprof_share(row: dict[str, Any]) -> float | None:
@@ -66,14 +67,15 @@ def draw(raw: dict[str, Any], results_file: str) -> str:
         f"Made by `benchmarks/peers_xprof.py` from `benchmarks/results/{results_file}` ({raw['date']}; {machine.in_words(raw['machine'])},",
         f"TensorFlow {raw['machine']['tensorflow']}, XProf {raw['xprof']}): variants of `examples/keras_case_study`, each run once under",
         '`slowstep run`, thirty of its steps profiled and marked as XProf needs them (of a plain `fit` it says "No step time measured").',
-        "Input is what a step waits for it: by XProf and slowstep of these steps, by slowstep of the whole run.",
+        "Input is what a step waits for it: by XProf of these steps but the first and the last, which it leaves out, by slowstep of these",
+        "steps, and of the whole run. Where a few steps wait for seconds, which steps those are is most of the difference.",
         "",
         "| problem | input: XProf | slowstep, same trace | slowstep, run | what XProf says | slowstep of the trace | slowstep of the run |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in raw["rows"]:
-        theirs = xprof_share(row)
-        shares = ("-" if theirs is None else f"{theirs:.1%}", f"{input_share(row['trace']):.1%}", f"{input_share(row['live']):.1%}")
+        found = (xprof_share(row), input_share(row["trace"]), input_share(row["live"]))
+        shares = ("-" if each is None else f"{each:.1%}" for each in found)
         statement = " ".join((row["xprof"]["statement"] or "-").split())
         said = (re.sub(r"<[^>]+>", "", statement), says(row["trace"]), says(row["live"]))
         lines.append(f"| {row['variant']} | {' | '.join((*shares, *said))} |")
@@ -94,17 +96,16 @@ def main() -> int:
         raw = json.loads(given.results.read_text())
     else:
         facts = machine.describe() | {"tensorflow": machine.installed_version("tensorflow-cpu")}
-        rows = []
         try:
-            version = rivals.version_of("xprof")
+            raw: dict[str, Any] = {"date": today, "machine": facts, "xprof": rivals.version_of("xprof"), "rows": []}
             for name in given.variants:
-                rows.append(run(name, given.data, given.limit))
-                print(f"{name}: XProf {xprof_share(rows[-1])}, slowstep {input_share(rows[-1]['trace']):.3f}", flush=True)
+                raw["rows"].append(run(name, given.data, given.limit))
+                # After each: what comes later may fail.
+                given.results.write_text(json.dumps(raw, indent=1) + "\n")
+                print(f"{name}: XProf {xprof_share(raw['rows'][-1])}, slowstep {input_share(raw['rows'][-1]['trace'])}", flush=True)
         except (ChildFailed, rivals.NotInstalled, subprocess.SubprocessError) as error:
             print(error, file=sys.stderr)
             return 2
-        raw = {"date": today, "machine": facts, "xprof": version, "rows": rows}
-        given.results.write_text(json.dumps(raw, indent=1) + "\n")
     PAGE.write_text(draw(raw, given.results.name))
     return 0
 
