@@ -33,7 +33,7 @@ from slowstep.diagnosis.viewpoint import Doubt
 from slowstep.findings import Finding, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words, part_name_and_place
-from slowstep.parts import Part, PartKind
+from slowstep.parts import UPDATES, Part, PartKind
 from slowstep.reasons import Value, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 
@@ -58,6 +58,9 @@ PLAY_LESS = (
 # Elements: written for all tensors of up to so many at once, an average took 0.12 to 0.4 of the time of a loop over them, clipping 0.4 to
 # 1.3, noise 0.5 to 2.1; of larger ones not much less than the loop at best (torch 2.13 on a processor, one thread).
 SMALL_TENSOR = 16_384
+# What one layer may hold that nobody sees, unless it is no more than that: a fix of it would gain more than any other.
+MOST_OF_STEP = 0.5
+PROFILE_STEPS = "profile some steps by the framework's own profiler, which tells of its operations"
 # What already calls operations for all tensors spends most of its time in those. Of Lion, in 40 tensors, lines that ran for each tensor
 # took all of the time where it is a loop over them, 0.26 where it calls torch._foreach_* for all (torch 2.13, a recording of each).
 BY_TENSOR = 0.5
@@ -136,6 +139,11 @@ SHARE_TOO_WIDE = Wording(
     "{rule} takes {low:share} to {high:share} of the time, which is too wide a range; record more, such as several epochs or checkpoints",
 )
 NO_FIX_KNOWN = Wording("no-fix-known", "{share:share} of the time is {part} ({stage:stage}), and no fix is known that would gain; {remedy}")
+COMPILED_STEP = Wording(
+    "compiled-step",
+    "{share:share} of the time is calls of the framework that make whole steps, and it is not known whether one of their operations takes "
+    "most of it, nor what the threads that make the input take of the cores beside them; {remedy}",
+)
 WAITS_FOR_CORE = Wording(
     "waits-for-core",
     "{share:share} of the time the training thread waits for a core beside {whose}, and no fix is known that would gain; {remedy}",
@@ -150,7 +158,7 @@ def by_hand(what: Wording, remedy: str, **values: Value) -> Doubt:
 def not_healthy(m: Measurements, answers: Answers) -> Doubt | None:
     """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
     more = more_blocked(m, answers.leading[0].finding) if answers.leading else None
-    return _unseen(m) or more or _of_findings(m, answers) or _of_blocking(m) or _of_unjudged(m, answers)
+    return _unseen(m) or more or _of_findings(m, answers) or _of_blocking(m) or _of_unjudged(m, answers) or _of_compiled(m)
 
 
 def more_blocked(m: Measurements, first: Finding) -> Doubt | None:
@@ -243,6 +251,12 @@ def _of_blocking(m: Measurements) -> Doubt | None:
         return Doubt(BLOCKED_OR_QUEUED(share=blocked.share, most=most, others=named))
     look = f"look for a sleep, a lock, a server or a file {'inside the steps' if blocked.line is None else f'in {blocked.line}'}"
     return Doubt(BLOCKED_INSIDE(share=blocked.share, most=most), change=look)
+
+
+def _of_compiled(m: Measurements) -> Doubt | None:
+    """Calls that hold most of the time and make whole steps: no layer of theirs is seen, nor who else computes meanwhile."""
+    share = float(m.ledger.of_parts(UPDATES).sum()) / float(m.step_ns.sum())
+    return by_hand(COMPILED_STEP, PROFILE_STEPS, share=share) if share >= MOST_OF_STEP else None
 
 
 def _others_queue(m: Measurements, blocked: Blocked) -> bool:

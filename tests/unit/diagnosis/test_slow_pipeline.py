@@ -261,3 +261,13 @@ def test_in_a_loop_whose_pipeline_no_lever_changes_none_is_named():
     found = finding(NAME, looping({BLOCKED: 18.0}, input={"pipeline": slow_map(18.0), "loader": {"framework": "tensorflow"}}))
 
     assert {fix.bounded_by for fix in found.fixes} == {None}
+
+
+@pytest.mark.parametrize(("others_ms", "code"), [(9.0, "compiled-step"), (11.0, None)], ids=["0.53 of it", "0.48 of it"])
+def test_a_step_that_is_one_call_of_the_framework_is_not_called_healthy_while_nobody_knows_what_takes_most_of_it(others_ms, code):
+    part = Part("compute", PartKind.FORWARD_AND_REST)
+
+    verdict = diagnose(trained(0.1, work_ms=10.0, ledger={part: others_ms})).verdict
+
+    assert (verdict.reason is not None and verdict.reason.code == "compiled-step") is (code is not None)
+    assert verdict.state == ("healthy" if code is None else "undetermined")
