@@ -24,7 +24,8 @@ HERE = Path(__file__).resolve().parent
 TRAINING, SAID = HERE / "peers_xprof_training.py", HERE / "peers_xprof_said.py"
 PAGE = HERE / "peers_xprof.md"
 # "Your program is HIGHLY input-bound because 92.3% of the total step time sampled is waiting for input."
-SHARE = re.compile(r"([\d.]+)\s*% of the total step time")
+# Of 'All Others' time it says the same, but for the end.
+SHARE = re.compile(r"([\d.]+)\s*% of the total step time sampled is waiting for input")
 
 
 def run(name: str, data: Path, limit_s: float) -> dict[str, Any]:
