@@ -30,15 +30,14 @@ def runs_ahead(model: Any, wall_ns: int) -> bool | None:
     Stages run when they are asked for an element, up to the first that works in threads of its own: as TensorFlow runs them, which makes
     several stages one, and puts a prefetch behind them.
     """
-    asked = {node.id: node.processing_time for node in _run_when_asked(model)}
-    others_ns = sum(node.processing_time for node in model.nodes.values() if node.id not in asked)
-    if len(asked) == len(model.nodes):
+    if not any(_works_ahead(node) for node in model.nodes.values()):
         return False
-    asked_ns = sum(asked.values())
+    asked_ns = sum(node.processing_time for node in _run_when_asked(model))
     if asked_ns <= _NEARLY_NONE * wall_ns:
         return True
-    # In several threads they take less of the time than this.
-    return False if others_ns <= _NEARLY_NONE * (asked_ns + others_ns) else None
+    # In several threads others take less of the time than this.
+    all_ns = sum(node.processing_time for node in model.nodes.values())
+    return False if all_ns - asked_ns <= _NEARLY_NONE * all_ns else None
 
 
 def _run_when_asked(model: Any) -> Iterator[Any]:
