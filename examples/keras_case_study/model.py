@@ -1,7 +1,15 @@
 """A small encoder-decoder that gives a class to every pixel."""
 
 import keras
+import tensorflow as tf
 from keras import layers
+
+
+class DoubledSize(layers.Layer):
+    """Between pixels, as `UpSampling2D` does it, which cannot be compiled with XLA where sizes differ from batch to batch."""
+
+    def call(self, features):
+        return tf.image.resize(features, 2 * tf.shape(features)[1:3])
 
 
 def conv(features, width: int, stride: int = 1):
@@ -18,7 +26,7 @@ def make_model(classes: int, widths: tuple[int, ...] = (12, 24, 48), kernel_of_o
     features = seen.pop()
     for width in reversed(widths[:-1]):
         features = conv(layers.Concatenate()([seen.pop(), layers.UpSampling2D()(features)]), width)
-    logits = layers.UpSampling2D(interpolation="bilinear")(layers.Conv2D(classes, 1)(features))
+    logits = DoubledSize()(layers.Conv2D(classes, 1)(features))
     if kernel_of_output:
         logits = layers.Conv2D(classes, kernel_of_output, padding="same")(logits)
     return keras.Model(images, logits)

@@ -132,7 +132,11 @@ def test_input_that_a_compiled_call_waits_for_is_counted_in_it(work: Workplace) 
     assert generator["ms"] > 49
     # A sleep of 50 ms for each batch of 16.
     assert report["run"]["batch_size"] == 16
-    assert 0 < report["throughput"]["samples_per_s"] < 16 / 0.05
+    samples_per_s = report["throughput"]["samples_per_s"]
+    assert samples_per_s < 16 / 0.05
+    assert samples_per_s == pytest.approx(16 * report["throughput"]["steps_per_s"])
+    # The whole of the run has the start in it.
+    assert samples_per_s > 0.5 * 16 * 300 / report["run"]["duration_s"]
     assert "PyDataset" in finding["fixes"][0]["text"]
     assert shares(report)["preprocess"] > 0.5
 
@@ -269,6 +273,8 @@ def test_a_pipeline_is_measured_alone_and_its_slow_stage_is_named(work: Workplac
     stages, dearest = bench["pipeline"]["stages"], bench["pipeline"]["dearest"]
     assert [stage["kind"] for stage in stages] == ["Range", "Map", "Batch", "Map"]
     assert (stages[dearest]["function"], stages[dearest]["in_python"]) == ("asleep", True)
-    # A sleep is never shorter: no sample takes less than 20 ms.
-    assert 0 < bench["loader"]["samples_per_s"]["value"] <= 50
+    # A sleep is never shorter: no sample takes less than 20 ms, nor does the stage that sleeps, and all before it are faster.
+    assert bench["loader"]["samples_per_s"]["value"] <= 50 < stages[dearest - 1]["samples_per_s"]["value"]
+    assert stages[dearest]["added_ms_per_sample"]["value"] > 18
+    assert bench["pipeline"]["runs_ahead"] is True
     assert (bench["loader"]["workers"], bench["loader"]["batch_size"]) == (None, 4)

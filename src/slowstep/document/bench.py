@@ -94,7 +94,7 @@ class CutStageRow(TypedDict):
     reason: str | None
 
 
-class CallsPointRow(TypedDict):
+class ParallelCallsPointRow(TypedDict):
     """All stages up to a map that makes so many calls at once; null: as many as the framework chooses."""
 
     calls: int | None
@@ -102,23 +102,24 @@ class CallsPointRow(TypedDict):
     reason: str | None
 
 
-class CallsRow(TypedDict):
+class ParallelCallsRow(TypedDict):
     """The map that costs most with other numbers of calls at once: the number of its stage, and what the script asks for."""
 
     stage: int
     own: int | None
-    points: list[CallsPointRow]
+    points: list[ParallelCallsPointRow]
 
 
 class CutPipelineRow(TypedDict):
     """A pipeline cut after each of its stages, from the reader on. `dearest` is the number of the stage that surely adds time, and most;
-    null where none does. `runs_ahead`: whether any stage works while the training computes. `calls`: null where no map was tried.
+    null where none does. `runs_ahead`: whether it works while the training computes; null where a part of it does, or that is unknown.
+    `calls`: null where no map was tried.
     """
 
     stages: list[CutStageRow]
     dearest: int | None
-    runs_ahead: bool
-    calls: CallsRow | None
+    runs_ahead: bool | None
+    calls: ParallelCallsRow | None
 
 
 class PointRow(TypedDict):

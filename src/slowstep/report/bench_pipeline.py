@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from slowstep.units import UNKNOWN, format_duration, format_number
 
 if TYPE_CHECKING:
-    from slowstep.document.bench import BenchRow, CallsRow, CutStageRow, FigureRow
+    from slowstep.document.bench import BenchRow, CutStageRow, FigureRow, ParallelCallsRow
     from slowstep.report.canvas import Canvas
 
 # From this width on there is a column of what all stages up to one take together.
@@ -46,7 +46,7 @@ def draw_pipeline(canvas: Canvas, bench: BenchRow) -> None:
         _draw_calls(canvas, stages, bench["pipeline"]["calls"])
 
 
-def _draw_calls(canvas: Canvas, stages: list[CutStageRow], calls: CallsRow) -> None:
+def _draw_calls(canvas: Canvas, stages: list[CutStageRow], calls: ParallelCallsRow) -> None:
     """The curve over calls at once."""
     canvas.blank()
     canvas.edges([(f"calls at once of {_name(stages[calls['stage']])}", "bold")], [("samples/s".rjust(_CELLS), "dim")])

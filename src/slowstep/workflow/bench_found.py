@@ -15,11 +15,10 @@ from slowstep.prove.bench.loader_speed import Point, change_of_cache, curve, fro
 from slowstep.prove.bench.loader_stages import SampleStage, carried, read_calls, stages
 from slowstep.prove.bench.over_starts import over_starts, point_over_starts
 from slowstep.prove.bench.overlap import Whole, are_silent, arm_rate, known_steps, put_together, received
-from slowstep.prove.bench.pipeline_prefixes import CallsCurve, StageCost, calls_curve, stage_costs
+from slowstep.prove.bench.pipeline_prefixes import ParallelCallsCurve, StageCost, calls_curve, stage_costs
 from slowstep.prove.stats.design import AS_IS, CONTROL, FIRST
 from slowstep.prove.stats.figures import FEWEST_BLOCKS, Figure, combined, exactly, ratio, scaled
-from slowstep.record.experiment.arms import NOT_IN_TIME
-from slowstep.record.experiment.blocks import READY_NS
+from slowstep.record.experiment.arms import NOT_IN_TIME, READY_NS
 from slowstep.units import format_count
 from slowstep.workflow.bench_act import BenchMeasurements
 from slowstep.workflow.bench_rows import figure
@@ -59,15 +58,16 @@ class BenchFound:
         return self._stages is not None
 
     @property
-    def runs_ahead(self) -> bool:
-        """Whether any stage of that works while the training computes."""
-        return bool(self.description.get("runs_ahead"))
+    def runs_ahead(self) -> bool | None:
+        """Whether that works while the training computes; None where only a part does, or nobody tells."""
+        found: bool | None = self.drains[0].get("runs_ahead") if self.drains else None
+        return found
 
     def stage_costs(self) -> tuple[StageCost, ...]:
         """What the stages of that cost; none where it was not cut."""
         return () if self._stages is None else stage_costs(self._stages, self._measured.notes)
 
-    def calls_curve(self, costs: Sequence[StageCost]) -> CallsCurve | None:
+    def calls_curve(self, costs: Sequence[StageCost]) -> ParallelCallsCurve | None:
         """Its dearest map with other numbers of calls at once; None where none was tried."""
         return None if self._stages is None else calls_curve(self._stages, self._measured.notes, costs)
 
@@ -161,6 +161,11 @@ class BenchFound:
         return {workers: whole for workers, whole in found.items() if whole is not None}
 
     @property
+    def lacks_overlap(self) -> bool:
+        """Whether it is not known if loading and computing overlap, which decides what the halves make together."""
+        return self.is_pipeline and self.point is not None and self.runs_ahead is None and not self._measured.is_asynchronous
+
+    @property
     def lacks_others(self) -> bool:
         """Whether both halves are known and say nothing about the whole: the training reads another loader, which is in neither."""
         return self.together > 1 and None not in (self.point, self.cached) and self.whole() is None
@@ -205,6 +210,8 @@ class BenchFound:
             found.append(
                 "the loader waited for cores, because of other processes or of bursts of its own: on a quiet machine it may be faster"
             )
+        if self.lacks_overlap:
+            found.append("how much of the pipeline runs while the training computes is unknown, so its halves do not tell the whole")
         found += self._cache_notes()
         if self.description.get("stream") and self.description.get("divides") is not True and len(self.points) > 1:
             found.append("each worker reads the whole stream unless the data set divides it: more workers may repeat samples")
@@ -236,13 +243,13 @@ class BenchFound:
 
     def _whole(self, point: Point, compute: Figure | None, workers: int) -> Whole | None:
         """Both halves together, with the loader of a point and so many workers."""
-        if point.samples_per_s is None or compute is None:
+        if point.samples_per_s is None or compute is None or self.lacks_overlap:
             return None
         return put_together(
             point.samples_per_s,
             compute,
             self.as_is,
-            workers=int(self.runs_ahead) if self.is_pipeline else workers,
+            workers=int(bool(self.runs_ahead)) if self.is_pipeline else workers,
             is_asynchronous=self._measured.is_asynchronous,
             receive_ms=self._receive_ms(),
             # Where the workers of a stream are started anew, they are under cached batches too: that is in both halves.

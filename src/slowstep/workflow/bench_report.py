@@ -92,6 +92,7 @@ def _next(found: BenchFound, measured: BenchMeasurements, asked: BenchRequest) -
         failed=measured.ending is not None and bool(measured.ending.exit_code),
         nothing_trained=measured.came_untrained_to_its_end,
         lacks_others=found.lacks_others,
+        lacks_overlap=found.lacks_overlap and found.cached is not None,
         lacks_samples=found.lacks_samples,
         lacks_steps=found.lacks_steps,
         refuses_cached=found.refuses_cached,

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from slowstep.document.bench import (
     BoundRow,
-    CallsPointRow,
-    CallsRow,
     CutPipelineRow,
     CutStageRow,
     FigureRow,
     LoaderRow,
+    ParallelCallsPointRow,
+    ParallelCallsRow,
     PointRow,
     SandboxRow,
     StageRow,
@@ -27,7 +27,7 @@ from slowstep.prove.bench.loader_speed import Point, bend, page_cache
 from slowstep.prove.bench.loader_stages import SampleStage
 from slowstep.prove.bench.over_starts import over_starts, point_over_starts
 from slowstep.prove.bench.overlap import Whole
-from slowstep.prove.bench.pipeline_prefixes import CallsCurve, StageCost, dearest
+from slowstep.prove.bench.pipeline_prefixes import ParallelCallsCurve, StageCost, dearest
 from slowstep.prove.stats.figures import Figure
 from slowstep.record.system.redact import redact_command
 from slowstep.workflow.bench_act import BenchMeasurements
@@ -133,7 +133,9 @@ def stage_rows(rows: Sequence[SampleStage]) -> list[StageRow]:
     ]
 
 
-def pipeline_row(costs: Sequence[StageCost], calls: CallsCurve | None, *, runs_ahead: bool, waiting: float) -> CutPipelineRow:
+def pipeline_row(
+    costs: Sequence[StageCost], calls: ParallelCallsCurve | None, *, runs_ahead: bool | None, waiting: float
+) -> CutPipelineRow:
     """The stages of a pipeline. `waiting` as in `loader_row`."""
     return {
         "stages": [_pipeline_stage_row(cost, waiting) for cost in costs],
@@ -143,8 +145,8 @@ def pipeline_row(costs: Sequence[StageCost], calls: CallsCurve | None, *, runs_a
     }
 
 
-def _calls_row(curve: CallsCurve, waiting: float) -> CallsRow:
-    rows: list[CallsPointRow] = [
+def _calls_row(curve: ParallelCallsCurve, waiting: float) -> ParallelCallsRow:
+    rows: list[ParallelCallsPointRow] = [
         {"calls": point.calls, "samples_per_s": _over_starts(point.samples_per_s, waiting), "reason": point.reason}
         for point in curve.points
     ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from slowstep.document.report import faults
 from slowstep.prove.bench.core_waits import of_pipeline
 from slowstep.prove.bench.loader_speed import make_point
-from slowstep.prove.stats.plan import Plan
-from slowstep.prove.stats.readings import no_steps
+from slowstep.prove.stats.plan import Arm, Plan
+from slowstep.prove.stats.readings import ExperimentSteps, no_steps
 from slowstep.record.experiment.arms import NOT_IN_TIME
 from slowstep.record.launching.command import Command
 from slowstep.report.terminal import render
@@ -21,16 +22,15 @@ from slowstep.workflow.bench_request import BenchRequest
 MS = 1_000_000
 PARSE, SLOW = ["parse", "/home/me/train.py", 12], ["Reader.slow", "/home/me/train.py", 30]
 STAGES = [
-    {"kind": "TFRecord", "then": [], "reads_several": False},
-    {"kind": "Shuffle", "then": ["Repeat"], "reads_several": False},
-    {"kind": "Map", "then": [], "calls": 1, "function": PARSE, "python": [SLOW], "reads_several": False},
-    {"kind": "Batch", "then": ["Prefetch"], "reads_several": False},
+    {"kind": "TFRecord", "then": [], "makes_batches": False, "reads_several": False},
+    {"kind": "Shuffle", "then": ["Repeat"], "makes_batches": False, "reads_several": False},
+    {"kind": "Map", "then": [], "makes_batches": False, "calls": 1, "function": PARSE, "python": [SLOW], "reads_several": False},
+    {"kind": "Batch", "then": ["Prefetch"], "makes_batches": True, "reads_several": False},
 ]
 LOADER = {
     "part": "loader",
     "reason": None,
     "stages": STAGES,
-    "runs_ahead": True,
     "dataset": "tf.data",
     "dataset_length": None,
     "batch_size": 8,
@@ -45,7 +45,7 @@ def a_reading(part: str, element_ms: float, *, samples: int = 1, start_ms: float
     counted = {"batches": 10, "wall_ns": 1, "process_ns": int(5 * element_ms * MS), "period_ns": int(10 * element_ms * MS)}
     a_slice = counted | {"trainer_cpu_ns": 0, "read_bytes": 10**6, "storage_bytes": 0, "received_bytes": 0, "connections": 0}
     usual = {"part": part, "turn": 1, "workers": 0, "rows": rows, "edges": [], "epoch_batches": None, "skipped": 0, "seen": 40 * samples}
-    usual |= {"ready": 0, "ready_ns": 0, "starts_ns": [int(start_ms * MS)], "slices": [a_slice] * 4, "reason": None}
+    usual |= {"ready": 0, "ready_ns": 0, "starts_ns": [int(start_ms * MS)], "slices": [a_slice] * 4, "reason": None, "runs_ahead": True}
     return {**usual, "inputs_per_element": None, **changes}
 
 
@@ -59,11 +59,10 @@ def report_of(notes: list[dict[str, Any]], what: Any = "data", **changes: Any) -
     measured = BenchMeasurements(
         Command(words=("train.py",), path="python", argv=("python",), stem="train"),
         notes=[LOADER, *notes],
-        steps=no_steps(),
         updates=20,
         duration_s=60.0,
         place={"kind": "overlay", "claims": "no file changed", "warnings": []},
-        **changes,
+        **{"steps": no_steps(), **changes},
     )
     report: Any = make_report(measured, BenchRequest(what=what, words=("train.py",)))
     assert faults(report) == []
@@ -125,6 +124,36 @@ def test_a_training_that_was_too_slow_for_cached_batches_is_given_more_time_as_f
     report = report_of(readings(), lever_notes=[slow], plan=plan)
 
     assert report["run"]["next_command"] == f"slowstep {command} train.py"
+
+
+def blocks_of_steps(as_is_ms: float, cached_ms: float) -> dict[str, Any]:
+    """Six blocks of ten steps as it is, and as many on cached batches; eight samples a step."""
+    order = np.repeat([0, 1, 2] * 6, 10)
+    ones = np.ones(len(order), dtype=np.int64)
+    ns = np.where(order == 2, cached_ms * MS, as_is_ms * MS).astype(np.int64)
+    block = np.arange(len(order)) // 10
+    steps = ExperimentSteps(arm=order, block=block, ns=ns, samples=8 * ones, delay_ns=0 * ones, settling=ones < 0, input_ns=ones)
+    arms = (Arm(name="as-is"), Arm(name="control"), Arm(name="mock-loader"))
+    return {"steps": steps, "plan": Plan(seed=1, steps=10, arms=arms, blocks=tuple([0, 1, 2] * 6))}
+
+
+@pytest.mark.parametrize(
+    ("ahead", "how", "per_s"),
+    [(True, "max", 8 / 0.049), (False, "sum", 8 / (0.049 + 0.03)), (None, None, None)],
+    ids=["ahead", "when asked", "unknown"],
+)
+def test_what_the_halves_make_together_is_said_where_it_is_known_whether_the_pipeline_runs_ahead(ahead, how, per_s):
+    notes = [note | ({"runs_ahead": ahead} if note["part"] == "drain" else {}) for note in readings()]
+
+    report = report_of(notes, **blocks_of_steps(70, 30))
+
+    whole = report["bench"]["whole"]
+    assert report["bench"]["pipeline"]["runs_ahead"] is ahead
+    assert (None if whole is None else whole["how"]) == how
+    if whole is not None:
+        assert whole["predicted"]["value"] == pytest.approx(per_s)
+    # The other half would not tell either.
+    assert report["run"]["next_command"].startswith("slowstep prove --levers mock-loader") == (ahead is None)
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

@@ -14,11 +14,10 @@ import numpy as np
 
 from slowstep.prove.bench.loader_speed import Point, make_point
 from slowstep.prove.stats.figures import Figure, combined, inverse, scaled
+from slowstep.record.experiment.loader_reading import AUTOTUNE
 
 # They give an element for each that they take; `Zip` beside one that only counts.
 _ONE_TO_ONE: Final = ("Map", "ParallelMap", "Shuffle", "Cache", "Zip", "Scan", "Snapshot")
-_AUTOTUNE: Final = -1
-_BATCH, _UNBATCH = "Batch", "Unbatch"
 UNCOUNTED: Final = "how many of its elements make a sample is unknown"
 
 
@@ -54,7 +53,7 @@ def stage_costs(stages: Sequence[dict[str, Any]], notes: Sequence[dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CallsPoint:
+class ParallelCallsPoint:
     """All stages up to a map that makes so many calls at once, None: as many as the framework chooses. `reason`: why a speed is missing."""
 
     calls: int | None
@@ -63,15 +62,15 @@ class CallsPoint:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CallsCurve:
+class ParallelCallsCurve:
     """The map with the number `stage` with other numbers of calls at once. `own` is the script's, None where the framework chooses."""
 
     stage: int
     own: int | None
-    points: tuple[CallsPoint, ...]
+    points: tuple[ParallelCallsPoint, ...]
 
 
-def calls_curve(stages: Sequence[dict[str, Any]], notes: Sequence[dict[str, Any]], costs: Sequence[StageCost]) -> CallsCurve | None:
+def calls_curve(stages: Sequence[dict[str, Any]], notes: Sequence[dict[str, Any]], costs: Sequence[StageCost]) -> ParallelCallsCurve | None:
     """The curve of the map that was tried; None where none was."""
     tried = [note for note in notes if note["part"] == "calls"]
     if not tried:
@@ -84,12 +83,12 @@ def calls_curve(stages: Sequence[dict[str, Any]], notes: Sequence[dict[str, Any]
         readings = [note for note in tried if note["calls"] == calls]
         point = _point([each for each in readings if each["rows"]] or readings[:1])
         rate = None if factor is None or point.batches_per_s is None else scaled(point.batches_per_s, factor)
-        found.append(CallsPoint(calls=_told(calls), samples_per_s=rate, reason=point.reason))
-    return CallsCurve(stage=number, own=_told(own), points=tuple(found))
+        found.append(ParallelCallsPoint(calls=_told(calls), samples_per_s=rate, reason=point.reason))
+    return ParallelCallsCurve(stage=number, own=_told(own), points=tuple(found))
 
 
 def _told(calls: int | None) -> int | None:
-    return None if calls == _AUTOTUNE else calls
+    return None if calls == AUTOTUNE else calls
 
 
 def dearest(costs: Sequence[StageCost]) -> int | None:
@@ -125,18 +124,18 @@ def _samples_per_element(
     last = points[-1]
     found: list[float | None] = [last.samples / last.batches if last.samples > 0 else None]
     for number in range(len(stages) - 1, 0, -1):
-        taken, after = _inputs(stages[number]["kind"], points[number], readings[number]), found[0]
+        taken, after = _inputs(stages[number], points[number], readings[number]), found[0]
         found.insert(0, after / taken if after is not None and taken else None)
     return found
 
 
-def _inputs(kind: str, point: Point, readings: Sequence[dict[str, Any]]) -> float | None:
+def _inputs(stage: dict[str, Any], point: Point, readings: Sequence[dict[str, Any]]) -> float | None:
     """How many elements a stage takes for each that it gives."""
-    if kind in _ONE_TO_ONE:
+    if stage["kind"] in _ONE_TO_ONE:
         return 1.0
-    if _BATCH in kind and _UNBATCH not in kind:
+    if stage["makes_batches"]:
         return point.samples / point.batches if point.samples > 0 else None
-    counted = [each["inputs_per_element"] for each in readings if each["inputs_per_element"]]
+    counted = [taken for each in readings if (taken := each.get("inputs_per_element"))]
     return float(np.median(counted)) if counted else None
 
 

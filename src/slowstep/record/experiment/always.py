@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.record.experiment.arms import Arms
+from slowstep.record.experiment.arms import READY_NS, Arms
 from slowstep.record.experiment.building import FIRST_SAID, AtBuilding, builders
 from slowstep.record.experiment.lever import LeverSpec
 
@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from slowstep.record.experiment.training import Training
     from slowstep.record.recorder import Recorder
 
-# So long a lever may take to see what it needs, before it is not applicable (as in switch.py).
-READY_NS: Final = 20_000_000_000
 _ON: Final = 1
 
 

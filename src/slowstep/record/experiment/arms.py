@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 # The first arm of every plan has no levers.
 AS_IS: Final = 0
 # Why an arm was given up whose levers might have been ready later.
+# So long levers may take to see what they need, before they are not applicable; less where a plan's budget is short.
+READY_NS: Final = 20_000_000_000
 NOT_IN_TIME: Final = "what it needs was not seen in time"
 
 

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.health import HealthKind
-from slowstep.record.experiment.arms import AS_IS, Arms
+from slowstep.record.experiment.arms import AS_IS, READY_NS, Arms
 from slowstep.record.experiment.block_losses import BadLoss, BlockLosses
 from slowstep.record.recorder import now
 from slowstep.record.writing.format import ARM, SETTLING
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 # Steps after which an arm is measured although it does not say that it has settled, and so long: whichever is longer.
 MOST_SETTLING: Final = 50
 SETTLING_NS: Final = 3_000_000_000
-# So long levers may take to see what they need, before they are not applicable; less where the plan's budget is short.
-READY_NS: Final = 20_000_000_000
 
 LOSS_NOT_FINITE: Final = HealthKind(
     "loss-not-finite", "notice", "the training's own loss was not finite, so nobody looked at what levers do to it"

@@ -29,6 +29,7 @@ _NO_LOADER: Final = (
 
 _FAILED: Final = "fix the script's own error first: it ended before the measurement was done"
 _OTHERS: Final = "the training reads several loaders: this measures what waiting for them costs"
+_OVERLAP: Final = "whether loading and computing overlap is unknown: this measures what waiting for input costs"
 _SAMPLES: Final = "how many samples a step trains on is unknown: this shows where a step's time goes"
 _FEW_STEPS: Final = "too few steps were made in the time to tell how fast the compute is"
 _REFUSED: Final = "this training was not given cached batches, so its compute alone is unknown: this shows where a step's time goes"
@@ -58,6 +59,7 @@ def after_bench(
     failed: bool = False,
     nothing_trained: bool = False,
     lacks_others: bool = False,
+    lacks_overlap: bool = False,
     lacks_samples: bool = False,
     lacks_steps: bool = False,
     refuses_cached: bool = False,
@@ -67,8 +69,9 @@ def after_bench(
     `unsure`: the same with all in their intervals that is not known, the next start of the script among it; `wholes` have this start.
     `is_busy`: whether others used the machine: how much workers gain is not said then.
     `failed`: whether the script ended with an error of its own. `nothing_trained`: whether it came to its own end without one and had not
-    trained: the report says why, and no command follows, for any would only end the same way. `lacks_others`, `lacks_samples`: whether the
-    halves do not make the whole, because other loaders are in neither, or because the samples of a step are not known. `lacks_steps`:
+    trained: the report says why, and no command follows, for any would only end the same way. `lacks_others`, `lacks_overlap`,
+    `lacks_samples`: whether the halves do not make the whole, because other loaders are in neither, because it is not known if they
+    overlap, or because the samples of a step are not known. `lacks_steps`:
     whether the time was too short for the compute, which the other half's command would measure no longer. `refuses_cached`: whether the
     training was not given cached batches, and the other half's command would only say so again.
     """
@@ -79,6 +82,8 @@ def after_bench(
         return _step(_bench(asked, asked.what, command), _FAILED)
     if lacks_others:
         return _step(_prove(asked, command, "mock-loader"), _OTHERS)
+    if lacks_overlap:
+        return _step(_prove(asked, command, "mock-loader"), _OVERLAP)
     if lacks_samples and ended_by == "done":
         # The other half's command walks the same blocks.
         return _step(_run(asked, command), _SAMPLES)

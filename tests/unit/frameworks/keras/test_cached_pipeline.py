@@ -160,6 +160,30 @@ def test_constant_batch_gives_one(recorder):
     assert set(seen[ON_FROM:OFF_FROM]) == {ASKED_FROM}
 
 
+def test_constant_batch_is_ready_with_one(recorder):
+    lever, ready = Levered(recorder, constant_batch), []
+    acts = {step: lambda: ready.append(lever.change.ready()) for step in range(ASKED_FROM + 1, 8)}
+
+    trained(numbered(100), {ASKED_FROM: lever.prepare, **acts}, steps_per_epoch=10)
+
+    # The first may be the short one at the end of an epoch, until there is one after it.
+    assert ready == [False, True, True, True]
+    assert len(recorder.shared(kept.KeptBatches).batches) == 2
+
+
+def test_of_two_levers_that_need_batches_each_is_ready_when_it_has_its_own(recorder):
+    cached, constant, ready = Levered(recorder), Levered(recorder, constant_batch), []
+    acts = {ASKED_FROM: cached.prepare, ASKED_FROM + 1: constant.prepare}
+    steps = (ASKED_FROM + 3, ASKED_FROM + RING)
+
+    def ask() -> None:
+        ready.append((cached.change.ready(), constant.change.ready()))
+
+    trained(numbered(100), {**acts, **dict.fromkeys(steps, ask)}, steps_per_epoch=30)
+
+    assert ready == [(False, True), (True, True)]
+
+
 def test_with_several_steps_of_a_call_none_is_left_out(recorder):
     lever = Levered(recorder)
     acts = {1: lever.prepare, 6: lever.on, 8: lever.off, 9: lever.end}
@@ -187,26 +211,26 @@ def test_what_gathers_meanwhile_is_thrown_away_but_no_more_than_was_given_in_its
     lever = Levered(recorder)
     # What the shuffle holds is nothing that lies ready, and grows less in each step.
     batches = slowly(numbered(100).cache().shuffle(100)).prefetch(16)
-    facts: list[Any] = []
-    more = {OFF_FROM - 1: lambda: time.sleep(1.0), OFF_FROM + 1: lambda: facts.append(lever.change.facts())}
+    usual: list[Any] = []
+    more = {OFF_FROM - 1: lambda: time.sleep(1.0), OFF_FROM + 1: lambda: usual.append(recorder.shared(kept.KeptBatches).usual_ready)}
 
     seen, _ = trained(batches, {**lever.acts(), **more}, steps_per_epoch=40)
 
     given = OFF_FROM - ON_FROM
     # It may have made all that it may while the step was traced.
-    assert facts[0]["own_ready"] <= 8
-    assert facts[0]["thrown"] == given
+    assert usual[0] <= 8
+    assert lever.change.thrown_away == given
     assert len(set(seen)) == len(seen) - given
 
 
 def test_of_a_pipeline_that_fills_a_cache_no_more_is_thrown_away_than_was_made_ahead(recorder):
-    lever, facts = Levered(recorder), []
-    more = {OFF_FROM - 1: lambda: time.sleep(0.2), OFF_FROM + 1: lambda: facts.append(lever.change.facts())}
+    lever, usual = Levered(recorder), []
+    more = {OFF_FROM - 1: lambda: time.sleep(0.2), OFF_FROM + 1: lambda: usual.append(recorder.shared(kept.KeptBatches).usual_ready)}
 
     trained(numbered(100).cache().prefetch(1), {**lever.acts(), **more}, steps_per_epoch=40)
 
-    assert facts[0]["own_ready"] <= 1
-    assert facts[0]["thrown"] <= 1
+    assert usual[0] <= 1
+    assert lever.change.thrown_away <= 1
 
 
 @pytest.mark.parametrize("epoch", [1, 2])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recorded import make_folder, only
-from slowstep.frameworks.keras.inside.jax_input import JaxBatches, data_in
+from slowstep.frameworks.keras.inside.jax_input import JaxBatches, given_data
 from slowstep.record.recorder import Recorder
 
 
@@ -29,5 +29,5 @@ class Adapter:
 def test_what_is_read_is_the_users_own_data_set_where_that_has_a_class():
     pictures, adapter = Pictures(), Adapter(array=[1])
 
-    assert data_in(Adapter(py_dataset=pictures)) is pictures
-    assert data_in(adapter) is adapter
+    assert given_data(Adapter(py_dataset=pictures)) is pictures
+    assert given_data(adapter) is adapter

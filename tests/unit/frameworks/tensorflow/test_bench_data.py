@@ -24,8 +24,9 @@ from slowstep.frameworks.keras.inside import callbacks, fit  # noqa: E402
 from slowstep.frameworks.tensorflow.inside import fetches, functions, iterators  # noqa: E402
 from slowstep.frameworks.tensorflow.inside.tasks import bench_data  # noqa: E402
 from slowstep.frameworks.tensorflow.inside.tasks._calls import AUTOTUNE, calls_of, counts, with_calls  # noqa: E402
+from slowstep.frameworks.tensorflow.inside.tasks._counted import runs_ahead  # noqa: E402
 from slowstep.frameworks.tensorflow.inside.tasks._drain import PipelineDrain  # noqa: E402
-from slowstep.frameworks.tensorflow.inside.tasks._prefixes import MOST_PREFIXES, prefixes_of, runs_ahead, why_not  # noqa: E402
+from slowstep.frameworks.tensorflow.inside.tasks._prefixes import MOST_PREFIXES, prefixes_of, why_not  # noqa: E402
 from slowstep.prove.bench.pipeline_prefixes import dearest, stage_costs  # noqa: E402
 from slowstep.record.experiment.training import Training  # noqa: E402
 from slowstep.record.recorder import Recorder, now  # noqa: E402
@@ -95,7 +96,9 @@ def test_the_pipeline_of_fit_is_cut_after_each_stage_and_the_one_that_sleeps_cos
 
     loader, *readings = benched(recorder, pipeline(), steps_per_epoch=3)
 
-    assert (loader["reason"], loader["batch_size"], loader["runs_ahead"]) == (None, 4, False)
+    assert (loader["reason"], loader["batch_size"]) == (None, 4)
+    # TensorFlow makes the last map a parallel one.
+    assert readings[0]["runs_ahead"] is True
     assert [stage["kind"] for stage in loader["stages"]] == ["Range", "Shuffle", "Map", "Batch", "Map"]
     assert loader["stages"][2]["python"][0][0] == "asleep"
     cut = [note for note in readings if note["part"] != "calls"]
@@ -229,6 +232,69 @@ def test_elements_that_a_filter_takes_are_counted():
     assert drain.inputs_per_element == pytest.approx(4, rel=0.1)
 
 
+def as_written() -> Any:
+    """Options with which TensorFlow runs a pipeline stage by stage as the script has it, without a prefetch of its own."""
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    return options
+
+
+def untold() -> Any:
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return options
+
+
+def endless() -> Any:
+    return tf.data.Dataset.range(10**6)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "ahead"),
+    [
+        (lambda: endless().map(slept).batch(4), True),
+        (lambda: endless().map(slept).batch(4).with_options(as_written()), False),
+        (lambda: endless().map(slept).batch(4).prefetch(2).with_options(as_written()), True),
+        (lambda: endless().prefetch(2).map(slept).batch(4).with_options(as_written()), False),
+        (lambda: endless().map(slept, num_parallel_calls=2).batch(4).with_options(as_written()), True),
+        (lambda: endless().map(slept, num_parallel_calls=1).map(slept).with_options(as_written()), None),
+        (lambda: endless().map(slept).batch(4).with_options(untold()), None),
+    ],
+    ids=["as one stage", "when asked", "prefetch", "prefetch of what takes nothing", "parallel", "half of it", "nothing counted"],
+)
+def test_whether_a_pipeline_runs_ahead_is_told_by_what_takes_the_time(dataset, ahead):
+    data = dataset()
+    drain = PipelineDrain(lambda: data, "Map", seconds=0.5, until_ns=now() + LATE_NS)
+
+    assert drain.run().reason is None
+    assert drain.runs_ahead is ahead
+
+
+PARALLEL, SERIAL = "ASYNC_KNOWN_RATIO", "KNOWN_RATIO"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "ahead"),
+    [
+        ([("Root", SERIAL, 0), ("Batch", SERIAL, 9), ("ParallelMap", PARALLEL, 200)], True),
+        ([("Root", SERIAL, 0), ("Batch", SERIAL, 11), ("ParallelMap", PARALLEL, 200)], None),
+        ([("Root", SERIAL, 0), ("Map", SERIAL, 90), ("ParallelMap", PARALLEL, 11)], None),
+        ([("Root", SERIAL, 0), ("Map", SERIAL, 90), ("ParallelMap", PARALLEL, 9)], False),
+        ([("Root", SERIAL, 0), ("Batch", SERIAL, 1)], False),
+        ([("Root", SERIAL, 0), ("Prefetch", PARALLEL, 0), ("Map", SERIAL, 90)], False),
+    ],
+    ids=["a tenth", "more", "most", "nearly all", "all", "a prefetch without a buffer"],
+)
+def test_a_tenth_of_the_time_is_the_same_as_none_of_it(nodes, ahead):
+    proto = sys.modules["tensorflow.core.framework.model_pb2"]
+    model = proto.ModelProto(output=1)
+    for number, (name, kind, took) in enumerate(nodes, 1):
+        inputs = [number + 1] if number < len(nodes) else []
+        model.nodes[number].CopyFrom(proto.ModelProto.Node(id=number, name=name, node_class=kind, processing_time=took, inputs=inputs))
+
+    assert runs_ahead(model, 100) is ahead
+
+
 def kinds_of(dataset: Any) -> list[str]:
     return [prefix.stage["kind"] for prefix in prefixes_of(dataset)]
 
@@ -257,7 +323,6 @@ def test_elements_are_single_until_batches_are_made_of_them():
     single = {prefix.stage["kind"]: prefix.holds_single for prefix in prefixes_of(data)}
     assert single == {"Range": True, "Map": True, "Batch": False, "Unbatch": True}
     assert prefixes_of(data)[-1].stage["then"] == ["Prefetch"]
-    assert runs_ahead(prefixes_of(data))
     assert why_not(prefixes_of(data)) is None
 
 

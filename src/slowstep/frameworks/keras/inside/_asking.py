@@ -37,5 +37,5 @@ def _asking_in(loop: Mapping[str, Any]) -> Asking | None:
         iterator=iterator,
         batches=held_by(epochs, "steps_per_execution") or 1,
         is_last=bool(known and seen and seen >= known),
-        is_counted=bool(length),
+        length_is_known=bool(length),
     )

@@ -6,13 +6,16 @@ from types import FrameType
 from typing import Final
 
 from slowstep.record.attributes import held_by
+from slowstep.record.experiment.lever import NotApplicable
 
+DATASET: Final = "tf.data"
+MADE_BY_KERAS: Final = "fit was given no tf.data.Dataset, and the pipeline is made by Keras"
 # As frameworks/keras/outside/inputs.py has their words.
 _KINDS: Final = {
     "ArrayDataAdapter": "arrays",
     "PyDatasetAdapter": "PyDataset",
     "GeneratorDataAdapter": "generator",
-    "TFDatasetAdapter": "tf.data",
+    "TFDatasetAdapter": DATASET,
     "TorchDataLoaderAdapter": "DataLoader",
     "GrainDatasetAdapter": "grain",
 }
@@ -32,6 +35,11 @@ class GivenInput:
         if is_first or self.kind != found:
             self.kind = found if is_first else None
         return self.kind != before
+
+    def check_dataset(self) -> None:
+        """Raises NotApplicable where that was no data set of tf.data: the pipeline that Keras makes of it cannot be written otherwise."""
+        if self.kind != DATASET:
+            raise NotApplicable(MADE_BY_KERAS)
 
 
 def _kind_in(loop: FrameType) -> str | None:

@@ -6,6 +6,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.frameworks.keras.inside._given import DATASET
 from slowstep.frameworks.tensorflow.inside._pipelines import Pipelines
 from slowstep.frameworks.tensorflow.inside.fetches import CountedFetches
 from slowstep.record.recorder import now
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 # To read the counters takes a quarter of a millisecond (TensorFlow 2.21, two busy cores).
 _READ_EVERY_NS: Final = 500_000_000
-DATASET: Final = "tf.data"
 TENSORFLOW_TRAINER: Final = "keras.src.backend.tensorflow.trainer"
 _ENTRIES: Final = ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch")
 

@@ -168,9 +168,7 @@ def _install_eager(recorder: Recorder) -> Undo:
         [
             FRAMEWORK.forget,
             *([] if switch is None else [switch.close]),
-            replace(
-                callback_list, "on_train_batch_begin", _begun(begin, lambda callbacks, *more: _runs(recorder, updates, callbacks, more[-1]))
-            ),
+            replace(callback_list, "on_train_batch_begin", _begun(begin, begins)),
             replace(optimizer, "apply", _updated(recorder, apply, updates, lambda: True)),
         ]
     )

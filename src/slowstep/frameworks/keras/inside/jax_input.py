@@ -47,7 +47,7 @@ def install(recorder: Recorder) -> Undo:
         found = original(self)
         try:
             if recorder.live[0]:
-                data = data_in(find(self, "data_adapter"))
+                data = given_data(find(self, "data_adapter"))
                 return JaxBatches(recorder, found, dataset=type(data).__name__, loader=loaders.setdefault(self, new_number()))
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
@@ -56,7 +56,7 @@ def install(recorder: Recorder) -> Undo:
     return replace(epochs, "_get_iterator", batches_of)
 
 
-def data_in(adapter: Any) -> Any:
+def given_data(adapter: Any) -> Any:
     """The user's own data set that an adapter of Keras reads, whose class has a name; the adapter itself of what has none."""
     held = held_by(adapter, "py_dataset")
     return adapter if held is None else held

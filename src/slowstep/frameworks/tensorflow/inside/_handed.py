@@ -26,7 +26,7 @@ class HandedIterators:
     def own(self, iterator: Any) -> Any:
         """Its own resource, whatever it gives just now."""
         resource = self._own.get(iterator)
-        return vars(iterator)[_RESOURCE] if resource is None else resource
+        return resource_of(iterator) if resource is None else resource
 
     def is_replaced(self, iterator: Any) -> bool:
         """Whether it gives something else just now."""
@@ -34,7 +34,7 @@ class HandedIterators:
 
     def give(self, iterator: Any, resource: Any) -> None:
         """From now on it gives what this resource does."""
-        self._own.setdefault(iterator, vars(iterator)[_RESOURCE])
+        self._own.setdefault(iterator, resource_of(iterator))
         setattr(iterator, _RESOURCE, resource)
 
     def restore(self, iterator: Any) -> None:
@@ -47,3 +47,8 @@ class HandedIterators:
         """So do all of them."""
         for iterator in list(self._own):
             self.restore(iterator)
+
+
+def resource_of(iterator: Any) -> Any:
+    """What it gives the batches of just now. Raises KeyError where that is none, as of one whose batches are divided among devices."""
+    return vars(iterator)[_RESOURCE]

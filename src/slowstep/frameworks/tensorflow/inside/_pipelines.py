@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.frameworks.tensorflow.inside._handed import HandedIterators
+from slowstep.frameworks.tensorflow.inside._handed import HandedIterators, resource_of
+from slowstep.frameworks.tensorflow.inside._model import model_of, nodes_in
 from slowstep.frameworks.tensorflow.inside._stages import stages_of
 from slowstep.record.recorder import now
 
@@ -138,7 +139,7 @@ class Pipelines:
         if is_first:
             self._introduce(pipeline, iterator)
         try:
-            nodes = nodes_of(iterator)
+            nodes = nodes_in(model_of(resource_of(iterator)))
         except Exception as error:  # whatever TensorFlow makes of an iterator that it cannot read
             missing = sys.modules["tensorflow"].errors.NotFoundError
             self._give_up(pipeline, AUTOTUNE_OFF if isinstance(error, missing) else NOT_READ)
@@ -164,39 +165,6 @@ class Pipelines:
 def held_dataset(iterator: Any) -> Any:
     """The data set of an iterator; None of one in a graph."""
     return vars(iterator).get("_dataset")
-
-
-def nodes_of(iterator: Any) -> list[dict[str, Any]]:
-    """What is counted of each stage, as notes have it. Raises what TensorFlow does: NotFoundError where autotune is off."""
-    tf = sys.modules["tensorflow"]
-    with tf.device("CPU:0"):
-        model = tf.data.experimental.get_model_proto(iterator)
-    return nodes_in(model)
-
-
-def nodes_in(model: Any) -> list[dict[str, Any]]:
-    """What TensorFlow's model of a pipeline says of each stage, as notes have it."""
-    return [_node(node) for _, node in sorted(model.nodes.items())]
-
-
-def _node(node: Any) -> dict[str, Any]:
-    found = {
-        "id": int(node.id),
-        "name": node.name,
-        "inputs": [int(each) for each in node.inputs],
-        "elements": int(node.num_elements),
-        "ns": int(node.processing_time),
-        "buffered": int(node.buffered_elements),
-        "bytes": int(node.bytes_produced),
-        "ratio": float(node.ratio),
-    }
-    for parameter in node.parameters:
-        # What is in force now; `value` is what autotune tries next.
-        if parameter.name == "buffer_size":
-            found["buffer_size"] = int(parameter.state_value)
-        elif parameter.name == "parallelism":
-            found |= {"parallelism": int(parameter.state_value), "parallelism_tuned": bool(parameter.tunable)}
-    return found
 
 
 def _none_does() -> bool:

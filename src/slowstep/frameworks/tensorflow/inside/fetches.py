@@ -207,7 +207,7 @@ class EagerIterators:
                     return self._fetched_eagerly(original, iterator)
                 if self._counted.is_wanted():
                     return self._counted.counted(lambda: original(iterator))
-                self._functions.fetches()
+                self._functions.note_uncounted_fetch()
                 return original(iterator)
             except BaseException:  # passed on, without our frames in the traceback
                 hide_own_frames()
@@ -279,7 +279,7 @@ def _tell_of_loops(recorder: Recorder) -> Undo:
 
     @functools.wraps(original)
     def loop(*args: Any, **kwargs: Any) -> Any:
-        functions.fetches()
+        functions.note_uncounted_fetch()
         try:
             return original(*args, **kwargs)
         except BaseException:  # passed on, without our frames in the traceback

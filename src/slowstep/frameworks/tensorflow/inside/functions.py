@@ -59,7 +59,7 @@ class TracedFunctions:
         self._fetching.clear()
         FRAMEWORK.waits_inside = False
 
-    def fetches(self) -> None:
+    def note_uncounted_fetch(self) -> None:
         """What is traced just now fetches a batch, and nothing will tell how long that is waited for. Raises nothing."""
         try:
             if self._calls.outermost is not None:

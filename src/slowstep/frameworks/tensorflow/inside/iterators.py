@@ -18,7 +18,7 @@ _MODULE: Final = "tensorflow.python.data.ops.iterator_ops"
 def install(recorder: Recorder) -> Undo:
     """Replace what makes an iterator. Raises Unfit where this version has none, or does not tell what its pipelines count."""
     owner = find(sys.modules.get(_MODULE), "OwnedIterator")
-    find(sys.modules["tensorflow"], "data.experimental.get_model_proto")
+    find(sys.modules["tensorflow"], "raw_ops.IteratorGetModelProto")
     return replace(owner, "__init__", telling_of_new(recorder, find(owner, "__init__"), recorder.shared(Pipelines).made))
 
 

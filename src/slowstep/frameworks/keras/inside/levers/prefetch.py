@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
-from slowstep.frameworks.keras.inside.levers._own_pipeline import check_own_pipeline
+from slowstep.frameworks.keras.inside._framework import FRAMEWORK
 from slowstep.frameworks.tensorflow.inside._input.graphs import make_ahead
 from slowstep.frameworks.tensorflow.inside._input.rebuilt import RebuiltPipeline
 from slowstep.levers.prefetch import LEVER, read_prefetch
@@ -15,14 +14,8 @@ from slowstep.record.experiment.training import Training
 
 def prepare(training: Training, spec: LeverSpec) -> Change:
     """Raises NotApplicable where no pipeline of tf.data feeds a call of fit, or it makes batches ahead already."""
-    check_own_pipeline()
-    batches = read_prefetch(spec)
-
-    def change(graph: Any) -> Mapping[str, Any]:
-        make_ahead(graph, batches)
-        return {}
-
-    return RebuiltPipeline(training, change)
+    FRAMEWORK.given.check_dataset()
+    return RebuiltPipeline(training, partial(make_ahead, batches=read_prefetch(spec)))
 
 
 IMPLEMENTATION = Implementation(lever=LEVER, prepare=prepare)

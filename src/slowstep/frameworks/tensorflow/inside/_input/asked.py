@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 class Asking:
     """A call that is about to be made, which fetches so many batches of an iterator.
 
-    `is_last`: the last of its epoch is among them, as far as is known. `is_counted`: the epoch ends after a known number of batches,
+    `is_last`: the last of its epoch is among them, as far as is known. `length_is_known`: the epoch ends after a known number of batches,
     whatever the iterator gives.
     """
 
     iterator: Any
     batches: int = 1
     is_last: bool = False
-    is_counted: bool = True
+    length_is_known: bool = True
 
 
-class Told(Protocol):
+class AskingListener(Protocol):
     """Who is told before each such call. What it raises is counted."""
 
     def asks(self, asking: Asking) -> None:
@@ -35,14 +35,14 @@ class AskedIterators:
     """The iterator that was asked last, and who is to be told of the next calls."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._told: list[Told] = []
+        self._listeners: list[AskingListener] = []
         self.forget()
         recorder.forgetters.append(self.forget)
 
     def forget(self) -> None:
         """Know none, as in a forked child."""
-        self._told.clear()
-        self.is_counted = True
+        self._listeners.clear()
+        self.length_is_known = True
         self._last: weakref.ref[Any] | None = None
 
     @property
@@ -52,14 +52,14 @@ class AskedIterators:
 
     def asks(self, asking: Asking) -> None:
         """A call is about to be made. Raises what those who are told do."""
-        self._last, self.is_counted = weakref.ref(asking.iterator), asking.is_counted
-        for each in list(self._told):
+        self._last, self.length_is_known = weakref.ref(asking.iterator), asking.length_is_known
+        for each in list(self._listeners):
             each.asks(asking)
 
-    def join(self, told: Told) -> None:
+    def join(self, listener: AskingListener) -> None:
         """Tell this one from now on."""
-        self._told.append(told)
+        self._listeners.append(listener)
 
-    def leave(self, told: Told) -> None:
+    def leave(self, listener: AskingListener) -> None:
         """Tell it no longer."""
-        self._told = [each for each in self._told if each is not told]
+        self._listeners = [each for each in self._listeners if each is not listener]

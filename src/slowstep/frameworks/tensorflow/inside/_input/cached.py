@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from slowstep.frameworks.tensorflow.inside._input.asked import Asking
@@ -15,22 +14,17 @@ class CachedPipeline(PipelineChange):
     """Gives so many of the next real batches in turn. Raises as every change of a pipeline."""
 
     def __init__(self, training: Training, size: int) -> None:
-        super().__init__(training)
-        self._size = size
+        super().__init__(training, needs=size)
         self._ring: Any = None
 
     def resource(self, asking: Asking) -> Any:
         """The ring."""
         if self._ring is None:
             own = self._handed.own(asking.iterator)
-            self._ring = over(asking.iterator, own, self._kept.batches[: self._size], repeats=True)
+            self._ring = over(asking.iterator, own, self._kept.batches[: self.needs], repeats=True)
         return self._ring
 
     def remove(self) -> None:
         """Leave nothing behind, and let the batches go."""
         super().remove()
         self._ring = None
-
-    def facts(self) -> Mapping[str, Any]:
-        """How many batches are given in turn, beside what is known of the pipeline."""
-        return {**super().facts(), "batches": min(self._size, len(self._kept.batches))}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from typing import Any, Final
 
-from slowstep.frameworks.tensorflow.inside._handed import HandedIterators
+from slowstep.frameworks.tensorflow.inside._handed import HandedIterators, resource_of
 from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators, Asking
 from slowstep.frameworks.tensorflow.inside._input.kept import KeptBatches
 from slowstep.frameworks.tensorflow.inside._input.readiness import state_of
 from slowstep.frameworks.tensorflow.inside._input.resources import next_of
+from slowstep.levers.mock_loader import RING
 from slowstep.record.experiment.lever import Change, NotApplicable
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
@@ -33,27 +33,29 @@ _STEPS_ALONE: Final = 3
 class PipelineChange(Change):
     """Another resource gives the batches; the pipeline fills its buffers meanwhile and rests.
 
+    `needs` batches of its own are to be kept before it is ready. `thrown_away` of those that gathered meanwhile were.
     Raises NotApplicable where no pipeline feeds the training whose batches can be replaced.
     """
 
-    def __init__(self, training: Training) -> None:
+    def __init__(self, training: Training, needs: int = RING) -> None:
         self._asked = training.recorder.shared(AskedIterators)
         self._handed, self._kept = training.recorder.shared(HandedIterators), training.recorder.shared(KeptBatches)
         # Not kept: the iterator of an epoch that is over has buffers.
         replaceable(self._asked.last)
-        if training.recorder.levers and not self._asked.is_counted:
+        if training.recorder.levers and not self._asked.length_is_known:
             raise NotApplicable(NO_LENGTH)
         self._error: str | None = None
-        self._owed = self._steps = self.thrown = 0
+        self._given_instead = self._steps = self.thrown_away = 0
         self._is_on = self._is_left = False
         self._made, self._since_ns = -1, 0
+        self.needs = needs
         self._kept.join(self)
 
     def ready(self) -> bool:
         """Whether it is known how the pipeline does. Raises NotApplicable where it fails."""
         if self._kept.refused is not None:
             raise NotApplicable(self._kept.refused)
-        return self._kept.are_enough()
+        return self._kept.are_enough(self.needs)
 
     def resource(self, asking: Asking) -> Any:
         """What gives the batches of this call. Raises what TensorFlow does."""
@@ -63,7 +65,7 @@ class PipelineChange(Change):
         """The same, counted."""
         found = self.resource(asking)
         self.effect += asking.batches
-        self._owed += asking.batches
+        self._given_instead += asking.batches
         return found
 
     def on(self) -> None:
@@ -74,7 +76,7 @@ class PipelineChange(Change):
 
     def off(self) -> None:
         """Have the pipeline give again, without what gathered meanwhile."""
-        if self._kept.give_up(self):
+        if self._kept.stop_giving(self):
             self._is_on, self._is_left = False, True
             self._begin()
             self._throw_away()
@@ -99,10 +101,6 @@ class PipelineChange(Change):
             return self._steps >= _STEPS_ALONE
         return not self._is_on or self._is_at_rest()
 
-    def facts(self) -> Mapping[str, Any]:
-        """How many batches lie ready as it is (None unknown), and how many were thrown away."""
-        return {"own_ready": self._kept.usual_ready, "thrown": self.thrown}
-
     def _begin(self) -> None:
         self._steps, self._made, self._since_ns = 0, -1, now()
 
@@ -117,14 +115,14 @@ class PipelineChange(Change):
 
     def _throw_away(self) -> None:
         """What lies ready beyond what usually does; no more than were given in its place, so that no epoch ends before its time."""
-        iterator, owed = self._asked.last, self._owed
-        self._owed = 0
+        iterator, most = self._asked.last, self._given_instead
+        self._given_instead = 0
         if iterator is not None:
             own, usual = self._handed.own(iterator), self._kept.usual_ready
-            self.thrown += thrown_away(iterator, own, leaving=usual, most=owed)
+            self.thrown_away += throw_away(iterator, own, leaving=usual, most=most)
 
 
-def thrown_away(iterator: Any, resource: Any, *, leaving: float | None, most: int | None = None) -> int:
+def throw_away(iterator: Any, resource: Any, *, leaving: float | None, most: int | None = None) -> int:
     """Receive what lies ready until no more than so many do, `most` at most and for 2 s; nothing where that is unknown. How many it was."""
     state = None if leaving is None else state_of(resource)
     if state is None or leaving is None:
@@ -146,6 +144,6 @@ def replaceable(iterator: Any) -> Any:
     if iterator is None:
         raise NotApplicable(NO_PIPELINE)
     kind = sys.modules[_ITERATORS].OwnedIterator
-    if type(iterator) is not kind or not vars(iterator)["_iterator_resource"].device.endswith("CPU:0"):
+    if type(iterator) is not kind or not resource_of(iterator).device.endswith("CPU:0"):
         raise NotApplicable(DIVIDED.format(type(iterator).__name__))
     return iterator

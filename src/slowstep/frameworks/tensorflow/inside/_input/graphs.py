@@ -7,10 +7,11 @@ import sys
 from typing import Any, Final
 
 from slowstep.frameworks.tensorflow.inside._input.resources import bytes_of
-from slowstep.frameworks.tensorflow.inside._stages import inputs_of
+from slowstep.frameworks.tensorflow.inside._stages import NO_STAGE, inputs_of
 from slowstep.levers._input.room import MIB
 from slowstep.record.attributes import held_by
 from slowstep.record.experiment.lever import NotApplicable
+from slowstep.record.experiment.loader_reading import AUTOTUNE
 
 _PROTO: Final = "tensorflow.core.framework.graph_pb2"
 # What a graph makes anew under the name of the script's own, and gives a value.
@@ -26,9 +27,6 @@ ONE_READER: Final = {
 _RESULT: Final = "_Retval"
 _MAP: Final = "MapDataset"
 _PREFETCH: Final = "PrefetchDataset"
-# What says how the stages before it run.
-_NO_STAGES: Final = ("OptionsDataset", "ModelDataset")
-AUTOTUNE: Final = -1
 # What the script keeps in memory is written into the graph.
 _LARGEST_BYTES: Final = 256 * MIB
 _MOST_STAGES: Final = 64
@@ -80,8 +78,8 @@ def _check_readers(graph: Any) -> None:
         raise NotApplicable(NOT_AGAIN.format(why))
 
 
-def make_calls_parallel(graph: Any) -> int:
-    """Have each map that makes one call at a time make several, as many as TensorFlow chooses, in the same order. How many those are.
+def make_calls_parallel(graph: Any) -> None:
+    """Have each map that makes one call at a time make several, as many as TensorFlow chooses, in the same order.
 
     Raises NotApplicable where none does.
     """
@@ -96,7 +94,6 @@ def make_calls_parallel(graph: Any) -> int:
         # As the pipeline's options say: by default in order.
         node.attr["deterministic"].s = b"default"
         del node.attr["force_synchronous"]
-    return len(maps)
 
 
 def make_ahead(graph: Any, batches: int) -> None:
@@ -104,7 +101,7 @@ def make_ahead(graph: Any, batches: int) -> None:
     result = next(node for node in graph.node if node.op == _RESULT)
     last = _node_of(graph, result.input[0])
     written = last
-    while written.op in _NO_STAGES:
+    while written.op == f"{NO_STAGE}Dataset":
         written = _node_of(graph, written.input[0])
     if written.op == _PREFETCH:
         raise NotApplicable(AHEAD_ALREADY)

@@ -14,7 +14,6 @@ from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators, A
 from slowstep.frameworks.tensorflow.inside._input.readiness import state_of
 from slowstep.frameworks.tensorflow.inside._input.resources import FlatBatch, bytes_of, leading_of, next_of, over
 from slowstep.levers._input.room import MIB, memory_free_bytes
-from slowstep.levers.mock_loader import RING
 from slowstep.record.recorder import now
 
 if TYPE_CHECKING:
@@ -26,8 +25,10 @@ MOST_MEMORY: Final = 0.25
 _READINGS: Final = 16
 
 
-class Gives(Protocol):
-    """What gives a training other batches while it is on."""
+class BatchGiver(Protocol):
+    """What gives a training other batches while it is on. `needs` are the batches to be kept before that."""
+
+    needs: int
 
     def gives(self, asking: Asking) -> Any:
         """The resource that this call is to read. Raises what TensorFlow does."""
@@ -49,22 +50,22 @@ class KeptBatches:
 
     def forget(self) -> None:
         """Keep none for nobody, as in a forked child."""
-        self._wanted_by: list[Gives] = []
+        self._wanted_by: list[BatchGiver] = []
         self.batches: list[FlatBatch] = []
         self.refused: str | None = None
         self.slowest_ns = 0
         self._ready: deque[float] = deque(maxlen=_READINGS)
-        self._giver: Gives | None = None
+        self._giver: BatchGiver | None = None
         # One that may be the last of its epoch, and shorter than all others; and which iterator gave it: None where it was the last.
         self._unsure: tuple[Callable[[], Any], FlatBatch] | None = None
 
-    def join(self, giver: Gives) -> None:
+    def join(self, giver: BatchGiver) -> None:
         """This one needs them."""
         self._wanted_by.append(giver)
         if len(self._wanted_by) == 1:
             self._asked.join(self)
 
-    def leave(self, giver: Gives) -> None:
+    def leave(self, giver: BatchGiver) -> None:
         """It no longer does; after the last one they are let go."""
         if giver not in self._wanted_by:
             return
@@ -74,13 +75,13 @@ class KeptBatches:
             self._handed.restore_all()
             self.forget()
 
-    def use(self, giver: Gives) -> None:
+    def use(self, giver: BatchGiver) -> None:
         """From the next call on this one gives. Raises RuntimeError where another one does."""
         if self._giver not in (None, giver):
             raise RuntimeError("another lever gives the training its batches")
         self._giver = giver
 
-    def give_up(self, giver: Gives) -> bool:
+    def stop_giving(self, giver: BatchGiver) -> bool:
         """The pipeline gives again. Whether this one gave."""
         if self._giver is not giver:
             return False
@@ -88,9 +89,13 @@ class KeptBatches:
         self._handed.restore_all()
         return True
 
-    def are_enough(self) -> bool:
-        """Whether there are as many as are given in turn."""
-        return len(self.batches) >= RING
+    def are_enough(self, needed: int) -> bool:
+        """Whether there are so many."""
+        return len(self.batches) >= needed
+
+    @property
+    def _needed(self) -> int:
+        return max((each.needs for each in self._wanted_by), default=0)
 
     @property
     def usual_ready(self) -> float | None:
@@ -103,10 +108,10 @@ class KeptBatches:
             self._give(self._giver, asking)
             return
         self._handed.restore(asking.iterator)
-        if self.refused is None and not self.are_enough():
+        if self.refused is None and not self.are_enough(self._needed):
             self._keep(asking)
 
-    def _give(self, giver: Gives, asking: Asking) -> None:
+    def _give(self, giver: BatchGiver, asking: Asking) -> None:
         try:
             self._handed.give(asking.iterator, giver.gives(asking))
         except Exception as error:  # a lever's own fault: its arm is given up and named, the rest goes on
@@ -160,7 +165,7 @@ class KeptBatches:
         self._unsure = self._unsure and (lambda: None, self._unsure[1])
 
     def _too_large(self, batch: FlatBatch) -> str | None:
-        wanted, free = bytes_of(batch) * RING, memory_free_bytes()
+        wanted, free = bytes_of(batch) * self._needed, memory_free_bytes()
         if self.batches or self._unsure or free is None or wanted <= MOST_MEMORY * free:
             return None
-        return f"{RING} batches take {wanted / MIB:.0f} MiB, and of {free / MIB:.0f} MiB of free memory a quarter is used at most"
+        return f"{self._needed} batches take {wanted / MIB:.0f} MiB, and of {free / MIB:.0f} MiB of free memory a quarter is used at most"

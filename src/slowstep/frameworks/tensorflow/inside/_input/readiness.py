@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from slowstep.frameworks.tensorflow.inside._pipelines import nodes_in
+from slowstep.frameworks.tensorflow.inside._model import model_of, nodes_in
 
-_PROTO: Final = "tensorflow.core.framework.model_pb2"
 # Only of these what is counted as buffered is made, and has gone when it is handed on. `MapAndBatch` counts batches that it has begun.
 _HOLD_READY: Final = ("Prefetch", "ParallelMap", "ParallelBatch")
 # They take of their input what they hand on. All others keep elements back (`Shuffle`, `Window`), give them again (`Cache`), leave some
@@ -32,13 +31,10 @@ class PipelineState:
 
 def state_of(resource: Any) -> PipelineState | None:
     """None where TensorFlow does not count: where autotune is off."""
-    tf = sys.modules["tensorflow"]
     try:
-        with tf.device("CPU:0"):
-            said = tf.raw_ops.IteratorGetModelProto(iterator=resource).numpy()
-    except tf.errors.NotFoundError:
+        nodes = nodes_in(model_of(resource))
+    except sys.modules["tensorflow"].errors.NotFoundError:
         return None
-    nodes = nodes_in(sys.modules[_PROTO].ModelProto.FromString(said))
     return PipelineState(ready_in(nodes), sum(node["elements"] for node in nodes))
 
 

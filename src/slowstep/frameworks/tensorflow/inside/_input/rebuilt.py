@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from slowstep.frameworks.tensorflow.inside._input.asked import Asking
-from slowstep.frameworks.tensorflow.inside._input.changing import PipelineChange, replaceable, thrown_away
+from slowstep.frameworks.tensorflow.inside._input.changing import PipelineChange, replaceable, throw_away
 from slowstep.frameworks.tensorflow.inside._input.graphs import graph_of
 from slowstep.frameworks.tensorflow.inside._input.readiness import state_of
 from slowstep.frameworks.tensorflow.inside._input.resources import started
@@ -20,16 +20,16 @@ _STEPS_AT_LEAST: Final = 8
 
 
 class RebuiltPipeline(PipelineChange):
-    """Gives the batches of the second one, which begins its data anew where they end. `change` changes its graph, and says what it did.
+    """Gives the batches of the second one, which begins its data anew where they end. `change` changes its graph.
 
     Raises as every change of a pipeline, and as `change`; NotApplicable where it cannot be built a second time.
     """
 
-    def __init__(self, training: Training, change: Callable[[Any], Mapping[str, Any]]) -> None:
+    def __init__(self, training: Training, change: Callable[[Any], None]) -> None:
         super().__init__(training)
         try:
             graph = graph_of(held_dataset(replaceable(self._asked.last)))
-            self._did = change(graph)
+            change(graph)
         except BaseException:
             self.remove()
             raise
@@ -50,7 +50,7 @@ class RebuiltPipeline(PipelineChange):
         self._most_ready, self._since = -1.0, 0
         iterator = self._asked.last
         if self._second is not None and iterator is not None:
-            thrown_away(iterator, self._second, leaving=0.0)
+            throw_away(iterator, self._second, leaving=0.0)
 
     def settled(self) -> bool:
         """On: whether the own pipeline rests, and the buffers of the second one have filled as far as they will."""
@@ -67,7 +67,3 @@ class RebuiltPipeline(PipelineChange):
         """Leave nothing behind: the second pipeline ends."""
         super().remove()
         self._second = None
-
-    def facts(self) -> Mapping[str, Any]:
-        """What was changed, beside what is known of the own pipeline."""
-        return {**super().facts(), **self._did}

@@ -44,9 +44,20 @@ def started(iterator: Any, resource: Any, dataset: Any, *, repeats: bool = True)
     with tf.device(resource.device):
         if repeats:
             dataset = raw.RepeatDataset(input_dataset=dataset, count=-1, **kinds)
-        made = raw.AnonymousIteratorV3(**kinds)
-        raw.MakeIterator(dataset=dataset, iterator=made)
+        return iterated(dataset, kinds)
+
+
+def iterated(dataset: Any, kinds: dict[str, Any]) -> Any:
+    """A resource that gives the elements of a data set's variant, which are of these kinds. Raises what TensorFlow does."""
+    raw = sys.modules["tensorflow"].raw_ops
+    made = raw.AnonymousIteratorV3(**kinds)
+    raw.MakeIterator(dataset=dataset, iterator=made)
     return made
+
+
+def kinds_of(types: Sequence[Any], shapes: Sequence[Any]) -> dict[str, Any]:
+    """The flat types and shapes of elements, as operations that handle them are given them."""
+    return {"output_types": types, "output_shapes": shapes}
 
 
 def bytes_of(batch: FlatBatch) -> int:
@@ -61,7 +72,7 @@ def leading_of(batch: FlatBatch) -> int | None:
 
 
 def _kinds(iterator: Any) -> dict[str, Any]:
-    return {"output_types": iterator._flat_output_types, "output_shapes": iterator._flat_output_shapes}
+    return kinds_of(iterator._flat_output_types, iterator._flat_output_shapes)
 
 
 def _failing(tf: Any, message: str, kinds: dict[str, Any]) -> Any:

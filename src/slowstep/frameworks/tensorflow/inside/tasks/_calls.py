@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from slowstep.frameworks.tensorflow.inside._stages import kind_of
 from slowstep.record.attributes import held_by
+from slowstep.record.experiment.loader_reading import AUTOTUNE
 
-# As TensorFlow writes that it chooses itself.
-AUTOTUNE: Final = -1
 _MAP, _PARALLEL_MAP = "Map", "ParallelMap"
 _IN_ORDER: Final = "true"
 

@@ -6,6 +6,7 @@ import re
 import time
 from typing import Any, Final
 
+from slowstep.frameworks.tensorflow.inside.tasks._counted import inputs_per_element, runs_ahead
 from slowstep.frameworks.tensorflow.inside.tasks._reader import DatasetReader, Element
 from slowstep.record.experiment.account import Account
 from slowstep.record.experiment.loader_reading import LEAST_BATCHES, OVERTIME, ROW_NS, Drained, Edges, said, sum_known
@@ -23,7 +24,7 @@ _MOST_SAID: Final = 200
 class PipelineDrain:
     """One reading of the data set that a function gives, in epochs where it ends.
 
-    `window`: see DatasetReader. `inputs_per_element`: the same of the stage `kind`.
+    `window`: see DatasetReader. `inputs_per_element`: that of the stage `kind`. It and `runs_ahead` are None where nothing is counted.
     Slow batches may take it beyond its time, and in the end until `until_ns`. `least`: as many requests, in three times its time.
     """
 
@@ -32,6 +33,7 @@ class PipelineDrain:
         self._limit_ns, self._until_ns = int(seconds * 1e9), until_ns
         self._drained = Drained(workers=0)
         self.inputs_per_element: float | None = None
+        self.runs_ahead: bool | None = None
         self._account: Account | None = None
         self._row: list[int] = []
         self._began_ns = self._last_ns = now()
@@ -53,7 +55,7 @@ class PipelineDrain:
     def _read_epoch(self) -> None:
         """From the start of an iterator until the time is over, or the data set."""
         drained, edges, counted = self._drained, Edges(), 0
-        self._last_ns = now()
+        self._last_ns = began_ns = now()
         reader = DatasetReader(self._dataset(), self._window)
         try:
             self._fill(edges, reader)
@@ -72,7 +74,12 @@ class PipelineDrain:
         self._end_epoch(edges, counted)
         # Of a few elements most of what was taken may lie in a buffer still.
         if edges.filled + counted > self._longest:
-            self._longest, self.inputs_per_element = edges.filled + counted, reader.inputs_per_element(self._kind)
+            self._longest = edges.filled + counted
+            self._learn(reader.model(), now() - began_ns)
+
+    def _learn(self, model: Any, wall_ns: int) -> None:
+        if model is not None:
+            self.inputs_per_element, self.runs_ahead = inputs_per_element(model, self._kind), runs_ahead(model, wall_ns)
 
     def _fill(self, edges: Edges, reader: DatasetReader) -> None:
         ns, element = self._receive(reader)

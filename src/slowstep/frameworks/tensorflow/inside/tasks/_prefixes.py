@@ -25,8 +25,6 @@ _ONCE: Final = {
     "PyDataset": "it reads a PyDataset by workers that the training shares",
     "DataLoader": "it reads a DataLoader of another framework, which the training shares",
 }
-# Stages that make elements before they are asked for.
-_AHEAD: Final = ("Prefetch", "Parallel")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +55,18 @@ def prefixes_of(dataset: Any) -> list[Prefix]:
             Prefix(
                 dataset=dataset if end == len(stages) else each.with_options(options),
                 last=stage,
-                stage={"kind": kinds[begin], "then": kinds[begin + 1 : end], "calls": calls_of(stage), **functions_of(stage)},
+                stage=_described(stage, then=kinds[begin + 1 : end]),
                 reads=0 if begin else len(inputs_of(stage)),
                 holds_single=not _is_batched(kinds[:end]) and any(_batches(kind) for kind in kinds[end:]),
                 batch_size=_batch_size(stage),
             )
         )
     return found[-MOST_PREFIXES:]
+
+
+def _described(stage: Any, then: list[str]) -> dict[str, Any]:
+    kind = kind_of(stage)
+    return {"kind": kind, "then": then, "calls": calls_of(stage), "makes_batches": _batches(kind), **functions_of(stage)}
 
 
 def why_not(prefixes: list[Prefix]) -> str | None:
@@ -73,11 +76,6 @@ def why_not(prefixes: list[Prefix]) -> str | None:
         if (why := shared or _ONCE.get(str(prefix.stage.get("reads")))) is not None:
             return why
     return None
-
-
-def runs_ahead(prefixes: list[Prefix]) -> bool:
-    """Whether any stage makes elements while the training computes."""
-    return any(kind.startswith(_AHEAD) for prefix in prefixes for kind in (prefix.stage["kind"], *prefix.stage["then"]))
 
 
 def _in_a_row(dataset: Any) -> list[Any]:

@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from slowstep.frameworks.tensorflow.inside._input.resources import iterated, kinds_of
+from slowstep.frameworks.tensorflow.inside._model import model_of
 from slowstep.record.experiment.loader_reading import UNKNOWN
 
 
@@ -29,16 +31,15 @@ class DatasetReader:
         self._is_window = window > 0
         # Its variant belongs to the object.
         self._dataset = dataset.window(window) if window else dataset
-        self._of = {"output_types": self._dataset._flat_types, "output_shapes": self._dataset._flat_shapes}
+        self._kinds = kinds_of(self._dataset._flat_types, self._dataset._flat_shapes)
         with self._tf.device("CPU:0"):
-            self._handle = self._tf.raw_ops.AnonymousIteratorV3(**self._of)
-            self._tf.raw_ops.MakeIterator(dataset=self._dataset._variant_tensor, iterator=self._handle)
+            self._handle = iterated(self._dataset._variant_tensor, self._kinds)
 
     def read(self) -> Element:
         """The next one. Raises StopIteration at the end."""
         try:
             with self._tf.device("CPU:0"):
-                got = self._tf.raw_ops.IteratorGetNext(iterator=self._handle, **self._of)
+                got = self._tf.raw_ops.IteratorGetNext(iterator=self._handle, **self._kinds)
         except self._tf.errors.OutOfRangeError:
             raise StopIteration from None
         if self._is_window:
@@ -51,24 +52,12 @@ class DatasetReader:
         length = int(self._tf.raw_ops.DatasetCardinality(input_dataset=self._dataset._variant_tensor))
         return length if length > 0 else None
 
-    def inputs_per_element(self, kind: str) -> float | None:
-        """How many elements a stage has taken of its input for each that it gave, by what TensorFlow counts; None where it does not."""
+    def model(self) -> Any:
+        """What TensorFlow counts of its stages; None where it does not, without autotune."""
         try:
-            nodes, number = self._nodes()
-        except self._tf.errors.OpError:  # nothing is counted without autotune
+            return model_of(self._handle)
+        except self._tf.errors.OpError:
             return None
-        while (node := nodes.get(number)) is not None and node.inputs:
-            taken, number = nodes.get(node.inputs[0]), node.inputs[0]
-            if kind in node.name:
-                return taken.num_elements / node.num_elements if taken is not None and node.num_elements else None
-        return None
-
-    def _nodes(self) -> tuple[dict[int, Any], int]:
-        """What TensorFlow counts of each stage, by its number, and the number of the last one."""
-        proto = sys.modules["tensorflow.core.framework.model_pb2"].ModelProto
-        with self._tf.device("CPU:0"):
-            model = proto.FromString(self._tf.raw_ops.IteratorGetModelProto(iterator=self._handle).numpy())
-        return dict(model.nodes.items()), model.output
 
     def _samples(self, got: list[Any]) -> int:
         """The first dimension of the first tensor that has one; what consists of numbers alone is one sample."""

@@ -15,10 +15,10 @@ from functools import partial
 from typing import Any, Final
 
 from slowstep.frameworks.tensorflow.inside._pipelines import Pipelines
-from slowstep.frameworks.tensorflow.inside.tasks._calls import AUTOTUNE, counts, with_calls
+from slowstep.frameworks.tensorflow.inside.tasks._calls import counts, with_calls
 from slowstep.frameworks.tensorflow.inside.tasks._drain import PipelineDrain
-from slowstep.frameworks.tensorflow.inside.tasks._prefixes import Prefix, prefixes_of, runs_ahead, why_not
-from slowstep.record.experiment.loader_reading import LEAST_BATCHES, Drained
+from slowstep.frameworks.tensorflow.inside.tasks._prefixes import Prefix, prefixes_of, why_not
+from slowstep.record.experiment.loader_reading import AUTOTUNE, LEAST_BATCHES, Drained
 from slowstep.record.experiment.tasks import TaskImplementation
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
@@ -106,7 +106,7 @@ class _PipelineBench:
     def _drain(self, cut: _Cut, *, seconds: float, turn: int) -> Drained:
         """One reading of the stages up to one."""
         prefix, is_whole = self._prefixes[cut.number], cut.number == len(self._prefixes) - 1 and cut.calls is None
-        kind, inputs = prefix.stage["kind"], None
+        kind, learned = prefix.stage["kind"], dict[str, Any]()
         drained = Drained(workers=0, reason=self._no_time_left(cut.number))
         if drained.reason is None:
             doing = "all stages" if is_whole else f"the stages up to {kind}"
@@ -120,11 +120,12 @@ class _PipelineBench:
                 least=_LEAST_REQUESTS if turn else LEAST_BATCHES,
             )
             drained = drain.run()
-            inputs, self._starts_ns[cut.number] = drain.inputs_per_element, max(drained.starts_ns, default=0)
+            learned = {"inputs_per_element": drain.inputs_per_element} | ({"runs_ahead": drain.runs_ahead} if is_whole else {})
+            self._starts_ns[cut.number] = max(drained.starts_ns, default=0)
             if cut.calls is None:
                 self._learn(cut.number, drained)
         part = "drain" if is_whole else "prefix" if cut.calls is None else "calls"
-        _note(self._training, part, stage=cut.number, calls=cut.calls, turn=turn, inputs_per_element=inputs, **asdict(drained))
+        _note(self._training, part, stage=cut.number, calls=cut.calls, turn=turn, **learned, **asdict(drained))
         return drained
 
     def _dataset(self, cut: _Cut) -> Any:
@@ -168,7 +169,6 @@ def _described(prefixes: list[Prefix]) -> dict[str, Any]:
     """The pipeline in the words of a loader, as far as these fit, and its stages."""
     return {
         "stages": [prefix.stage | {"reads_several": prefix.reads > 1} for prefix in prefixes],
-        "runs_ahead": runs_ahead(prefixes),
         "dataset": "tf.data",
         "dataset_length": None,
         "batch_size": next((prefix.batch_size for prefix in reversed(prefixes) if prefix.batch_size), None),
