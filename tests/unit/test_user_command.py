@@ -91,8 +91,13 @@ def test_bench_of_a_command_without_its_half_says_which_halves_there_are() -> No
         group.main(["python", "train.py"], standalone_mode=False)
 
 
-def test_a_half_in_capitals_is_known() -> None:
+@pytest.mark.parametrize(
+    ("word", "half"),
+    [("DATA", "data"), ("dat", "data"), ("compuet", "compute"), ("data.py", None)],
+    ids=["capitals", "cut", "slip", "a script"],
+)
+def test_a_half_that_is_mistyped_is_known(word: str, half: str | None) -> None:
     group: Any = typer.main.get_command(bench)
 
-    with pytest.raises(BadUsage, match=r"Did you mean: slowstep bench data$"):
-        group.main(["DATA", "train.py"], standalone_mode=False)
+    with pytest.raises(BadUsage, match="^which half" if half is None else f"Did you mean: slowstep bench {half}$"):
+        group.main([word, "train.py"], standalone_mode=False)

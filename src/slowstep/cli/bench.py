@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 from pathlib import Path
@@ -32,9 +33,9 @@ class Halves(TyperGroup):
         """The half. Raises BadUsage for a name that is none, which most often is the user's command already."""
         found = super().get_command(ctx, cmd_name)
         if found is None and not ctx.resilient_parsing:
-            half = cmd_name.lower()
-            if half in self.commands:
-                raise BadUsage(f"there is no half {cmd_name!r}. Did you mean: slowstep bench {half}")
+            # As close as a slip of one letter in the shorter name.
+            if half := difflib.get_close_matches(cmd_name.lower(), self.commands, n=1, cutoff=0.75):
+                raise BadUsage(f"there is no half {cmd_name!r}. Did you mean: slowstep bench {half[0]}")
             raise BadUsage(f"which half? slowstep bench data {cmd_name}, or slowstep bench compute {cmd_name}")
         return found
 

@@ -27,6 +27,7 @@ from slowstep.record.launching.launch import RunOptions, launch
 from slowstep.record.launching.overdue import START_UP_S
 from slowstep.record.launching.plain_run import run_plainly
 from slowstep.record.launching.status import ENV_NO_TITLE
+from slowstep.record.launching.stopping import StopLimits
 from slowstep.record.system.place import find_place
 from slowstep.record.writing import format as contract
 
@@ -36,6 +37,7 @@ MOST_CAPTURED = 20
 _STEPS: Final = re.compile(r"(\d+)-(\d+)")
 # A single number too: it is no command, and the option says better what is missing.
 _ONE_OR_TWO_NUMBERS: Final = re.compile(r"\d+(?:-\d+)?")
+_STOP: Final = f"End the training with the recording, as Ctrl-C would; it has {StopLimits.interrupt_s:.0f} s to clean up."
 _FOR = (
     "End the recording after a time, such as 60s or 2m, counted from the first update (without updates, from the first backward pass). "
     f"With --stop, a command in which no training is seen is ended TIME and {START_UP_S / 60:.0f} minutes after its start."
@@ -78,7 +80,7 @@ def run(
         int | None, typer.Option("--steps", parser=whole_number("--steps", least=1), metavar="N", help="End the recording after N steps.")
     ] = None,
     for_: Annotated[str | None, typer.Option("--for", metavar="TIME", help=_FOR)] = None,
-    stop: Annotated[bool, typer.Option("--stop", help="End the training with the recording, as Ctrl-C would.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help=_STOP)] = False,
     out: Annotated[str | None, typer.Option("--out", metavar="DIR", help="Folder for recordings (default: slowstep_runs).")] = None,
     json: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON too; - is standard output.")] = None,
     warmup: Annotated[

@@ -78,9 +78,10 @@ def _interrupted_by(timeline: Timeline) -> str | None:
 
 
 def _stopped(sent: tuple[str, ...]) -> str:
-    if sent[-1].upper().endswith("KILL"):
-        return f"the training did not end at the first signal of --stop: after {', '.join(sent)} its own clean-up may not have run"
-    return f"the training was ended by --stop with {', '.join(sent)}, as by Ctrl-C: the script's own clean-up ran"
+    if len(sent) > 1:
+        late = "its own clean-up may not have run, or not to its end"
+        return f"the training did not end at the first signal of --stop: after {', '.join(sent)} {late}"
+    return f"the training was ended by --stop with {sent[0]}, as by Ctrl-C: the script's own clean-up ran"
 
 
 def _name(run: RunFacts) -> str:

@@ -14,9 +14,9 @@ _ESCALATION: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 @dataclass(frozen=True, kw_only=True)
 class StopLimits:
-    """How long each signal is given to work, in seconds."""
+    """How long each signal is given to work, in seconds: the first one long enough for a checkpoint, or a last validation."""
 
-    interrupt_s: float = 10.0
+    interrupt_s: float = 60.0
     terminate_s: float = 10.0
     kill_s: float = 5.0
 

@@ -25,8 +25,12 @@ def _report_after(folder: Path, signals: list[str], code: int = 130, by: str = "
 
 @pytest.mark.parametrize(
     ("signals", "said"),
-    [(["SIGINT"], "the script's own clean-up ran"), (["SIGINT", "SIGTERM", "SIGKILL"], "its own clean-up may not have run")],
-    ids=["heeded", "had to be killed"],
+    [
+        (["SIGINT"], "the script's own clean-up ran"),
+        (["SIGINT", "SIGTERM"], "its own clean-up may not have run"),
+        (["SIGINT", "SIGTERM", "SIGKILL"], "its own clean-up may not have run"),
+    ],
+    ids=["heeded", "had to be ended", "had to be killed"],
 )
 def test_the_report_says_how_a_stopped_training_ended(tmp_path, signals, said):
     (note,) = _report_after(tmp_path, signals)
