@@ -192,10 +192,14 @@ def test_what_is_the_models_own_is_not_beside_it(counts):
     assert answer_of(HOOK, in_bodies(TIMED, called(**counts))) is None
 
 
-@pytest.mark.parametrize("before", [True, False], ids=["between backward and update", "before the forward"])
-def test_what_runs_between_backward_and_update_makes_no_input(before):
+@pytest.mark.parametrize(
+    ("functions", "before"),
+    [({(SCRIPT, 60)}, True), ({(SCRIPT, 50), (SCRIPT, 60)}, True), ({(SCRIPT, 50)}, False), (None, False)],
+    ids=["itself", "called there", "another one", "nothing"],
+)
+def test_what_runs_between_backward_and_update_makes_no_input(functions, before):
     m = in_bodies(TIMED, called(gradient=9))
-    known = BeforeUpdate(name="weigh_pixels (train.py:60)", share=0.4, stacks=60) if before else None
+    known = None if functions is None else BeforeUpdate(name="clip", share=0.4, stacks=60, functions=frozenset(functions))
 
     found = finding(HOOK, changed(m, before_update=known))
 
