@@ -207,7 +207,9 @@ def _loops(
             held = held_ns.get((file, name, first), left)
             # Of what it calls, the part of those lines: the others may call the model.
             part = share_of_often(rows, most) or 0.0
-            own = held.own * own_parts.of((file, name, first), rows, most, has_ended=calls_of.get((file, name, first)) != 0)
+            # Calls that have not ended are not known, nor are those in updates.
+            has_ended = bool(calls_of.get((file, name, first), 0)) or rows["complete"].fill_null(value=True).all()
+            own = held.own * own_parts.of((file, name, first), rows, most, has_ended=has_ended)
             yield _Loop(frame, own + part * held.in_libraries, held.own - own, often, each_ns)
 
 

@@ -15,19 +15,14 @@ WRAPPER: Function = ("/python/site-packages/torch/optim/optimizer.py", "Optimize
 UPDATED: Note = calls("body", 60, (OWN, 12, 12, []), (REST, 18, 18, []), (WRAPPER, 24, 6, [[0, 12]]))
 
 
-def counted(*lines: tuple[int, int, float], function: Function = OWN, called: int | None = None) -> Note:
-    """Lines of a function (line, how often it ran, ms in all), and the calls of it that ended meanwhile, where they were looked at."""
-    file, name, first = function
+def counted(*lines: tuple[int, int, float], called: int = 0, complete: bool = True) -> Note:
+    """Lines of a function (line, how often it ran, ms in all), and the calls of it outside of updates that ended meanwhile."""
+    file, name, first = OWN
     known = {"file": file, "function": name, "first_line": first}
     rows = [{**known, "line": line, "count": count, "ns": int(ms * 1e6)} for line, count, ms in lines]
     looked = {"calls": called, "hooks": 0, "inside": 0, "gradient": called, "nothing": 0, "nodes": 0, "of_nodes": 40}
-    return {
-        "kind": "lines",
-        "of": "body",
-        "complete": called != 0,
-        "lines": rows,
-        "functions": [] if called is None else [{**known, **looked}],
-    }
+    functions = [{**known, **looked}] if called else []
+    return {"kind": "lines", "of": "body", "complete": complete, "lines": rows, "functions": functions}
 
 
 @pytest.mark.parametrize(
@@ -63,7 +58,7 @@ def test_a_line_that_calls_the_model_takes_nothing_from_the_loop_beside_it(pace)
 @pytest.mark.parametrize(("called", "share"), [(0, (12 - 3 * 1.4) / 60), (1, 12 / 3 / 60)], ids=["counting ended in it", "whole"])
 def test_a_loop_that_counting_ended_in_goes_on(called, share):
     note = calls("body", 60, (OWN, 12, 12, []), (REST, 48, 48, []))
-    lines = counted((23, 1, 1.4), (24, 1000, 0.7), called=called)
+    lines = counted((23, 1, 1.4), (24, 1000, 0.7), called=called, complete=False)
 
     loop = find_hot_loop(timeline_of(note, lines), 0)
 
@@ -71,7 +66,7 @@ def test_a_loop_that_counting_ended_in_goes_on(called, share):
     assert loop.share == pytest.approx(share, rel=0.01)
 
 
-@pytest.mark.parametrize(("called", "in_update", "whole_ms"), [(None, True, 24), (1, False, 36)], ids=["by it alone", "in the forward too"])
+@pytest.mark.parametrize(("called", "in_update", "whole_ms"), [(0, True, 24), (1, False, 36)], ids=["by it alone", "in the forward too"])
 def test_a_loop_that_updates_call_is_part_of_the_optimizer(called, in_update, whole_ms):
     loop = find_hot_loop(timeline_of(UPDATED, counted((23, 40, 0.4), called=called)), 0)
 
