@@ -316,6 +316,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             column("count", pl.Int64, "how often it ran before counting ended"),
             column("line_ns", pl.Int64, "time in it and in what it called"),
             column("counting_ns", pl.Int64, "what of line_ns, each time, counting itself has added", nullable=True),
+            column("complete", pl.Boolean, "whether lines were counted to the end of that stretch", nullable=True),
         ),
     ),
     Table(

@@ -15,6 +15,7 @@ from slowstep.analyses.compute.before_update import BeforeUpdate
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.engine import diagnose
 from slowstep.parts import BODY, CodePlace, Part, PartKind
+from slowstep.parts import OPTIMIZER as UPDATE
 
 HOOK, LOOP = "beside-the-model", "python-between-operations"
 LOSS: Function = (SCRIPT, "weigh_pixels", 60)
@@ -59,6 +60,17 @@ def test_a_loop_in_python_is_named_with_its_line_and_its_gain():
     assert (verdict.state, verdict.rule) == ("bottleneck", LOOP)
     assert (values(found)["function"], values(found)["runs of that line"], found.evidence[0].where) == ("weigh_pixels", 5000, "train.py:64")
     assert found.gain.predicted == pytest.approx(STEP_MS / (STEP_MS - 9 * 0.95), rel=0.01)
+
+
+def test_a_loop_of_the_scripts_own_optimizer_claims_time_of_updates():
+    own: Function = (SCRIPT, "Own.step", 6)
+    note = body((own, 18, 18, []), (OPTIMIZER, 20, 2, [[0, 18]]))
+
+    m = in_bodies(note, lines(40, 7.0, own), ledger={UPDATE: 5.0})
+    found = finding(LOOP, m)
+
+    assert (found.claims, found.gain.predicted) == ((UPDATE,), None)
+    assert found.share == pytest.approx(0.9 * m.ledger.share_of(UPDATE), rel=0.01)
 
 
 @pytest.mark.parametrize(("library", "is_named"), [(GAUSS, True), (LAYER, False)], ids=["a library's", "a layer of the model"])
@@ -180,10 +192,14 @@ def test_what_is_the_models_own_is_not_beside_it(counts):
     assert answer_of(HOOK, in_bodies(TIMED, called(**counts))) is None
 
 
-@pytest.mark.parametrize("before", [True, False], ids=["between backward and update", "before the forward"])
-def test_what_runs_between_backward_and_update_makes_no_input(before):
+@pytest.mark.parametrize(
+    ("functions", "before"),
+    [({(SCRIPT, 60)}, True), ({(SCRIPT, 50), (SCRIPT, 60)}, True), ({(SCRIPT, 50)}, False), (None, False)],
+    ids=["itself", "called there", "another one", "nothing"],
+)
+def test_what_runs_between_backward_and_update_makes_no_input(functions, before):
     m = in_bodies(TIMED, called(gradient=9))
-    known = BeforeUpdate(name="weigh_pixels (train.py:60)", share=0.4, stacks=60) if before else None
+    known = None if functions is None else BeforeUpdate(name="clip", share=0.4, stacks=60, functions=frozenset(functions))
 
     found = finding(HOOK, changed(m, before_update=known))
 

@@ -325,6 +325,9 @@ DRAWS = {
     "by a layer": Drawn(torch.nn.Dropout(0.1)),
     "by a layer in a model": Drawn(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Sequential(torch.nn.RReLU()))),
     "by what a layer of the script's is built on": Drawn(Noisier()),
+    "by attention": Drawn(torch.nn.MultiheadAttention(4, 2, dropout=0.1)),
+    "by a recurrent layer": Drawn(torch.nn.LSTM(2, 2, num_layers=2, dropout=0.1)),
+    "by attention within a model": Drawn(torch.nn.Sequential(torch.nn.MultiheadAttention(4, 2, dropout=0.1))),
 }
 
 
@@ -464,6 +467,34 @@ def test_as_many_streams_are_looked_at_within_one(count: int, known: bool | None
     assert divides(Around(*(Whole() for _ in range(count)))) is known
 
 
+class Net(torch.nn.Module):
+    """A model of the script's."""
+
+    def __init__(self, inner: torch.nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, numbers: Any) -> Any:
+        return self.inner(numbers)
+
+
+def nested(levels: int, around: Callable[[torch.nn.Module], torch.nn.Module], innermost: torch.nn.Module) -> torch.nn.Module:
+    return around(nested(levels - 1, around, innermost)) if levels else innermost
+
+
+@pytest.mark.parametrize("around", [Net, torch.nn.Sequential], ids=["the script's", "torch's"])
+@pytest.mark.parametrize("levels", [3, 12])
+def test_layers_may_be_nested_in_the_model_that_a_stream_holds(levels: int, around: Callable[[torch.nn.Module], torch.nn.Module]) -> None:
+    assert division_of(Held(nested(levels, around, torch.nn.Linear(2, 2)))) == Division(False)
+    assert division_of(Held(nested(levels, around, torch.nn.Dropout()))) == Division(None, draws=True)
+
+
+def test_a_model_of_many_layers_is_not_looked_at_to_its_end() -> None:
+    rows = (torch.nn.Sequential(*(torch.nn.ReLU() for _ in range(40))) for _ in range(11))
+
+    assert division_of(Held(torch.nn.Sequential(*rows))) == Division(None)
+
+
 def test_nothing_of_a_stream_is_asked_or_called() -> None:
     assert divides(Hostile()) is False
 
@@ -511,9 +542,17 @@ def test_what_only_counts_draws_nothing(stream: Any) -> None:
         torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()),
         np.ones(3),
         torch.nn.LSTM(2, 2),
+        torch.nn.MultiheadAttention(4, 2),
         polars.DataFrame,
     ],
-    ids=["a sampler in order", "a model", "an array", "a layer that leaves it to others", "a class of tables"],
+    ids=[
+        "a sampler in order",
+        "a model",
+        "an array",
+        "a recurrent layer without dropout",
+        "attention without dropout",
+        "a class of tables",
+    ],
 )
 def test_what_a_librarys_object_is_not_held_for_draws_nothing(held: Any) -> None:
     assert not division_of(Drawn(held)).draws

@@ -138,6 +138,47 @@ def test_a_second_loader_that_feeds_the_training_is_not_cut_short(tmp_path: Path
     assert walked.effect()[0] == 10
 
 
+def test_an_epochs_new_loader_whose_batches_a_step_joins_is_not_cut_short(tmp_path: Path) -> None:
+    lengths: list[int] = []
+
+    def epoch(script: Script, step: int) -> bool:
+        own, more = iter(loader(Samples(24))), True
+        while joined := [*itertools.islice(own, 3)]:
+            lengths.append(len(joined))
+            more = script.step(torch.cat(joined))
+            step += 1
+            if step % 2 == 0:
+                assert len(list(validation)) in (1, 5)
+        return more
+
+    def train(script: Script) -> None:
+        while epoch(script, len(lengths)):
+            pass
+
+    validation = loader(Samples(20))
+    walk(tmp_path / "recording", plan_of(["validation-off"], BLOCKS, steps=9), train)
+
+    assert set(lengths) == {3}
+
+
+@pytest.mark.parametrize("has_gradient", [True, False], ids=["joined by the step", "validated in each step"])
+def test_a_second_loader_that_is_begun_anew_in_each_step_is_input_where_gradients_are_on(tmp_path: Path, has_gradient: bool) -> None:
+    lengths: list[int] = []
+
+    def train(script: Script) -> None:
+        own, other, goes_on = itertools.cycle(loader()), loader(Samples(40)), True
+        while goes_on:
+            with torch.set_grad_enabled(has_gradient):
+                more = [*itertools.islice(iter(other), 4)]
+            lengths.append(len(more))
+            goes_on = script.step(torch.cat([*more, next(own)]))
+
+    walked = walk(tmp_path / "recording", plan_of(["validation-off"], BLOCKS, steps=9), train)
+
+    assert set(lengths) == ({4} if has_gradient else {1, 4})
+    assert walked.states()[0] == ("not applicable" if has_gradient else "ready")
+
+
 @pytest.mark.parametrize("validation", [[], [torch.zeros(4)] * 3], ids=["none", "arrays"])
 def test_where_no_loader_validates_it_has_no_meaning(tmp_path: Path, validation: Any) -> None:
     def train(script: Script) -> None:

@@ -232,6 +232,7 @@ MALFORMED = [
     '{"kind": "training_frame", "optimizer": "x", "file": "a", "function": "b", "first_line": 1, "line": 2}',
     '{"kind": "batch", "tensors": 1, "bytes": 5, "spare_bytes": 0, "types": {}, "array_bytes": "many"}',
     f'{{"kind": "lines", "of": "body", "lines": [], "counting_ns": {2**63}}}',
+    '{"kind": "lines", "of": "body", "lines": [], "complete": 3}',
     '{"kind": "lines", "of": ["body"], "lines": []}',
     '{"kind": "hook", "name": {"a": 1}, "state": "off"}',
     '{"kind": "cost", "event_ns": NaN, "events": 5}',

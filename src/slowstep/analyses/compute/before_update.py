@@ -5,7 +5,7 @@ It belongs to `compute`. Whether the training needs it there only its author kno
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,7 @@ class BeforeUpdate:
     name: str
     share: float
     stacks: int
+    functions: frozenset[tuple[str, int]] = frozenset()  # it and what it calls of the user's there: file and first line
 
 
 def find_before_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> BeforeUpdate | None:
@@ -48,6 +49,7 @@ def find_before_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> Before
     between = taken[containing(updates["start_ns"].to_numpy(), updates["end_ns"].to_numpy(), stacks.time_ns[taken]) < 0]
     counts: Counter[LoopCall] = Counter()
     weights: Counter[LoopCall] = Counter()
+    functions: defaultdict[LoopCall, set[tuple[str, int]]] = defaultdict(set)
     for weight, path in stacks.paths(between.tolist()):
         depth = meeting(path, trainer.way_to_update)
         called = called_from_loop(path, trainer.way_to_update)
@@ -55,9 +57,11 @@ def find_before_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> Before
         if depth != NOWHERE and called is not None and (called.is_function or not all(map(is_library, path[depth + 1 :]))):
             counts[called] += 1
             weights[called] += round(weight)
-    if len(taken) < FEWEST_STACKS or not counts:
+            functions[called].update((frame.file, frame.first_line) for frame in path[depth + 1 :] if not is_library(frame))
+    if len(between) < FEWEST_STACKS or not counts:
         return None
     most, held = weights.most_common(1)[0]
     whole = float(stacks.weight_ns[taken].sum())
     share = held / max(whole, 1.0) * float((end - start).sum()) / steps.length_ns
-    return BeforeUpdate(name=most.label(trainer.facts.script), share=share, stacks=counts[most])
+    name = most.label(trainer.facts.script)
+    return BeforeUpdate(name=name, share=share, stacks=counts[most], functions=frozenset(functions[most]))

@@ -14,7 +14,7 @@ import polars as pl
 
 from slowstep.analyses.after_update.gaps import FEWEST_STACKS
 from slowstep.analyses.python.functions import Path, Stacks, enclosing, is_library, shown
-from slowstep.analyses.python.hot_loop import OFTEN
+from slowstep.analyses.python.often_lines import OFTEN, share_of_often
 from slowstep.analyses.steps.steps import Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.frameworks._known import code
@@ -100,9 +100,7 @@ def _by_tensor_share(counted: pl.DataFrame, method: tuple[str, str, int], tensor
     """Of calls that are made once for all tensors none of the time is; their lists are filled in a loop over them."""
     file, function, first_line = method
     mine = counted.filter(pl.col("file") == file, pl.col("function") == function, pl.col("first_line") == first_line)
-    whole = int(mine["line_ns"].sum())
-    often = mine.filter(pl.col("count") >= min(OFTEN, MANY_TENSORS * tensors))
-    return int(often["line_ns"].sum()) / whole if whole else None
+    return share_of_often(mine, min(OFTEN, MANY_TENSORS * tensors))
 
 
 def _sizes(trainer: Trainer, optimizer: int) -> tuple[int | None, int | None]:

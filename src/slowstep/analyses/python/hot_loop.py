@@ -16,14 +16,13 @@ import polars as pl
 
 from slowstep.analyses.python.calls import Key
 from slowstep.analyses.python.functions import COMPUTING, OPTIMIZERS, enclosing, is_library
+from slowstep.analyses.python.often_lines import OFTEN, OwnParts, ns_left, share_of_often
 from slowstep.analyses.python.timed_bodies import Lengthened
 from slowstep.frameworks._known import code
 from slowstep.frameworks._words import Code
 from slowstep.record.writing import own_frames
 from slowstep.timeline.timeline import Frame, Timeline
 
-# A line that runs so often in one call is a loop's. Run once instead, it leaves a twentieth: as much as the gain assumes is left.
-OFTEN = 20
 # A line of Python takes 0.05 to 0.3 us, one call of a tensor operation some 3 to 20 us to dispatch (benchmarks/dispatch.py: 7 to 28 us a
 # node, forward and backward together). What takes longer each time is the operation's own work.
 LONGEST_NS = 20_000.0
@@ -40,7 +39,9 @@ OPTIMIZER = (code(Code.UPDATE), "wrapper")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HotLoop:
-    """A Python loop. `share` is of forward and what else is neither backward nor optimizer; `low` and `high` bound it."""
+    """A Python loop. `share` is of forward and what else is neither backward nor optimizer, or of the optimizer, where `in_update`; `low`
+    and `high` bound it: other lines of its function, which may work on what it makes, count only in `high`.
+    """
 
     name: str
     file: str
@@ -53,6 +54,7 @@ class HotLoop:
     low: float
     high: float
     nodes_share: float  # of the nodes of autograd's graph, that this function made; 0 where that is not known
+    in_update: bool
 
 
 def find_hot_loop(
@@ -69,14 +71,18 @@ def find_hot_loop(
     called = timeline.table("called").filter(pl.col("process") == process, pl.col("kind") == "body")
     edges = timeline.table("call_edges").filter(pl.col("process") == process, pl.col("kind") == "body")
     held_ns = held_by_functions(calls, edges, _is_long_operation)
-    loop = max(_loops(calls, lines, called, held_ns, apart), key=lambda loop: loop.held_ns, default=None)
+    own_parts = OwnParts(calls, edges, lines)
+    loop = max(_loops(lines, called, held_ns, own_parts, apart), key=lambda loop: loop.held_ns, default=None)
     if loop is None:
         return None
     name = enclosing(loop.frame.function)
     # What else is in that function: a comprehension around this one, and what makes a tensor of its list. More than that is other work.
     same = (held.own for key, held in held_ns.items() if key[0] == loop.frame.file and enclosing(key[1]) == name and key != loop.key)
     around = sum(own for own in same if own <= loop.held_ns)
-    low, share, high = untimed_shares(calls, loop.held_ns + around, loop.each_ns, lengthened)
+    in_update = _is_in_update(calls, edges, called, loop.key)
+    whole_ns = _optimizer_ns(calls) if in_update else None
+    low, share, _ = untimed_shares(calls, loop.held_ns + around, loop.each_ns, lengthened, whole_ns)
+    *_, high = untimed_shares(calls, loop.held_ns + loop.beside_ns + around, loop.each_ns, lengthened, whole_ns)
     if on_line := _on_its_line(calls, lines, loop):
         # That it is all on that line is likely, not known.
         _, share, high = untimed_shares(calls, loop.held_ns + around + on_line, loop.each_ns, lengthened)
@@ -92,6 +98,7 @@ def find_hot_loop(
         low=low,
         high=high,
         nodes_share=_nodes_share(called, loop.frame),
+        in_update=in_update,
     )
 
 
@@ -104,18 +111,13 @@ def _on_its_line(calls: pl.DataFrame, lines: pl.DataFrame, loop: _Loop) -> float
     """
     name = enclosing(loop.frame.function)
     mine = (pl.col("file") == loop.frame.file) & (pl.col("function") == name)
-    counted, left_ns = lines.filter(mine), _left_ns(calls)
+    counted, left_ns = lines.filter(mine), ns_left(calls)
     if loop.frame.function == name or counted.is_empty() or not calls.filter(mine).is_empty():
         return 0.0
     if left_ns > loop.held_ns or not calls["file"].str.contains(LAYERS.pattern).any():
         return 0.0
     on_line = counted.filter(pl.col("line").is_between(loop.frame.first_line, int(loop.often["line"][0])))
     return left_ns * float(on_line["line_ns"].sum()) / max(float(counted["line_ns"].sum()), 1.0)
-
-
-def _left_ns(calls: pl.DataFrame) -> float:
-    """What the timed calls leave of the bodies: the time of functions that had begun before."""
-    return max(float(calls["wall_ns"][0]) - float(calls["own_ns"].sum()), 0.0)
 
 
 def _nodes_share(called: pl.DataFrame, frame: Frame) -> float:
@@ -125,10 +127,13 @@ def _nodes_share(called: pl.DataFrame, frame: Frame) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """A function whose lines ran often: its time in all timed bodies, those lines with most time first, and what one run of them takes."""
+    """Lines of a function that ran often, those with most time first: what they take in all timed bodies, what the function's other lines
+    do, and what one run of them takes.
+    """
 
     frame: Frame
     held_ns: float
+    beside_ns: float
     often: pl.DataFrame
     each_ns: float
 
@@ -185,10 +190,10 @@ def _is_long_operation(callee: Timed) -> bool:
 
 
 def _loops(
-    calls: pl.DataFrame, lines: pl.DataFrame, called: pl.DataFrame, held_ns: dict[Key, PythonTime], apart: frozenset[tuple[str, int]]
+    lines: pl.DataFrame, called: pl.DataFrame, held_ns: dict[Key, PythonTime], own_parts: OwnParts, apart: frozenset[tuple[str, int]]
 ) -> Iterator[_Loop]:
     # A function that had begun before the body is not among the timed: it has what they leave.
-    left = PythonTime(_left_ns(calls))
+    left = PythonTime(own_parts.left_ns)
     calls_of = dict(zip(called.select("file", "function", "first_line").iter_rows(), called["calls"].to_list(), strict=True))
     for (file, name, first), rows in lines.group_by("file", "function", "first_line", maintain_order=True):
         frame = Frame(file=str(file), function=str(name), first_line=int(first), line=int(first))
@@ -201,17 +206,22 @@ def _loops(
         if each_ns <= LONGEST_NS:
             held = held_ns.get((file, name, first), left)
             # Of what it calls, the part of those lines: the others may call the model.
-            part = float(often["line_ns"].sum()) / max(float(rows["line_ns"].sum()), 1.0)
-            yield _Loop(frame, held.own + part * held.in_libraries, often, each_ns)
+            part = share_of_often(rows, most) or 0.0
+            # Calls that have not ended are not known, nor are those in updates.
+            has_ended = bool(calls_of.get((file, name, first), 0)) or rows["complete"].fill_null(value=True).all()
+            own = held.own * own_parts.of((file, name, first), rows, most, has_ended=has_ended)
+            yield _Loop(frame, own + part * held.in_libraries, held.own - own, often, each_ns)
 
 
-def untimed_shares(calls: pl.DataFrame, held_ns: float, each_ns: float, lengthened: Lengthened | None) -> tuple[float, float, float]:
-    """What a function, of whose lines one takes `each_ns`, holds of forward and the rest of a body when nobody times it: at least, as
-    expected, and at most. `lengthened` where it runs most of the body's Python instructions.
+def untimed_shares(
+    calls: pl.DataFrame, held_ns: float, each_ns: float, lengthened: Lengthened | None, whole_ns: float | None = None
+) -> tuple[float, float, float]:
+    """What a function, of whose lines one takes `each_ns`, holds of forward and the rest of a body when nobody times it, or of `whole_ns`:
+    at least, as expected, and at most. `lengthened` where it runs most of that rest's Python instructions.
     """
-    rest_ns, most = _rest_ns(calls), float(calls["slowdown"][0] or 1.0)
+    rest_ns, most = whole_ns or _rest_ns(calls), float(calls["slowdown"][0] or 1.0)
     timed = min(held_ns / rest_ns, 1.0)
-    if lengthened is not None:
+    if lengthened is not None and whole_ns is None:
         # What timing has added is the loop's: it runs most of the Python instructions.
         low, expected, high = (max(1 - factor * (1 - timed), 0.0) for factor in (lengthened.high, lengthened.value, lengthened.low))
         return low, expected, high
@@ -224,12 +234,39 @@ def untimed_shares(calls: pl.DataFrame, held_ns: float, each_ns: float, lengthen
 
 def _rest_ns(calls: pl.DataFrame) -> float:
     """The bodies without backward and optimizer."""
-    wall_ns, optimizer_ns = float(calls["wall_ns"][0]), _within(calls, *OPTIMIZER)
-    # A closure that is given to the optimizer holds all of the work: the optimizer's is only what its own functions take.
-    if optimizer_ns >= LARGEST_OPTIMIZER * wall_ns:
+    wall_ns, optimizer_ns = float(calls["wall_ns"][0]), _optimizer_ns(calls)
+    if _holds_a_closure(calls):
         own = calls.filter(pl.col("file").str.contains(OPTIMIZERS.pattern))
         optimizer_ns = float(own["own_ns"].sum() or 0.0)
     return max(wall_ns - _within(calls, *BACKWARD) - optimizer_ns, 1.0)
+
+
+def _optimizer_ns(calls: pl.DataFrame) -> float:
+    return _within(calls, *OPTIMIZER)
+
+
+def _holds_a_closure(calls: pl.DataFrame) -> bool:
+    """One that is given to the optimizer holds all of the work: the optimizer's is only what its own functions take."""
+    return _optimizer_ns(calls) >= LARGEST_OPTIMIZER * float(calls["wall_ns"][0])
+
+
+def _is_in_update(calls: pl.DataFrame, edges: pl.DataFrame, called: pl.DataFrame, key: Key) -> bool:
+    """Whether only an optimizer's update calls a function: none of its calls was looked at, as those outside of updates are."""
+    if _holds_a_closure(calls) or key in set(called.select("file", "function", "first_line").iter_rows()):
+        return False
+    numbers = {
+        (file, name, first): number for number, file, name, first in calls.select("number", "file", "function", "first_line").iter_rows()
+    }
+    callees: dict[int, list[int]] = defaultdict(list)
+    for caller, callee in edges.select("caller", "callee").iter_rows():
+        callees[caller].append(callee)
+    found: set[int] = set()
+    left = calls.filter(_is_of(*OPTIMIZER))["number"].to_list()
+    while left:
+        new = set(callees[left.pop()]) - found
+        found |= new
+        left += new
+    return numbers.get(key) in found
 
 
 def _untimed(held: float, rest: float, slowdown: float) -> float:
@@ -239,5 +276,8 @@ def _untimed(held: float, rest: float, slowdown: float) -> float:
 
 
 def _within(calls: pl.DataFrame, files: re.Pattern[str], function: str) -> float:
-    name = pl.col("file").str.contains(files.pattern) & pl.col("function").str.ends_with(function)
-    return float(calls.filter(name)["total_ns"].max() or 0.0)  # type: ignore[arg-type]
+    return float(calls.filter(_is_of(files, function))["total_ns"].max() or 0.0)  # type: ignore[arg-type]
+
+
+def _is_of(files: re.Pattern[str], function: str) -> pl.Expr:
+    return pl.col("file").str.contains(files.pattern) & pl.col("function").str.ends_with(function)

@@ -14,7 +14,8 @@ import polars as pl
 
 from slowstep.analyses.python.calls import CallTree, Key, TimedFunction
 from slowstep.analyses.python.gap_calls import BUILT_IN
-from slowstep.analyses.python.hot_loop import LONGEST_NS, OFTEN, SHORTEST_NS
+from slowstep.analyses.python.hot_loop import LONGEST_NS, SHORTEST_NS
+from slowstep.analyses.python.often_lines import OFTEN, share_of_often
 from slowstep.timeline.timeline import Timeline
 
 PUTS_TOGETHER = re.compile(r"\b(tensor|as_tensor|stack|cat|array|asarray|concatenate)$")
@@ -64,11 +65,8 @@ def share_of_lines(timeline: Timeline, kind: str, processes: list[int], below: s
     plain_ns = pl.col("line_ns") - pl.col("count") * pl.col("counting_ns").fill_null(0)
     plain_ns = plain_ns.clip(lower_bound=pl.min_horizontal("line_ns", pl.col("count") * SHORTEST_NS)).alias("plain_ns")
     lines = rows.group_by("file", "function", "first_line", "line", maintain_order=True).agg(pl.col("count").sum(), plain_ns.sum())
-    mine = [(count, float(ns)) for *key, _, count, ns in lines.iter_rows() if tuple(key) in below]
-    whole = sum(ns for _, ns in mine)
-    if not whole:
-        return None
-    return sum(ns for count, ns in mine if count >= often and ns <= LONGEST_NS * count) / whole
+    mine = [key in below for key in lines.select("file", "function", "first_line").iter_rows()]
+    return share_of_often(lines.filter(mine), often, longest_ns=LONGEST_NS, of="plain_ns")
 
 
 def _reached(tree: CallTree, root: Key) -> set[Key]:

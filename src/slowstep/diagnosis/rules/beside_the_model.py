@@ -107,17 +107,17 @@ def _judge_function(m: Measurements) -> Judged | None:
         return None
     body = body_rest(m)
     share, low, high = share_interval(m, body)
-    if share * beside.share < CLAIM:
+    if (held := share * beside.share) < CLAIM:
         return None
     counterfactual = _counterfactual(m, beside, body) if beside.is_hook else None
     where = f"{shown(beside.file, m.trainer.facts.script)}:{beside.first_line}"
     before = m.compute.before_update
-    after = before is not None and before.name == f"{beside.name} ({where})"
+    before_update = before is not None and (beside.file, beside.first_line) in before.functions
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{_shown(beside, where)} {_what(beside, after=after)} and takes {format_share(share * beside.share)} of the time",
-        share=share * beside.share,
+        title=f"{_shown(beside, where)} {_what(beside, before_update=before_update)} and takes {format_share(held)} of the time",
+        share=held,
         share_low=low * beside.low,
         share_high=min(high * beside.high, 1.0),
         claims=(BODY,),
@@ -128,13 +128,13 @@ def _judge_function(m: Measurements) -> Judged | None:
                 unit="",
                 where=where,
             ),
-            Evidence(name="time in it", value=share * beside.share, unit="share of window", threshold=CLAIM),
+            Evidence(name="time in it", value=held, unit="share of window", threshold=CLAIM),
             Evidence(name="calls", value=round(beside.calls, 1), unit="per step"),
             timed_in(m, beside.bodies, STEPS),
             Evidence(name="time per step", value=float(body.mean()) * beside.share / 1e6, unit="ms"),
         ),
-        gain=unknown_gain(UNKNOWN_OF_GRADIENTS if after else UNKNOWN) if counterfactual is None else predict(m, counterfactual),
-        fixes=_fixes(m, beside, after=after),
+        gain=unknown_gain(UNKNOWN_OF_GRADIENTS if before_update else UNKNOWN) if counterfactual is None else predict(m, counterfactual),
+        fixes=_fixes(m, beside, before_update=before_update),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
@@ -153,17 +153,17 @@ def _shown(beside: OutsideModel, where: str) -> str:
     return f"line {where}" if _is_top(beside) else f"{beside.name} ({where})"
 
 
-def _what(beside: OutsideModel, *, after: bool) -> str:
-    if after:
+def _what(beside: OutsideModel, *, before_update: bool) -> str:
+    if before_update:
         return "runs in every step, between backward and update,"
     return "is a hook that only looks at the model" if beside.is_hook else "runs in every step, is no part of the model"
 
 
-def _fixes(m: Measurements, beside: OutsideModel, *, after: bool) -> tuple[Fix, ...]:
+def _fixes(m: Measurements, beside: OutsideModel, *, before_update: bool) -> tuple[Fix, ...]:
     lever = stub(m, beside.name, beside.file)
     if beside.is_hook:
         return (Fix(text=f"call {_name(beside)} every k steps, or have it read no values back (.item()) in each", lever=lever),)
-    if after:
+    if before_update:
         return (
             Fix(text=f"call {_name(beside)} every k steps, if the training does not need it in each", lever=lever),
             Fix(text=f"let {_name(beside)} work on all parameters at once, without reading values back (.item()) for each"),

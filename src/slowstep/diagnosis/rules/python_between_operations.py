@@ -2,17 +2,18 @@
 
 What it sees:
     Calls in the step's body are timed in a few steps, and lines are counted in one or two: a line of the user's own code runs at least 20
-    times in a call, 20 us or less each time, and its function holds at least 3 % of the window, with those operations of torch that it
-    calls as often and as briefly.
+    times in a call, 20 us or less each time, and such lines hold at least 3 % of the window, with those operations of torch that they
+    call as often and as briefly. A function that fills lists in a loop and calls one operation with them is weighed by those lines alone.
 Why it costs:
     Each line of Python takes 0.05 to 0.3 us and each small operation some 3 to 20 us to dispatch, whatever it computes; one operation
     on the whole tensor pays for that once.
 How the gain is predicted:
-    r is 95 % of the function's time (vectorised code is rarely better than ten times as fast on a first try; 80 % at worst, all of
+    r is 95 % of those lines' time (vectorised code is rarely better than ten times as fast on a first try; 80 % at worst, all of
     it at best), and of what it adds to backward: what this takes beyond twice the rest of the forward, as much as the backward of other
     layers takes (matrix products and convolutions: one for the input, one for the weights), but no less than loops of small operations
     take: twice the function's own time, times the share of autograd's nodes that it made, and 14 us for each of these at most;
-    at best by that share, at worst nothing. B is what the loader's workers need per step.
+    at best by that share, at worst nothing. B is what the loader's workers need per step. Of an optimizer of the script's own it is not
+    predicted: what goes over the parameters one by one took 0.12 to 2.4 times as long for all of them at once (see beside-the-model).
 When it is wrong:
     Timing calls slows Python code on Python 3.11, one loop more than another: what it added to the timed steps is measured against the
     others, at the pace of their backward, and is taken to be the loop's. A loop whose iterations depend on each other cannot be vectorised,
@@ -35,18 +36,19 @@ from slowstep import calibration
 from slowstep.analyses.compute.fixed_cost import USUAL_DISPATCH_NS
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.python.functions import shown
-from slowstep.analyses.python.hot_loop import LONGEST_NS, OFTEN, HotLoop
+from slowstep.analyses.python.hot_loop import LONGEST_NS, HotLoop
+from slowstep.analyses.python.often_lines import OFTEN
 from slowstep.analyses.steps.cell_code import TOP_LEVEL
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.timed_in import STEPS, timed_in
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, body_rest, concurrent_producers_ns, delay_share, with_core_delay
 from slowstep.diagnosis.evidence.untimed import unseen_python
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
-from slowstep.parts import BACKWARD, BODY
+from slowstep.parts import BACKWARD, BODY, OPTIMIZER
 from slowstep.reasons import Wording
 from slowstep.units import format_share
 
@@ -60,6 +62,7 @@ OTHERS_BACKWARD = 2.0
 LOOPS_BACKWARD = calibration.LOOPS_BACKWARD.value
 # Updates of all optimizers for one of the busiest: those of a GAN.
 SEVERAL = 1.5
+UNKNOWN_OF_UPDATE = "it worked on all parameters at once"
 
 CALLS_OF_SEVERAL_OPTIMIZERS = Wording(
     "calls-of-several-optimizers",
@@ -75,14 +78,14 @@ def judge(m: Measurements) -> Answer:
     if loop is None:
         unseen = unseen_python(m)
         return None if unseen is None else NotJudged(rule=NAME, reason=unseen)
-    body = body_rest(m)
+    body = with_core_delay(m, OPTIMIZER) if loop.in_update else body_rest(m)
     share, low, high = share_interval(m, body)
     if share * loop.share < CLAIM:
         return None
     of_backward, at_most = _of_backward(m, loop, body)
     removed = (body * loop.share + of_backward) * (1 - LEFT)
     low_ns, high_ns = body * loop.low * (1 - LEFT_PESSIMISTIC), body * loop.high + at_most
-    counterfactual = _counterfactual(m, loop, low_ns=low_ns, removed_ns=removed, high_ns=high_ns)
+    counterfactual = None if loop.in_update else _counterfactual(m, loop, low_ns=low_ns, removed_ns=removed, high_ns=high_ns)
     bound = stub(m, loop.name, loop.file)
     where = f"{shown(loop.file, m.trainer.facts.script)}:{loop.line}"
     held, _, held_high = share_interval(m, body * loop.share + of_backward)
@@ -94,13 +97,10 @@ def judge(m: Measurements) -> Answer:
         share=held,
         share_low=low * loop.low,
         share_high=min(max(high * loop.high, held_high), 1.0),
-        claims=(BODY,),
-        evidence=(*_evidence(m, loop, where, share * loop.share), saved_by(m, counterfactual)),
-        gain=predict(m, counterfactual),
-        fixes=(
-            Fix(text=f"write the loop in {_name(loop)} as operations on whole tensors (masks, shifts, scatter, einsum)", bounded_by=bound),
-            Fix(text=_otherwise(m, loop), bounded_by=bound),
-        ),
+        claims=(OPTIMIZER if loop.in_update else BODY,),
+        evidence=_evidence(m, loop, where, share * loop.share) + (() if counterfactual is None else (saved_by(m, counterfactual),)),
+        gain=unknown_gain(UNKNOWN_OF_UPDATE) if counterfactual is None else predict(m, counterfactual),
+        fixes=(Fix(text=_rewritten(loop), bounded_by=bound), Fix(text=_otherwise(m, loop), bounded_by=bound)),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
@@ -136,11 +136,17 @@ def _line(loop: HotLoop, where: str) -> str:
     return f"line {where} runs" if _is_top(loop) else f"{loop.name} runs line {where}"
 
 
+def _rewritten(loop: HotLoop) -> str:
+    if loop.in_update:
+        return f"let {_name(loop)} work on all parameters at once"
+    return f"write the loop in {_name(loop)} as operations on whole tensors (masks, shifts, scatter, einsum)"
+
+
 def _otherwise(m: Measurements, loop: HotLoop) -> str:
     compiler = m.training.words.advise(Remedy.COMPILE_FUNCTION)
     if _is_top(loop):
         return f"put the loop of {_name(loop)} into a function, and let {compiler} or Numba compile that"
-    if loop.nodes_share:
+    if loop.nodes_share or loop.in_update:
         return f"let {compiler} compile {loop.name}"
     if m.trainer.waits.is_empty():
         return f"let {compiler} or Numba compile {loop.name}"

@@ -16,6 +16,8 @@ FEEDS_SHARE: Final = 0.5
 # One that goes on from update to update, a batch at a time, may take turns with others: of as many steps as a ring of cached batches has
 # batches (levers/mock_loader.py) it is read in one at least. More seldom, blocks of an experiment hardly meet it.
 TURNS_SHARE: Final = 1 / 16
+# Of the updates since it was first read so many must have been read for, that it is read in each.
+EACH_SHARE: Final = 0.95
 # Read before fewer updates, it may be a validation that has just begun.
 FEWEST_UPDATES: Final = 3
 
@@ -71,6 +73,10 @@ class Feeding:
     def is_read(self, loader: int) -> bool:
         """Whether it was read before an update."""
         return self._read[loader] > 0
+
+    def is_read_in_each(self, loader: int) -> bool:
+        """Whether it is read before every update, by and large."""
+        return self._read[loader] >= max(FEWEST_UPDATES, EACH_SHARE * self._since(loader))
 
     def most_waited_for(self, loaders: list[int]) -> int:
         """The one of them that is waited for most in all the updates since it was first read."""

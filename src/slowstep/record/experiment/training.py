@@ -56,6 +56,8 @@ class Training:
         self.requests = 0
         self.longest_step_ns: int | None = None
         self._reads = LoaderReads()
+        # Where loaders were built that were read last before an update.
+        self._fed_from: set[int] = set()
         self.lead = DeviceLead()
 
     def built(self, loader: Any, place: int) -> None:
@@ -90,7 +92,7 @@ class Training:
         if self.is_input(iterator):
             self.requests += 1
         elif loader is not None and is_own and self.recorder.local.me.making is None:
-            self._reads.read(iterator, loader, self._after_updates)
+            self._reads.read(iterator, loader, self._after_updates, has_gradient=self._frameworks[loader].has_gradient()())
         first = self._is_after_update and is_own
         if first:
             self._is_after_update = False
@@ -120,7 +122,10 @@ class Training:
         self._after_updates += 1
         self._is_after_update = True
         read = None if self._last_read is None else self._last_read()
-        self._feeding.updated(None if read is None else self._loader_of.get(read))
+        last = None if read is None else self._loader_of.get(read)
+        self._feeding.updated(last)
+        if last is not None and (place := self._places.get(last)) is not None:
+            self._fed_from.add(place[1])
         self._choose()
         return True
 
@@ -247,12 +252,22 @@ class Training:
 
     def is_validation(self, iterator: Any) -> bool:
         """Whether an iterator is of a loader that is read between two updates, several batches at a time, and never across one."""
-        return self._loader_of.get(iterator) in self._reads.validations and not self.is_input(iterator)
+        loader = self._loader_of.get(iterator)
+        return loader is not None and loader in self._reads.validations and not (self.is_input(iterator) or self._may_feed(loader))
+
+    def _may_feed(self, loader: int) -> bool:
+        """Whether what is read so may be a step's input: batches that it joins, of an iterator of its own.
+
+        One that no update has followed yet is the training's for a new epoch where that has none, or where it was built like it.
+        """
+        if self._feeding.is_read(loader):
+            return self._feeding.is_read_in_each(loader) and self._reads.has_gradient(loader)
+        return self.loader is None or self._places.get(loader, (None, None))[1] in self._fed_from
 
     @property
     def validates(self) -> bool:
         """Whether a loader was read that way so far."""
-        return bool(self._reads.validations)
+        return any(not self._may_feed(loader) for loader in self._reads.validations)
 
     @property
     def longest_validation(self) -> int:
@@ -267,6 +282,7 @@ class LoaderReads:
         self._read_at: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._within: set[int] = set()
         self._across: set[int] = set()
+        self._without_gradient: set[int] = set()
         self._given: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self.longest = 0
 
@@ -275,8 +291,10 @@ class LoaderReads:
         self._read_at.pop(iterator, None)
         self._given.pop(iterator, None)
 
-    def read(self, iterator: Any, loader: int, updates: int) -> None:
-        """A batch of it is asked for after so many updates."""
+    def read(self, iterator: Any, loader: int, updates: int, *, has_gradient: bool) -> None:
+        """A batch of it is asked for after so many updates, while operations are differentiated, or not."""
+        if not has_gradient:
+            self._without_gradient.add(loader)
         before = self._read_at.get(iterator)
         self._read_at[iterator] = updates
         if before is not None:
@@ -292,6 +310,11 @@ class LoaderReads:
         """The key is another loader's from now on."""
         self._within.discard(loader)
         self._across.discard(loader)
+        self._without_gradient.discard(loader)
+
+    def has_gradient(self, loader: int) -> bool:
+        """Whether operations were differentiated whenever it was read."""
+        return loader not in self._without_gradient
 
     @property
     def validations(self) -> set[int]:

@@ -179,7 +179,7 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     "hook": {"name": str, "state": str, "reason": str},
     "experiment": {"begin_ns": int},
     "batch": {"array_bytes": int},
-    "lines": {"of": str, "counting_ns": int},
+    "lines": {"of": str, "counting_ns": int, "complete": bool},
     "facts": {
         "framework": str,
         "optimizers": bool,

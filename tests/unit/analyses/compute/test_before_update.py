@@ -8,6 +8,7 @@ import pytest
 
 from made_events import Events, at
 from made_recordings import LOOP, SCRIPT, TRAINER_THREAD
+from slowstep.analyses.after_update.gaps import FEWEST_STACKS
 from slowstep.analyses.compute.before_update import BeforeUpdate
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.record.writing import format as fmt
@@ -17,11 +18,11 @@ METRICS = (SCRIPT, "collect_metrics", 60, 62)
 NORMS = (SCRIPT, "main.<locals>.<dictcomp>", 29, 29)
 
 
-def _found(folder: Path, between_ms: float, called: tuple[str, str, int, int], *, backwards: bool = True) -> BeforeUpdate | None:
+def _found(folder: Path, between_ms: float, *called: tuple[str, str, int, int], backwards: bool = True) -> BeforeUpdate | None:
     """Of sixty steps of 20 ms, and what is called between backward and update."""
     events = Events(folder)
     events.loader(workers=1)
-    stack = events.trainer.stack([LOOP, called])
+    stack = events.trainer.stack([LOOP, *called])
     now = 0.0
     for batch in range(60):
         events.fetch(now, now + 1, batch, worker=0, cpu=1)
@@ -75,6 +76,30 @@ def test_what_another_optimizer_does_before_is_an_update_too(tmp_path, optimizer
         events.update(now + 28, now + 29)
 
     assert (measure_recording(events.timeline()).compute.before_update is None) is optimizer
+
+
+def test_too_few_stacks_beside_another_optimizers_update_tell_nothing(tmp_path):
+    events = Events(tmp_path)
+    events.loader(workers=1)
+    stack = events.trainer.stack([LOOP, METRICS])
+    for batch in range(60):
+        now = batch * 30.0
+        events.fetch(now, now + 1, batch, worker=0, cpu=1)
+        events.wait(now + 1, now + 1.5, batch)
+        events.backward(now + 8, now + 17)
+        when = now + (19 if batch >= 61 - FEWEST_STACKS else 23)
+        events.trainer.event(fmt.STACK, at(when), at(when), stack, 20e6, 0, thread=TRAINER_THREAD)
+        events.update(now + 21, now + 27, optimizer=5)
+        events.update(now + 28, now + 29)
+
+    assert measure_recording(events.timeline()).compute.before_update is None
+
+
+def test_what_of_the_users_it_calls_is_known_too(tmp_path):
+    found = _found(tmp_path, 10, METRICS, CLIP, (SCRIPT, "norms", 80, 81))
+
+    assert found is not None
+    assert found.functions == {(SCRIPT, 60), (SCRIPT, 80)}
 
 
 def test_without_backwards_nothing_is_between(tmp_path):

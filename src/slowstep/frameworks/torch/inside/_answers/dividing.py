@@ -19,6 +19,7 @@ from typing import Any, Final
 from slowstep.frameworks.torch.inside._answers.drawing import (
     asks_for_a_sample,
     draws_as_held,
+    draws_as_set,
     draws_by_its_names,
     draws_when_used,
     is_source,
@@ -39,7 +40,8 @@ _DEEPEST: Final = 6
 _CONTAINERS: Final = (list, tuple, set, frozenset, deque)
 _PLAIN: Final = (bool, bytes, complex, float, int, str, type(None))
 # Where torch's modules and loaders hold what works in them.
-_PARTS: Final = ("_modules", "batch_sampler", "sampler")
+_MODULES: Final = "_modules"
+_PARTS: Final = ("batch_sampler", "sampler")
 # What every stream is made of.
 _ROOTS: Final = ("abc", "builtins", "collections", "torch", "typing")
 
@@ -149,14 +151,24 @@ class _Look:
         self.is_open |= str(kind.__module__).startswith(_SHARED)
         self._go_on(depth, kind)
         slots = (name for base in kind.__mro__ for name in _slots(base))
-        own = held_by(thing, "__dict__")
-        values = list(own.values()) if type(own) is dict else []
+        held = held_by(thing, "__dict__")
+        own = held if type(held) is dict else {}
+        values = [value for name, value in own.items() if name != _MODULES]
+        self.draws = self.draws or draws_as_set(thing)
+        self._at_modules(own.get(_MODULES), depth)
         # A library's object does as its class says; what a script's holds may do anything.
         if _is_users(kind) or depth == 0:
             self._at_container([*values, *(held_by(thing, name) for name in slots)], depth)
         else:
             self._hold(depth, *(each for each in islice(values, _MOST_HELD) if callable(each) or type(each) in (list, tuple)))
-            self._hold(depth, *(own[name] for name in _PARTS if type(own) is dict and name in own))
+            self._hold(depth, *(own[name] for name in _PARTS if name in own))
+
+    def _at_modules(self, modules: Any, depth: int) -> None:
+        """Those within a module lie as deep as it: a model is one thing, however its layers are nested. Each counts as a function."""
+        if type(modules) is dict:
+            self._codes += len(modules)
+            self.is_open |= self._codes > _MOST_CODES
+            self._at_container(modules.values(), max(depth - 1, 0))
 
     def _at_class(self, kind: type, depth: int) -> None:
         self.draws = self.draws or is_source(kind) or draws_when_used(kind)

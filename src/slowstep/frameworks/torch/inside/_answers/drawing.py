@@ -29,6 +29,8 @@ _SAMPLE: Final = "sample"
 _LAYERS: Final = frozenset(
     {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "rrelu", "gumbel_softmax"}
 )
+# The share that a layer hands to one of these, or to what is written in C.
+_SHARE: Final = "dropout"
 # What an object is held for, whose class is a library's: its other methods may draw (a table's), and nobody asks for them.
 _USES: Final = ("__iter__", "__next__", "__call__", "__getitem__", "forward")
 _OF_ITSELF: Final = "self"
@@ -77,14 +79,26 @@ def draws_when_used(kind: type) -> bool:
     """Whether objects of a class draw at random where they are iterated over, called or indexed, as samplers, augmentations and layers do:
     in the functions for that, if a library's, or in those of the class that these call.
     """
+    return any(draws_by_its_names(set(code.co_names)) or _asks_another(code, _LAYERS) for code in _used(kind))
+
+
+def draws_as_set(thing: Any) -> bool:
+    """Whether what is called of a library's object leaves out a share at random that the object holds and is not 0, as attention and
+    recurrent layers do.
+    """
+    share = held_by(thing, _SHARE)
+    return type(share) in (int, float) and share > 0 and any(_SHARE in code.co_names for code in _used(type(thing)))
+
+
+def _used(kind: type) -> list[CodeType]:
+    """The code of what objects of a class are held for, and of the functions of the class that it calls: a library's."""
     known: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
         known.update(vars(base))
     used = [function for name in _USES if (function := _librarys(known.get(name))) is not None]
     called = {name for function in used for name in function.__code__.co_names} & known.keys()
     used += [function for name in called if (function := _librarys(known[name])) is not None]
-    codes = [function.__code__ for function in used]
-    return any(draws_by_its_names(set(code.co_names)) or _asks_another(code, _LAYERS) for code in codes)
+    return [function.__code__ for function in used]
 
 
 def _librarys(value: Any) -> FunctionType | None:
