@@ -10,13 +10,14 @@ from slowstep.parts import Part, PartKind
 from slowstep.report.canvas import Canvas
 from slowstep.stages import STAGE_MEANING, stage_in_words
 
-# In the words of docs/definitions.md.
+# In the words of docs/definitions.md; the last one stands where a verdict would.
 VERDICT_MEANING: Final = {
     "bottleneck": "a finding predicts 1.10x or more, and is sure of more than 1.03x at the pace of this run",
     "healthy": "no finding predicts 1.10x or more, all of them together predict less than that, less than 10 % of the time is "
     "unattributed, and every rule on a stage of 10 % or more could judge",
     "undetermined": "neither bottleneck nor healthy, or fewer than 30 steps were looked at. The report says why, and what to do to find "
     "out",
+    "provisional": "fewer than 30 steps were recorded: where the time goes so far, and how long a verdict takes. No gain is claimed",
 }
 _BY_HAND: Final = "by a script without an optimizer"
 # By the first of the kinds that have the same words.
