@@ -25,7 +25,7 @@ def a_prefix(stage: int, element_ms: float, **changes: Any) -> dict[str, Any]:
 
 
 def stages(*kinds: str) -> list[dict[str, Any]]:
-    return [{"kind": kind} for kind in kinds]
+    return [{"kind": kind, "makes_batches": kind.endswith("Batch")} for kind in kinds]
 
 
 def added(costs: Any) -> list[float | None]:

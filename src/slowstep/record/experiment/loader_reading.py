@@ -8,7 +8,7 @@ from typing import Final
 from slowstep.record.experiment.account import Slice
 
 UNKNOWN: Final = -1
-# As many calls at once as the framework chooses: as TensorFlow writes it.
+# As many calls at once as the framework chooses.
 AUTOTUNE: Final = -1
 # Batches are added up to rows of so many ns at least: a fast loader gives fifty thousand in a second.
 ROW_NS: Final = 2_000_000
