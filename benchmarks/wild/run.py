@@ -84,7 +84,9 @@ class Runner:
         with tempfile.TemporaryDirectory(prefix="wild-") as folder:
             report = Path(folder) / "report.json"
             options = ["run", "--json", str(report), "--out", folder]
-            run_limited([str(SLOWSTEP), *options, *self.words(case, fixed=False)], folder, self.limit_s)
+            said = run_limited([str(SLOWSTEP), *options, *self.words(case, fixed=False)], folder, self.limit_s)
+            if not report.exists():
+                raise ChildFailed(f"slowstep wrote no report; its last words: {said[-300:]!r}")
             return excerpt(json.loads(report.read_text()))
 
     def line_of(self, row: dict[str, Any]) -> str:
