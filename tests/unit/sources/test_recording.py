@@ -226,6 +226,7 @@ MALFORMED = [
     f'{{"kind": "graph", "nodes": {2**80}}}',
     '{"kind": "calls", "of": "body", "stretches": 1, "functions": [], "began_ns": ["soon"]}',
     '{"kind": "calls", "of": "body", "stretches": 1, "functions": [], "began_ns": 5}',
+    '{"kind": "calls", "of": "body", "stretches": 1, "functions": [], "wall_ns": -1}',
     '{"kind": "loops", "functions": []}',
     '{"kind": "loops", "optimizer": 1, "functions": [["train.py", "fit", 1, [[2]]]]}',
     '{"kind": "loops", "optimizer": 1, "functions": [["train.py", "fit", 1, [["2", "5"]]]]}',

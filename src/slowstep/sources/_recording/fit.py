@@ -16,6 +16,8 @@ NoteLine = dict[str, Any]
 
 _PLACE = ("file", "function")
 _UNITS = ("_ns", "_bytes", "_mhz", "_mw")
+# Taken from a clock or added up of such, never from the difference of two sums: no less than nothing.
+_DURATIONS = ("wall_ns", "total_ns", "spent_ns", "counting_ns")
 _CALLED = ("first_line", "calls", "hooks", "inside", "gradient", "nothing", "nodes", "of_nodes")
 
 
@@ -30,13 +32,15 @@ def fits(note: NoteLine) -> bool:
 
 
 def _is_measured(value: Any, key: str = "") -> bool:
-    """Whether all numbers in it fit into 64 bits, and those that are times or sizes, by the unit in their names, can have been measured."""
+    """Whether all numbers in it fit into 64 bits, and those that are times or sizes, by their names, can have been measured."""
     if isinstance(value, dict):
         return all(isinstance(name, str) and _is_measured(inner, name) for name, inner in value.items())
     if isinstance(value, list):
         return all(_is_measured(inner, key) for inner in value)
     if isinstance(value, float):
         return value == 0 or LEAST <= abs(value) < MOST
+    if key in _DURATIONS and isinstance(value, int) and value < 0:
+        return False
     if key.endswith(_UNITS):
         return not isinstance(value, int) or abs(value) < MOST
     return not isinstance(value, int) or -(2**63) <= value < 2**63
