@@ -121,6 +121,11 @@ def test_what_differs_is_named_with_both_values():
     ]
 
 
+@pytest.mark.parametrize(("other", "same"), [({}, True), ({"name": "other", "command": ["other.py"]}, False), ({"command": None}, None)])
+def test_runs_of_two_scripts_are_told_apart_where_both_have_a_command(other, same):
+    assert compare_reports(report(), report(**other))["same_script"] is same
+
+
 @pytest.mark.parametrize(("per_s", "slower"), [(90, False), (80, True), (120, False)])
 def test_a_gate_of_10_percent_trips_only_where_the_whole_interval_is_beyond(per_s, slower):
     assert is_slower_by(compare_reports(report(), report(per_s=per_s)), 0.10) is slower

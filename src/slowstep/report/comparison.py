@@ -77,6 +77,8 @@ class Comparison(TypedDict):
     state: ComparedState
     ratio: ThroughputRatio | None
     per: Literal["step", "sample"]
+    same_script: bool | None
+    """Whether both ran a script of one name; None where a run's command is not known, as a trace's."""
     differs: list[FactDifference]
     ledger: list[StageChange]
 
@@ -96,6 +98,7 @@ def compare_reports(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comp
         "state": _state(ratio),
         "ratio": ratio,
         "per": per,
+        "same_script": _is_one_script(before["run"], after["run"]),
         "differs": _differences(before["run"], after["run"]),
         "ledger": _ledger(before, after, per),
     }
@@ -185,6 +188,10 @@ def _state(ratio: ThroughputRatio | None) -> ComparedState:
     if ratio["high"] is not None and ratio["high"] < 1:
         return "slower"
     return "cannot distinguish"
+
+
+def _is_one_script(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool | None:
+    return bool(before["name"] == after["name"]) if before.get("command") and after.get("command") else None
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FactDifference]:
