@@ -20,6 +20,7 @@ class Remedy(Enum):
     PIN_MEMORY = "have batches made in pinned memory"
     COPY_AHEAD = "copy to the device without waiting"
     KEEP_LOADER = "keep one loader for all epochs"
+    ONE_PASS = "make epochs longer, so that fewer passes over the input are begun"
     BATCH_SIZE = "take larger batches"
     ACCUMULATE = "accumulate the gradients of several batches"
     FUSED = "use an optimizer with one pass over its parameters"
@@ -153,6 +154,7 @@ OF_LOADER: Final = frozenset(
             Remedy.ANY_ORDER,
             Remedy.PIN_MEMORY,
             Remedy.KEEP_LOADER,
+            Remedy.ONE_PASS,
         ),
         *(Remedy.BATCH_SIZE, Remedy.WHOLE_BATCHES),
         *(Remedy.PARALLEL_STAGE, Remedy.PARALLEL_PYTHON, Remedy.PARALLEL_READING, Remedy.STAGE_AHEAD, Remedy.STAGE_IN_FRAMEWORK),

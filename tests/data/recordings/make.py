@@ -26,6 +26,7 @@ COMMANDS = {
     **{f"gil_contention-{form}": ("run", "gil_contention.py", form) for form in FORMS},
     **{f"straggler_samples-{form}": ("run", "straggler_samples.py", form) for form in FORMS},
     "growing_step_time-problem": ("run", "growing_step_time.py", "problem"),
+    "pipeline_restart-problem": ("run", "pipeline_restart.py"),
     "slow_pipeline-problem": ("run", "slow_pipeline.py"),
     "captured": ("run", "--capture", "31-32", "captured.py"),
     "proved": ("prove", "--levers", "workers=2", "--budget", "20s", "proved.py"),

@@ -128,6 +128,11 @@ def restarts(count: int, each_ms: float = 0.0, *, with_workers: bool = True, cut
     return {"ledger": {Part("preprocess", PartKind.LOADER_START): begun}, **over_time(restarts=made)}
 
 
+def passes(count: int, each_ms: float) -> Measured:
+    """Passes over the input of a framework without loaders: nobody counts them."""
+    return {"ledger": restarts(count, each_ms)["ledger"]}
+
+
 def slow_samples(k: int, ms: float, *, of_samples: float = STEPS * 16.0, keeps: bool = False) -> Measured:
     """A sample in every k-th batch takes so long, and the training waits for it; of the others each takes 0.4 ms."""
     removed = every(k, ms, STEPS)
@@ -177,6 +182,7 @@ FIRING: dict[str, tuple[Measured, str]] = {
         {"workers": 0, **restarts(STEPS, 40.0, with_workers=False)},
         "preprocess",
     ),
+    "pipeline-restart": (passes(8, 100.0), "preprocess"),
     "straggler-samples": (slow_samples(4, 150.0), "preprocess"),
     "growing-step-time": (merged(GROWING, graph()), "compute"),
     "growing-step-time by a graph that is kept": (merged(GROWING, graph(kept=2000)), "compute"),
@@ -202,6 +208,9 @@ CLOSE: dict[str, Measured] = {
     "iterator-recreated in epochs of one step": restarts(STEPS, 10.0),
     "iterator-recreated where epochs are left early": restarts(20, 30.0, cut_short=True),
     "iterator-recreated a few times": restarts(9, 100.0, cut_short=True, batches_each=1.0),
+    "pipeline-restart that is quick": passes(8, 10.0),
+    "pipeline-restart seen twice": passes(2, 900.0),
+    "pipeline-restart of a loader": restarts(8, 100.0, with_workers=False),
     "straggler-samples that workers hide": slow_samples(12, 8.0),
     "straggler-samples seen twice": slow_samples(100, 900.0),
     "straggler-samples that are many": slow_samples(1, 60.0, of_samples=STEPS * 16.0),

@@ -21,6 +21,7 @@ _PREFIXES: Final = {
 _WHOLE: Final = {
     stages.VALIDATION: PartKind.VALIDATION,
     stages.COMPILING: PartKind.COMPILING,
+    stages.LOADER_START: PartKind.LOADER_START,
     "forward": PartKind.FORWARD,
     "backward": PartKind.BACKWARD,
     "optimizer": PartKind.OPTIMIZER,

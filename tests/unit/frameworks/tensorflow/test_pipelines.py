@@ -25,6 +25,7 @@ from slowstep.frameworks.keras.inside import callbacks, fit  # noqa: E402
 from slowstep.frameworks.tensorflow.inside import _pipelines, fetches, functions, iterators  # noqa: E402
 from slowstep.frameworks.tensorflow.inside._stages import stages_of  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
+from slowstep.stages import LOADER_START  # noqa: E402
 
 # Of Keras with the newest NumPy.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")]
@@ -115,6 +116,28 @@ def test_each_stage_below_fit_is_read_between_batches_and_validation_is_not(reco
     called = next(node for name, node in readings[-1].items() if name.startswith("MapAndBatch"))
     assert called["ns"] >= 6 * 4 * ASLEEP_NS
     assert called["parallelism"] == 1
+
+
+def starts(recorder: Recorder) -> int:
+    """How often it was written down what making an iterator took."""
+    recorder.stop("exit")
+    process = only(recorder.folder)
+    names = {note["id"]: note["text"] for note in process.noted("text")}
+    return sum(names[record.a] == LOADER_START for record in process.of("SPAN"))
+
+
+@pytest.mark.parametrize("fitted", [{}, {"validation_data": samples().take(2)}])
+def test_the_making_of_iterators_is_recorded_in_fit_and_not_in_its_validation(recorder, fitted):
+    trained(samples().take(2), epochs=3, **fitted)
+
+    # Before the first step it is not known that there will be any. Keras makes one, or two, for each other epoch.
+    assert starts(recorder) in (2, 5)
+
+
+def test_an_iterator_that_lasts_is_not_made_again(recorder):
+    trained(samples().repeat(), epochs=3, steps_per_epoch=2)
+
+    assert starts(recorder) == 0
 
 
 def test_stages_are_named_with_the_functions_of_the_script(recorder):

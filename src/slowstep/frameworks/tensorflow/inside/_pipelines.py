@@ -69,10 +69,12 @@ class Pipelines:
         # Several threads may train; what another one is reading needs no second reading.
         self._reading = threading.Lock()
 
-    def made(self, iterator: Any) -> None:
-        """An iterator was made. Raises TypeError where it takes no weak references."""
-        if self._recorder.live[0] and held_dataset(iterator) is not None and self.feeds():
+    def made(self, iterator: Any) -> bool:
+        """An iterator was made: whether a compiled function that trains reads it. Raises TypeError where it takes no weak references."""
+        feeds = bool(self._recorder.live[0]) and held_dataset(iterator) is not None and self.feeds()
+        if feeds:
             self.add(iterator, None)
+        return feeds
 
     def add(self, iterator: Any, number: int | None) -> LivePipeline:
         """Read this one from now on, as long as it lives. Raises TypeError where it takes no weak references."""

@@ -64,6 +64,7 @@ _FIXES: Final[dict[Remedy, str]] = {
     Remedy.PARALLEL_PYTHON: "{stage}(..., num_parallel_calls=tf.data.AUTOTUNE), "
     "which helps as far as {function} waits or lets go of the GIL",
     Remedy.PARALLEL_READING: "read files by interleave(..., num_parallel_calls=tf.data.AUTOTUNE)",
+    Remedy.ONE_PASS: "end the tf.data pipeline with repeat() and tell fit(..., steps_per_epoch=N), which keeps its iterator then",
     Remedy.STAGE_AHEAD: "end the tf.data pipeline with prefetch(tf.data.AUTOTUNE)",
     Remedy.STAGE_IN_FRAMEWORK: "do what {function} does in operations of TensorFlow: of Python one call runs at a time",
     Remedy.STAGE_OF_BATCHES: "put batch before {stage}, where {function} can do a whole batch at once",
