@@ -211,7 +211,7 @@ def _steps(read: XplaneRows) -> pl.DataFrame:
 
 def _handed(read: XplaneRows, first_ns: int) -> pl.DataFrame:
     rows = pl.concat(read.handed) if read.handed else pl.DataFrame(schema=HANDED)
-    return _from(first_ns, handed_work(timed(rows)[0])).with_columns(pl.col("handed_ns") - first_ns)
+    return _from(first_ns, handed_work(timed(rows, least_ns=0)[0])).with_columns(pl.col("handed_ns") - first_ns)
 
 
 def _from(first_ns: int, frame: pl.DataFrame) -> pl.DataFrame:

@@ -98,7 +98,7 @@ TRACE_TABLES: tuple[Table, ...] = (
     ),
     Table(
         name="handed_work",
-        row="One row per stretch of a host thread in which it does what a thread has handed to the framework's runtime, or hands that over.",
+        row="One row per stretch of a host thread in which it does what a thread has handed to its framework's runtime, or hands it over.",
         columns=(
             column("thread", pl.Int32, "index of the thread that does it"),
             START,

@@ -93,6 +93,10 @@ class _Handed:
         free = pl.Series(named.at(handed_ns) < 0, dtype=pl.Boolean)
         self.work = merged(mine.filter(pl.col("works") & free))
         self.calls = merged(mine.filter(~pl.col("works") & (pl.col("thread") == thread)))
+        # A loop that hands over whole graphs makes operations of its own around them, for whatever it likes: only of a loop that makes all
+        # of them by itself is what lies between them the training's.
+        own = mine.filter(pl.col("works") & free & (pl.col("thread") == thread) & pl.lit(not len(self.calls[0])))
+        self.own = own.select("start_ns", "end_ns")
 
 
 class _Spans:
@@ -107,14 +111,16 @@ class _Spans:
             pl.col("text").str.contains(COLLECTIVE_RANGE).alias("collective"),
             pl.col("text").str.contains(WAITS).alias("waits"),
             pl.col("text").str.contains(events(Event.FORWARD)).alias("forward"),
-            pl.col("text").str.contains(events(Event.STEP)).alias("own"),
+            pl.col("text").str.contains(events(Event.STEP, Event.RUNTIME)).alias("own"),
         )
         host = host.join(flags, on="name", how="left")
         engines = host.filter(pl.col("backward"))["thread"].unique()
         mine = host.filter((pl.col("thread") == thread) | (pl.col("thread").is_in(engines.implode()) & (pl.col("kind") == "operator")))
         operators = mine.filter(pl.col("kind") == "operator")
+        # Of what the runtime did here, on whichever thread, it is known where it belongs.
+        operators = operators.filter(pl.Series(~_in(handed.work, operators["start_ns"].to_numpy()), dtype=pl.Boolean))
         self.computing = merged(operators.filter(~pl.col("waits")))
-        self.operators = merged(operators)
+        self.operators = merged(pl.concat([operators.select("start_ns", "end_ns"), handed.own]))
         self.backward = merged(mine.filter(pl.col("backward")))
         self.with_closures = merged(mine.filter(pl.col("optimizer")))
         self.forwards = merged(mine.filter(pl.col("forward")))

@@ -74,6 +74,7 @@ def _index_within(calls: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 
 def _operations(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     """XLA's operations, each with the thread that calls its program: the only one that calls any, or that calls one of its name."""
+    operations = _runs(operations)
     threads = calls["thread"].unique()
     if len(threads) == 1:
         thread = pl.lit(threads[0], dtype=pl.Int32)
@@ -83,6 +84,18 @@ def _operations(operations: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
         rows = operations.join(by_name.filter(pl.col("threads") == 1), on="key", how="left")
     # A call returns before its program runs: which of the calls it was is not told.
     return rows.with_columns(handed_ns=pl.lit(None, dtype=pl.Int64), works=pl.lit(value=True))
+
+
+def _runs(operations: pl.DataFrame) -> pl.DataFrame:
+    """One row per run of a program, from its first operation to the end of the last, on whichever threads; without its number one each."""
+    numbered = operations.filter(pl.col("run").is_not_null())
+    whole = numbered.group_by("run").agg(
+        *(pl.col("thread").first(), pl.col("start_ns").min(), pl.col("end_ns").max()),
+        *(pl.col("key").drop_nulls().first(), pl.col("key").count().alias("operations")),
+    )
+    # A wait alone is no work: of a run whose operations are not in the trace nothing is known.
+    whole = whole.filter(pl.col("operations") > 0).select("thread", "start_ns", "end_ns", "key")
+    return pl.concat([operations.filter(pl.col("run").is_null()).select(whole.columns), whole])
 
 
 def _without_input(work: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
