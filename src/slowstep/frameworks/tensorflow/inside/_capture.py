@@ -1,0 +1,60 @@
+"""TensorFlow's own profiler, for a capture of a few steps: its session, without what `tf.profiler` keeps of one."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.record.patch import Undo, find, replace
+from slowstep.record.steps.standing_in import StandIn
+from slowstep.record.steps.window_capture import STEP, WindowCapture, window_capture
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+_PROFILER: Final = "tensorflow.python.profiler.profiler_v2"
+_TRACE: Final = "tensorflow.python.profiler.trace"
+# All that the executor runs, and none of Python's calls, which would make the steps several times as long.
+_OPTIONS: Final = {"host_tracer_level": 2, "python_tracer_level": 0, "device_tracer_level": 1, "delay_ms": None}
+
+
+class TensorFlowProfiler:
+    """A session of its own, of which there can be one in a process at a time."""
+
+    name = "tf.profiler"
+
+    def __init__(self) -> None:
+        self._session: Any = None
+
+    def refusal(self) -> str | None:
+        """Where the script profiles just now."""
+        on = find(importlib.import_module(_PROFILER), "_profiler") is not None
+        return "a profiler of TensorFlow is on already" if on else None
+
+    def start(self) -> None:
+        """Raises AlreadyExistsError where there is a session that the profiler does not know of, as of its server."""
+        session = find(importlib.import_module(_PROFILER), "_pywrap_profiler.ProfilerSession")()
+        session.start("", dict(_OPTIONS))
+        self._session = session
+
+    def guard(self, make_way: Callable[[], None]) -> Undo:
+        """`tf.profiler` asks for the class of a session when it begins one, whoever calls it by whatever name."""
+        module = importlib.import_module(_PROFILER)
+        return replace(module, "_pywrap_profiler", StandIn(module._pywrap_profiler, "ProfilerSession", make_way))
+
+    def step(self, number: int) -> AbstractContextManager[Any]:
+        """As `tf.profiler.experimental.Trace` marks one."""
+        mark: AbstractContextManager[Any] = importlib.import_module(_TRACE).Trace(STEP, step_num=number, _r=1)
+        return mark
+
+    def stop(self) -> bytes:
+        """Raises what TensorFlow does."""
+        session, self._session = self._session, None
+        return bytes(session.stop())
+
+
+def tensorflow_capture(recorder: Recorder) -> WindowCapture | None:
+    """The one of this process: to be asked for by `recorder.shared`."""
+    return window_capture(recorder, TensorFlowProfiler)
