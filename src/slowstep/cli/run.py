@@ -103,9 +103,7 @@ def run(
     ] = 1,
     capture: Annotated[
         str | None,
-        typer.Option(
-            "--capture", metavar="[FIRST-LAST]", help=f"Profile a few steps too, as the framework does ({USUAL_CAPTURE})."
-        ),
+        typer.Option("--capture", metavar="[FIRST-LAST]", help=f"Profile a few steps too, as the framework does ({USUAL_CAPTURE})."),
     ] = None,
     status: Annotated[bool, typer.Option("--status", help="Tell the progress on standard error.")] = False,
     no_title: Annotated[

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable
@@ -38,8 +39,8 @@ class Profiler(Protocol):
     def refusal(self) -> str | None:
         """Why it must not be started here; None where it may."""
 
-    def start(self) -> None:
-        """Begin to note what is done."""
+    def start(self, scratch: str) -> None:
+        """Begin to note what is done. Where it can only write files, it may make the folder `scratch`."""
 
     def guard(self, make_way: Callable[[], None]) -> Undo:
         """Call `make_way`, which raises nothing, before the script begins a profile."""
@@ -47,8 +48,8 @@ class Profiler(Protocol):
     def step(self, number: int) -> AbstractContextManager[Any]:
         """What marks a step of this thread, with its number."""
 
-    def stop(self) -> bytes:
-        """End, on whichever thread: all that was noted, as an XPlane file has it."""
+    def stop(self, *, keep: bool) -> bytes:
+        """End, on whichever thread: all that was noted, as an XPlane file has it, where that is wanted."""
 
 
 class WindowCapture:
@@ -114,7 +115,7 @@ class WindowCapture:
             self._note("refused", reason=reason)
             return
         self._begin_ns, self._begun_after, self._done, self._thread = now(), updates, updates, threading.get_ident()
-        self._profiler.start()
+        self._profiler.start(self._scratch())
         self._on = True
         self._guard = self._profiler.guard(self._make_way)
         atexit.register(self.abandon)
@@ -135,7 +136,7 @@ class WindowCapture:
         if not self._take():
             return
         name = f"capture-{os.getpid()}.xplane.pb"
-        noted, reason = self._stop()
+        noted, reason = self._stop(keep=True)
         stopped_ns = now()
         if noted is None:
             self._note("failed", reason=reason)
@@ -148,7 +149,7 @@ class WindowCapture:
         try:
             was_on = self._take()
             if was_on:
-                _, wrong = self._stop()
+                _, wrong = self._stop(keep=False)
                 reason = f"{reason}; it could not be ended ({wrong})" if wrong else reason
             elif only_if_on:
                 return
@@ -166,16 +167,20 @@ class WindowCapture:
                 self._timer.cancel()
         return was_on
 
-    def _stop(self) -> tuple[bytes | None, str | None]:
+    def _scratch(self) -> str:
+        return os.path.join(self._recorder.folder, f"capture-{os.getpid()}")
+
+    def _stop(self, *, keep: bool) -> tuple[bytes | None, str | None]:
         """What was noted, or why nothing is to be had. Our guard is taken away once no profiler of ours is on any more."""
         found: list[bytes] = []
         wrong: list[str] = [f"it did not end within {PATIENCE_S:g} s"]
 
         def stop() -> None:
             try:
-                found.append(self._profiler.stop())
+                found.append(self._profiler.stop(keep=keep))
             except Exception as error:  # the profiler is not ours
                 wrong.append(f"{type(error).__name__}: {error}")
+            shutil.rmtree(self._scratch(), ignore_errors=True)
 
         ending = threading.Thread(target=stop, name="slowstep capture", daemon=True)
         ending.start()

@@ -36,7 +36,7 @@ class JaxProfiler:
             return f"JAX computes on {device}, where ending its profiler may end the training: use jax.profiler in a run of its own"
         return None
 
-    def start(self) -> None:
+    def start(self, scratch: str) -> None:
         """Raises what JAX does where there is a session that `jax.profiler` does not know of, as of its server."""
         profiler = find(importlib.import_module(_PROFILER), "_profiler")
         options = profiler.ProfileOptions()
@@ -57,7 +57,7 @@ class JaxProfiler:
         mark: AbstractContextManager[Any] = sys.modules["jax"].profiler.StepTraceAnnotation(STEP, step_num=number)
         return mark
 
-    def stop(self) -> bytes:
+    def stop(self, *, keep: bool) -> bytes:
         """Raises what JAX does."""
         session, self._session = self._session, None
         return bytes(session.stop())

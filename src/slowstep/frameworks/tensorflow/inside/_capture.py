@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import importlib
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
@@ -27,17 +29,18 @@ class TensorFlowProfiler:
 
     def __init__(self) -> None:
         self._session: Any = None
+        self._scratch = ""
 
     def refusal(self) -> str | None:
         """Where the script profiles just now."""
         on = find(importlib.import_module(_PROFILER), "_profiler") is not None
         return "a profiler of TensorFlow is on already" if on else None
 
-    def start(self) -> None:
+    def start(self, scratch: str) -> None:
         """Raises AlreadyExistsError where there is a session that the profiler does not know of, as of its server."""
         session = find(importlib.import_module(_PROFILER), "_pywrap_profiler.ProfilerSession")()
-        session.start("", dict(_OPTIONS))
-        self._session = session
+        session.start(scratch, dict(_OPTIONS))
+        self._session, self._scratch = session, scratch
 
     def guard(self, make_way: Callable[[], None]) -> Undo:
         """`tf.profiler` asks for the class of a session when it begins one, whoever calls it by whatever name."""
@@ -49,10 +52,16 @@ class TensorFlowProfiler:
         mark: AbstractContextManager[Any] = importlib.import_module(_TRACE).Trace(STEP, step_num=number, _r=1)
         return mark
 
-    def stop(self) -> bytes:
-        """Raises what TensorFlow does."""
+    def stop(self, *, keep: bool) -> bytes:
+        """What it gives itself is of another format: the file that it writes is read. Raises what TensorFlow does, or OSError."""
         session, self._session = self._session, None
-        return bytes(session.stop())
+        if not keep:
+            session.stop()
+            return b""
+        session.export_to_tb()
+        (file,) = glob.glob(os.path.join(glob.escape(self._scratch), "plugins", "profile", "*", "*.xplane.pb"))
+        with open(file, "rb") as written:
+            return written.read()
 
 
 def tensorflow_capture(recorder: Recorder) -> WindowCapture | None:
