@@ -218,6 +218,11 @@ def _refusal(profiler: Profiler) -> str | None:
     return profiler.refusal()
 
 
+def beside_accelerator(profiler: str, device: str) -> str:
+    """Why a profiler is not started beside an accelerator, where to end it may end the process (jax-ml/jax#40260)."""
+    return f"on {device} ending {profiler} has ended trainings: take a trace with it yourself, and give it to slowstep analyze"
+
+
 def _nothing() -> None:
     pass
 

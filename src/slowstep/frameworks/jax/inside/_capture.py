@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.patch import Undo, find, replace
 from slowstep.record.steps.standing_in import StandIn
-from slowstep.record.steps.window_capture import STEP, WindowCapture, window_capture
+from slowstep.record.steps.window_capture import STEP, WindowCapture, beside_accelerator, window_capture
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -27,13 +27,13 @@ class JaxProfiler:
         self._session: Any = None
 
     def refusal(self) -> str | None:
-        """Where the script profiles just now, and beside any accelerator: to end a profile there may end the process (jax-ml/jax#40260)."""
+        """Where the script profiles just now, and beside an accelerator: to end a profile there has ended processes (jax-ml/jax#40260)."""
         if find(importlib.import_module(_PROFILER), "_profile_state.profile_session") is not None:
             return "a profiler of JAX is on already"
         # An update has initialised the devices.
         device = sys.modules["jax"].default_backend()
         if device != "cpu":
-            return f"JAX computes on {device}, where ending its profiler may end the training: use jax.profiler in a run of its own"
+            return beside_accelerator(self.name, device)
         return None
 
     def start(self, scratch: str) -> None:

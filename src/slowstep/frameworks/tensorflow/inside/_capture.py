@@ -9,9 +9,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.frameworks.tensorflow.inside._framework import accelerators
 from slowstep.record.patch import Undo, find, replace
 from slowstep.record.steps.standing_in import StandIn
-from slowstep.record.steps.window_capture import STEP, WindowCapture, window_capture
+from slowstep.record.steps.window_capture import STEP, WindowCapture, beside_accelerator, window_capture
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -32,9 +33,13 @@ class TensorFlowProfiler:
         self._scratch = ""
 
     def refusal(self) -> str | None:
-        """Where the script profiles just now."""
-        on = find(importlib.import_module(_PROFILER), "_profiler") is not None
-        return "a profiler of TensorFlow is on already" if on else None
+        """Where the script profiles just now, and beside an accelerator: what ends a profile there is the same code as JAX has."""
+        if find(importlib.import_module(_PROFILER), "_profiler") is not None:
+            return "a profiler of TensorFlow is on already"
+        devices = accelerators()
+        if devices:
+            return beside_accelerator(self.name, devices[0].device_type)
+        return None
 
     def start(self, scratch: str) -> None:
         """Raises AlreadyExistsError where there is a session that the profiler does not know of, as of its server."""
