@@ -219,7 +219,7 @@ def _refusal(profiler: Profiler) -> str | None:
 
 
 def beside_accelerator(profiler: str, device: str) -> str:
-    """Why a profiler is not started beside an accelerator, where to end it may end the process (jax-ml/jax#40260)."""
+    """Why a profiler is not started beside an accelerator, where to end it may end the process."""
     return f"on {device} ending {profiler} has ended trainings: take a trace with it yourself, and give it to slowstep analyze"
 
 

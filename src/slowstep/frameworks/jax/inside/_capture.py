@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from slowstep.record.patch import Undo, find, replace
 from slowstep.record.steps.standing_in import StandIn
@@ -14,8 +14,6 @@ from slowstep.record.steps.window_capture import STEP, WindowCapture, beside_acc
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
-
-_PROFILER: Final = "jax._src.profiler"
 
 
 class JaxProfiler:
@@ -28,7 +26,7 @@ class JaxProfiler:
 
     def refusal(self) -> str | None:
         """Where the script profiles just now, and beside an accelerator: to end a profile there has ended processes (jax-ml/jax#40260)."""
-        if find(importlib.import_module(_PROFILER), "_profile_state.profile_session") is not None:
+        if find(_profiler(), "_profile_state.profile_session") is not None:
             return "a profiler of JAX is on already"
         # An update has initialised the devices.
         device = sys.modules["jax"].default_backend()
@@ -38,7 +36,7 @@ class JaxProfiler:
 
     def start(self, scratch: str) -> None:
         """Raises what JAX does where there is a session that `jax.profiler` does not know of, as of its server."""
-        profiler = find(importlib.import_module(_PROFILER), "_profiler")
+        profiler = find(_profiler(), "_profiler")
         options = profiler.ProfileOptions()
         # None of Python's calls, which would make the steps several times as long.
         options.python_tracer_level = 0
@@ -49,7 +47,7 @@ class JaxProfiler:
 
     def guard(self, make_way: Callable[[], None]) -> Undo:
         """`jax.profiler` asks for the class of a session when it begins one, whoever calls it by whatever name."""
-        module = importlib.import_module(_PROFILER)
+        module = _profiler()
         return replace(module, "_profiler", StandIn(module._profiler, "ProfilerSession", make_way))
 
     def step(self, number: int) -> AbstractContextManager[Any]:
@@ -61,6 +59,11 @@ class JaxProfiler:
         """Raises what JAX does."""
         session, self._session = self._session, None
         return bytes(session.stop())
+
+
+def _profiler() -> Any:
+    """The module behind `jax.profiler`."""
+    return importlib.import_module("jax._src.profiler")
 
 
 def jax_capture(recorder: Recorder) -> WindowCapture | None:

@@ -17,8 +17,6 @@ from slowstep.record.steps.window_capture import STEP, WindowCapture, beside_acc
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
-_PROFILER: Final = "tensorflow.python.profiler.profiler_v2"
-_TRACE: Final = "tensorflow.python.profiler.trace"
 # All that the executor runs, and none of Python's calls, which would make the steps several times as long.
 _OPTIONS: Final = {"host_tracer_level": 2, "python_tracer_level": 0, "device_tracer_level": 1, "delay_ms": None}
 
@@ -34,7 +32,7 @@ class TensorFlowProfiler:
 
     def refusal(self) -> str | None:
         """Where the script profiles just now, and beside an accelerator: what ends a profile there is the same code as JAX has."""
-        if find(importlib.import_module(_PROFILER), "_profiler") is not None:
+        if find(_profiler(), "_profiler") is not None:
             return "a profiler of TensorFlow is on already"
         devices = accelerators()
         if devices:
@@ -43,18 +41,18 @@ class TensorFlowProfiler:
 
     def start(self, scratch: str) -> None:
         """Raises AlreadyExistsError where there is a session that the profiler does not know of, as of its server."""
-        session = find(importlib.import_module(_PROFILER), "_pywrap_profiler.ProfilerSession")()
+        session = find(_profiler(), "_pywrap_profiler.ProfilerSession")()
         session.start(scratch, dict(_OPTIONS))
         self._session, self._scratch = session, scratch
 
     def guard(self, make_way: Callable[[], None]) -> Undo:
         """`tf.profiler` asks for the class of a session when it begins one, whoever calls it by whatever name."""
-        module = importlib.import_module(_PROFILER)
+        module = _profiler()
         return replace(module, "_pywrap_profiler", StandIn(module._pywrap_profiler, "ProfilerSession", make_way))
 
     def step(self, number: int) -> AbstractContextManager[Any]:
         """As `tf.profiler.experimental.Trace` marks one."""
-        mark: AbstractContextManager[Any] = importlib.import_module(_TRACE).Trace(STEP, step_num=number, _r=1)
+        mark: AbstractContextManager[Any] = importlib.import_module("tensorflow.python.profiler.trace").Trace(STEP, step_num=number, _r=1)
         return mark
 
     def stop(self, *, keep: bool) -> bytes:
@@ -67,6 +65,11 @@ class TensorFlowProfiler:
         (file,) = glob.glob(os.path.join(glob.escape(self._scratch), "plugins", "profile", "*", "*.xplane.pb"))
         with open(file, "rb") as written:
             return written.read()
+
+
+def _profiler() -> Any:
+    """The module behind `tf.profiler.experimental`."""
+    return importlib.import_module("tensorflow.python.profiler.profiler_v2")
 
 
 def tensorflow_capture(recorder: Recorder) -> WindowCapture | None:
