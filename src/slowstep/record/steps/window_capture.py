@@ -141,8 +141,7 @@ class WindowCapture:
         if noted is None:
             self._note("failed", reason=reason)
             return
-        with open(os.path.join(self._recorder.folder, name), "wb") as file:
-            file.write(noted)
+        _write(os.path.join(self._recorder.folder, name), noted)
         self._note("taken", file=name, first=self._begun_after + 1, last=updates, stopped_ns=stopped_ns)
 
     def _give_up(self, reason: str, *, only_if_on: bool = False) -> None:
@@ -183,8 +182,13 @@ class WindowCapture:
             shutil.rmtree(self._scratch(), ignore_errors=True)
 
         ending = threading.Thread(target=stop, name="slowstep capture", daemon=True)
-        ending.start()
-        ending.join(PATIENCE_S)
+        try:
+            ending.start()
+        except RuntimeError:
+            # No thread may be started any more: the interpreter is ending.
+            stop()
+        else:
+            ending.join(PATIENCE_S)
         self._guard()
         self._guard = _nothing
         self._ended.set()
@@ -216,6 +220,17 @@ def _refusal(profiler: Profiler) -> str | None:
     if sys.getprofile() is not None:
         return "a profiler of Python is on already"
     return profiler.refusal()
+
+
+def _write(path: str, noted: bytes) -> None:
+    """All of it or nothing. Raises OSError."""
+    try:
+        with open(path, "wb") as file:
+            file.write(noted)
+    except OSError:
+        if os.path.exists(path):
+            os.unlink(path)
+        raise
 
 
 def beside_accelerator(profiler: str, device: str) -> str:

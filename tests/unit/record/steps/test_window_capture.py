@@ -140,6 +140,33 @@ def test_one_that_does_not_end_is_waited_for_no_longer_than_patience_lasts(captu
     assert "file" not in note
 
 
+def test_where_no_thread_can_be_started_any_more_it_is_ended_all_the_same(capture, profiler, monkeypatch):
+    train(capture, last=2)
+
+    class AtTheEnd(threading.Thread):
+        def start(self):
+            raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(window_capture.threading, "Thread", AtTheEnd)
+    capture.abandon()
+
+    assert ("stop", False) in profiler.calls
+    assert [note["state"] for note in noted(capture)] == ["failed"]
+
+
+def test_of_a_file_that_cannot_be_written_nothing_is_left(capture, profiler, monkeypatch):
+    def full(path, mode):
+        Path(path).write_bytes(b"no")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(window_capture, "open", full, raising=False)
+
+    train(capture)
+
+    assert left_behind(capture) == []
+    assert [note["state"] for note in noted(capture)] == ["failed"]
+
+
 def test_steps_that_take_too_long_are_given_up_while_they_last(capture, profiler, monkeypatch):
     monkeypatch.setattr(window_capture, "LONGEST_S", 0.05)
 

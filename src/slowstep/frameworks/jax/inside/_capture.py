@@ -38,7 +38,7 @@ class JaxProfiler:
         """Raises what JAX does where there is a session that `jax.profiler` does not know of, as of its server."""
         profiler = find(_profiler(), "_profiler")
         options = profiler.ProfileOptions()
-        # None of Python's calls, which would make the steps several times as long.
+        # None of Python's calls, which would make the steps longer.
         options.python_tracer_level = 0
         if hasattr(options, "raise_error_on_start_failure"):
             # Else it tells when it is ended.

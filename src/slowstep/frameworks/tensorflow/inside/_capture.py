@@ -17,7 +17,7 @@ from slowstep.record.steps.window_capture import STEP, WindowCapture, beside_acc
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
-# All that the executor runs, and none of Python's calls, which would make the steps several times as long.
+# All that the executor runs, and none of Python's calls, which would make the steps longer.
 _OPTIONS: Final = {"host_tracer_level": 2, "python_tracer_level": 0, "device_tracer_level": 1, "delay_ms": None}
 
 
@@ -31,7 +31,7 @@ class TensorFlowProfiler:
         self._scratch = ""
 
     def refusal(self) -> str | None:
-        """Where the script profiles just now, and beside an accelerator: what ends a profile there is the same code as JAX has."""
+        """Where the script profiles just now, and beside an accelerator: a profile is ended there by the same code of XLA as JAX has."""
         if find(_profiler(), "_profiler") is not None:
             return "a profiler of TensorFlow is on already"
         devices = accelerators()
