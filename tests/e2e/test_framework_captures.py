@@ -109,8 +109,8 @@ def test_the_captured_steps_are_a_trace_in_the_recording_and_tell_what_is_comput
     assert read.code == 0, read.err
     trace = json.loads((work.runs.parent / "trace.json").read_text())
     parts = {part["kind"]: part["share"] for part in next(row for row in trace["ledger"] if row["stage"] == "compute")["parts"]}
-    # Of the last one a part may be missing, where its call returns before it is done.
-    assert trace["run"]["steps"] in (4, 5)
+    # Of the first and the last one a part may be missing, where calls return before their work is done.
+    assert trace["run"]["steps"] in (3, 4, 5)
     assert parts["operators"] > 0
 
 
