@@ -16,6 +16,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "host_events": {"thread": 0},
     "device_events": {"device": 0, "stream": 7, "from_graph": False},
     "marked_steps": {"thread": 0, "mark": "ProfilerStep"},
+    "handed_work": {"for_thread": 0, "works": True},
 }
 
 
@@ -24,7 +25,7 @@ def table(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     full = []
     for row in rows:
         given = dict(row)
-        for short in ("start", "end", "time"):
+        for short in ("start", "end", "time", "handed"):
             if short in given:
                 given[f"{short}_ns"] = round(given.pop(short) * 1000)
         full.append({column.name: None for column in TABLE[name].columns} | DEFAULTS.get(name, {}) | given)
@@ -49,6 +50,7 @@ def made_trace(
     devices: Iterable[Mapping[str, Any]] = (),
     steps: Iterable[Mapping[str, Any]] = (),
     allocations: Iterable[Mapping[str, Any]] = (),
+    handed: Iterable[Mapping[str, Any]] = (),
     recorded: Iterable[str] = ("operators", "runtime", "device", "shapes", "annotations"),
     **facts: Any,
 ) -> Timeline:
@@ -63,6 +65,7 @@ def made_trace(
         "device_events": table("device_events", device_rows),
         "marked_steps": table("marked_steps", steps),
         "allocations": table("allocations", allocations),
+        "handed_work": table("handed_work", handed),
     }
     kept = {"format": "made", "files": ("made.json",), "bytes": 0, "events": len(host_rows) + len(device_rows)}
     run = RunFacts(name="made", command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)

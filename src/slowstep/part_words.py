@@ -63,6 +63,7 @@ _WORDS: Final[dict[PartKind, str]] = {
     PartKind.LAUNCH: "launch",
     PartKind.RUN_DRY: "device idle",
     PartKind.NO_LAUNCH: "idle before work whose launch is not in the trace",
+    PartKind.OPERATORS: "operators",
     PartKind.BETWEEN_OPERATORS: "between operators",
     PartKind.NOTHING_RECORDED: "nothing recorded",
     PartKind.INPUT_WAIT: "waiting for input",

@@ -80,7 +80,8 @@ class PartKind(StrEnum):
     LAUNCH = "launch"  # host time that nothing else names, up to the launch of the next kernel
     RUN_DRY = "run_dry"  # after a call, which waited for it; its place is where that was called
     NO_LAUNCH = "no_launch"
-    # Without a device: what is between operators, and outside of the training.
+    # Without a device: operators of which the pass is not told, what is between operators, and outside of the training.
+    OPERATORS = "operators"
     BETWEEN_OPERATORS = "between_operators"
     NOTHING_RECORDED = "nothing_recorded"
     # It is not known what the producer of the batch did: a trace of the training process cannot tell, and not everything is recorded.

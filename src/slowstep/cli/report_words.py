@@ -79,6 +79,7 @@ _PART_MEANING: Final = {
     PartKind.LAUNCH: "the device has nothing to do until the host launches its next work, and nothing else names what the host does",
     PartKind.RUN_DRY: "the device has nothing to do, because the host waited in a call until all its work was done",
     PartKind.NO_LAUNCH: "the device has nothing to do, and what launched its next work is not in the trace",
+    PartKind.OPERATORS: "of a trace without a device: operators run, on whichever thread, and the trace does not tell of which pass",
     PartKind.BETWEEN_OPERATORS: "of a trace without a device: no operator runs within a step",
     PartKind.NOTHING_RECORDED: "the trace has nothing of this time",
     PartKind.INPUT_WAIT: "the training waits for its input, and how that was made is not known",

@@ -47,7 +47,7 @@ Examples:
   slowstep run train.py --epochs 1
   slowstep run --steps 500 --stop train.py     enough for a diagnosis, then end it
   slowstep run torchrun --nproc-per-node 2 train.py
-  slowstep run --capture -m package.train      with torch.profiler for five steps
+  slowstep run --capture -m package.train      with the framework's own profiler for five steps
 
 \b
 Exit codes: those of COMMAND (128 + n for signal n); 125 where slowstep could
@@ -103,7 +103,7 @@ def run(
     ] = 1,
     capture: Annotated[
         str | None,
-        typer.Option("--capture", metavar="[FIRST-LAST]", help=f"Profile a few steps with torch.profiler too ({USUAL_CAPTURE})."),
+        typer.Option("--capture", metavar="[FIRST-LAST]", help=f"Profile a few steps too, as the framework does ({USUAL_CAPTURE})."),
     ] = None,
     status: Annotated[bool, typer.Option("--status", help="Tell the progress on standard error.")] = False,
     no_title: Annotated[

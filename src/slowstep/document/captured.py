@@ -31,7 +31,7 @@ def capture_note(folder: Path, captured: CapturedWindow, m: Measurements) -> str
     busy = "" if m.device.busy_share is None else f", the device busy {format_share(m.device.busy_share)} of the time"
     seen = format_count(m.facts.events, "event")
     path = for_shell([str(_file(folder, captured.capture))])
-    return f"steps {captured.steps} were captured by torch.profiler ({seen}{busy}): slowstep analyze {path}"
+    return f"steps {captured.steps} were captured by {captured.capture.profiler} ({seen}{busy}): slowstep analyze {path}"
 
 
 def _file(folder: Path, capture: Capture) -> Path:

@@ -21,6 +21,7 @@ class Event(Enum):
     STEP = "what a step consists of, as the loop calls it"
     FORWARD = "the part of a step that calls the model, and with its own optimization the optimizer too"
     OWN = "ranges around a step's own work, which nobody else has named"
+    RUNTIME = "ranges of the runtime's own around its work, on the thread that calls it"
     CALLBACK = "the call of a callback"
     INPUT_WAIT = "a wait for input"
     INPUT_WAIT_FUNCTION = "a Python function that waits for input"

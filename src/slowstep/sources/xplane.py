@@ -19,6 +19,9 @@ from slowstep.sources._source import PLAIN, HowRead, Source
 from slowstep.sources._xplane import device as _xplane_device
 from slowstep.sources._xplane import host as _xplane_host
 from slowstep.sources._xplane.files import XplaneFiles, find, is_xplane
+from slowstep.sources._xplane.for_whom import handed_work
+from slowstep.sources._xplane.handed import COLUMNS as HANDED
+from slowstep.sources._xplane.handed import handed_rows
 from slowstep.sources._xplane.plane import Line, Plane
 from slowstep.sources._xplane.programs import compute_gradients, program_name, programs
 from slowstep.sources._xplane.rows import XplaneRows
@@ -142,6 +145,7 @@ def _take_thread(read: XplaneRows, line: Line) -> None:
         read.counts["events"] += len(events)
         read.counts["unnamed"] += piece.unnamed()
         read.steps.append(steps)
+        read.handed.append(handed_rows(piece, thread))
         read.add(read.hosts, events)
     if read.counts["events"] > before:
         read.threads.append({"thread": thread, "tid": line.id if 0 < line.id < LARGEST_THREAD_ID else None, "name": line.name or None})
@@ -162,6 +166,7 @@ def _tables(read: XplaneRows) -> tuple[dict[str, pl.DataFrame], list[Health]]:
         "host_events": host,
         "device_events": device,
         "marked_steps": filled("marked_steps", _from(first_ns, _steps(read))),
+        "handed_work": filled("handed_work", _handed(read, first_ns)),
     }
     return tables, health
 
@@ -202,6 +207,11 @@ def _steps(read: XplaneRows) -> pl.DataFrame:
         rows = [(number, start, end, None, _xplane_host.STEP_NUM, "") for number, start, end in read.device_steps]
         marked = pl.DataFrame(rows, schema=_xplane_host.STEP_COLUMNS, orient="row").unique("number", keep="first")
     return timed(_xplane_host.chosen_steps(marked), least_ns=0)[0].sort("start_ns")
+
+
+def _handed(read: XplaneRows, first_ns: int) -> pl.DataFrame:
+    rows = pl.concat(read.handed) if read.handed else pl.DataFrame(schema=HANDED)
+    return _from(first_ns, handed_work(timed(rows, least_ns=0)[0])).with_columns(pl.col("handed_ns") - first_ns)
 
 
 def _from(first_ns: int, frame: pl.DataFrame) -> pl.DataFrame:

@@ -97,6 +97,18 @@ TRACE_TABLES: tuple[Table, ...] = (
         ),
     ),
     Table(
+        name="handed_work",
+        row="One row per stretch of a host thread in which it does what a thread has handed to its framework's runtime, or hands it over.",
+        columns=(
+            column("thread", pl.Int32, "index of the thread that does it"),
+            START,
+            END,
+            column("for_thread", pl.Int32, "index of the thread that has handed it over, which may be the same one"),
+            column("handed_ns", pl.Int64, "when it was handed over", nullable=True),
+            column("works", pl.Boolean, "it is done; else it is the call that hands it over, and may wait for it"),
+        ),
+    ),
+    Table(
         name="allocations",
         row="One row per allocation or release of memory that the framework's allocator reported.",
         columns=(

@@ -92,7 +92,7 @@ def test_every_table_is_a_parquet_file(tmp_path, made):
 
     assert pl.read_parquet(tmp_path / "out" / "gaps.parquet").rows(named=True)[0]["kind"] == "input_wait"
     assert pl.read_parquet(tmp_path / "out" / "device_events.parquet")["name"].to_list() == ["gemm"]
-    assert len(list((tmp_path / "out").iterdir())) == len(tables) + 6
+    assert len(list((tmp_path / "out").iterdir())) == len(tables) + 7
 
 
 def test_nothing_is_written_over(tmp_path, made):

@@ -25,8 +25,9 @@ LAUNCH: Final = Part("compute", PartKind.LAUNCH)
 NO_LAUNCH: Final = Part(UNATTRIBUTED, PartKind.NO_LAUNCH)
 INPUT_WAIT: Final = Part("preprocess", PartKind.INPUT_WAIT)
 NOTHING_RECORDED: Final = Part(UNATTRIBUTED, PartKind.NOTHING_RECORDED)
-# In a trace without a device: operators, by direction, and what is between them.
+# In a trace without a device: operators, by direction where that is told, and what is between them.
 FORWARD: Final = Part("compute", PartKind.FORWARD)
+OPERATORS: Final = Part("compute", PartKind.OPERATORS)
 BETWEEN_OPERATORS: Final = Part("compute", PartKind.BETWEEN_OPERATORS)
 
 # The columns of tables that tell a part.

@@ -10,6 +10,10 @@ what that thread does counts for the training thread, which waits for it.
 A mark need not lie between two steps: Lightning's profiler ends a step with the forward, inside of the optimizer's call, which has the
 forward and the backward as its closure. What an optimizer's call is around, and a framework's own forward, is never beside the model; and
 of an optimizer's call only what follows its closure is the update.
+
+A framework's runtime may compute on threads of its own, in the name of the training thread, which waits or goes on: what it works then is
+the training's compute, whatever the thread does meanwhile, as of a device. Of which pass it is, is not told. What a range of the training
+thread hands over belongs to that range.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.events.names import host_named, host_names
-from slowstep.analyses.events.parts import BETWEEN_OPERATORS, COLLECTIVES, COLUMNS, FORWARD, NOTHING_RECORDED, rows_of
+from slowstep.analyses.events.parts import BETWEEN_OPERATORS, COLLECTIVES, COLUMNS, FORWARD, NOTHING_RECORDED, OPERATORS, rows_of
 from slowstep.analyses.events.training_thread import OPTIMIZER_RANGE, training_thread
 from slowstep.analyses.events.unions import merged
 from slowstep.analyses.ledger.stage_ranges import LOAD_BATCH, told_ranges
@@ -32,7 +36,7 @@ from slowstep.parts import BACKWARD as AUTOGRAD
 from slowstep.parts import OPTIMIZER as UPDATE
 from slowstep.parts import PartKind
 from slowstep.timeline.intervals import Ints, containing, distinct, flattened, union
-from slowstep.timeline.spine import NONE, HostLane, Labelled
+from slowstep.timeline.spine import NEVER, NONE, HostLane, Labelled
 from slowstep.timeline.timeline import Timeline
 
 # Ranges of process groups that name their library, and what a framework calls its exchanges.
@@ -49,15 +53,17 @@ def training_lane(timeline: Timeline, begins: Ints, ends: Ints) -> tuple[HostLan
     thread = training_thread(timeline)
     host = timeline.table("host_events").filter((pl.col("kind") != "python") & (pl.col("end_ns") > pl.col("start_ns")))
     ranges = told_ranges(timeline).filter(pl.col("thread") == thread)
-    spans = _Spans(host, _own_functions(timeline, thread), thread)
     named = Labelled(*flattened(ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy()))
+    handed = _Handed(timeline.table("handed_work"), thread, named)
+    spans = _Spans(host, _own_functions(timeline, thread), thread, handed)
     bodies = spans.bodies(begins, ends, ranges)
     first, end, beside_parts = spans.beside(bodies, begins, ends)
     edges = distinct(begins, ends, *named[:2], first, end, *spans.edges)
     at = edges[:-1]
     kind, row = spans.kind(at, bodies), named.at(at)
-    beside = np.where((row >= 0) | (kind == SHARING_KIND), NONE, containing(first, end, at))
-    part = np.select([beside >= 0, row >= 0], [len(KINDS) + len(ranges) + beside, len(KINDS) + row], default=kind)
+    beside = np.where((row >= 0) | np.isin(kind, (SHARING_KIND, HANDED_KIND)), NONE, containing(first, end, at))
+    told = (row >= 0) & (kind != HANDED_KIND)
+    part = np.select([beside >= 0, told], [len(KINDS) + len(ranges) + beside, len(KINDS) + row], default=kind)
     known = pl.concat([rows_of(KINDS), ranges.select(pl.col(name).cast(pl.String) for name in COLUMNS), beside_parts])
     return HostLane(thread=NONE if thread is None else thread, named=Labelled(at, edges[1:], part)), known
 
@@ -74,14 +80,29 @@ def _own_functions(timeline: Timeline, thread: int | None) -> pl.DataFrame:
     return rows.select("start_ns", "end_ns", kind="part_kind", name="part_name", place="place")
 
 
-FORWARD_KIND, BACKWARD_KIND, OPTIMIZER_KIND, PYTHON_KIND, SHARING_KIND, NOTHING_KIND = range(6)
-KINDS: Final = (FORWARD, AUTOGRAD, UPDATE, BETWEEN_OPERATORS, COLLECTIVES, NOTHING_RECORDED)
+FORWARD_KIND, BACKWARD_KIND, OPTIMIZER_KIND, PYTHON_KIND, SHARING_KIND, HANDED_KIND, NOTHING_KIND = range(7)
+KINDS: Final = (FORWARD, AUTOGRAD, UPDATE, BETWEEN_OPERATORS, COLLECTIVES, OPERATORS, NOTHING_RECORDED)
+
+
+class _Handed:
+    """What a runtime did for the training thread, but for what one of its named ranges has handed over; and the calls that hand it over."""
+
+    def __init__(self, table: pl.DataFrame, thread: int | None, named: Labelled) -> None:
+        mine = table.filter(pl.col("for_thread") == thread)
+        handed_ns = mine["handed_ns"].fill_null(NEVER).to_numpy()
+        free = pl.Series(named.at(handed_ns) < 0, dtype=pl.Boolean)
+        self.work = merged(mine.filter(pl.col("works") & free))
+        self.calls = merged(mine.filter(~pl.col("works") & (pl.col("thread") == thread)))
+        # A loop that hands over whole graphs makes operations of its own around them, for whatever it likes: only of a loop that makes all
+        # of them by itself is what lies between them the training's.
+        own = mine.filter(pl.col("works") & free & (pl.col("thread") == thread) & pl.lit(not len(self.calls[0])))
+        self.own = own.select("start_ns", "end_ns")
 
 
 class _Spans:
     """The training thread's operators, backward, optimizer, and the collectives of all threads, each as disjoint intervals."""
 
-    def __init__(self, host: pl.DataFrame, functions: pl.DataFrame, thread: int | None) -> None:
+    def __init__(self, host: pl.DataFrame, functions: pl.DataFrame, thread: int | None, handed: _Handed) -> None:
         names = host.select("name").unique().with_columns(pl.col("name").cast(pl.String).alias("text"))
         flags = names.select(
             "name",
@@ -90,14 +111,16 @@ class _Spans:
             pl.col("text").str.contains(COLLECTIVE_RANGE).alias("collective"),
             pl.col("text").str.contains(WAITS).alias("waits"),
             pl.col("text").str.contains(events(Event.FORWARD)).alias("forward"),
-            pl.col("text").str.contains(events(Event.STEP)).alias("own"),
+            pl.col("text").str.contains(events(Event.STEP, Event.RUNTIME)).alias("own"),
         )
         host = host.join(flags, on="name", how="left")
         engines = host.filter(pl.col("backward"))["thread"].unique()
         mine = host.filter((pl.col("thread") == thread) | (pl.col("thread").is_in(engines.implode()) & (pl.col("kind") == "operator")))
         operators = mine.filter(pl.col("kind") == "operator")
+        # Of what the runtime did here, on whichever thread, it is known where it belongs.
+        operators = operators.filter(pl.Series(~_in(handed.work, operators["start_ns"].to_numpy()), dtype=pl.Boolean))
         self.computing = merged(operators.filter(~pl.col("waits")))
-        self.operators = merged(operators)
+        self.operators = merged(pl.concat([operators.select("start_ns", "end_ns"), handed.own]))
         self.backward = merged(mine.filter(pl.col("backward")))
         self.with_closures = merged(mine.filter(pl.col("optimizer")))
         self.forwards = merged(mine.filter(pl.col("forward")))
@@ -107,13 +130,13 @@ class _Spans:
         named = mine.filter((pl.col("kind") == "annotation") & (pl.col("thread") == thread) & plain)
         span, nowhere = pl.lit(PartKind.SPAN.value), pl.lit(None, dtype=pl.String)
         self.named = named.select("start_ns", "end_ns", kind=span, name=pl.col("name").cast(pl.String), place=nowhere)
-        self.functions = functions
+        self.functions, self.handed = functions, handed
 
     @property
     def edges(self) -> list[Ints]:
         every = (
             *(self.computing, self.operators, self.backward, self.optimizer),
-            *(self.with_closures, self.forwards, self.collective),
+            *(self.with_closures, self.forwards, self.collective, self.handed.work, self.handed.calls),
         )
         return [side for both in every for side in both]
 
@@ -161,10 +184,11 @@ class _Spans:
 
     def kind(self, at: Ints, bodies: tuple[Ints, Ints]) -> Ints:
         """What holds at each instant, as an index of `KINDS`."""
-        kind = np.where(_in(bodies, at), PYTHON_KIND, NOTHING_KIND)
+        kind = np.where(_in(bodies, at) | _in(self.handed.calls, at), PYTHON_KIND, NOTHING_KIND)
         kind = np.where(_in(self.operators, at), FORWARD_KIND, kind)
         kind = np.where(_in(self.backward, at), BACKWARD_KIND, kind)
         kind = np.where(_in(self.optimizer, at), OPTIMIZER_KIND, kind)
+        kind = np.where(_in(self.handed.work, at), HANDED_KIND, kind)
         return np.where(_in(self.collective, at) & ~_in(self.computing, at), SHARING_KIND, kind)
 
 

@@ -21,7 +21,7 @@ LASTING_FROM = 1.04
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Capture:
-    """One capture: `file` in the recording's folder, None with the `reason` where none was taken. None is unknown.
+    """One capture by a `profiler`: `file` in the recording's folder, None with the `reason` where none was taken. None is unknown.
 
     `extra_ns` is what its steps, and the writing of its file, took longer than as many others; `slowdown` the median step after it by that
     before it, `slowdown_low` the low end of its 90 % interval.
@@ -33,6 +33,7 @@ class Capture:
     last: int | None
     begin_ns: int
     end_ns: int
+    profiler: str = "torch.profiler"
     extra_ns: float | None = None
     slowdown: float | None = None
     slowdown_low: float | None = None
@@ -62,6 +63,8 @@ def find_capture(trainer: Trainer) -> Capture | None:
         last=note.get("last"),
         begin_ns=int(note.get("begin_ns") or 0),
         end_ns=int(note.get("end_ns") or 0),
+        # Older recordings have no other one.
+        profiler=str(note.get("profiler") or "torch.profiler"),
     )
     return _with_cost(capture, trainer.update_end_ns)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,13 @@ class Piece:
         distinct, index = np.unique(self.number, return_inverse=True)
         known = [self._plane.event_name(number) or f"(unnamed event {number})" for number in distinct.tolist()]
         return pl.Series(known, dtype=pl.Categorical).gather(index)
+
+    def named(self, matches: Callable[[str], object]) -> Iterator[tuple[int, str]]:
+        """Positions and names of the events whose name matches, by name."""
+        for number in np.unique(self.number).tolist():
+            name = self._plane.event_name(number)
+            if name is not None and matches(name):
+                yield from ((position, name) for position in np.flatnonzero(self.number == number).tolist())
 
     def unnamed(self) -> int:
         """How many events have a number without a name."""

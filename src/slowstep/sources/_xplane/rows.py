@@ -18,6 +18,7 @@ class XplaneRows:
         self.shelf = shelf
         self.hosts, self.devices = shelf.table("host_events"), shelf.table("device_events")
         self.steps: list[pl.DataFrame] = []
+        self.handed: list[pl.DataFrame] = []
         self.threads: list[dict[str, Any]] = []
         self.device_facts: list[dict[str, Any]] = []
         self.device_steps: list[tuple[int, int, int]] = []

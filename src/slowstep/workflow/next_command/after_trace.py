@@ -28,7 +28,7 @@ ASK_FOR_ALL: Final = (LATE_ONE_NOT_SEEN, LATE_ONE_MAY_BE_MISSING)
 CUT_OFF: Final = (CUT_OFF_TRAINS, CUT_OFF_NO_STEP)
 WHOLE_AGAIN: Final = f"{COPY_AGAIN}, or profile again where the original is cut off, too"
 # As `slowstep run --capture` names what it makes.
-CAPTURED: Final = re.compile(r"capture-\d+\.json(\.gz)?")
+CAPTURED: Final = re.compile(r"capture-\d+\.(json(\.gz)?|xplane\.pb)")
 
 
 def after_trace(diagnosis: Diagnosis, facts: TraceFacts, path: Path, *, is_inference: bool = False, is_chosen: bool = False) -> NextStep:

@@ -192,3 +192,46 @@ def test_what_a_training_step_does_after_its_own_update_is_output_by_its_name() 
     found = charged(made_trace(hosts=[*STEP, *by_itself], steps=[step(1, 0, 200)]))
 
     assert found["output", "save_images"] == 50
+
+
+def handed(start: float, end: float, **more: object) -> dict[str, object]:
+    return {"thread": 3, "start": start, "end": end, **more}
+
+
+def test_what_a_runtime_does_for_the_training_thread_is_its_compute_even_while_that_waits_for_input() -> None:
+    trace = made_trace(
+        hosts=[host("load_batch", 0, 40, "annotation"), host("other", 60, 90, "annotation", thread=3)],
+        steps=[step(1, 0, 100)],
+        handed=[handed(30, 80), {"thread": 0, "start": 40, "end": 50, "works": False}, handed(0, 100, for_thread=3)],
+    )
+
+    assert charged(trace) == {
+        ("preprocess", "waiting for input"): 30,
+        ("compute", "operators"): 50,
+        ("unattributed", "nothing recorded"): 20,
+    }
+
+
+def test_between_the_operators_of_a_call_it_is_still_compute() -> None:
+    call = {"thread": 0, "start": 10, "end": 90, "works": False}
+    trace = made_trace(hosts=[host("x", 0, 1, "annotation")], steps=[step(1, 0, 100)], handed=[call, handed(20, 60)])
+
+    assert charged(trace) == {
+        ("compute", "operators"): 40,
+        ("compute", "between operators"): 40,
+        ("unattributed", "nothing recorded"): 20,
+    }
+
+
+def test_what_a_named_range_hands_over_belongs_to_that_range() -> None:
+    trace = made_trace(
+        hosts=[host("validation", 50, 100, "annotation")],
+        steps=[step(1, 0, 100)],
+        handed=[handed(10, 40, handed=5), handed(60, 90, handed=55)],
+    )
+
+    assert charged(trace) == {
+        ("compute", "operators"): 30,
+        ("output", "validation"): 50,
+        ("unattributed", "nothing recorded"): 20,
+    }

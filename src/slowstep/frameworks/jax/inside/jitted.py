@@ -17,6 +17,7 @@ from functools import partial
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.frameworks.jax.inside._capture import jax_capture
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK
 from slowstep.frameworks.jax.inside._leaves import arrays, is_array, leaves_of, may_be_trained
 from slowstep.frameworks.jax.inside._post_hook import call_after_each
@@ -81,7 +82,7 @@ class JittedCalls:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._updates = Updates(recorder, FRAMEWORK)
+        self._updates = Updates(recorder, FRAMEWORK, recorder.shared(jax_capture))
         self._switch = switch_of(recorder)
         self._known: weakref.WeakKeyDictionary[Any, _Jitted] = weakref.WeakKeyDictionary()
         # The same by what JAX has made of a function.

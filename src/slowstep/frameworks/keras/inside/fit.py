@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.keras.inside._asking import asking_of
 from slowstep.frameworks.keras.inside._begun import Begun, BegunBatches
+from slowstep.frameworks.keras.inside._capture import keras_capture
 from slowstep.frameworks.keras.inside._framework import FRAMEWORK, TENSORFLOW, TORCH, backend_name
 from slowstep.frameworks.keras.inside._input import Input
 from slowstep.frameworks.keras.inside._made import wait_for
@@ -35,7 +36,7 @@ class TrainBatches:
     """What is to be told of the calls that train."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder, self.updates = recorder, Updates(recorder, FRAMEWORK)
+        self._recorder, self.updates = recorder, Updates(recorder, FRAMEWORK, keras_capture(recorder))
         self._input = recorder.shared(Input)
         self._switch = switch_of(recorder)
         self._asked = recorder.shared(AskedIterators)
@@ -159,7 +160,7 @@ def _install_eager(recorder: Recorder) -> Undo:
     callback_list, optimizer = find(sys.modules.get(MODULE), "CallbackList"), find(sys.modules.get("keras"), _OPTIMIZER)
     begin, apply = find(callback_list, "on_train_batch_begin"), find(optimizer, "apply")
     FRAMEWORK.has_optimizers = True
-    switch, updates = switch_of(recorder), Updates(recorder, FRAMEWORK)
+    switch, updates = switch_of(recorder), Updates(recorder, FRAMEWORK, keras_capture(recorder))
 
     def begins(callbacks: Any, _: Any, __: Any, loop: FrameType) -> None:
         _runs(recorder, updates, callbacks, loop)

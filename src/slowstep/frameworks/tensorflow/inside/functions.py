@@ -12,6 +12,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.frameworks.tensorflow.inside._capture import tensorflow_capture
 from slowstep.frameworks.tensorflow.inside._framework import FRAMEWORK
 from slowstep.frameworks.tensorflow.inside._operations import TooMany, elements_of, operations_of
 from slowstep.frameworks.tensorflow.inside._results import wait_for
@@ -46,7 +47,7 @@ class TracedFunctions:
     """Which functions train, and their calls."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder, self._updates = recorder, Updates(recorder, FRAMEWORK)
+        self._recorder, self._updates = recorder, Updates(recorder, FRAMEWORK, recorder.shared(tensorflow_capture))
         self._switch = switch_of(recorder)
         self._calls = OpenCalls()
         self._trained: weakref.WeakKeyDictionary[Any, TrainedFunction] = weakref.WeakKeyDictionary()

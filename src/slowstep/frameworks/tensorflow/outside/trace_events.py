@@ -16,6 +16,8 @@ TRACE_EVENTS = TraceEvents(
         Event.INPUT_WAIT: r"^Iterator(GetNext|::)|^EagerIterator",
         # The executor takes the next element on a thread of its own, in the name of the step that waits for it.
         Event.INPUT_ELSEWHERE: r"^IteratorGetNext",
+        # Calls of its runtime, and the conversion of what they are given.
+        Event.RUNTIME: r"^(TFE_\w+|Eager\w+(: .*)?|KernelAndDeviceFunc::Run|FunctionRun|ValidateInputTypeAndPlacement|convert_to_tensor)$",
         Event.COMPILATION: r"^Xla(Compile|Compiler::Compile)",
         # The tracing of a tf.function.
         Event.COMPILATION_FUNCTION: r"tracing_compilation\.py\S* _create_concrete_function$",

@@ -177,6 +177,11 @@ class UpdateProfiler:
         self._recorder.note({"kind": "capture", "state": state, "begin_ns": self._begin_ns or end_ns, "end_ns": end_ns, **more})
 
 
+def torch_capture(recorder: Recorder) -> UpdateProfiler | None:
+    """The one of this process: to be asked for by `recorder.shared`. None where none is wanted."""
+    return UpdateProfiler(recorder, *recorder.capture) if recorder.capture else None
+
+
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Keep Kineto from telling the training's standard error that it starts and stops; it asks once, at its first start."""

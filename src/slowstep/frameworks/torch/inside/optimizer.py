@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from slowstep.frameworks.torch.inside._answers.device_events import DeviceEvents
-from slowstep.frameworks.torch.inside._capture import UpdateProfiler
+from slowstep.frameworks.torch.inside._capture import torch_capture
 from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, argument, find, replace
@@ -27,7 +27,7 @@ def install(recorder: Recorder) -> Undo:
     # Both names are asked for first, so that nothing is registered when one is missing.
     register_before = find(module, "register_optimizer_step_pre_hook")
     register_after = find(module, "register_optimizer_step_post_hook")
-    profiler = UpdateProfiler(recorder, *recorder.capture) if recorder.capture else None
+    profiler = recorder.shared(torch_capture)
     updates = Updates(recorder, FRAMEWORK, profiler)
     before, after = updates.build_hooks()
     handles = [register_before(before), register_after(after)]
