@@ -16,6 +16,7 @@ from slowstep.record.experiment.blocks import Blocks
 from slowstep.record.experiment.device_lead import Wait
 from slowstep.record.experiment.drained import DrainedBlocks
 from slowstep.record.experiment.in_step import ASYNCHRONOUS, ELSEWHERE, InStep, LocalRank, Ranks, find_place
+from slowstep.record.experiment.made_calls import MadeCalls
 from slowstep.record.experiment.tasks import Task
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
@@ -137,6 +138,8 @@ class Switch:
             self._recorder.ensure_open()
             self._recorder.stop_timing_calls()
             self.training.hold()
+            if (calls := self._recorder.shared(MadeCalls).of(self.training.loader)) and not plan.get("task"):
+                self._recorder.note({"kind": "made", "calls": calls})
             self._walker = self._take_up(plan)
         if self._walker is None:
             self._look_at_loss()

@@ -1,0 +1,89 @@
+"""Which calls of the script have made its loaders, and the settings of a trainer that makes loaders by itself.
+
+What a lever changes may be an argument of such a call: `slowstep prove` then writes the change down as a patch.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.record.timing.call_sites import checksum
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+LOADER: Final = "loader"
+SETTINGS: Final = "settings"
+
+
+class MadeCalls:
+    """Keeps them by the objects that they made, and holds none of these."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._loaders: dict[int, tuple[weakref.ref[Any], dict[str, Any] | None]] = {}
+        # By the key of a data set: the call that has made the last loader of it.
+        self._readers: dict[int, tuple[weakref.ref[Any], dict[str, Any] | None]] = {}
+        self._copied: dict[int, dict[str, Any]] = {}
+        self._settings: list[dict[str, Any]] = []
+        self._made_at: defaultdict[tuple[Any, ...], set[int]] = defaultdict(set)
+        self._checksums: dict[str, int | None] = {}
+
+    def loader(self, loader: Any, dataset: Any, site: dict[str, Any] | None, place: int, base: type, framework: str) -> None:
+        """A loader was made by the call at a site; `place` is the check sum of all calls that led there, `base` what the framework calls it."""
+        site = None if site is None else self._named(site, LOADER, loader, base, framework)
+        if site is not None:
+            self._made_at[_key(site)].add(place)
+        key = id(loader)
+        before = _of(self._readers, dataset)
+        self._copied.pop(key, None)
+        if before is not None and (site is None or not site["direct"]):
+            # Trainers make another loader of the one that the script has made.
+            self._copied[key] = before
+        self._loaders[key] = weakref.ref(loader), site
+        _keep(self._readers, dataset, site)
+
+    def settings(self, settings: Any, site: dict[str, Any] | None, base: type, framework: str) -> None:
+        """A trainer's settings were made by the call at a site."""
+        if site is not None:
+            named = self._named(site, SETTINGS, settings, base, framework)
+            self._made_at[_key(named)].add(len(self._settings))
+            self._settings.append(named)
+
+    def of(self, loader: Any) -> list[dict[str, Any]]:
+        """The calls that may be the one which says how a loader is made, the likeliest first: its own, that of the loader that it was made
+        of, that of the settings of a trainer that has made it. As JSON.
+        """
+        site = _of(self._loaders, loader)
+        found = [each for each in (site, self._copied.get(id(loader)) if site is None or not site["direct"] else None) if each is not None]
+        through = site["through"] if site is not None else []
+        settings = [each for each in self._settings if each["framework"] in through]
+        if len({_key(each) for each in settings}) == 1:
+            found.append(settings[-1])
+        return [each | {"others": len(self._made_at[_key(each)]) - 1} for each in found]
+
+    def _named(self, site: dict[str, Any], made: str, thing: Any, base: type, framework: str) -> dict[str, Any]:
+        kinds = type(thing).__mro__
+        names = [kind.__name__ for kind in kinds[: kinds.index(base) + 1]] if base in kinds else []
+        file = site["file"]
+        if file not in self._checksums:
+            self._checksums[file] = checksum(file)
+        return {**site, "made": made, "framework": framework, "names": names, "checksum": self._checksums[file]}
+
+
+def _key(site: dict[str, Any]) -> tuple[Any, ...]:
+    return site["file"], site["line"], site["end_line"], site["end_column"]
+
+
+def _of(known: dict[int, tuple[weakref.ref[Any], dict[str, Any] | None]], thing: Any) -> dict[str, Any] | None:
+    reference, site = known.get(id(thing), (None, None))
+    # An id is used again once its object is gone.
+    return site if reference is not None and reference() is thing else None
+
+
+def _keep(known: dict[int, tuple[weakref.ref[Any], dict[str, Any] | None]], thing: Any, site: dict[str, Any] | None) -> None:
+    try:
+        known[id(thing)] = weakref.ref(thing), site
+    except TypeError:  # a list, say
+        known.pop(id(thing), None)
