@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from slowstep.errors import NothingRecorded, SlowstepError
 from slowstep.prove.arm_levers import arms_with_own_long_steps, corrected_arms
+from slowstep.prove.arm_notes import by_arm, last_facts
 from slowstep.prove.choose import Chosen, choose_all, choose_asked, choose_named
 from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
 from slowstep.prove.experiment import (
@@ -28,6 +30,7 @@ from slowstep.prove.lead_in import LeadIn, LeadLimits, lead_in
 from slowstep.prove.lever_faults import cause_of, find_faults
 from slowstep.prove.numerics_check import Checked
 from slowstep.prove.outcome import ExperimentOutcome, Interim
+from slowstep.prove.patch.noted import find_changes
 from slowstep.prove.recorded import foreign_share
 from slowstep.prove.runner import run
 from slowstep.prove.stats.design import FIRST, MIN_ROUNDS, doubts, draw_seed, make_plan, round_seconds
@@ -269,6 +272,17 @@ class ProveAct:
         self._experiment = replace(self._experiment, **changes)
         save(self._experiment, self._executor.folder)
 
+    def _keep_changes(self) -> None:
+        """What the levers would be in the script, by what is known of them now."""
+        experiment, executor = self._experiment, self._executor
+        facts = {choice.name: last_facts(notes) for arm, choice in enumerate(experiment.choices, FIRST) if (notes := self._notes_of(arm))}
+        facts |= {name: found.facts for name, found in experiment.repeated.levers.items() if found.facts}
+        is_copied = experiment.place.kind == "copy"
+        self._keep(changes=find_changes(facts, executor.notes("made"), Path.cwd(), is_copied=is_copied))
+
+    def _notes_of(self, arm: int) -> list[Mapping[str, Any]]:
+        return by_arm(self._executor.lever_notes()).get(arm, [])
+
     def _ended_as(self, ending: Ending) -> Ended:
         """What is known of its end without a report."""
         return Ended(
@@ -281,6 +295,7 @@ class ProveAct:
 
     def _reported(self, ending: Ending) -> Ended:
         ended = self._ended_as(ending)
+        self._keep_changes()
         try:
             report = diagnose_recording(self._executor.folder)
         except NothingRecorded as error:
@@ -302,6 +317,7 @@ class ProveAct:
         if not found.levers:
             return report
         self._keep(repeated=found, **({"ended_by": INTERRUPTED} if found.interrupted else {}))
+        self._keep_changes()
         return diagnose_recording(self._executor.folder)
 
     def _tell_lead_in(self, progress: Progress, limits: LeadLimits) -> None:

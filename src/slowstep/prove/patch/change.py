@@ -1,0 +1,110 @@
+"""What a lever would be in the script: which arguments of which call, and the difference that gives them to it."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from slowstep.frameworks._known import all_words, plain
+from slowstep.frameworks._remedies import OF_LOADER
+from slowstep.frameworks._words import Argument
+from slowstep.prove.patch.call_place import CallPlace
+from slowstep.prove.patch.difference import difference
+from slowstep.prove.patch.edit import Value, edited
+from slowstep.prove.patch.found_call import find_call
+from slowstep.prove.patch.source import NoPatch, read_source
+
+NOT_SEEN: Final = "which call of the script makes the loader was not seen"
+NOT_BY_NAME: Final = "{place}, where the loader is made, calls no {name} by its name"
+NO_ARGUMENT: Final = "{lever} is no argument of a call"
+# What a loader without workers must not be given, by the names of torch.
+NEEDS_WORKERS: Final = ("persistent_workers", "prefetch_factor", "timeout", "multiprocessing_context")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScriptChange:
+    """A change of one call: `file` is absolute, `arguments` are as the call names them. `folder` is where `difference` is to be applied.
+
+    Where there is no difference `reason` says why, as the end of the sentence "no patch: ...". `made` is what the call makes: a loader, or
+    settings, of which all loaders of a trainer are made. `others` is how many more it has made than the lever has changed: these change too.
+    """
+
+    file: str | None = None
+    line: int | None = None
+    arguments: Mapping[str, Value] | None = None
+    folder: str | None = None
+    difference: bytes | None = None
+    made: str = ""
+    others: int = 0
+    reason: str | None = None
+
+
+def find_change(lever: str, arguments: Mapping[str, Value] | None, places: Sequence[CallPlace], working_folder: Path) -> ScriptChange:
+    """What a lever that has changed these arguments of the training's loader is in the script; `places` are the calls that may be the one
+    that decides, the likeliest first.
+    """
+    if arguments is None:
+        return ScriptChange(reason=NO_ARGUMENT.format(lever=lever))
+    first: str | None = None
+    for place in places:
+        try:
+            found = _at(place, arguments, working_folder)
+        except NoPatch as error:
+            return ScriptChange(file=place.file, line=place.line, reason=str(error))
+        if found is not None:
+            return found
+        first = first or NOT_BY_NAME.format(place=f"{_shown(place.file, working_folder)}:{place.line}", name="".join(place.names[-1:]))
+    return ScriptChange(reason=first or NOT_SEEN)
+
+
+def _at(place: CallPlace, arguments: Mapping[str, Value], working_folder: Path) -> ScriptChange | None:
+    """None where it is not the call that says how the loader is made. Raises NoPatch where it is, and cannot be changed."""
+    file = Path(os.path.realpath(place.file))
+    try:
+        raw = file.read_bytes()
+    except OSError as error:
+        raise NoPatch(f"{place.file} cannot be read ({error.strerror or error})") from error
+    if zlib.crc32(raw) != place.checksum:
+        raise NoPatch("the file is not what it was when it ran")
+    source = read_source(raw)
+    call = find_call(source, place)
+    if call is None:
+        return None
+    written = as_written(place.framework, arguments)
+    if written.get("num_workers") == 0 and (needing := [each.arg for each in call.keywords if each.arg in NEEDS_WORKERS]):
+        raise NoPatch(f"without workers the call must not be given {needing[0]}")
+    text = edited(source, call, written, place.takes, takes_any=place.takes_any)
+    folder = Path(os.path.realpath(working_folder))
+    folder = folder if file.is_relative_to(folder) else file.parent
+    return ScriptChange(
+        file=str(file),
+        line=place.line,
+        arguments=written,
+        folder=str(folder),
+        difference=difference(raw, source.encoded(text), file.relative_to(folder).as_posix()),
+        made=place.made,
+        others=place.others,
+    )
+
+
+def as_written(framework: str, arguments: Mapping[str, Value]) -> dict[str, Value]:
+    """Arguments of torch's loader, as the calls of a framework name them. Raises NoPatch where one has no name there."""
+    own, words = plain(), all_words().get(framework, plain())
+    found = {}
+    for name, value in arguments.items():
+        remedy = next((each for each in OF_LOADER if isinstance(argument := own.find(each), Argument) and argument.name == name), None)
+        there = None if remedy is None else words.find(remedy)
+        if not isinstance(there, Argument):
+            raise NoPatch(f"{words.title} has no argument for {name}")
+        found[there.name] = value
+    return found
+
+
+def _shown(file: str, working_folder: Path) -> str:
+    """A file as somebody in the folder would name it."""
+    path, folder = Path(os.path.realpath(file)), Path(os.path.realpath(working_folder))
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else file
