@@ -307,7 +307,7 @@ class ProveAct:
             self._keep(numerics=checked.by_lever, **({"ended_by": INTERRUPTED} if checked.interrupted else {}))
             report, ended = diagnose_recording(self._executor.folder), replace(ended, ended_by=self._experiment.ended_by)
         write(report, self._executor.folder / REPORT_FILE)
-        return replace(ended, report=report)
+        return replace(ended, report=report, changes=self._experiment.changes)
 
     def _left_nothing(self, ended: Ended) -> bool:
         return ended.ended_by == INTERRUPTED or holds_nothing(str(self._executor.folder))

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from slowstep.frameworks._known import all_words, plain
-from slowstep.frameworks._remedies import OF_LOADER
-from slowstep.frameworks._words import Argument
+from slowstep.frameworks._remedies import OF_LOADER, Remedy
+from slowstep.frameworks._words import Argument, Words
 from slowstep.prove.patch.call_place import CallPlace
 from slowstep.prove.patch.difference import difference
 from slowstep.prove.patch.edit import Value, edited
@@ -22,20 +22,19 @@ NOT_SEEN: Final = "which call of the script makes the loader was not seen"
 NOT_BY_NAME: Final = "{place}, where the loader is made, calls no {name} by its name"
 NO_ARGUMENT: Final = "{lever} is no argument of a call"
 # What a loader without workers must not be given, by the names of torch.
-NEEDS_WORKERS: Final = ("persistent_workers", "prefetch_factor", "timeout", "multiprocessing_context")
+_NEED_WORKERS: Final = frozenset(("persistent_workers", "prefetch_factor", "timeout", "multiprocessing_context"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScriptChange:
-    """A change of one call: `file` is absolute, `arguments` are as the call names them. `folder` is where `difference` is to be applied.
+    """A change of one call at a `place` (file:line), and how it is written there. `folder` is where `difference` is to be applied.
 
     Where there is no difference `reason` says why, as the end of the sentence "no patch: ...". `made` is what the call makes: a loader, or
     settings, of which all loaders of a trainer are made. `others` is how many more it has made than the lever has changed: these change too.
     """
 
-    file: str | None = None
-    line: int | None = None
-    arguments: Mapping[str, Value] | None = None
+    place: str | None = None
+    text: str | None = None
     folder: str | None = None
     difference: bytes | None = None
     made: str = ""
@@ -54,10 +53,10 @@ def find_change(lever: str, arguments: Mapping[str, Value] | None, places: Seque
         try:
             found = _at(place, arguments, working_folder)
         except NoPatch as error:
-            return ScriptChange(file=place.file, line=place.line, reason=str(error))
+            return ScriptChange(reason=f"{_shown(place, working_folder)}: {error}")
         if found is not None:
             return found
-        first = first or NOT_BY_NAME.format(place=f"{_shown(place.file, working_folder)}:{place.line}", name="".join(place.names[-1:]))
+        first = first or NOT_BY_NAME.format(place=_shown(place, working_folder), name="".join(place.names[-1:]))
     return ScriptChange(reason=first or NOT_SEEN)
 
 
@@ -67,23 +66,24 @@ def _at(place: CallPlace, arguments: Mapping[str, Value], working_folder: Path) 
     try:
         raw = file.read_bytes()
     except OSError as error:
-        raise NoPatch(f"{place.file} cannot be read ({error.strerror or error})") from error
+        raise NoPatch(f"the file cannot be read ({error.strerror or error})") from error
     if zlib.crc32(raw) != place.checksum:
         raise NoPatch("the file is not what it was when it ran")
     source = read_source(raw)
     call = find_call(source, place)
     if call is None:
         return None
-    written = as_written(place.framework, arguments)
-    if written.get("num_workers") == 0 and (needing := [each.arg for each in call.keywords if each.arg in NEEDS_WORKERS]):
-        raise NoPatch(f"without workers the call must not be given {needing[0]}")
+    words = all_words().get(place.framework, plain())
+    remedies = _remedies(words, arguments)
+    if arguments.get("num_workers") == 0 and (needing := {each.arg for each in call.keywords} & _NEED_WORKERS):
+        raise NoPatch(f"without workers the call must not be given {min(map(str, needing))}")
+    written = {_name(words, remedy): value for remedy, value in remedies.items()}
     text = edited(source, call, written, place.takes, takes_any=place.takes_any)
     folder = Path(os.path.realpath(working_folder))
     folder = folder if file.is_relative_to(folder) else file.parent
     return ScriptChange(
-        file=str(file),
-        line=place.line,
-        arguments=written,
+        place=_shown(place, working_folder),
+        text=words.write(remedies),
         folder=str(folder),
         difference=difference(raw, source.encoded(text), file.relative_to(folder).as_posix()),
         made=place.made,
@@ -91,20 +91,21 @@ def _at(place: CallPlace, arguments: Mapping[str, Value], working_folder: Path) 
     )
 
 
-def as_written(framework: str, arguments: Mapping[str, Value]) -> dict[str, Value]:
-    """Arguments of torch's loader, as the calls of a framework name them. Raises NoPatch where one has no name there."""
-    own, words = plain(), all_words().get(framework, plain())
-    found = {}
-    for name, value in arguments.items():
-        remedy = next((each for each in OF_LOADER if isinstance(argument := own.find(each), Argument) and argument.name == name), None)
-        there = None if remedy is None else words.find(remedy)
-        if not isinstance(there, Argument):
-            raise NoPatch(f"{words.title} has no argument for {name}")
-        found[there.name] = value
-    return found
+def _remedies(words: Words, arguments: Mapping[str, Value]) -> dict[Remedy, Value]:
+    """What rules call the changes of these arguments of torch's loader. Raises NoPatch where calls of a framework have none for one."""
+    found = {remedy: arguments[name] for remedy in OF_LOADER if (name := _name(plain(), remedy)) in arguments}
+    missing = arguments.keys() - {_name(plain(), remedy) for remedy in found if _name(words, remedy)}
+    if missing:
+        raise NoPatch(f"{words.title} has no argument for {min(missing)}")
+    return {remedy: found[remedy] for name in arguments for remedy in found if _name(plain(), remedy) == name}
 
 
-def _shown(file: str, working_folder: Path) -> str:
-    """A file as somebody in the folder would name it."""
-    path, folder = Path(os.path.realpath(file)), Path(os.path.realpath(working_folder))
-    return str(path.relative_to(folder)) if path.is_relative_to(folder) else file
+def _name(words: Words, remedy: Remedy) -> str:
+    argument = words.find(remedy)
+    return argument.name if isinstance(argument, Argument) else ""
+
+
+def _shown(place: CallPlace, working_folder: Path) -> str:
+    """A place as somebody in the folder would name it."""
+    path, folder = Path(os.path.realpath(place.file)), Path(os.path.realpath(working_folder))
+    return f"{path.relative_to(folder) if path.is_relative_to(folder) else place.file}:{place.line}"
