@@ -32,16 +32,18 @@ from slowstep.prove.numerics_check import Checked
 from slowstep.prove.outcome import ExperimentOutcome, Interim
 from slowstep.prove.patch.noted import find_changes
 from slowstep.prove.recorded import foreign_share
+from slowstep.prove.reruns import round_words
 from slowstep.prove.runner import run
 from slowstep.prove.stats.design import FIRST, MIN_ROUNDS, doubts, draw_seed, make_plan, round_seconds
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.repeated import AllRepeated
 from slowstep.prove.step_pace import find_pace, receipt_ns
+from slowstep.prove.time_left import TimeLeft, time_left
 from slowstep.record.experiment.implementations import can_build
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import holds_nothing, kept_words
 from slowstep.report.json import REPORT_FILE, write
-from slowstep.units import format_count, format_duration, format_share
+from slowstep.units import format_about, format_count, format_duration, format_share
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.prove_ended import TOO_EARLY, Ended, why_nothing
 from slowstep.workflow.prove_request import ProveRequest
@@ -325,14 +327,22 @@ class ProveAct:
             self._phase("starting", 0.0, FIRST_STEP)
             return
         share = min((progress.training_s or 0.0) / limits.enough_s, progress.updates / limits.updates, 1.0)
-        self._phase("recording", share, format_count(progress.updates, "step"))
+        left_s = max(limits.enough_s - (progress.training_s or 0.0), 0.0)
+        # What it waits for then is not known to end.
+        left = f", about {format_about(left_s)} left" if left_s and share < 1 else ""
+        self._phase("recording", share, format_count(progress.updates, "step") + left)
 
     def _tell_experiment(self, plan: Plan, interim: Interim) -> None:
+        left = time_left(interim, precision=self._asked.precision, budget_s=self._left_s)
         widths = [(plan.arms[arm].name, found.gain.precision) for arm, found in sorted(interim.estimates.items())]
-        self._phase("testing", min(interim.seconds / max(self._left_s, 1e-9), 1.0), widths_text(widths, interim.rounds))
+        told = widths_text(widths, left, levers=len(plan.arms) - FIRST)
+        self._phase("testing", min(interim.seconds / max(self._left_s, 1e-9), 1.0), told)
 
 
-def widths_text(widths: Sequence[tuple[str, float]], rounds: int) -> str:
-    """How well the gain of each arm is known by now."""
-    known = [f"{format_share(width)} ({name})" for name, width in widths if width < 1]
-    return f"round {rounds}, gains known to within {', '.join(known)}" if known else f"round {rounds}"
+def widths_text(widths: Sequence[tuple[str, float]], left: TimeLeft, *, levers: int) -> str:
+    """Which round it is, how long it will take yet, and how well the gain of each arm is known by now."""
+    about = format_about(left.seconds)
+    of, time_words = ("", f"about {about}") if left.is_known else ("at least ", f"up to {about}")
+    known = ", ".join(f"{format_share(width)} ({name})" for name, width in widths if width < 1)
+    told = f"{round_words(left.round, left.rounds, levers=levers, of=of)}, {time_words} left"
+    return f"{told}, gains known to within {known}" if known else told

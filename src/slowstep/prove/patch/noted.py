@@ -13,7 +13,9 @@ from slowstep.prove.patch.change import ScriptChange, find_change
 Note = Mapping[str, Any]
 
 
-def find_changes(facts: Mapping[str, Mapping[str, Any]], made: Iterable[Note], working_folder: Path, *, is_copied: bool) -> dict[str, ScriptChange]:
+def find_changes(
+    facts: Mapping[str, Mapping[str, Any]], made: Iterable[Note], working_folder: Path, *, is_copied: bool
+) -> dict[str, ScriptChange]:
     """The change of each lever, by its name: `facts` are what the levers told last, `made` the notes of which calls made what.
 
     `is_copied`: the training ran in a copy of the working folder.
