@@ -57,8 +57,8 @@ class Experiment:
     `until_ns` (CLOCK_MONOTONIC) is where the recording for the diagnosis ends, None where all of it is for that. `floor_ns` is what
     receiving batches costs a step. `repeated` are levers that whole runs were made with, `faults` those that the script could not go on
     with: it may have been started again without them. `problem` is why the training had to be ended before its time. `options` are the
-    words that chose the levers, to be used again; `kept` are those of other options that were given, to be used whichever levers are tried. `changes` are
-    what levers would be in the script, by lever: found when it ended, since the script may have another source later.
+    words that chose the levers, to be used again; `kept` are those of other options that were given, to be used whichever levers are tried.
+    `changes` are what levers would be in the script, by lever: found when it ended, since the script may have another source later.
     """
 
     choices: tuple[Choice, ...]

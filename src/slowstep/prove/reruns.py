@@ -73,7 +73,8 @@ def rerun(
     """Compare throughputs over so many rounds, each with one run as it is and one of every lever (`asked`, by name), in random order.
 
     With `control` each round has one more run as it is. A lever that cannot be had, or whose run has too few steps, is in no more rounds;
-    after `within_s` no more runs begin. `takes_s` is how long all of it takes, about, which is told until more is known. Ctrl-C ends the run that is on, and the rest is left out. `make` has to make each run ready in a
+    after `within_s` no more runs begin; `takes_s` is how long all of it takes, about, told until more is known. Ctrl-C ends the run that is
+    on, and the rest is left out. `make` has to make each run ready in a
     sandbox of its own: one that finds the checkpoint of the run before goes on from there.
     """
     began_s = limits.clock()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.units import format_number, format_ratio_interval, format_rate
+from slowstep.units import format_number, format_rate, format_ratio_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,8 @@ _CORRECTED: Final = " without the waits for cores that other processes used"
 
 def outcome_line(report: Report) -> str | None:
     """The line; None where nothing was proved."""
-    outcome = (report["run"].get("experiment") or {}).get("outcome")
+    facts = report["run"].get("experiment")
+    outcome = None if facts is None else facts.get("outcome")
     if outcome is None:
         return None
     rows = [row for row in report["experiments"] if row["lever"] == outcome["lever"]]

@@ -30,7 +30,7 @@ class ScriptChange:
     """A change of one call at a `place` (file:line), and how it is written there. `folder` is where `difference` is to be applied.
 
     Where there is no difference `reason` says why, as the end of the sentence "no patch: ...". `made` is what the call makes: a loader, or
-    settings, of which all loaders of a trainer are made. `others` is how many more it has made than the lever has changed: these change too.
+    settings, of which all loaders of a trainer are made. `others` is how many more it has made than the lever has changed.
     """
 
     place: str | None = None
@@ -43,8 +43,8 @@ class ScriptChange:
 
 
 def find_change(lever: str, arguments: Mapping[str, Value] | None, places: Sequence[CallPlace], working_folder: Path) -> ScriptChange:
-    """What a lever that has changed these arguments of the training's loader is in the script; `places` are the calls that may be the one
-    that decides, the likeliest first.
+    """What a lever that has changed these arguments of the training's loader is in the script; `places` are the calls that may decide them,
+    the likeliest first.
     """
     if arguments is None:
         return ScriptChange(reason=NO_ARGUMENT.format(lever=lever))

@@ -22,7 +22,7 @@ class _Splice:
 
 
 def edited(source: Source, call: ast.Call, changes: Mapping[str, Value], takes: Sequence[str], *, takes_any: bool) -> str:
-    """The text with the call's arguments changed: `takes` are the names of its parameters by place, `takes_any` is whether there are others.
+    """The text with the call's arguments changed: `takes` are the names of its parameters in order, `takes_any`: it has others, too.
 
     Raises NoPatch with the reason where it cannot be told from the source what the call is given, or that already is what is asked for.
     """
@@ -72,7 +72,7 @@ def _span(source: Source, node: ast.expr | ast.keyword) -> tuple[int, int]:
 def _inserted(source: Source, call: ast.Call, arguments: Sequence[str]) -> list[_Splice]:
     """New arguments behind the last one: on lines of their own where that has one and the call ends below it."""
     text, close = source.text, _span(source, call)[1] - 1
-    given = [*call.args, *call.keywords]
+    given: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
     if not given:
         return [_Splice(close, close, ", ".join(arguments))]
     begin, end = max(_span(source, each) for each in given)
@@ -110,7 +110,7 @@ def _after(text: str, at: int, close: int) -> tuple[int, int | None]:
 
 
 def _check(source: Source, call: ast.Call, changes: Mapping[str, Value], takes: Sequence[str], text: str) -> None:
-    """Raises NoPatch where the new text is not the old one with just these arguments: whatever was not thought of is not to be in a patch."""
+    """Raises NoPatch where the new text is not the old one with just these arguments: what nobody thought of is not to be in a patch."""
     wanted = copy.deepcopy(source.tree, {id(call): _changed(call, changes, takes)})
     try:
         found = ast.dump(parsed(text))

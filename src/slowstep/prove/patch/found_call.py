@@ -71,10 +71,14 @@ def _bindings(name: str, tree: ast.Module) -> Iterator[ast.expr | str]:
             yield name
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and _is_name(node.targets[0], name):
             yield node.value
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
+        elif _binds_otherwise(node, name):
             yield ""
-        elif isinstance(node, ast.arg) and node.arg == name:
-            yield ""
+
+
+def _binds_otherwise(node: ast.AST, name: str) -> bool:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return node.name == name
+    return node.arg == name if isinstance(node, ast.arg) else False
 
 
 def _is_name(target: ast.expr, name: str) -> bool:

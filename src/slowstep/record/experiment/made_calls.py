@@ -31,7 +31,7 @@ class MadeCalls:
         self._checksums: dict[str, int | None] = {}
 
     def loader(self, loader: Any, dataset: Any, site: dict[str, Any] | None, place: int, base: type, framework: str) -> None:
-        """A loader was made by the call at a site; `place` is the check sum of all calls that led there, `base` what the framework calls it."""
+        """A loader was made by the call at a site; `place` is the check sum of all calls that led there, `base` its class there."""
         site = None if site is None else self._named(site, LOADER, loader, base, framework)
         if site is not None:
             self._made_at[_key(site)].add(place)
