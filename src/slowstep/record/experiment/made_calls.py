@@ -35,6 +35,7 @@ class MadeCalls:
         site = None if site is None else self._named(site, LOADER, loader, base, framework)
         if site is not None:
             self._made_at[_key(site)].add(place)
+        self._forget()
         key = id(loader)
         before = _of(self._readers, dataset)
         self._copied.pop(key, None)
@@ -61,7 +62,19 @@ class MadeCalls:
         settings = [each for each in self._settings if each["framework"] in through]
         if len({_key(each) for each in settings}) == 1:
             found.append(settings[-1])
-        return [each | {"others": len(self._made_at[_key(each)]) - 1} for each in found]
+        return [each | {"others": max(len(self._made_at[_key(each)]) - 1, self._beside(loader) if each is site else 0)} for each in found]
+
+    def _beside(self, loader: Any) -> int:
+        """How many the call that has made a loader has made that are still there beside it: that of each epoch is no other one."""
+        site = _of(self._loaders, loader)
+        living = [made() for made, at in self._loaders.values() if at is not None and site is not None and _key(at) == _key(site)]
+        return sum(each is not None and each is not loader for each in living)
+
+    def _forget(self) -> None:
+        for known in (self._loaders, self._readers):
+            for key in [key for key, (made, _) in known.items() if made() is None]:
+                del known[key]
+                self._copied.pop(key, None)
 
     def _named(self, site: dict[str, Any], made: str, thing: Any, base: type, framework: str) -> dict[str, Any]:
         kinds = type(thing).__mro__

@@ -51,7 +51,10 @@ def test_what_is_new_stands_as_its_neighbours_do(before: str, after: str) -> Non
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (b"# -*- coding: latin-1 -*-\nx = '\xe9', DataLoader('\xfc')\n", b"# -*- coding: latin-1 -*-\nx = '\xe9', DataLoader('\xfc', NEW)\n"),
+        (
+            b"# -*- coding: latin-1 -*-\nx = '\xe9', DataLoader('\xfc')\n",
+            b"# -*- coding: latin-1 -*-\nx = '\xe9', DataLoader('\xfc', NEW)\n",
+        ),
         (b"\xef\xbb\xbfx = DataLoader('\xc3\xbc')", b"\xef\xbb\xbfx = DataLoader('\xc3\xbc', NEW)"),
     ],
     ids=["in an encoding of its own", "with a byte order mark"],
