@@ -9,7 +9,7 @@ import weakref
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.record.timing.call_sites import checksum
+from slowstep.record.timing.call_sites import checksum, is_held
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -18,32 +18,33 @@ LOADER: Final = "loader"
 SETTINGS: Final = "settings"
 
 
+Known = dict[int, tuple[weakref.ref[Any], Any]]
+
+
 class MadeCalls:
     """Keeps them by the objects that they made, and holds none of these."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._loaders: dict[int, tuple[weakref.ref[Any], dict[str, Any] | None]] = {}
-        # By the key of a data set: the call that has made the last loader of it.
-        self._readers: dict[int, tuple[weakref.ref[Any], dict[str, Any] | None]] = {}
-        self._copied: dict[int, dict[str, Any]] = {}
+        self._loaders: Known = {}
+        # The last loader of each data set, and the call that has made the loader of which a loader is made.
+        self._readers: Known = {}
+        self._copied: Known = {}
         self._settings: list[dict[str, Any]] = []
         self._made_at: defaultdict[tuple[Any, ...], set[int]] = defaultdict(set)
         self._checksums: dict[str, int | None] = {}
 
     def loader(self, loader: Any, dataset: Any, site: dict[str, Any] | None, place: int, base: type, framework: str) -> None:
         """A loader was made by the call at a site; `place` is the check sum of all calls that led there, `base` its class there."""
-        site = None if site is None else self._named(site, LOADER, loader, base, framework)
-        if site is not None:
-            self._made_at[_key(site)].add(place)
         self._forget()
-        key = id(loader)
+        if site is not None:
+            site = self._named(site, LOADER, loader, base, framework)
+            self._made_at[_key(site)].add(place)
         before = _of(self._readers, dataset)
-        self._copied.pop(key, None)
-        if before is not None and (site is None or not site["direct"]):
-            # Trainers make another loader of the one that the script has made.
-            self._copied[key] = before
-        self._loaders[key] = weakref.ref(loader), site
-        _keep(self._readers, dataset, site)
+        # Trainers make another loader of the one that the script has made.
+        if before is not None and (before := before()) is not None and is_held(2, before):
+            _keep(self._copied, loader, _of(self._loaders, before))
+        _keep(self._loaders, loader, site)
+        _keep(self._readers, dataset, weakref.ref(loader))
 
     def settings(self, settings: Any, site: dict[str, Any] | None, base: type, framework: str) -> None:
         """A trainer's settings were made by the call at a site."""
@@ -57,7 +58,7 @@ class MadeCalls:
         of, that of the settings of a trainer that has made it. As JSON.
         """
         site = _of(self._loaders, loader)
-        found = [each for each in (site, self._copied.get(id(loader)) if site is None or not site["direct"] else None) if each is not None]
+        found = [each for each in (site, _of(self._copied, loader)) if each is not None]
         through = site["through"] if site is not None else []
         settings = [each for each in self._settings if each["framework"] in through]
         if len({_key(each) for each in settings}) == 1:
@@ -71,10 +72,9 @@ class MadeCalls:
         return sum(each is not None and each is not loader for each in living)
 
     def _forget(self) -> None:
-        for known in (self._loaders, self._readers):
+        for known in (self._loaders, self._readers, self._copied):
             for key in [key for key, (made, _) in known.items() if made() is None]:
                 del known[key]
-                self._copied.pop(key, None)
 
     def _named(self, site: dict[str, Any], made: str, thing: Any, base: type, framework: str) -> dict[str, Any]:
         kinds = type(thing).__mro__
@@ -89,14 +89,14 @@ def _key(site: dict[str, Any]) -> tuple[Any, ...]:
     return site["file"], site["line"], site["end_line"], site["end_column"]
 
 
-def _of(known: dict[int, tuple[weakref.ref[Any], dict[str, Any] | None]], thing: Any) -> dict[str, Any] | None:
-    reference, site = known.get(id(thing), (None, None))
+def _of(known: Known, thing: Any) -> Any:
+    reference, found = known.get(id(thing), (None, None))
     # An id is used again once its object is gone.
-    return site if reference is not None and reference() is thing else None
+    return found if reference is not None and reference() is thing else None
 
 
-def _keep(known: dict[int, tuple[weakref.ref[Any], dict[str, Any] | None]], thing: Any, site: dict[str, Any] | None) -> None:
+def _keep(known: Known, thing: Any, found: Any) -> None:
     try:
-        known[id(thing)] = weakref.ref(thing), site
+        known[id(thing)] = weakref.ref(thing), found
     except TypeError:  # a list, say
         known.pop(id(thing), None)

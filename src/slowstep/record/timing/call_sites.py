@@ -23,26 +23,36 @@ _NO_FILE: Final = "<"
 def call_site(above: int, constructor: Any) -> dict[str, Any] | None:
     """The innermost call of a frame that is the user's own, so many frames up or above, as JSON; None where there is none.
 
-    `through` are the frameworks whose frames lie between, `direct` is whether no installed package's do. `constructor` is what was called
-    in the end.
+    `through` are the frameworks whose frames lie between. `constructor` is what was called in the end.
     """
-    frame: FrameType | None = sys._getframe(above)
-    between: list[CodeType] = []
-    while frame is not None and not _is_users(frame.f_code.co_filename):
-        if not frame.f_code.co_filename.startswith(PACKAGE):
-            between.append(frame.f_code)
-        frame = frame.f_back
+    frame, between = _way(sys._getframe(above))
     if frame is None:
         return None
-    files = [code.co_filename for code in between]
+    codes = [each.f_code for each in between]
+    files = [code.co_filename for code in codes]
     return {
         "file": os.path.abspath(frame.f_code.co_filename),
         "line": line_of(frame),
         **_end_of_call(frame),
-        **_parameters(between, constructor),
-        "direct": not any("-packages" in file for file in files),
+        **_parameters(codes, constructor),
         "through": [framework.name for framework in known_frameworks() if any(map(framework.owns, files))],
     }
+
+
+def is_held(above: int, thing: Any) -> bool:
+    """Whether a frame so many frames up or above, short of the user's own, has a thing in one of its variables."""
+    _, between = _way(sys._getframe(above))
+    return any(value is thing for frame in between for value in frame.f_locals.values())
+
+
+def _way(frame: FrameType | None) -> tuple[FrameType | None, list[FrameType]]:
+    """The innermost frame of the user's own, and those of installed packages before it."""
+    between: list[FrameType] = []
+    while frame is not None and not _is_users(frame.f_code.co_filename):
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            between.append(frame)
+        frame = frame.f_back
+    return frame, between
 
 
 def checksum(file: str) -> int | None:

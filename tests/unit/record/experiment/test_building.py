@@ -88,7 +88,10 @@ def test_the_loader_of_the_training_is_built_with_the_lever_and_no_other_is(serv
     (effect,) = said(ran, "effect")
     assert effect["effect"] == 10
     assert effect["facts"] == {
-        **{"workers": 2, "own_workers": 0, "prefetch_factor": 2, "persistent": True},
+        "workers": 2,
+        "own_workers": 0,
+        "prefetch_factor": 2,
+        "persistent": True,
         "arguments": {"num_workers": 2, "persistent_workers": True},
     }
     assert ran.trainer.faults == {}

@@ -75,3 +75,68 @@ def test_a_lever_of_the_loader_tells_its_arguments_as_a_script_writes_them(serve
     facts = {note["name"]: note["facts"] for note in ran.trainer.noted("lever") if note["state"] == "effect" and note["arm"]}
     assert facts["workers=1"]["arguments"] == {"num_workers": 1, "persistent_workers": True}
     assert "arguments" not in facts.get("batch-size=8", {})
+
+
+LIBRARY = """
+from torch.utils.data import DataLoader
+
+def copied(loader):
+    return DataLoader(loader.dataset, loader.batch_size)
+
+def made_of(data):
+    return DataLoader(data, 4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "is_found"), [("copied(mine)", True), ("made_of(mine.dataset)", False)], ids=["of a loader", "of its data set"]
+)
+def test_a_loader_that_a_library_makes_of_another_is_made_by_that_ones_call(
+    server: Server, tmp_path: Path, call: str, is_found: bool
+) -> None:
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "library.py").write_text(LIBRARY)
+    mine = "mine = DataLoader(Numbers(), 4)"
+    before = f"import sys\nsys.path.append('site-packages')\nimport library\n{mine}"
+    text = SCRIPT.format(before=before, loaders=f"library.{call}, None", length=64)
+
+    (note,) = run_planned(server, tmp_path, text, "workers=2", blocks=(0,), steps=5).trainer.noted("made")
+
+    lines = [text.splitlines()[each["line"] - 1] for each in note["calls"]]
+    assert lines == [f"loader, validation = library.{call}, None", *([mine] if is_found else [])]
+
+
+TRAINER = """
+import torch
+from transformers import Trainer, TrainingArguments
+
+class Numbers(torch.utils.data.Dataset):
+    def __len__(self):
+        return 400
+    def __getitem__(self, index):
+        return {"x": torch.ones(1), "labels": torch.ones(1)}
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 1)
+    def forward(self, x, labels=None):
+        return {"loss": (self.layer(x) - labels).square().mean()}
+
+numbers = Numbers()
+beside = torch.utils.data.DataLoader(numbers, 4)
+arguments = TrainingArguments("out", save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True)
+Trainer(Model(), arguments, train_dataset=numbers).train()
+"""
+
+
+@pytest.mark.slow
+def test_the_loader_of_a_trainer_is_made_by_its_settings(server: Server, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    ran = run_planned(server, tmp_path, TRAINER, "workers=2", blocks=(0,), steps=5)
+
+    changes = find_changes({"workers=2": {"arguments": {"num_workers": 2}}}, ran.trainer.noted("made"), tmp_path, is_copied=False)
+    assert changes["workers=2"].text == "TrainingArguments(dataloader_num_workers=2)"
+    assert changes["workers=2"].place == "train.py:20"
+    assert b"disable_tqdm=True, dataloader_num_workers=2)" in (changes["workers=2"].difference or b"")
+    assert ran.trainer.faults == {}
