@@ -27,8 +27,8 @@ def outcome_line(report: Report) -> str | None:
         return None
     rows = [row for row in report["experiments"] if row["lever"] == outcome["lever"]]
     # What is to be changed says which it was.
-    lever = "" if outcome["change"] else f"by {outcome['lever']}"
-    return ", ".join(filter(None, (_speeds(outcome), _gain(outcome), lever, _losses(outcome, rows))))
+    lever = "" if outcome["change"] else f" by {outcome['lever']}"
+    return ", ".join(filter(None, (_speeds(outcome), _gain(outcome) + lever, _losses(outcome, rows))))
 
 
 def _speeds(outcome: OutcomeRow) -> str:

@@ -20,7 +20,9 @@ from slowstep.prove.patch.source import NoPatch, read_source
 
 NOT_SEEN: Final = "which call of the script makes the loader was not seen"
 NOT_BY_NAME: Final = "{place}, where the loader is made, calls no {name} by its name"
-NO_ARGUMENT: Final = "{lever} is no argument of a call"
+NO_ARGUMENT: Final = (
+    "{lever} is not among the changes that patches are made of: arguments of the call that makes a loader, batch size apart"
+)
 # What a loader without workers must not be given, by the names of torch.
 _NEED_WORKERS: Final = frozenset(("persistent_workers", "prefetch_factor", "timeout", "multiprocessing_context"))
 

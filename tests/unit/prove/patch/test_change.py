@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from slowstep.prove.patch.call_place import CallPlace
-from slowstep.prove.patch.change import NOT_SEEN, ScriptChange, find_change
+from slowstep.prove.patch.change import NO_ARGUMENT, NOT_SEEN, ScriptChange, find_change
 from slowstep.prove.patch.noted import find_changes
 
 TAKES = ("dataset", "batch_size", "num_workers", "persistent_workers")
@@ -98,7 +98,7 @@ def test_without_a_call_or_an_argument_it_is_said_why(tmp_path: Path) -> None:
 
     assert change(tmp_path).reason == NOT_SEEN
     assert change(tmp_path, elsewhere).reason == "train.py:1, where the loader is made, calls no DataLoader by its name"
-    assert find_change("stub=a:f", None, (elsewhere,), tmp_path).reason == "stub=a:f is no argument of a call"
+    assert find_change("stub=a:f", None, (elsewhere,), tmp_path).reason == NO_ARGUMENT.format(lever="stub=a:f")
     assert str(change(tmp_path, of_settings(tmp_path / "a.py"), in_order=False).reason).endswith("has no argument for in_order")
 
 
