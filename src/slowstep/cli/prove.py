@@ -31,7 +31,7 @@ Examples:
   slowstep prove train.py                            what the findings name
   slowstep prove --levers workers=4,pin-memory train.py
   slowstep prove --all --budget 3m train.py          every lever there is
-  slowstep prove --patch fix.patch train.py          and write the change, to be applied by patch -p0 < fix.patch
+  slowstep prove --patch fix.patch train.py          and write the change as a patch
 """
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)

@@ -14,7 +14,7 @@ from slowstep.frameworks._remedies import OF_LOADER, Remedy
 from slowstep.frameworks._words import Argument, Words
 from slowstep.prove.patch.call_place import CallPlace
 from slowstep.prove.patch.difference import difference
-from slowstep.prove.patch.edit import Value, edited
+from slowstep.prove.patch.edit import PlainValue, edited
 from slowstep.prove.patch.found_call import find_call
 from slowstep.prove.patch.source import NoPatch, read_source
 
@@ -44,7 +44,7 @@ class ScriptChange:
     reason: str | None = None
 
 
-def find_change(lever: str, arguments: Mapping[str, Value] | None, places: Sequence[CallPlace], working_folder: Path) -> ScriptChange:
+def find_change(lever: str, arguments: Mapping[str, PlainValue] | None, places: Sequence[CallPlace], working_folder: Path) -> ScriptChange:
     """What a lever that has changed these arguments of the training's loader is in the script; `places` are the calls that may decide them,
     the likeliest first.
     """
@@ -62,7 +62,7 @@ def find_change(lever: str, arguments: Mapping[str, Value] | None, places: Seque
     return ScriptChange(reason=first or NOT_SEEN)
 
 
-def _at(place: CallPlace, arguments: Mapping[str, Value], working_folder: Path) -> ScriptChange | None:
+def _at(place: CallPlace, arguments: Mapping[str, PlainValue], working_folder: Path) -> ScriptChange | None:
     """None where it is not the call that says how the loader is made. Raises NoPatch where it is, and cannot be changed."""
     file = Path(os.path.realpath(place.file))
     try:
@@ -93,7 +93,7 @@ def _at(place: CallPlace, arguments: Mapping[str, Value], working_folder: Path) 
     )
 
 
-def _remedies(words: Words, arguments: Mapping[str, Value]) -> dict[Remedy, Value]:
+def _remedies(words: Words, arguments: Mapping[str, PlainValue]) -> dict[Remedy, PlainValue]:
     """What rules call the changes of these arguments of torch's loader. Raises NoPatch where calls of a framework have none for one."""
     found = {remedy: arguments[name] for remedy in OF_LOADER if (name := _name(plain(), remedy)) in arguments}
     missing = arguments.keys() - {_name(plain(), remedy) for remedy in found if _name(words, remedy)}

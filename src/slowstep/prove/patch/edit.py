@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from slowstep.prove.patch.source import NoPatch, Source, parsed
 
-Value = bool | int | float | str | None
+PlainValue = bool | int | float | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class _Splice:
     text: str
 
 
-def edited(source: Source, call: ast.Call, changes: Mapping[str, Value], takes: Sequence[str], *, takes_any: bool) -> str:
+def edited(source: Source, call: ast.Call, changes: Mapping[str, PlainValue], takes: Sequence[str], *, takes_any: bool) -> str:
     """The text with the call's arguments changed: `takes` are the names of its parameters in order, `takes_any`: it has others, too.
 
     Raises NoPatch with the reason where it cannot be told from the source what the call is given, or that already is what is asked for.
@@ -59,7 +59,7 @@ def _given(call: ast.Call, name: str, takes: Sequence[str], *, takes_any: bool) 
     return by_place.get(name)
 
 
-def _written(value: Value) -> str:
+def _written(value: PlainValue) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' if isinstance(value, str) else repr(value)
 
 
@@ -109,7 +109,7 @@ def _after(text: str, at: int, close: int) -> tuple[int, int | None]:
     return end, comma
 
 
-def _check(source: Source, call: ast.Call, changes: Mapping[str, Value], takes: Sequence[str], text: str) -> None:
+def _check(source: Source, call: ast.Call, changes: Mapping[str, PlainValue], takes: Sequence[str], text: str) -> None:
     """Raises NoPatch where the new text is not the old one with just these arguments: what nobody thought of is not to be in a patch."""
     wanted = copy.deepcopy(source.tree, {id(call): _changed(call, changes, takes)})
     try:
@@ -120,7 +120,7 @@ def _check(source: Source, call: ast.Call, changes: Mapping[str, Value], takes: 
         raise NoPatch("the call is written in a way that its arguments cannot be changed one by one")
 
 
-def _changed(call: ast.Call, changes: Mapping[str, Value], takes: Sequence[str]) -> ast.Call:
+def _changed(call: ast.Call, changes: Mapping[str, PlainValue], takes: Sequence[str]) -> ast.Call:
     left = dict(changes)
     by_place = [
         ast.Constant(left.pop(name)) if name in left and index < len(call.args) else None

@@ -18,17 +18,18 @@ LOADER: Final = "loader"
 SETTINGS: Final = "settings"
 
 
-Known = dict[int, tuple[weakref.ref[Any], Any]]
+# What is known of things, by their keys.
+ByObject = dict[int, tuple[weakref.ref[Any], Any]]
 
 
 class MadeCalls:
     """Keeps them by the objects that they made, and holds none of these."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._loaders: Known = {}
+        self._loaders: ByObject = {}
         # The last loader of each data set, and the call that has made the loader of which a loader is made.
-        self._readers: Known = {}
-        self._copied: Known = {}
+        self._readers: ByObject = {}
+        self._copied: ByObject = {}
         self._settings: list[dict[str, Any]] = []
         self._made_at: defaultdict[tuple[Any, ...], set[int]] = defaultdict(set)
         self._checksums: dict[str, int | None] = {}
@@ -89,13 +90,13 @@ def _key(site: dict[str, Any]) -> tuple[Any, ...]:
     return site["file"], site["line"], site["end_line"], site["end_column"]
 
 
-def _of(known: Known, thing: Any) -> Any:
+def _of(known: ByObject, thing: Any) -> Any:
     reference, found = known.get(id(thing), (None, None))
     # An id is used again once its object is gone.
     return found if reference is not None and reference() is thing else None
 
 
-def _keep(known: Known, thing: Any, found: Any) -> None:
+def _keep(known: ByObject, thing: Any, found: Any) -> None:
     try:
         known[id(thing)] = weakref.ref(thing), found
     except TypeError:  # a list, say
