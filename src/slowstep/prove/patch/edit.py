@@ -7,7 +7,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from slowstep.prove.patch.source import NoPatch, Source, parsed
+from slowstep.prove.patch.source import NoPatch, ScriptSource, parsed
 
 PlainValue = bool | int | float | str | None
 
@@ -21,7 +21,7 @@ class _Splice:
     text: str
 
 
-def edited(source: Source, call: ast.Call, changes: Mapping[str, PlainValue], takes: Sequence[str], *, takes_any: bool) -> str:
+def edited(source: ScriptSource, call: ast.Call, changes: Mapping[str, PlainValue], takes: Sequence[str], *, takes_any: bool) -> str:
     """The text with the call's arguments changed: `takes` are the names of its parameters in order, `takes_any`: it has others, too.
 
     Raises NoPatch with the reason where it cannot be told from the source what the call is given, or that already is what is asked for.
@@ -63,13 +63,13 @@ def _written(value: PlainValue) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' if isinstance(value, str) else repr(value)
 
 
-def _span(source: Source, node: ast.expr | ast.keyword) -> tuple[int, int]:
+def _span(source: ScriptSource, node: ast.expr | ast.keyword) -> tuple[int, int]:
     assert node.end_lineno is not None
     assert node.end_col_offset is not None
     return source.offset(node.lineno, node.col_offset), source.offset(node.end_lineno, node.end_col_offset)
 
 
-def _inserted(source: Source, call: ast.Call, arguments: Sequence[str]) -> list[_Splice]:
+def _inserted(source: ScriptSource, call: ast.Call, arguments: Sequence[str]) -> list[_Splice]:
     """New arguments behind the last one: on lines of their own where that has one and the call ends below it."""
     text, close = source.text, _span(source, call)[1] - 1
     given: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
@@ -109,7 +109,7 @@ def _after(text: str, at: int, close: int) -> tuple[int, int | None]:
     return end, comma
 
 
-def _check(source: Source, call: ast.Call, changes: Mapping[str, PlainValue], takes: Sequence[str], text: str) -> None:
+def _check(source: ScriptSource, call: ast.Call, changes: Mapping[str, PlainValue], takes: Sequence[str], text: str) -> None:
     """Raises NoPatch where the new text is not the old one with just these arguments: what nobody thought of is not to be in a patch."""
     wanted = copy.deepcopy(source.tree, {id(call): _changed(call, changes, takes)})
     try:

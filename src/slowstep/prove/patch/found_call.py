@@ -6,14 +6,14 @@ import ast
 from collections.abc import Collection, Iterator
 
 from slowstep.prove.patch.call_place import CallPlace
-from slowstep.prove.patch.source import Source
+from slowstep.prove.patch.source import ScriptSource
 
 _PARTIAL = "partial"
 # Names that stand for names: nobody writes a longer chain, but a script may write one that goes round.
 _MOST_NAMES = 8
 
 
-def find_call(source: Source, place: CallPlace) -> ast.Call | None:
+def find_call(source: ScriptSource, place: CallPlace) -> ast.Call | None:
     """The call at a place, if that calls one of the place's names; None where it does not, or another call there may be meant."""
     calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call) and _is_at(node, place)]
     meant = [call for call in calls if _is_of(call.func, place.names, source.tree)]

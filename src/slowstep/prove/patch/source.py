@@ -15,7 +15,7 @@ class NoPatch(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
+class ScriptSource:
     """`text` has its line ends as they are in the file; `mark` is the file's byte order mark, if any."""
 
     text: str
@@ -35,7 +35,7 @@ class Source:
         return self.mark + text.encode(self.encoding)
 
 
-def read_source(raw: bytes) -> Source:
+def read_source(raw: bytes) -> ScriptSource:
     """Raises NoPatch where it is no Python, or has line ends that a difference by lines cannot tell."""
     mark = codecs.BOM_UTF8 if raw.startswith(codecs.BOM_UTF8) else b""
     try:
@@ -47,7 +47,7 @@ def read_source(raw: bytes) -> Source:
     if text.count("\r") != text.count("\r\n"):
         raise NoPatch("lines of its source end in a carriage return alone")
     starts = (0, *(at + 1 for at, character in enumerate(text) if character == "\n"))
-    return Source(text=text, tree=tree, encoding=encoding, mark=mark, starts=starts)
+    return ScriptSource(text=text, tree=tree, encoding=encoding, mark=mark, starts=starts)
 
 
 def parsed(text: str) -> ast.Module:
