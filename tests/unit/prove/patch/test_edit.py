@@ -28,6 +28,8 @@ def changed(text: str | bytes, *, takes_any: bool = False) -> bytes:
         ("x = DataLoader(a, 4)  # c\n", "x = DataLoader(a, 4, {new})  # c\n"),
         ("x = f(DataLoader(é, b,), 'ü')", "x = f(DataLoader(é, b, {new},), 'ü')"),
         ("x = DataLoader(a, b=(lambda c: c))", "x = DataLoader(a, b=(lambda c: c), {new})"),
+        ("x = DataLoader(((a) ) ,)", "x = DataLoader(((a) ) , {new},)"),
+        ("x = DataLoader((a))", "x = DataLoader((a), {new})"),
         ("x = DataLoader(\n    a,\n    b=1,  # c\n)\n", "x = DataLoader(\n    a,\n    b=1,  # c\n    {n},\n    {p},\n)\n"),
         ("x = DataLoader(\n\ta,\n\tb=1 # c, )\n)", "x = DataLoader(\n\ta,\n\tb=1, # c, )\n\t{n},\n\t{p}\n)"),
         ("x = DataLoader(\r\n  a,\r\n)\r\n", "x = DataLoader(\r\n  a,\r\n  {n},\r\n  {p},\r\n)\r\n"),
