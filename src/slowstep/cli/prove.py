@@ -11,6 +11,7 @@ import typer
 
 from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration
+from slowstep.cli.patch_file import check_patch_target, write_patch
 from slowstep.cli.prove_progress import tell_on
 from slowstep.cli.sandbox_options import CommandWords, Json, Out, SandboxKind, Seed, Writes, check_can_measure
 from slowstep.cli.terminated import cleaning_up
@@ -30,6 +31,7 @@ Examples:
   slowstep prove train.py                            what the findings name
   slowstep prove --levers workers=4,pin-memory train.py
   slowstep prove --all --budget 3m train.py          every lever there is
+  slowstep prove --patch fix.patch train.py          and write the change as a patch
 """
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -56,6 +58,10 @@ def prove(
     out: Out = None,
     allow_writes: Writes = False,
     sandbox: SandboxKind = None,
+    patch: Annotated[
+        str | None,
+        typer.Option("--patch", metavar="FILE", help="Write the change that is proved to gain most as a patch; the script stays as it is."),
+    ] = None,
 ) -> None:
     """Prove by experiment which change makes a training faster. The training runs in a sandbox, and all that it writes is discarded.
 
@@ -64,6 +70,7 @@ def prove(
     COMMAND is train.py ARGS, -m MODULE ARGS, or any command that starts Python. Options of slowstep stand before it.
     """
     check_json_target(json)
+    check_patch_target(patch)
     check_can_measure(sandbox)
     asked = ProveRequest(
         words=tuple(command),
@@ -84,6 +91,9 @@ def prove(
         if ended.report is not None:
             say(f"slowstep: the report was interrupted. {kept_words(ended.report['run']['recording'])}")
         raise typer.Exit(INTERRUPTED_CODE) from None
+    if patch is not None:
+        for line in write_patch(patch, ended.change):
+            say(line)
     raise typer.Exit(ended.code)
 
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from slowstep.analyses.machine.load import is_busy
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED, Diagnosis
-from slowstep.document.report import ExperimentFacts, ExperimentRow, IntervalRow, MeasuredRow
+from slowstep.document.proved import outcome_row
+from slowstep.document.report import ExperimentFacts, ExperimentRow, IntervalRow, MeasuredRow, OutcomeRow
 from slowstep.document.rows import finding_row, health_row
 from slowstep.document.sections import ExperimentSection
 from slowstep.health import Health, HealthKind
@@ -93,7 +94,7 @@ def experiment_section(experiment: Experiment, recorded: Recorded | None, diagno
     rows += [_row(result, experiment, findings) for result in results.results] if results is not None else _untaken(experiment, findings)
     rows = _with_faults(rows, experiment, findings)
     return ExperimentSection(
-        facts=_facts(experiment, recorded, results),
+        facts=_facts(experiment, recorded, results) | {"outcome": _outcome(experiment, rows, results)},
         rows=[*rows, *(_untried_row(untried, findings) for untried in experiment.untried)],
         measured=dict(filter(None, (_measured(row, findings) for row in rows))),
         proof=_largest_proof(rows),
@@ -279,6 +280,10 @@ def _facts(experiment: Experiment, recorded: Recorded | None, results: Experimen
         "busy": recorded is not None and is_busy(recorded.foreign_share),
         "sandbox": {"kind": place.kind, "claims": place.claims, "warnings": list(place.warnings), "write_ratio": place.write_ratio},
     }
+
+
+def _outcome(experiment: Experiment, rows: Sequence[ExperimentRow], results: ExperimentResults | None) -> OutcomeRow | None:
+    return outcome_row(rows, experiment.changes, trustworthy=None if results is None else results.trustworthy)
 
 
 def _options(experiment: Experiment, rows: Sequence[ExperimentRow]) -> tuple[str, ...]:

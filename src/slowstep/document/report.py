@@ -95,6 +95,33 @@ class ExperimentFacts(TypedDict):
     foreign_share: float | None
     busy: NotRequired[bool]
     sandbox: SandboxRow
+    outcome: NotRequired[OutcomeRow | None]
+
+
+class ChangeRow(TypedDict):
+    """A change of one call in the script: how it is written there, and its place (file:line). The call `makes` a loader, or the settings
+    that all loaders of a trainer are made by, and `others` more than the lever has changed.
+    """
+
+    text: str
+    place: str
+    makes: str
+    others: int
+
+
+class OutcomeRow(TypedDict):
+    """The largest gain that was proved. Throughputs are by the clock; where the gain is the corrected one (`used`) they are not its ratio.
+
+    `losses`: bit for bit the same, compared (`numerics` of the lever's row), not compared since the data came in another order, or not
+    compared at all. `change` is None where the lever is no argument of one call, or where that is is not known.
+    """
+
+    lever: str
+    gain: IntervalRow
+    throughput: ThroughputsRow | None
+    used: Literal["wall", "corrected"] | None
+    losses: Literal["same", "compared", "other order", "not compared"]
+    change: ChangeRow | None
 
 
 class CaptureFacts(TypedDict):

@@ -16,6 +16,7 @@ import msgspec
 from slowstep.errors import UnreadableInput
 from slowstep.prove.choose import Choice, Untried
 from slowstep.prove.lever_faults import LeverFault
+from slowstep.prove.patch.change import ScriptChange
 from slowstep.prove.stats.repeated import AllRepeated
 from slowstep.record.writing.format import EXPERIMENT_FILE
 
@@ -57,6 +58,7 @@ class Experiment:
     receiving batches costs a step. `repeated` are levers that whole runs were made with, `faults` those that the script could not go on
     with: it may have been started again without them. `problem` is why the training had to be ended before its time. `options` are the
     words that chose the levers, to be used again; `kept` are those of other options that were given, to be used whichever levers are tried.
+    `changes` are what levers would be in the script, by lever: found when it ended, since the script may have another source later.
     """
 
     choices: tuple[Choice, ...]
@@ -74,6 +76,7 @@ class Experiment:
     faults: tuple[LeverFault, ...] = ()
     options: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    changes: dict[str, ScriptChange] = field(default_factory=dict)
     version: int = VERSION
 
 

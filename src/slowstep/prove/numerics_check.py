@@ -67,7 +67,9 @@ class NumericsCheck:
             return {"says": f"losses not compared: it takes {takes}; give --budget {budget_s}s or more", NEEDED: budget_s}
         self._say(f"Compares the losses with and without {lever}: {takes}")
         limits = WholeRunLimits(steps=STEPS, seconds=longest_s(needed_s / RUNS))
-        done = check(lambda variables: self._runs.made(variables, limits.seconds), parse_spec(lever), limits)
+        done = check(
+            lambda variables: self._runs.made(variables, limits.seconds), parse_spec(lever), limits, takes_s=needed_s, tell=self._say
+        )
         if done.numerics is None:
             how = "not" if done.state == "idle" else "could not be"
             return {"says": f"losses {how} compared: {done.reason or done.state}"}

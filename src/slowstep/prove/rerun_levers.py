@@ -80,6 +80,7 @@ class RerunLevers:
                 seed=seed,
                 control=design.control,
                 within_s=longest_s(design.needed_s),
+                takes_s=design.needed_s,
                 tell=self._say,
             )
         except (SlowstepError, OSError) as error:

@@ -20,6 +20,7 @@ from slowstep.prove.stats.repeated import AllRepeated, ArmState, RepeatedRuns
 from slowstep.prove.stats.throughput import Throughputs
 from slowstep.prove.whole_run import MakeExecutor, Ran, RunRequest, WholeRunLimits, WholeRunState, run_once
 from slowstep.record.experiment.lever import LeverSpec
+from slowstep.units import format_about
 
 # The upper limit of a warm-up (docs/definitions.md): so large a share of a run's steps comes before those that are counted.
 WARMUP_SHARE: Final = 0.20
@@ -52,6 +53,11 @@ def seconds_needed(runs: int, *, startup_s: float, step_s: float, steps: int) ->
     return runs * (startup_s + steps * step_s)
 
 
+def round_words(number: int, rounds: int, *, levers: int, of: str = "") -> str:
+    """Which round of how many it is; with one lever it is a pair: one run, or block, as it is and one with the lever."""
+    return f"{'pair' if levers == 1 else 'round'} {number} of {of}{rounds}"
+
+
 def rerun(
     make: MakeExecutor,
     asked: Mapping[str, RunRequest],
@@ -61,21 +67,25 @@ def rerun(
     seed: int,
     control: bool = False,
     within_s: float = float("inf"),
+    takes_s: float | None = None,
     tell: Say = lambda _: None,
 ) -> AllRepeated:
     """Compare throughputs over so many rounds, each with one run as it is and one of every lever (`asked`, by name), in random order.
 
     With `control` each round has one more run as it is. A lever that cannot be had, or whose run has too few steps, is in no more rounds;
-    after `within_s` no more runs begin. Ctrl-C ends the run that is on, and the rest is left out. `make` has to make each run ready in a
+    after `within_s` no more runs begin; `takes_s` is how long all of it takes, about, told until more is known. Ctrl-C ends the run that is
+    on, and the rest is left out. `make` has to make each run ready in a
     sandbox of its own: one that finds the checkpoint of the run before goes on from there.
     """
+    began_s = limits.clock()
     walk = _Rounds(
         make, {_AS_IS: RunRequest(), **({_CONTROL: RunRequest()} if control else {}), **asked}, limits, random.Random(seed), within_s
     )
     interrupted = False
     try:
         for number in range(rounds):
-            tell(f"round {number + 1} of {rounds}")
+            left_s = takes_s if not number else (limits.clock() - began_s) / number * (rounds - number)
+            tell(round_words(number + 1, rounds, levers=len(asked)) + ("" if left_s is None else f", about {format_about(left_s)} left"))
             if not walk.go_round(asked):
                 break
     except KeyboardInterrupt:
@@ -151,7 +161,13 @@ class _Rounds:
 
 
 def check(
-    make: MakeExecutor, lever: LeverSpec, limits: WholeRunLimits, *, offsets: Sequence[int] = SEED_OFFSETS, tell: Say = lambda _: None
+    make: MakeExecutor,
+    lever: LeverSpec,
+    limits: WholeRunLimits,
+    *,
+    offsets: Sequence[int] = SEED_OFFSETS,
+    takes_s: float | None = None,
+    tell: Say = lambda _: None,
 ) -> Check:
     """Compare losses, a pair of runs for each seed; a loss that is not finite ends the lever's arm. See `rerun` for `make`.
 
@@ -161,7 +177,9 @@ def check(
     ended: Ran | None = None
     seconds = 0.0
     for number, offset in enumerate(offsets):
-        tell(f"losses with and without {lever}: seed {number + 1} of {len(offsets)}")
+        left_s = seconds / number * (len(offsets) - number) if number else takes_s
+        left = "" if left_s is None else f", about {format_about(left_s)} left"
+        tell(f"losses with and without {lever}: {round_words(number + 1, len(offsets), levers=1)}{left}")
         plain, changed = (RunRequest(levers=levers, seed_offset=offset, losses=True) for levers in ((), (lever,)))
         runs, ended = _both(make, (changed, plain) if number % 2 else (plain, changed), limits)
         seconds += sum(ran.seconds for ran in runs)

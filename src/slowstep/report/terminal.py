@@ -13,6 +13,7 @@ from slowstep.report.finding_blocks import draw_findings
 from slowstep.report.in_turn_line import in_turn_line
 from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger, in_words
 from slowstep.report.left_out import LeftOut
+from slowstep.report.outcome_line import outcome_line
 from slowstep.report.over_time_lines import over_time_lines
 from slowstep.report.pipeline_table import draw_pipeline
 from slowstep.report.rank_table import draw_ranks, rank_name
@@ -195,6 +196,8 @@ def _draw_footer(canvas: Canvas, report: Report, left_out: LeftOut, prompt: str)
     _draw_not_judged(canvas, report, left_out)
     _draw_health(canvas, _not_said(report), left_out)
     _draw_overhead(canvas, report, left_out)
+    if (outcome := outcome_line(report)) is not None:
+        _labelled(canvas, "Outcome", outcome, "bold")
     command, before = report["run"].get("next_command"), report["run"].get("before_next")
     if before:
         _labelled(canvas, "Next" if command is None else "First", before, "bold")

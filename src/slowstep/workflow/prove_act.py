@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from slowstep.errors import NothingRecorded, SlowstepError
 from slowstep.prove.arm_levers import arms_with_own_long_steps, corrected_arms
+from slowstep.prove.arm_notes import by_arm, last_facts
 from slowstep.prove.choose import Chosen, choose_all, choose_asked, choose_named
 from slowstep.prove.executor import Ending, Executor, Progress, surely_ended
 from slowstep.prove.experiment import (
@@ -28,17 +30,20 @@ from slowstep.prove.lead_in import LeadIn, LeadLimits, lead_in
 from slowstep.prove.lever_faults import cause_of, find_faults
 from slowstep.prove.numerics_check import Checked
 from slowstep.prove.outcome import ExperimentOutcome, Interim
+from slowstep.prove.patch.noted import find_changes
 from slowstep.prove.recorded import foreign_share
+from slowstep.prove.reruns import round_words
 from slowstep.prove.runner import run
 from slowstep.prove.stats.design import FIRST, MIN_ROUNDS, doubts, draw_seed, make_plan, round_seconds
 from slowstep.prove.stats.plan import Plan
 from slowstep.prove.stats.repeated import AllRepeated
 from slowstep.prove.step_pace import find_pace, receipt_ns
+from slowstep.prove.time_left import TimeLeft, time_left
 from slowstep.record.experiment.implementations import can_build
 from slowstep.record.experiment.lever import Lever
 from slowstep.record.launching.folder import holds_nothing, kept_words
 from slowstep.report.json import REPORT_FILE, write
-from slowstep.units import format_count, format_duration, format_share
+from slowstep.units import format_about, format_count, format_duration, format_share
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.prove_ended import TOO_EARLY, Ended, why_nothing
 from slowstep.workflow.prove_request import ProveRequest
@@ -269,6 +274,17 @@ class ProveAct:
         self._experiment = replace(self._experiment, **changes)
         save(self._experiment, self._executor.folder)
 
+    def _keep_changes(self) -> None:
+        """What the levers would be in the script, by what is known of them now."""
+        experiment, executor = self._experiment, self._executor
+        facts = {choice.name: last_facts(notes) for arm, choice in enumerate(experiment.choices, FIRST) if (notes := self._notes_of(arm))}
+        facts |= {name: found.facts for name, found in experiment.repeated.levers.items() if found.facts}
+        is_copied = experiment.place.kind == "copy"
+        self._keep(changes=find_changes(facts, executor.notes("made"), Path.cwd(), is_copied=is_copied))
+
+    def _notes_of(self, arm: int) -> list[Mapping[str, Any]]:
+        return by_arm(self._executor.lever_notes()).get(arm, [])
+
     def _ended_as(self, ending: Ending) -> Ended:
         """What is known of its end without a report."""
         return Ended(
@@ -281,6 +297,7 @@ class ProveAct:
 
     def _reported(self, ending: Ending) -> Ended:
         ended = self._ended_as(ending)
+        self._keep_changes()
         try:
             report = diagnose_recording(self._executor.folder)
         except NothingRecorded as error:
@@ -292,7 +309,7 @@ class ProveAct:
             self._keep(numerics=checked.by_lever, **({"ended_by": INTERRUPTED} if checked.interrupted else {}))
             report, ended = diagnose_recording(self._executor.folder), replace(ended, ended_by=self._experiment.ended_by)
         write(report, self._executor.folder / REPORT_FILE)
-        return replace(ended, report=report)
+        return replace(ended, report=report, changes=self._experiment.changes)
 
     def _left_nothing(self, ended: Ended) -> bool:
         return ended.ended_by == INTERRUPTED or holds_nothing(str(self._executor.folder))
@@ -302,6 +319,7 @@ class ProveAct:
         if not found.levers:
             return report
         self._keep(repeated=found, **({"ended_by": INTERRUPTED} if found.interrupted else {}))
+        self._keep_changes()
         return diagnose_recording(self._executor.folder)
 
     def _tell_lead_in(self, progress: Progress, limits: LeadLimits) -> None:
@@ -309,14 +327,22 @@ class ProveAct:
             self._phase("starting", 0.0, FIRST_STEP)
             return
         share = min((progress.training_s or 0.0) / limits.enough_s, progress.updates / limits.updates, 1.0)
-        self._phase("recording", share, format_count(progress.updates, "step"))
+        left_s = max(limits.enough_s - (progress.training_s or 0.0), 0.0)
+        # What it waits for then is not known to end.
+        left = f", about {format_about(left_s)} left" if left_s and share < 1 else ""
+        self._phase("recording", share, format_count(progress.updates, "step") + left)
 
     def _tell_experiment(self, plan: Plan, interim: Interim) -> None:
+        left = time_left(interim, precision=self._asked.precision, budget_s=self._left_s)
         widths = [(plan.arms[arm].name, found.gain.precision) for arm, found in sorted(interim.estimates.items())]
-        self._phase("testing", min(interim.seconds / max(self._left_s, 1e-9), 1.0), widths_text(widths, interim.rounds))
+        told = widths_text(widths, left, levers=len(plan.arms) - FIRST)
+        self._phase("testing", min(interim.seconds / max(self._left_s, 1e-9), 1.0), told)
 
 
-def widths_text(widths: Sequence[tuple[str, float]], rounds: int) -> str:
-    """How well the gain of each arm is known by now."""
-    known = [f"{format_share(width)} ({name})" for name, width in widths if width < 1]
-    return f"round {rounds}, gains known to within {', '.join(known)}" if known else f"round {rounds}"
+def widths_text(widths: Sequence[tuple[str, float]], left: TimeLeft, *, levers: int) -> str:
+    """Which round it is, how long it will take yet, and how well the gain of each arm is known by now."""
+    about = format_about(left.seconds)
+    of, time_words = ("", f"about {about}") if left.is_known else ("at least ", f"up to {about}")
+    known = ", ".join(f"{format_share(width)} ({name})" for name, width in widths if width < 1)
+    told = f"{round_words(left.round, left.rounds, levers=levers, of=of)}, {time_words} left"
+    return f"{told}, gains known to within {known}" if known else told

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from slowstep.errors import INTERRUPTED_CODE, UNTRIED_CODE, NothingRecorded
 from slowstep.prove.executor import Ending
 from slowstep.prove.experiment import INTERRUPTED, LEVER_ENDED, SCRIPT_ENDED
 from slowstep.prove.first_updates import EMPTY_INPUT
+from slowstep.prove.patch.change import NOT_SEEN, ScriptChange
 from slowstep.workflow.next_command.after_experiment import ended_untried
 
+NOT_TRUSTED: Final = "the experiment is not to be trusted"
+NOTHING_PROVED: Final = "no gain was proved"
+NO_CALL: Final = ScriptChange(reason=NOT_SEEN)
 TOO_EARLY: Final = "interrupted before enough of the training was seen for a report"
 
 
@@ -20,6 +25,7 @@ class Ended:
 
     `exit_code` is the command's own, None where it was killed; `output` is the end of what it printed where it failed. `left_nothing`: it
     was interrupted before there was anything to report on, or nothing was recorded at all, and its recording is worth nothing.
+    `changes` are what levers would be in the script, by lever.
     """
 
     report: dict[str, Any] | None
@@ -28,6 +34,16 @@ class Ended:
     reason: str | None = None
     output: str = ""
     left_nothing: bool = False
+    changes: Mapping[str, ScriptChange] = field(default_factory=dict)
+
+    @property
+    def change(self) -> ScriptChange:
+        """What was proved to gain most, as a change of the script; where it is none, or nothing was proved, the reason."""
+        facts = {} if self.report is None else self.report["run"].get("experiment") or {}
+        if facts.get("trustworthy") is False:
+            return ScriptChange(reason=NOT_TRUSTED)
+        outcome = facts.get("outcome")
+        return ScriptChange(reason=NOTHING_PROVED) if outcome is None else self.changes.get(outcome["lever"], NO_CALL)
 
     @property
     def code(self) -> int:

@@ -73,7 +73,10 @@ def test_the_time_that_runs_take_is_said_before_they_begin(tmp_path):
     with pytest.raises(Opened):
         check(report(row()))
 
-    assert said == [f"Compares the losses with and without autocast=bf16: 6 runs of {STEPS} steps, 1.3 min"]
+    assert said == [
+        f"Compares the losses with and without autocast=bf16: 6 runs of {STEPS} steps, 1.3 min",
+        "losses with and without autocast=bf16: pair 1 of 3, about 80 s left",
+    ]
     assert not (tmp_path / RUNS_FOLDER).exists()
 
 

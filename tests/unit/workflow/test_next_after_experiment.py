@@ -79,6 +79,26 @@ def test_what_comes_next_follows_from_the_largest_gain_that_was_proved(
     assert after_experiment(report, ()) == NextStep(first=first, command=following)
 
 
+@pytest.mark.parametrize(
+    ("makes", "others", "also"),
+    [
+        ("loader", 0, ""),
+        ("loader", 2, "the same call makes 2 more; tested on that of the training)"),
+        ("settings", 0, "of all loaders of the trainer; tested on that of the training)"),
+    ],
+)
+def test_what_is_one_call_is_named_with_its_place(makes: str, others: int, also: str) -> None:
+    report = report_of(proved("workers=2", "serial-loader", 1.36, "other"))
+    change = {"text": "DataLoader(..., num_workers=2)", "place": "data.py:3", "makes": makes, "others": others}
+    report["run"]["experiment"]["outcome"] = {"lever": "workers=2", "change": change}
+
+    step = after_experiment(report, ())
+
+    assert step.command == "slowstep run train.py"
+    assert step.first is not None
+    assert step.first.partition(" (")[::2] == ("change data.py:3: DataLoader(..., num_workers=2)", also)
+
+
 @pytest.mark.parametrize(("budget_s", "words"), [(10.0, " --budget 10s"), (60.0, "")])
 def test_a_killed_experiment_is_to_be_made_again_as_it_was(budget_s: float, words: str) -> None:
     report = report_of({"lever": "workers=2", "state": "unmeasured", "verdict": None})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -463,3 +464,31 @@ def test_the_next_command_asks_for_the_same_place(tmp_path):
     ended, _, _ = acted(tmp_path / "r", Stage(gains={2: 1.0}), allow_writes=True)
 
     assert ended.report["run"]["next_command"] == "slowstep prove --all --allow-writes train.py"
+
+
+def test_what_a_lever_is_in_the_script_is_kept_with_its_experiment(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = "loader = DataLoader(data)\n"
+    (tmp_path / "train.py").write_text(source)
+    call = {
+        "made": "loader",
+        "framework": "torch",
+        "file": str(tmp_path / "train.py"),
+        "line": 1,
+        "end_line": 1,
+        "end_column": 25,
+        "checksum": zlib.crc32(source.encode()),
+        "names": ["DataLoader"],
+        "takes": ["dataset", "num_workers"],
+        "others": 0,
+    }
+    told = {"arm": 2, "name": "workers=4", "state": "effect", "effect": 9, "facts": {"arguments": {"num_workers": 4}}}
+
+    monkeypatch.setattr(StagedTraining, "notes", lambda self, kind: [{"kind": "made", "calls": [call]}] if kind == "made" else [])
+    ended, _, _ = acted(tmp_path / "r", Stage(gains={2: 1.6}, notes=(told,)), "workers=4", rereads=True)
+
+    assert ended.change.place == "train.py:1"
+    assert ended.change.difference.endswith(b"+loader = DataLoader(data, num_workers=4)\n")
+    assert ended.report["run"]["experiment"]["outcome"]["change"]["text"] == "DataLoader(..., num_workers=4)"
+    assert ended.report["run"]["before_next"] == "change train.py:1: DataLoader(..., num_workers=4)"
+    assert (tmp_path / "train.py").read_text() == source

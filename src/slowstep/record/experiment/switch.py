@@ -16,6 +16,7 @@ from slowstep.record.experiment.blocks import Blocks
 from slowstep.record.experiment.device_lead import Wait
 from slowstep.record.experiment.drained import DrainedBlocks
 from slowstep.record.experiment.in_step import ASYNCHRONOUS, ELSEWHERE, InStep, LocalRank, Ranks, find_place
+from slowstep.record.experiment.made_calls import MadeCalls
 from slowstep.record.experiment.tasks import Task
 from slowstep.record.experiment.training import Training
 from slowstep.record.recorder import now
@@ -137,6 +138,8 @@ class Switch:
             self._recorder.ensure_open()
             self._recorder.stop_timing_calls()
             self.training.hold()
+            if not plan.get("task"):
+                self._note_calls()
             self._walker = self._take_up(plan)
         if self._walker is None:
             self._look_at_loss()
@@ -148,6 +151,11 @@ class Switch:
         if not self._walker.boundary(at_ns, self._samples, waited_ns):
             self._say_done()
         self._samples, self._delay_ns = -1, delay_ns
+
+    def _note_calls(self) -> None:
+        """What levers change of the loader may be arguments of the call that has made it: this is written down once its plan is there."""
+        if calls := self._recorder.shared(MadeCalls).of(self.training.loader):
+            self._recorder.note({"kind": "made", "calls": calls})
 
     def _look_at_loss(self) -> None:
         """Before there is a plan: twice as rarely each time, so that what is known is never older than half of the training."""

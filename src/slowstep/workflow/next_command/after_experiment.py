@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from slowstep.document.next_step import NextStep
+from slowstep.document.proved import largest_proved
 from slowstep.document.report import ExperimentRow
 from slowstep.prove.experiment import (
     CUT_SHORT,
@@ -31,6 +32,10 @@ STUB = "stub="
 SWAP = "swap"
 # What the next command calls the faster code that is still to be written.
 FASTER = "_faster"
+# What makes all loaders of a trainer, and what a call besides makes that the lever has not changed.
+SETTINGS: Final = "settings"
+OF_ALL_LOADERS: Final = " (of all loaders of the trainer; tested on that of the training)"
+OF_OTHERS: Final = " (the same call makes {others} more; tested on that of the training)"
 _WAIT: Final = "wait until nothing else runs on this machine: other processes used cores that the levers need"
 # Ways to end with which another start would come no further.
 ENDED_EARLY: Final = (SCRIPT_ENDED, NOT_TAKEN_UP, STOOD_STILL, CUT_SHORT)
@@ -63,10 +68,10 @@ def _command(report: ReportDict, options: tuple[str, ...], kept: tuple[str, ...]
         return prove(command, *options, *_longer(facts, kept))
     if _waits_for_cores(report):
         return again
-    if (proved := _largest_proved(rows)) is not None:
+    if (proved := largest_proved(rows)) is not None:
         if (budget_s := (proved["numerics"] or {}).get(NEEDED)) is not None:
             return prove(command, "--levers", str(proved["lever"]), *kept, *budget_words(budget_s))
-        if _proved_fix(report, proved) is not None:
+        if _change_in_script(report) is not None or _proved_fix(report, proved) is not None:
             # What is left to gain once the script has it.
             return run(command, *_folder(kept))
         # Of a lever that no finding named: what it answers, and what it leaves open.
@@ -80,19 +85,24 @@ def _command(report: ReportDict, options: tuple[str, ...], kept: tuple[str, ...]
     return run(command, *_folder(kept)) if options == ("--all",) else prove(command, "--all", *of_others)
 
 
-def _largest_proved(rows: list[ExperimentRow]) -> ExperimentRow | None:
-    """The row of the largest gain that was proved."""
-    proved = [row for row in rows if row["verdict"] == "proved"]
-    return max(proved, key=lambda row: row["gain"]["value"] if row["gain"] else 1.0, default=None)
-
-
 def _change_to_make(report: ReportDict) -> str | None:
     """The change of the script that was proved to gain most; None where none was, or its losses are to be compared first."""
-    proved = _largest_proved(_lever_rows(report))
+    proved = largest_proved(_lever_rows(report))
     if proved is None or NEEDED in (proved["numerics"] or {}):
         return None
+    if (change := _change_in_script(report)) is not None:
+        return change
     fix = _proved_fix(report, proved)
     return None if fix is None else f"change the script: {fix}"
+
+
+def _change_in_script(report: ReportDict) -> str | None:
+    """The same as it is written at its place, where that is an argument of one call."""
+    change = (report["run"]["experiment"].get("outcome") or {}).get("change")
+    if change is None:
+        return None
+    also = OF_ALL_LOADERS if change["makes"] == SETTINGS else OF_OTHERS.format(others=change["others"]) if change["others"] else ""
+    return f"change {change['place']}: {change['text']}{also}"
 
 
 def _fix_by_hand(report: ReportDict) -> str | None:

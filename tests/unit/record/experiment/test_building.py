@@ -87,7 +87,13 @@ def test_the_loader_of_the_training_is_built_with_the_lever_and_no_other_is(serv
     assert on(ran) == [0]
     (effect,) = said(ran, "effect")
     assert effect["effect"] == 10
-    assert effect["facts"] == {"workers": 2, "own_workers": 0, "prefetch_factor": 2, "persistent": True}
+    assert effect["facts"] == {
+        "workers": 2,
+        "own_workers": 0,
+        "prefetch_factor": 2,
+        "persistent": True,
+        "arguments": {"num_workers": 2, "persistent_workers": True},
+    }
     assert ran.trainer.faults == {}
 
 

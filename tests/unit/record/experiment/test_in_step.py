@@ -226,6 +226,7 @@ def test_ranks_are_refused_where_they_are_elsewhere_or_asynchronous(
         stop_timing_calls=lambda: None,
         local=SimpleNamespace(me=SimpleNamespace(delay_ns=lambda: None)),
         experiment=True,
+        shared=lambda kind: kind(None),
     )
     switch = Switch(recorder)
 

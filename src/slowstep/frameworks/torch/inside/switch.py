@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.record.experiment.building import place_of_call
+from slowstep.record.experiment.made_calls import MadeCalls
 from slowstep.record.experiment.switch import Switch
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, all_of, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.timing.batches import samples_in
+from slowstep.record.timing.call_sites import call_site
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -86,12 +88,15 @@ def noted_start(recorder: Recorder, switch: Switch, original: Any) -> Any:
 
 def noted_build(recorder: Recorder, switch: Switch, original: Any) -> Any:
     """The constructor of a loader, `original`: the switch hears where the script has called it."""
+    calls, base = recorder.shared(MadeCalls), find(sys.modules["torch.utils.data.dataloader"], "DataLoader")
 
     @functools.wraps(original)
     def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         try:
-            switch.built(self, place_of_call(2), FRAMEWORK.name)
+            place = place_of_call(2)
+            switch.built(self, place, FRAMEWORK.name)
+            calls.loader(self, FRAMEWORK.dataset_of(self), call_site(2, original), place, base, FRAMEWORK.name)
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
 

@@ -63,18 +63,24 @@ def at_building(arguments: Arguments) -> Callable[[Any, LeverSpec], Mapping[str,
     def build(loader: Any, spec: LeverSpec) -> Mapping[str, Any]:
         before = dict(loader.__dict__)
         try:
-            _set(loader, arguments(loader, spec))
+            changed = arguments(loader, spec)
+            _set(loader, changed)
         except BaseException:
             loader.__dict__.clear()
             loader.__dict__.update(before)
             raise
-        return {**_shape(loader), "own_workers": before.get("num_workers")}
+        return {**_shape(loader), "own_workers": before.get("num_workers"), **_as_written(changed)}
 
     return build
 
 
 def _shape(loader: Any) -> dict[str, Any]:
     return {"workers": loader.num_workers, "prefetch_factor": loader.prefetch_factor, "persistent": loader.persistent_workers}
+
+
+def _as_written(changed: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments as a script may write them; nothing where one of them is no plain value."""
+    return {"arguments": dict(changed)} if all(type(value) in (bool, int, float, str) for value in changed.values()) else {}
 
 
 def _set(made: Any, changed: Mapping[str, Any]) -> None:
@@ -99,6 +105,7 @@ class Rebuilt(InputChange):
         self.loader = again(loader, **changed)
         self._check_start(loader)
         self._own_workers, self._growth = int(loader.num_workers), growth
+        self._written = _as_written(changed)
         self.usual = Usual()
         self.epochs = 0
         self._is_tried = False
@@ -251,7 +258,7 @@ class Rebuilt(InputChange):
     def facts(self) -> Mapping[str, Any]:
         """Its workers, how many batches usually lie ready in it, and the changes of epoch while it was on."""
         shape = _shape(self.loader) | {"own_workers": self._own_workers}
-        return {**super().facts(), **shape, "ready": self.usual.level, "epoch_changes": self.epochs}
+        return {**super().facts(), **shape, **self._written, "ready": self.usual.level, "epoch_changes": self.epochs}
 
     def _running(self) -> Stream:
         stream = self.stream

@@ -1,0 +1,113 @@
+"""What a lever would be in the script: which arguments of which call, and the difference that gives them to it."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from slowstep.frameworks._known import all_words, plain
+from slowstep.frameworks._remedies import OF_LOADER, Remedy
+from slowstep.frameworks._words import Argument, Words
+from slowstep.prove.patch.call_place import CallPlace
+from slowstep.prove.patch.difference import difference
+from slowstep.prove.patch.edit import PlainValue, edited
+from slowstep.prove.patch.found_call import find_call
+from slowstep.prove.patch.source import NoPatch, read_source
+
+NOT_SEEN: Final = "which call of the script makes the loader was not seen"
+NOT_BY_NAME: Final = "{place}, where the loader is made, calls no {name} by its name"
+NO_ARGUMENT: Final = (
+    "{lever} is not among the changes that patches are made of: arguments of the call that makes a loader, batch size apart"
+)
+# What a loader without workers must not be given, by the names of torch.
+_NEED_WORKERS: Final = frozenset(("persistent_workers", "prefetch_factor", "timeout", "multiprocessing_context"))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScriptChange:
+    """A change of one call at a `place` (file:line), and how it is written there. `folder` is where `difference` is to be applied.
+
+    Where there is no difference `reason` says why, as the end of the sentence "no patch: ...". `made` is what the call makes: a loader, or
+    settings, of which all loaders of a trainer are made. `others` is how many more it has made than the lever has changed.
+    """
+
+    place: str | None = None
+    text: str | None = None
+    folder: str | None = None
+    difference: bytes | None = None
+    made: str = ""
+    others: int = 0
+    reason: str | None = None
+
+
+def find_change(lever: str, arguments: Mapping[str, PlainValue] | None, places: Sequence[CallPlace], working_folder: Path) -> ScriptChange:
+    """What a lever that has changed these arguments of the training's loader is in the script; `places` are the calls that may decide them,
+    the likeliest first.
+    """
+    if arguments is None:
+        return ScriptChange(reason=NO_ARGUMENT.format(lever=lever))
+    first: str | None = None
+    for place in places:
+        try:
+            found = _at(place, arguments, working_folder)
+        except NoPatch as error:
+            return ScriptChange(reason=f"{_shown(place, working_folder)}: {error}")
+        if found is not None:
+            return found
+        first = first or NOT_BY_NAME.format(place=_shown(place, working_folder), name="".join(place.names[-1:]))
+    return ScriptChange(reason=first or NOT_SEEN)
+
+
+def _at(place: CallPlace, arguments: Mapping[str, PlainValue], working_folder: Path) -> ScriptChange | None:
+    """None where it is not the call that says how the loader is made. Raises NoPatch where it is, and cannot be changed."""
+    file = Path(os.path.realpath(place.file))
+    try:
+        raw = file.read_bytes()
+    except OSError as error:
+        raise NoPatch(f"the file cannot be read ({error.strerror or error})") from error
+    if zlib.crc32(raw) != place.checksum:
+        raise NoPatch("the file is not what it was when it ran")
+    source = read_source(raw)
+    call = find_call(source, place)
+    if call is None:
+        return None
+    words = all_words().get(place.framework, plain())
+    remedies = _remedies(words, arguments)
+    if arguments.get("num_workers") == 0 and (needing := {each.arg for each in call.keywords} & _NEED_WORKERS):
+        raise NoPatch(f"without workers the call must not be given {min(map(str, needing))}")
+    written = {_name(words, remedy): value for remedy, value in remedies.items()}
+    text = edited(source, call, written, place.takes, takes_any=place.takes_any)
+    folder = Path(os.path.realpath(working_folder))
+    folder = folder if file.is_relative_to(folder) else file.parent
+    return ScriptChange(
+        place=_shown(place, working_folder),
+        text=words.write(remedies),
+        folder=str(folder),
+        difference=difference(raw, source.encoded(text), file.relative_to(folder).as_posix()),
+        made=place.made,
+        others=place.others,
+    )
+
+
+def _remedies(words: Words, arguments: Mapping[str, PlainValue]) -> dict[Remedy, PlainValue]:
+    """What rules call the changes of these arguments of torch's loader. Raises NoPatch where calls of a framework have none for one."""
+    found = {remedy: arguments[name] for remedy in OF_LOADER if (name := _name(plain(), remedy)) in arguments}
+    missing = arguments.keys() - {_name(plain(), remedy) for remedy in found if _name(words, remedy)}
+    if missing:
+        raise NoPatch(f"{words.title} has no argument for {min(missing)}")
+    return {remedy: found[remedy] for name in arguments for remedy in found if _name(plain(), remedy) == name}
+
+
+def _name(words: Words, remedy: Remedy) -> str:
+    argument = words.find(remedy)
+    return argument.name if isinstance(argument, Argument) else ""
+
+
+def _shown(place: CallPlace, working_folder: Path) -> str:
+    """A place as somebody in the folder would name it."""
+    path, folder = Path(os.path.realpath(place.file)), Path(os.path.realpath(working_folder))
+    return f"{path.relative_to(folder) if path.is_relative_to(folder) else place.file}:{place.line}"
