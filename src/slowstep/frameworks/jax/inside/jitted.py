@@ -13,20 +13,17 @@ import sys
 import time
 import weakref
 from collections.abc import Callable
-from functools import partial
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK
 from slowstep.frameworks.jax.inside._leaves import arrays, is_array, leaves_of, may_be_trained
 from slowstep.frameworks.jax.inside._post_hook import call_after_each
-from slowstep.health import HealthKind
-from slowstep.record.experiment.switch import switch_of
+from slowstep.frameworks.jax.inside._trainings import Trained, Trainings
 from slowstep.record.framework import told_by_others
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
-from slowstep.record.steps.updates import Updates
 from slowstep.record.timing.tracebacks import PACKAGE, hide_own_frames
 
 if TYPE_CHECKING:
@@ -47,17 +44,6 @@ _CALLS_PER_TIMED: Final = 64
 _CALLING_NS: Final = 600
 _OWN: Final = ("jax", "jaxlib")
 _LONGER_WAY: Final = "_run_python_pjit"
-SEVERAL_FUNCTIONS_HAND_ON: Final = HealthKind(
-    "several-functions-hand-on", "notice", "steps are calls of the one that is called most often, of these: {functions}"
-)
-
-
-class _Trained:
-    """What stands for a function that trains, as an optimizer does elsewhere."""
-
-    def __init__(self, function: Any) -> None:
-        self.name = getattr(function, "__name__", type(function).__name__)
-        self.given: list[Any] = []
 
 
 class _Jitted:
@@ -68,7 +54,7 @@ class _Jitted:
     def __init__(self, function: Any) -> None:
         self.calls, self.is_own, self.told_by = 0, _is_own(function), told_by_others(function, FRAMEWORK)
         self.given: dict[int, weakref.ref[Any]] = {}
-        self.trained: _Trained | None = None
+        self.trained: Trained | None = None
 
     def gave(self, array: Any) -> bool:
         """Whether its last call gave this very array: an id() alone is used again at once."""
@@ -81,8 +67,7 @@ class JittedCalls:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._updates = Updates(recorder, FRAMEWORK)
-        self._switch = switch_of(recorder)
+        self._trainings = recorder.shared(Trainings)
         self._known: weakref.WeakKeyDictionary[Any, _Jitted] = weakref.WeakKeyDictionary()
         # The same by what JAX has made of a function.
         self._jitted: weakref.WeakKeyDictionary[Any, _Jitted] = weakref.WeakKeyDictionary()
@@ -90,7 +75,6 @@ class JittedCalls:
         # The result of the last call that can be asked: itself where it is small, else a reference that does not keep it.
         self._last: Any = None
         self._affordable_ns = self._calls = 0
-        self._names: list[str] = []
         recorder.forgetters.append(self.forget)
 
     def forget(self) -> None:
@@ -98,14 +82,7 @@ class JittedCalls:
         self._known.clear()
         self._jitted.clear()
         self._places.clear()
-        self._names.clear()
         self._last = None
-
-    def close(self) -> None:
-        """Know nothing, and switch off what is on."""
-        self.forget()
-        if self._switch is not None:
-            self._switch.close()
 
     def returned(self, jitted: Any, args: Any, kwargs: Any, result: Any) -> None:
         """A call has returned, and the device may be working on it. Raises nothing."""
@@ -160,7 +137,7 @@ class JittedCalls:
             known = self._known[function] = _Jitted(function)
         return known
 
-    def _called(self, known: _Jitted, given: Any, result: Any, began_ns: int, ended_ns: int) -> _Trained | None:
+    def _called(self, known: _Jitted, given: Any, result: Any, began_ns: int, ended_ns: int) -> Trained | None:
         """Take note of a call. Returns what trained in it."""
         self._remember(result)
         known.calls += 1
@@ -169,12 +146,12 @@ class JittedCalls:
         if known.trained is None and _is_looked_at(known.calls):
             self._look(known, given, result)
         if known.trained is not None:
-            self._updates.called(known.trained, began_ns, ended_ns)
+            self._trainings.called(known.trained, began_ns, ended_ns)
         return known.trained
 
-    def _tell_switch(self, trained: _Trained | None) -> None:
-        if self._switch is not None and trained is not None:
-            self._switch.updated(trained, partial(_is_made, self._last))
+    def _tell_switch(self, trained: Trained | None) -> None:
+        if trained is not None:
+            self._trainings.tell_switch(trained, self._last)
 
     def _keep_place(self, frame: Any) -> None:
         """Of the call itself: below it may be what looks for NaN."""
@@ -191,7 +168,7 @@ class JittedCalls:
         if found is None or _bytes(found) > _KEPT_BYTES:
             began_ns = now()
             # What waits for an update must know what to ask.
-            if self._affordable_ns > began_ns and self._switch is None:
+            if self._affordable_ns > began_ns and self._trainings.switch is None:
                 # It is not known what to ask until the next call.
                 self._last = None
                 return
@@ -203,24 +180,11 @@ class JittedCalls:
     def _look(self, known: _Jitted, given: Any, result: Any) -> None:
         gave = arrays(result)
         if any(known.gave(array) and may_be_trained(array) for array in arrays(given)):
-            known.trained = _Trained(next((function for function, each in self._known.items() if each is known), None))
-            known.trained.given = gave
-            self._updates.known(known.trained)
-            known.trained.given, known.given = [], {}
-            self._names.append(known.trained.name)
-            if len(self._names) > 1:
-                self._recorder.health(SEVERAL_FUNCTIONS_HAND_ON, functions=", ".join(self._names))
+            function = next((function for function, each in self._known.items() if each is known), None)
+            known.trained, known.given = self._trainings.meet(getattr(function, "__name__", type(function).__name__), gave), {}
+            self._trainings.hands_on(known.trained)
         else:
             known.given = {id(array): weakref.ref(array) for array in gave} if _is_looked_at(known.calls + 1) else {}
-
-
-def _is_made(last: Any) -> bool:
-    """Wait for an array, kept as `_remember` does. False where it is gone, or was given away."""
-    array = last() if isinstance(last, weakref.ref) else last
-    if array is None or array.is_deleted():
-        return False
-    array.block_until_ready()
-    return True
 
 
 def _is_looked_at(call: int) -> bool:
@@ -241,7 +205,7 @@ def _is_own(function: Any) -> bool:
 def install(recorder: Recorder) -> Undo:
     """Be told. Raises Unfit where this version of JAX does not tell."""
     calls = JittedCalls(recorder)
-    undos: list[Undo] = [calls.close, call_after_each(calls.returned)]
+    undos: list[Undo] = [calls.forget, call_after_each(calls.returned)]
     recorder.device_probes.append(calls.is_idle)
     undos.append(lambda: recorder.device_probes.remove(calls.is_idle))
     try:
