@@ -20,6 +20,7 @@ from slowstep.frameworks.jax.inside._framework import FRAMEWORK
 from slowstep.frameworks.jax.inside._leaves import arrays, is_array, leaves_of, may_be_trained
 from slowstep.frameworks.jax.inside._post_hook import call_after_each
 from slowstep.frameworks.jax.inside._trainings import Trained, Trainings
+from slowstep.record.attributes import code_of, innermost
 from slowstep.record.framework import told_by_others
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
@@ -42,7 +43,10 @@ _MOST_PLACES: Final = 256
 _CALLS_PER_TIMED: Final = 64
 # What JAX takes to call us at all, beyond what we can time (jax 0.10.2, two cores of an Intel Xeon: an empty function, 0.4 to 0.7 us).
 _CALLING_NS: Final = 600
-_OWN: Final = ("jax", "jaxlib")
+# What is done after each single operation, with being called (measured likewise: additions in turns with and without us, 0.45 to 0.6 us).
+_OPERATION_NS: Final = 500
+# Whose functions do what a script calls by itself, operation by operation. optax jits some of its own.
+_OWN: Final = ("jax", "jaxlib", "optax")
 _LONGER_WAY: Final = "_run_python_pjit"
 
 
@@ -74,7 +78,9 @@ class JittedCalls:
         self._places: set[tuple[CodeType, int]] = set()
         # The result of the last call that can be asked: itself where it is small, else a reference that does not keep it.
         self._last: Any = None
-        self._affordable_ns = self._calls = 0
+        self._affordable_ns = self._calls = self._operations = 0
+        # Of single operations nothing is asked but their last result: by id(), each with what takes it out when it is gone.
+        self._single: dict[int, weakref.ref[Any]] = {}
         recorder.forgetters.append(self.forget)
 
     def forget(self) -> None:
@@ -82,10 +88,22 @@ class JittedCalls:
         self._known.clear()
         self._jitted.clear()
         self._places.clear()
+        self._single.clear()
         self._last = None
 
     def returned(self, jitted: Any, args: Any, kwargs: Any, result: Any) -> None:
         """A call has returned, and the device may be working on it. Raises nothing."""
+        if id(jitted) in self._single:
+            # There may be hundreds in a step, of some microseconds each.
+            try:
+                self._last = weakref.ref(result)
+            except TypeError:
+                # It gave several.
+                self._last = None
+            self._operations += 1
+            if self._operations == _CALLS_PER_TIMED:
+                self._count_operations()
+            return
         if not self._recorder.live[0]:
             return
         try:
@@ -97,18 +115,24 @@ class JittedCalls:
             known = self._jitted.get(jitted)
             if known is None:
                 known = self._jitted[jitted] = self._meet(getattr(jitted, "__wrapped__", jitted))
-            trained = None
             if known.is_own:
-                # As each operation is that a script calls by itself, in some microseconds.
-                self._last = weakref.ref(result) if is_array(result) else None
-            else:
-                trained = self._called(known, (args, kwargs), result, ended_ns, ended_ns)
-                self._keep_place(sys._getframe(1))
+                self._pass_from_now_on(jitted)
+                return
+            trained = self._called(known, (args, kwargs), result, ended_ns, ended_ns)
+            self._keep_place(sys._getframe(1))
             if is_timed:
                 self._recorder.spent_ns += _CALLS_PER_TIMED * (time.thread_time_ns() - began_ns + _CALLING_NS)
             self._tell_switch(trained)
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
+
+    def _pass_from_now_on(self, operation: Any) -> None:
+        key, single = id(operation), self._single
+        single[key] = weakref.ref(operation, lambda _: single.pop(key, None))
+
+    def _count_operations(self) -> None:
+        self._recorder.spent_ns += self._operations * _OPERATION_NS
+        self._operations = 0
 
     def returned_late(self, function: Any, given: Any, result: Any, began_ns: int) -> None:
         """A call has returned that compiled, or has effects; or it was traced, as a part of another one. Raises nothing."""
@@ -127,7 +151,7 @@ class JittedCalls:
         last = self._last
         if isinstance(last, weakref.ref):
             last = last()
-        if last is None or last.is_deleted():
+        if last is None or not is_array(last) or last.is_deleted():
             return None
         return bool(last.is_ready())
 
@@ -198,7 +222,8 @@ def _bytes(array: Any) -> int:
 
 def _is_own(function: Any) -> bool:
     """Whether it is one of JAX's own, as each operation is that a script calls by itself."""
-    code = getattr(function, "__code__", None)
+    # `jax.jit(jax.grad(loss))` is the script's, though the gradient's function is JAX' own.
+    code = code_of(innermost(function))
     return code is not None and any(f"-packages/{package}/" in code.co_filename for package in _OWN)
 
 
