@@ -27,7 +27,7 @@ _CALLS: Final = 5
 # Places that are kept; those of a program with more are taken for one another.
 _MOST_PLACES: Final = 64
 
-Place = tuple[tuple[CodeType, int], ...]
+AppliedAt = tuple[tuple[CodeType, int], ...]
 
 
 class Applied:
@@ -36,7 +36,7 @@ class Applied:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._trainings = recorder.shared(Trainings)
-        self._trained: dict[Place, Trained | None] = {}
+        self._trained: dict[AppliedAt, Trained | None] = {}
         recorder.forgetters.append(self.forget)
 
     def forget(self) -> None:
@@ -57,7 +57,7 @@ class Applied:
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
-    def _meet(self, place: Place, result: Any) -> Trained | None:
+    def _meet(self, place: AppliedAt, result: Any) -> Trained | None:
         """What is applied there; None where it is nothing that may be trained."""
         if len(self._trained) >= _MOST_PLACES:
             return next((known for known in self._trained.values() if known is not None), None)
@@ -67,7 +67,7 @@ class Applied:
         return trained
 
 
-def _place(frame: FrameType | None) -> Place:
+def _place(frame: FrameType | None) -> AppliedAt:
     """The calls that lead to this one, innermost first."""
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
