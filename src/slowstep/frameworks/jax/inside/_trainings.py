@@ -33,12 +33,18 @@ class Trainings:
         self._recorder = recorder
         self._updates = Updates(recorder, FRAMEWORK)
         self.switch = switch_of(recorder)
+        # Whether a library has told of updates that it applied.
+        self.are_applied = False
         self._names: list[str] = []
-        recorder.forgetters.append(self._names.clear)
+        recorder.forgetters.append(self._forget)
         recorder.undos.append(self._close)
 
-    def _close(self) -> None:
+    def _forget(self) -> None:
         self._names.clear()
+        self.are_applied = False
+
+    def _close(self) -> None:
+        self._forget()
         if self.switch is not None:
             self.switch.close()
 

@@ -63,6 +63,7 @@ class Applied:
             return next((known for known in self._trained.values() if known is not None), None)
         gave = arrays(result)
         trained = self._trainings.meet(_NAME, gave) if any(map(may_be_trained, gave)) else None
+        self._trainings.are_applied |= trained is not None
         self._trained[place] = trained
         return trained
 

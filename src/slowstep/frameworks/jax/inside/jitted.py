@@ -16,10 +16,12 @@ from collections.abc import Callable
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.frameworks.jax.inside._by_hand import UpdatesByHand
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK
 from slowstep.frameworks.jax.inside._leaves import arrays, is_array, leaves_of, may_be_trained
 from slowstep.frameworks.jax.inside._post_hook import call_after_each
 from slowstep.frameworks.jax.inside._trainings import Trained, Trainings
+from slowstep.frameworks.jax.inside.gradients import Gradients
 from slowstep.record.attributes import code_of, innermost
 from slowstep.record.framework import told_by_others
 from slowstep.record.hook import Hook
@@ -53,10 +55,11 @@ _LONGER_WAY: Final = "_run_python_pjit"
 class _Jitted:
     """What is known of a function that is jitted; `given` are what its last call gave, while that is looked at."""
 
-    __slots__ = ("__weakref__", "calls", "given", "is_own", "told_by", "trained")
+    __slots__ = ("__weakref__", "calls", "given", "is_own", "takes_gradients", "told_by", "trained")
 
     def __init__(self, function: Any) -> None:
         self.calls, self.is_own, self.told_by = 0, _is_own(function), told_by_others(function, FRAMEWORK)
+        self.takes_gradients = False
         self.given: dict[int, weakref.ref[Any]] = {}
         self.trained: Trained | None = None
 
@@ -79,8 +82,13 @@ class JittedCalls:
         # The result of the last call that can be asked: itself where it is small, else a reference that does not keep it.
         self._last: Any = None
         self._affordable_ns = self._calls = self._operations = 0
-        # Of single operations nothing is asked but their last result: by id(), each with what takes it out when it is gone.
+        self._gradients, self._by_hand = recorder.shared(Gradients), UpdatesByHand(recorder)
+        # Of single operations nothing is asked but their last result: by id(), each with what takes it out when it is gone. While arrays
+        # are followed `_passed` is another one, without any.
         self._single: dict[int, weakref.ref[Any]] = {}
+        self._passed = self._single
+        # The function of each that ends an update somewhere, likewise.
+        self._ends: dict[int, tuple[weakref.ref[Any], Any]] = {}
         recorder.forgetters.append(self.forget)
 
     def forget(self) -> None:
@@ -89,11 +97,13 @@ class JittedCalls:
         self._jitted.clear()
         self._places.clear()
         self._single.clear()
+        self._ends.clear()
+        self._by_hand.forget()
         self._last = None
 
     def returned(self, jitted: Any, args: Any, kwargs: Any, result: Any) -> None:
         """A call has returned, and the device may be working on it. Raises nothing."""
-        if id(jitted) in self._single:
+        if id(jitted) in self._passed:
             # There may be hundreds in a step, of some microseconds each.
             try:
                 self._last = weakref.ref(result)
@@ -107,6 +117,11 @@ class JittedCalls:
         if not self._recorder.live[0]:
             return
         try:
+            if id(jitted) in self._ends and not self._by_hand.is_following:
+                self._last = weakref.ref(result)
+                self._operations += 1
+                self._by_hand.called(self._ends[id(jitted)][1], result)
+                return
             ended_ns = now()
             self._calls += 1
             is_timed = not self._calls % _CALLS_PER_TIMED
@@ -116,9 +131,11 @@ class JittedCalls:
             if known is None:
                 known = self._jitted[jitted] = self._meet(getattr(jitted, "__wrapped__", jitted))
             if known.is_own:
-                self._pass_from_now_on(jitted)
+                self._operated(jitted, (args, kwargs), result)
+                self._recorder.spent_ns += now() - ended_ns
                 return
             trained = self._called(known, (args, kwargs), result, ended_ns, ended_ns)
+            self._follow(jitted, known, (args, kwargs), result)
             self._keep_place(sys._getframe(1))
             if is_timed:
                 self._recorder.spent_ns += _CALLS_PER_TIMED * (time.thread_time_ns() - began_ns + _CALLING_NS)
@@ -126,9 +143,35 @@ class JittedCalls:
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
-    def _pass_from_now_on(self, operation: Any) -> None:
-        key, single = id(operation), self._single
-        single[key] = weakref.ref(operation, lambda _: single.pop(key, None))
+    def _operated(self, operation: Any, given: Any, result: Any) -> None:
+        """One of JAX' own functions was called."""
+        self._last = weakref.ref(result) if is_array(result) else None
+        key, function = id(operation), getattr(operation, "__wrapped__", operation)
+        if self._by_hand.is_following:
+            self._by_hand.operated(function, given, result, sys._getframe(1))
+            self._pass_or_follow()
+        elif self._by_hand.watches(function):
+            self._ends[key] = _forgotten_with(operation, self._ends), function
+            self._by_hand.called(function, result)
+        else:
+            self._single[key] = _forgotten_with(operation, self._single)
+
+    def _follow(self, jitted: Any, known: _Jitted, given: Any, result: Any) -> None:
+        """What a function of the script's has to do with updates that are made beside it."""
+        if known.trained is not None:
+            return
+        if known.takes_gradients:
+            may_begin = _is_looked_at(known.calls)
+            self._by_hand.gave_gradients(known, _name(self._function_of(known)), given, result, may_begin=may_begin)
+        elif self._by_hand.is_following:
+            self._by_hand.operated(getattr(jitted, "__wrapped__", jitted), given, result, sys._getframe(1))
+        self._pass_or_follow()
+
+    def _pass_or_follow(self) -> None:
+        if not self._by_hand.is_following and self._passed is not self._single:
+            # What ends an update was passed before.
+            self._single.clear()
+        self._passed = {} if self._by_hand.is_following else self._single
 
     def _count_operations(self) -> None:
         self._recorder.spent_ns += self._operations * _OPERATION_NS
@@ -138,8 +181,15 @@ class JittedCalls:
         """A call has returned that compiled, or has effects; or it was traced, as a part of another one. Raises nothing."""
         try:
             known = self._meet(function)
-            if self._recorder.live[0] and not known.is_own and all(map(is_array, leaves_of(result))):
+            if not self._recorder.live[0] or not all(map(is_array, leaves_of(result))):
+                return
+            # What is called was traced just before, with all that it calls.
+            known.takes_gradients |= self._gradients.were_taken()
+            if not known.is_own:
                 self._tell_switch(self._called(known, given, result, began_ns, now()))
+                self._follow(function, known, given, result)
+            elif self._by_hand.is_following:
+                self._by_hand.operated(function, given, result, sys._getframe(1))
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
@@ -154,6 +204,9 @@ class JittedCalls:
         if last is None or not is_array(last) or last.is_deleted():
             return None
         return bool(last.is_ready())
+
+    def _function_of(self, known: _Jitted) -> Any:
+        return next((function for function, each in self._known.items() if each is known), None)
 
     def _meet(self, function: Any) -> _Jitted:
         known = self._known.get(function)
@@ -204,11 +257,20 @@ class JittedCalls:
     def _look(self, known: _Jitted, given: Any, result: Any) -> None:
         gave = arrays(result)
         if any(known.gave(array) and may_be_trained(array) for array in arrays(given)):
-            function = next((function for function, each in self._known.items() if each is known), None)
-            known.trained, known.given = self._trainings.meet(getattr(function, "__name__", type(function).__name__), gave), {}
+            known.trained, known.given = self._trainings.meet(_name(self._function_of(known)), gave), {}
             self._trainings.hands_on(known.trained)
         else:
             known.given = {id(array): weakref.ref(array) for array in gave} if _is_looked_at(known.calls + 1) else {}
+
+
+def _forgotten_with(operation: Any, known: dict[int, Any]) -> weakref.ref[Any]:
+    """A reference to what is known by its id(), which is used again once it is gone."""
+    key = id(operation)
+    return weakref.ref(operation, lambda _: known.pop(key, None))
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _is_looked_at(call: int) -> bool:
