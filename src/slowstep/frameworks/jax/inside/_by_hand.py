@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from slowstep.frameworks.jax.inside._descent import Descent, DoneAt, done_at
+from slowstep.frameworks.jax.inside._descent import Descent, DoneAt, asked_in, done_at
 from slowstep.frameworks.jax.inside._leaves import arrays
 from slowstep.frameworks.jax.inside._trainings import Trained, Trainings
 from slowstep.record.recorder import now
@@ -98,7 +98,7 @@ class UpdatesByHand:
             # What was taken for an update before is one that the script makes by a library.
             return
         if watch.trained is None:
-            watch.trained = self._trainings.meet(watch.name, arrays(result))
+            watch.trained = self._trainings.meet(watch.name, arrays(result), asked_in(sys._getframe(1)))
         at_ns = now()
         self._trainings.called(watch.trained, at_ns, at_ns)
         self._trainings.tell_switch(watch.trained, result)

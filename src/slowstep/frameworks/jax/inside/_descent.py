@@ -103,6 +103,20 @@ def _form(array: Any) -> tuple[Any, str]:
 
 def done_at(frame: FrameType | None) -> DoneAt | None:
     """Where an operation is done, by the frames of its call."""
-    while frame is not None and (frame.f_code.co_filename.startswith(PACKAGE) or any(own in frame.f_code.co_filename for own in _JAX)):
+    while frame is not None and (frame.f_code.co_filename.startswith(PACKAGE) or _is_jax(frame)):
         frame = frame.f_back
     return None if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def asked_in(frame: FrameType | None) -> FrameType | None:
+    """The frame that asked for it: not the function that `jax.tree.map` was handed, but where that is called."""
+    found = frame
+    while frame is not None:
+        if _is_jax(frame):
+            found = frame.f_back
+        frame = frame.f_back
+    return found
+
+
+def _is_jax(frame: FrameType) -> bool:
+    return any(own in frame.f_code.co_filename for own in _JAX)

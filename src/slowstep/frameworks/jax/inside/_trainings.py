@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK
@@ -48,11 +49,13 @@ class Trainings:
         if self.switch is not None:
             self.switch.close()
 
-    def meet(self, name: str, gave: list[Any]) -> Trained:
-        """What gave these arrays just now trains: it is described in the notes. Raises what JAX does of arrays that it does not know."""
+    def meet(self, name: str, gave: list[Any], frame: FrameType | None = None) -> Trained:
+        """What gave these arrays just now trains: it is described in the notes, with the `frame` that called it where that is not the next
+        one of the script's. Raises what JAX does of arrays that it does not know.
+        """
         trained = Trained(name)
         trained.given = gave
-        self._updates.known(trained)
+        self._updates.known(trained, frame)
         trained.given = []
         return trained
 
