@@ -135,9 +135,11 @@ def part_of(path: Path, trainer: Trainer, between: GapBounds, apart: bool = Fals
     way = trainer.way_to(optimizer)
     called = called_from_loop(path, way, trainer.facts.inner_loops.get(optimizer)) if way else None
     side = side_of(path, trainer, between)
+    script = trainer.facts.script
+    if called is not None and side is GapSide.UNKNOWN and _stands_in_update(path, way, trainer):
+        return called.part("compute", script)
     if called is None or side is GapSide.UNKNOWN:
         return NOT_ATTRIBUTED
-    script = trainer.facts.script
     if side is GapSide.UNSEEN and is_forward(path):
         return FORWARD
     if side is GapSide.UNSEEN and not is_waiting(path):
@@ -156,6 +158,15 @@ def part_of(path: Path, trainer: Trainer, between: GapBounds, apart: bool = Fals
     # The framework's own code called by the loop itself (an average of weights, a scheduler, a read-back) is part of training.
     is_own = called_framework(path, way) and not reports(path) and (called.is_function or not _calls_below(path, trainer, way))
     return called.part("store" if writes(path) else "compute" if is_own else "output", script)
+
+
+def _stands_in_update(path: Path, way: Path, trainer: Trainer) -> bool:
+    """Whether a stack stands in the framework, or in what that was handed, beneath the very line that updates. Where updates are calls of
+    an optimizer, spans tell of them; else only their end is told, and the line is neither before it nor after.
+    """
+    depth = meeting(path, way)
+    is_there = depth == len(way) - 1 < len(path) - 1 and path[depth].line == way[depth].line
+    return is_there and not trainer.has_optimizers and bool(TRAINING.search(path[depth + 1].file))
 
 
 def _is_input(below: Path, called: LoopCall, trainer: Trainer, *, begins_pass: bool) -> bool:

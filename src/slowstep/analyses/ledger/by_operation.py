@@ -22,6 +22,8 @@ SINGLE_OPERATIONS = code(Code.SINGLE_OPERATIONS)
 # Batches that are brought to the device are no operations of the step.
 BRINGS = re.compile(r"(^|\.)(asarray|array|device_put)$")
 
+UNNAMED = "<lambda>"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ByOperation:
@@ -65,6 +67,8 @@ def find_by_operation(stacks: Stacks, where: Iterable[Part | None]) -> ByOperati
 def _caller(path: Path) -> Frame | None:
     """The user's line beneath which single operations are done; None where none are."""
     at = next((depth for depth in range(len(path) - 1, -1, -1) if not is_library(path[depth])), None)
-    if at is None or not any(SINGLE_OPERATIONS.search(frame.file) for frame in path[at + 1 :]):
+    if at is None or not any(SINGLE_OPERATIONS.search(frame.file) for frame in path[at + 1 :]) or BRINGS.search(path[at + 1].function):
         return None
-    return None if BRINGS.search(path[at + 1].function) else path[at]
+    # What `jax.tree.map` is handed has no name.
+    named = (frame for frame in path[at::-1] if not is_library(frame) and not frame.function.endswith(UNNAMED))
+    return next(named, path[at])
