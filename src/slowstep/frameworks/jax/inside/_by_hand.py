@@ -6,7 +6,6 @@ Which one it is, is found by following arrays through a few calls of what gives 
 from __future__ import annotations
 
 import sys
-import weakref
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -21,11 +20,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class _Watch:
-    """The operation that ends an update: of its calls since `function` gave gradients that of this `index`, where it is done `at`."""
+class Watch:
+    """The operation that ends an update: of its `calls` since a function gave gradients that of this `index`, where it is done `at`."""
 
-    function: weakref.ref[Any]
-    operation: weakref.ref[Any]
     index: int
     at: DoneAt
     name: str
@@ -40,40 +37,37 @@ class UpdatesByHand:
         self._trainings = recorder.shared(Trainings)
         self._descent: Descent | None = None
         self._function: Any = None
-        self._watches: dict[int, list[_Watch]] = {}
-        self._of_function: weakref.WeakKeyDictionary[Any, _Watch] = weakref.WeakKeyDictionary()
+        self._watches: dict[Any, list[Watch]] = {}
 
     def forget(self) -> None:
         """Know nothing, and hold nothing of the script's."""
         self._end()
         self._watches.clear()
-        self._of_function.clear()
 
     @property
     def is_following(self) -> bool:
         """Whether arrays are followed just now."""
         return self._descent is not None
 
-    def gave_gradients(self, function: Any, name: str, given: Any, result: Any, *, may_begin: bool) -> None:
-        """A function that takes gradients has returned; `may_begin`: this is a call after which arrays may be followed."""
+    def gave_gradients(self, function: Any, name: str, given: Any, result: Any, *, may_begin: bool) -> Watch | None:
+        """A function that takes gradients has returned; `may_begin`: this is a call after which arrays may be followed.
+
+        Returns what ends the updates of what it was given, once that is known.
+        """
         if self._trainings.are_applied:
             # The script calls optax or equinox, which tell better.
             self._end()
-            return
-        watch = self._of_function.get(function)
-        if watch is not None:
-            watch.calls = 0
-        elif self._function is function and self._descent is not None:
-            last = self._descent.update(given)
-            if last is None:
-                self._descent.called(given, result)
-            else:
-                self._end()
-                watch = _Watch(weakref.ref(function), weakref.ref(last.operation), last.index, last.at, name)
-                self._of_function[function] = watch
-                self._watches.setdefault(id(last.operation), []).append(watch)
         elif self._descent is None and may_begin:
             self._descent, self._function = Descent(given, result), function
+        elif self._descent is not None and self._function is function:
+            last = self._descent.update(given)
+            if last is not None:
+                self._end()
+                watch = Watch(last.index, last.at, name)
+                self._watches.setdefault(last.operation, []).append(watch)
+                return watch
+            self._descent.called(given, result)
+        return None
 
     def operated(self, operation: Any, given: Any, result: Any, frame: FrameType | None) -> None:
         """Anything else was called while arrays are followed."""
@@ -82,18 +76,16 @@ class UpdatesByHand:
             if self._descent.is_over:
                 self._end()
 
-    def watches(self, operation: Any) -> bool:
-        """Whether calls of an operation are to be told of by `called`."""
-        return id(operation) in self._watches
+    def watches(self, operation: Any) -> list[Watch] | None:
+        """What is known of an operation that ends updates: whoever sees its calls counts them there."""
+        return self._watches.get(operation)
 
-    def called(self, operation: Any, result: Any) -> None:
-        """An operation that ends an update somewhere was called."""
-        for watch in self._watches[id(operation)]:
-            watch.calls += 1
-            if watch.calls == watch.index and watch.operation() is operation and done_at(sys._getframe(1)) == watch.at:
-                self._updated(watch, result)
+    def ended(self, watch: Watch, result: Any) -> None:
+        """The call of its index, of an operation that ends an update."""
+        if done_at(sys._getframe(1)) == watch.at:
+            self._updated(watch, result)
 
-    def _updated(self, watch: _Watch, result: Any) -> None:
+    def _updated(self, watch: Watch, result: Any) -> None:
         if self._trainings.are_applied:
             # What was taken for an update before is one that the script makes by a library.
             return

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.frameworks.jax.inside._by_hand import UpdatesByHand
+from slowstep.frameworks.jax.inside._by_hand import UpdatesByHand, Watch
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK
 from slowstep.frameworks.jax.inside._leaves import arrays, is_array, leaves_of, may_be_trained
 from slowstep.frameworks.jax.inside._post_hook import call_after_each
@@ -55,11 +55,13 @@ _LONGER_WAY: Final = "_run_python_pjit"
 class _Jitted:
     """What is known of a function that is jitted; `given` are what its last call gave, while that is looked at."""
 
-    __slots__ = ("__weakref__", "calls", "given", "is_own", "takes_gradients", "told_by", "trained")
+    __slots__ = ("__weakref__", "calls", "given", "is_own", "name", "takes_gradients", "told_by", "trained", "watch")
 
     def __init__(self, function: Any) -> None:
         self.calls, self.is_own, self.told_by = 0, _is_own(function), told_by_others(function, FRAMEWORK)
-        self.takes_gradients = False
+        self.name, self.takes_gradients = _name(function), False
+        # What ends the updates of what it is given, where these are made beside what is jitted.
+        self.watch: Watch | None = None
         self.given: dict[int, weakref.ref[Any]] = {}
         self.trained: Trained | None = None
 
@@ -87,8 +89,8 @@ class JittedCalls:
         # are followed `_passed` is another one, without any.
         self._single: dict[int, weakref.ref[Any]] = {}
         self._passed = self._single
-        # The function of each that ends an update somewhere, likewise.
-        self._ends: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        # Those that end updates somewhere, likewise.
+        self._ends: dict[int, tuple[weakref.ref[Any], list[Watch]]] = {}
         recorder.forgetters.append(self.forget)
 
     def forget(self) -> None:
@@ -117,10 +119,8 @@ class JittedCalls:
         if not self._recorder.live[0]:
             return
         try:
-            if id(jitted) in self._ends and not self._by_hand.is_following:
-                self._last = weakref.ref(result)
-                self._operations += 1
-                self._by_hand.called(self._ends[id(jitted)][1], result)
+            if (ends := self._ends.get(id(jitted))) is not None:
+                self._ended(ends[1], result)
                 return
             ended_ns = now()
             self._calls += 1
@@ -150,28 +150,41 @@ class JittedCalls:
         if self._by_hand.is_following:
             self._by_hand.operated(function, given, result, sys._getframe(1))
             self._pass_or_follow()
-        elif self._by_hand.watches(function):
-            self._ends[key] = _forgotten_with(operation, self._ends), function
-            self._by_hand.called(function, result)
+        elif (watches := self._by_hand.watches(function)) is not None:
+            self._ends[key] = _forgotten_with(operation, self._ends), watches
+            self._ended(watches, result)
         else:
             self._single[key] = _forgotten_with(operation, self._single)
 
+    def _ended(self, watches: list[Watch], result: Any) -> None:
+        """An operation that ends updates was called."""
+        self._last = weakref.ref(result)
+        self._operations += 1
+        for watch in watches:
+            watch.calls += 1
+            if watch.calls == watch.index:
+                self._by_hand.ended(watch, result)
+
     def _follow(self, jitted: Any, known: _Jitted, given: Any, result: Any) -> None:
         """What a function of the script's has to do with updates that are made beside it."""
-        if known.trained is not None:
-            return
-        if known.takes_gradients:
+        if known.watch is not None:
+            known.watch.calls = 0
+        elif known.takes_gradients and known.trained is None:
             may_begin = _is_looked_at(known.calls)
-            self._by_hand.gave_gradients(known, _name(self._function_of(known)), given, result, may_begin=may_begin)
+            known.watch = self._by_hand.gave_gradients(known, known.name, given, result, may_begin=may_begin)
+            self._pass_or_follow()
         elif self._by_hand.is_following:
             self._by_hand.operated(getattr(jitted, "__wrapped__", jitted), given, result, sys._getframe(1))
-        self._pass_or_follow()
+            self._pass_or_follow()
 
     def _pass_or_follow(self) -> None:
-        if not self._by_hand.is_following and self._passed is not self._single:
+        """Have single operations told of, each, while arrays are followed."""
+        if self._by_hand.is_following:
+            self._passed, self._ends = {}, {}
+        elif self._passed is not self._single:
             # What ends an update was passed before.
             self._single.clear()
-        self._passed = {} if self._by_hand.is_following else self._single
+            self._passed = self._single
 
     def _count_operations(self) -> None:
         self._recorder.spent_ns += self._operations * _OPERATION_NS
@@ -190,6 +203,7 @@ class JittedCalls:
                 self._follow(function, known, given, result)
             elif self._by_hand.is_following:
                 self._by_hand.operated(function, given, result, sys._getframe(1))
+                self._pass_or_follow()
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
@@ -204,9 +218,6 @@ class JittedCalls:
         if last is None or not is_array(last) or last.is_deleted():
             return None
         return bool(last.is_ready())
-
-    def _function_of(self, known: _Jitted) -> Any:
-        return next((function for function, each in self._known.items() if each is known), None)
 
     def _meet(self, function: Any) -> _Jitted:
         known = self._known.get(function)
@@ -257,7 +268,7 @@ class JittedCalls:
     def _look(self, known: _Jitted, given: Any, result: Any) -> None:
         gave = arrays(result)
         if any(known.gave(array) and may_be_trained(array) for array in arrays(given)):
-            known.trained, known.given = self._trainings.meet(_name(self._function_of(known)), gave), {}
+            known.trained, known.given = self._trainings.meet(known.name, gave), {}
             self._trainings.hands_on(known.trained)
         else:
             known.given = {id(array): weakref.ref(array) for array in gave} if _is_looked_at(known.calls + 1) else {}
