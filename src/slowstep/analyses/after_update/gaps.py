@@ -136,7 +136,7 @@ def part_of(path: Path, trainer: Trainer, between: GapBounds, apart: bool = Fals
     called = called_from_loop(path, way, trainer.facts.inner_loops.get(optimizer)) if way else None
     side = side_of(path, trainer, between)
     script = trainer.facts.script
-    if called is not None and side is GapSide.UNKNOWN and _stands_in_update(path, way, trainer):
+    if called is not None and _stands_in_update(path, way, trainer):
         return called.part("compute", script)
     if called is None or side is GapSide.UNKNOWN:
         return NOT_ATTRIBUTED
@@ -161,12 +161,24 @@ def part_of(path: Path, trainer: Trainer, between: GapBounds, apart: bool = Fals
 
 
 def _stands_in_update(path: Path, way: Path, trainer: Trainer) -> bool:
-    """Whether a stack stands in the framework, or in what that was handed, beneath the very line that updates. Where updates are calls of
-    an optimizer, spans tell of them; else only their end is told, and the line is neither before it nor after.
+    """Whether a stack stands in the framework, or in what that was handed, beneath the very line that updates, or in a function that is on
+    the way to another optimizer's update alone. Where updates are calls of an optimizer, spans tell of them; else only their end is told.
     """
+    return not trainer.has_optimizers and (
+        _is_beneath(path, way, at_line=True)
+        or any(
+            _is_beneath(path, other, at_line=meeting(path, other) <= meeting(path, way))
+            for other in map(trainer.way_to, trainer.facts.training_paths)
+            if other != way
+        )
+    )
+
+
+def _is_beneath(path: Path, way: Path, *, at_line: bool) -> bool:
+    """Whether a stack stands in a framework that the innermost function on the way to an update called, in the line of that or in any."""
     depth = meeting(path, way)
-    is_there = depth == len(way) - 1 < len(path) - 1 and path[depth].line == way[depth].line
-    return is_there and not trainer.has_optimizers and bool(TRAINING.search(path[depth + 1].file))
+    is_there = depth == len(way) - 1 < len(path) - 1 and (path[depth].line == way[depth].line or not at_line)
+    return is_there and bool(TRAINING.search(path[depth + 1].file))
 
 
 def _is_input(below: Path, called: LoopCall, trainer: Trainer, *, begins_pass: bool) -> bool:

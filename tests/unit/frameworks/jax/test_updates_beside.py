@@ -22,6 +22,7 @@ from slowstep.record.recorder import Recorder  # noqa: E402
 from slowstep.record.writing.format import CONTROL_BYTES, CONTROL_FILE  # noqa: E402
 
 STEPS = 12
+OF_OPTAX = next(hook for hook in applied.HOOKS if hook.module == "optax")
 X = np.ones((8, 16), "f")
 
 
@@ -59,7 +60,7 @@ def seen(recorder: Recorder, optax: ModuleType, monkeypatch: pytest.MonkeyPatch)
         called(self, trained, *times)
 
     monkeypatch.setattr(_trainings.Updates, "called", count)
-    undos = [hook.install(recorder) for hook in (gradients.HOOK, jitted.HOOK, next(hook for hook in applied.HOOKS if hook.module == "optax"))]
+    undos = [hook.install(recorder) for hook in (gradients.HOOK, jitted.HOOK, OF_OPTAX)]
     yield found
     for undo in reversed(undos):
         undo()
@@ -190,7 +191,7 @@ def test_nothing_of_it_stays_behind(recorder, optax):
     api, original = sys.modules["jax._src.api"], optax.apply_updates
     before = {name: vars(api).get(name) for name in ("vjp", "_vjp")}
 
-    undos = [hook.install(recorder) for hook in (gradients.HOOK, *(hook for hook in applied.HOOKS if hook.module == "optax"))]
+    undos = [hook.install(recorder) for hook in (gradients.HOOK, OF_OPTAX)]
     assert optax.apply_updates is not original
     assert sys.modules["optax._src.update"].apply_updates is optax.apply_updates
     assert functools.reduce(lambda f, _: getattr(f, "__wrapped__", f), range(3), optax.apply_updates) is original

@@ -94,7 +94,7 @@ _OWN = _FIXES | _RUNS | _RECORDING
 WORDS = Words(
     name="jax",
     title="JAX",
-    unseen="no jitted function was called with the parameters that its call before gave",
+    unseen="no jitted function was called with the parameters that its call before gave, nor were any updated beside what is jitted",
     code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE, Code.SINGLE_OPERATIONS: _OPERATIONS},
     # It warns when it is forked. Started anew each worker imports the script.
     unforked="started by multiprocessing.set_start_method('spawn') under if __name__ == '__main__': JAX has threads, beside which "
