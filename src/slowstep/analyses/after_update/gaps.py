@@ -154,7 +154,8 @@ def part_of(path: Path, trainer: Trainer, between: GapBounds, apart: bool = Fals
     if before or plays:
         kind = PartKind.ROLL_OUT if apart else PartKind.THREAD_WAIT if is_waiting(path) else None
         # Gradients set to zero above the forward, and a model's part of a roll-out, are no making of input.
-        return called.part("compute" if called_framework(path, way, TRAINING) else "preprocess", script, kind)
+        computes = called_framework(path, way, TRAINING) or (not trainer.has_optimizers and _is_mapped(path, way))
+        return called.part("compute" if computes else "preprocess", script, kind)
     # The framework's own code called by the loop itself (an average of weights, a scheduler, a read-back) is part of training.
     is_own = called_framework(path, way) and not reports(path) and (called.is_function or not _calls_below(path, trainer, way))
     return called.part("store" if writes(path) else "compute" if is_own else "output", script)
@@ -172,6 +173,12 @@ def _stands_in_update(path: Path, way: Path, trainer: Trainer) -> bool:
             if other != way
         )
     )
+
+
+def _is_mapped(path: Path, way: Path) -> bool:
+    """Whether a stack stands in a framework that a function calls which the loop had handed to it, as to `jax.tree.map`."""
+    beneath = path[meeting(path, way) + 1 :]
+    return bool(beneath) and all(TRAINING.search(frame.file) for frame in (beneath[0], beneath[-1]))
 
 
 def _is_beneath(path: Path, way: Path, *, at_line: bool) -> bool:
