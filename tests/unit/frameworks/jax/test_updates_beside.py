@@ -18,6 +18,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 from slowstep.frameworks.jax.inside import _trainings, applied, gradients, jitted  # noqa: E402
+from slowstep.frameworks.jax.inside._by_hand import UpdatesByHand  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
 from slowstep.record.writing.format import CONTROL_BYTES, CONTROL_FILE  # noqa: E402
 
@@ -170,6 +171,21 @@ def test_gradients_by_the_input_train_nothing(seen):
         jax.jit(loss_of)(params, x)
 
     assert not seen
+
+
+def test_where_a_jitted_function_updates_by_itself_nothing_is_followed_any_more(recorder, monkeypatch):
+    made: list[Any] = []
+    monkeypatch.setattr(jitted, "UpdatesByHand", lambda recorder: made.append(UpdatesByHand(recorder)) or made[-1])
+    undos = [hook.install(recorder) for hook in (gradients.HOOK, jitted.HOOK)]
+    step = jax.jit(lambda params, x: descend(params, jax.grad(loss_of)(params, x)))
+    params, followed = network(), []
+    for _ in range(3):
+        params = step(params, X)
+        followed.append(made[0].is_following)
+    for undo in reversed(undos):
+        undo()
+
+    assert followed == [True, False, False]
 
 
 def test_what_is_followed_in_vain_is_given_up(seen, recorder, monkeypatch):

@@ -69,6 +69,11 @@ class UpdatesByHand:
             self._descent.called(given, result)
         return None
 
+    def needs_not(self, function: Any) -> None:
+        """A function updates by itself, or another framework tells of its updates."""
+        if self._function is function:
+            self._end()
+
     def operated(self, operation: Any, given: Any, result: Any, frame: FrameType | None) -> None:
         """Anything else was called while arrays are followed."""
         if self._descent is not None:

@@ -21,7 +21,7 @@ _OF_ARGUMENTS: Final = 1
 _OF_RESULTS: Final = 2
 _OF_BOTH: Final = _OF_ARGUMENTS | _OF_RESULTS
 _FEWEST_SHAPES: Final = 2
-# An update of a large network has some thousands, for each of several batches whose gradients are summed fewer.
+# Operations, and arrays that the function takes and gives: an update of a large network has some thousands. Each takes some microseconds.
 _MOST_OPERATIONS: Final = 20_000
 _JAX: Final = ("-packages/jax/", "-packages/jaxlib/")
 
@@ -57,13 +57,14 @@ class Descent:
 
     def called(self, given: Any, result: Any) -> None:
         """The function was called again, with the same parameters: its gradients may be summed."""
-        self._followed += 1
         before = [array for array in arrays(given) if may_be_trained(array)]
-        gradients = {_form(array) for array in arrays(result)}
+        gave = arrays(result)
+        gradients = {_form(array) for array in gave}
+        self._followed += len(before) + len(gave)
         self._former = {_form(array) for array in before} & gradients
         self._calls.clear()
         self._mark(before, _OF_ARGUMENTS)
-        self._mark(arrays(result), _OF_RESULTS)
+        self._mark(gave, _OF_RESULTS)
 
     def operated(self, operation: Any, given: Any, result: Any, frame: FrameType | None) -> None:
         """Something else was computed."""

@@ -65,6 +65,10 @@ class _Jitted:
         self.given: dict[int, weakref.ref[Any]] = {}
         self.trained: Trained | None = None
 
+    def is_told(self) -> bool:
+        """Whether another framework tells of its steps."""
+        return any(tells() for tells in self.told_by)
+
     def gave(self, array: Any) -> bool:
         """Whether its last call gave this very array: an id() alone is used again at once."""
         known = self.given.get(id(array))
@@ -169,7 +173,10 @@ class JittedCalls:
         """What a function of the script's has to do with updates that are made beside it."""
         if known.watch is not None:
             known.watch.calls = 0
-        elif known.takes_gradients and known.trained is None:
+        elif known.trained is not None or known.is_told():
+            self._by_hand.needs_not(known)
+            self._pass_or_follow()
+        elif known.takes_gradients:
             may_begin = _is_looked_at(known.calls)
             known.watch = self._by_hand.gave_gradients(known, known.name, given, result, may_begin=may_begin)
             self._pass_or_follow()
@@ -229,7 +236,7 @@ class JittedCalls:
         """Take note of a call. Returns what trained in it."""
         self._remember(result)
         known.calls += 1
-        if any(tells() for tells in known.told_by):
+        if known.is_told():
             return None
         if known.trained is None and _is_looked_at(known.calls):
             self._look(known, given, result)
