@@ -174,7 +174,7 @@ def train_step(p, x):
     return jax.tree.map(lambda p, g: p - 0.1 * g, p, gradient), loss
 """,
     )
-    .replace("w = jnp.asarray(", 'w = {"b": jnp.ones(WIDTH)} | {"w": jnp.asarray(')
+    .replace("w = jnp.asarray(", 'w = {"b": jnp.ones(WIDTH), "w": jnp.asarray(')
     .replace(" * 0.05)", " * 0.05)}")
 )
 
