@@ -158,3 +158,33 @@ def test_a_callback_gains_what_the_device_waited_for_it(
     assert row["gain"] is not None, ran.err
     assert least < row["gain"]["value"] < (most or 1000)
     assert (row["verdict"] == "proved") == (most is None)
+
+
+BESIDE = (
+    LOOP.replace(
+        """@jax.jit
+def train_step(w, x):
+    loss, gradient = jax.value_and_grad(lambda w: jnp.mean(predict(w, x) ** 2))(w)
+    return w - 0.1 * gradient, loss
+""",
+        """gradient_of = jax.jit(jax.value_and_grad(lambda p, x: jnp.mean(predict(p["w"], x) ** 2 + p["b"] ** 2)))
+
+def train_step(p, x):
+    loss, gradient = gradient_of(p, x)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, p, gradient), loss
+""",
+    )
+    .replace("w = jnp.asarray(", 'w = {"b": jnp.ones(WIDTH), "w": jnp.asarray(')
+    .replace(" * 0.05)", " * 0.05)}")
+)
+
+
+@pytest.mark.nightly
+def test_an_update_beside_what_is_jitted_ends_a_step(work: Workplace) -> None:
+    script = BESIDE.replace("predict(w, x)\n", 'predict(w["w"], x)\n').replace("jnp.abs(w).sum()", 'jnp.abs(w["w"]).sum()')
+    report = recorded(work, script, INPUT=0.0, CALLBACK=0.02, WIDTH=32, STEPS=200)
+
+    # Which operation ends it is known from the second gradient on.
+    assert report["run"]["recorded_steps"] == pytest.approx(199, abs=2)
+    assert "slow-callback" in rules(report)
+    assert shares(report)["output"] > 0.5

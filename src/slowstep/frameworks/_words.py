@@ -26,6 +26,7 @@ class Code(Enum):
     GRADIENTS = "what computes gradients where it is called for them"
     GENERATED = "what calls code that a compiler has written"
     COMPILER = "a compiler at work"
+    SINGLE_OPERATIONS = "what does operations one by one, where a script calls it outside of what is compiled"
     DECORATOR = "what stands between a caller and a function that is decorated"
     LOADER = "what makes and hands over batches"
     REQUEST = "what is asked for the next batch"

@@ -135,9 +135,11 @@ def part_of(path: Path, trainer: Trainer, between: GapBounds, apart: bool = Fals
     way = trainer.way_to(optimizer)
     called = called_from_loop(path, way, trainer.facts.inner_loops.get(optimizer)) if way else None
     side = side_of(path, trainer, between)
+    script = trainer.facts.script
+    if called is not None and _stands_in_update(path, way, trainer):
+        return called.part("compute", script)
     if called is None or side is GapSide.UNKNOWN:
         return NOT_ATTRIBUTED
-    script = trainer.facts.script
     if side is GapSide.UNSEEN and is_forward(path):
         return FORWARD
     if side is GapSide.UNSEEN and not is_waiting(path):
@@ -152,10 +154,38 @@ def part_of(path: Path, trainer: Trainer, between: GapBounds, apart: bool = Fals
     if before or plays:
         kind = PartKind.ROLL_OUT if apart else PartKind.THREAD_WAIT if is_waiting(path) else None
         # Gradients set to zero above the forward, and a model's part of a roll-out, are no making of input.
-        return called.part("compute" if called_framework(path, way, TRAINING) else "preprocess", script, kind)
+        computes = called_framework(path, way, TRAINING) or (not trainer.has_optimizers and _is_mapped(path, way))
+        return called.part("compute" if computes else "preprocess", script, kind)
     # The framework's own code called by the loop itself (an average of weights, a scheduler, a read-back) is part of training.
     is_own = called_framework(path, way) and not reports(path) and (called.is_function or not _calls_below(path, trainer, way))
     return called.part("store" if writes(path) else "compute" if is_own else "output", script)
+
+
+def _stands_in_update(path: Path, way: Path, trainer: Trainer) -> bool:
+    """Whether a stack stands in the framework, or in what that was handed, beneath the very line that updates, or in a function that is on
+    the way to another optimizer's update alone. Where updates are calls of an optimizer, spans tell of them; else only their end is told.
+    """
+    return not trainer.has_optimizers and (
+        _is_beneath(path, way, at_line=True)
+        or any(
+            _is_beneath(path, other, at_line=meeting(path, other) <= meeting(path, way))
+            for other in map(trainer.way_to, trainer.facts.training_paths)
+            if other != way
+        )
+    )
+
+
+def _is_mapped(path: Path, way: Path) -> bool:
+    """Whether a stack stands in a framework that a function calls which the loop had handed to it, as to `jax.tree.map`."""
+    beneath = path[meeting(path, way) + 1 :]
+    return bool(beneath) and all(TRAINING.search(frame.file) for frame in (beneath[0], beneath[-1]))
+
+
+def _is_beneath(path: Path, way: Path, *, at_line: bool) -> bool:
+    """Whether a stack stands in a framework that the innermost function on the way to an update called, in the line of that or in any."""
+    depth = meeting(path, way)
+    is_there = depth == len(way) - 1 < len(path) - 1 and (path[depth].line == way[depth].line or not at_line)
+    return is_there and bool(TRAINING.search(path[depth + 1].file))
 
 
 def _is_input(below: Path, called: LoopCall, trainer: Trainer, *, begins_pass: bool) -> bool:

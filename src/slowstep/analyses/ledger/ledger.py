@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.events.parts import COLUMNS, rows_of
+from slowstep.analyses.ledger.by_operation import ByOperation
 from slowstep.analyses.steps.between_batches import BetweenBatches
 from slowstep.analyses.steps.steps import Floats
 from slowstep.parts import Part, PartKind
@@ -28,6 +29,7 @@ class Ledger:
     written_within: dict[Part, float] = field(default_factory=dict)  # of the writing of checkpoints, within functions that are for it
     in_bodies_ns: Floats | None = None  # per step: named parts inside the steps' bodies, which are none of BODY; None: there are none
     between: BetweenBatches | None = None  # of steps of several batches
+    by_operation: ByOperation | None = None  # of a device that works while the host goes on
     low: Floats | None = None  # the least that each part took, as `ns`; None where all is known
     high: Floats | None = None  # and the most
     _rows_ns: tuple[float, ...] = field(init=False, repr=False)  # per part: asked for hundreds of times, of up to millions of steps

@@ -7,6 +7,8 @@ named by stacks (`named_gaps.py`), or is unattributed.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from slowstep.analyses.after_update.gap_parts import GapParts
@@ -15,6 +17,7 @@ from slowstep.analyses.after_update.timed_gaps import TimedGaps
 from slowstep.analyses.after_update.timed_lines import TimedLines
 from slowstep.analyses.batches.counted_work import CountedWork
 from slowstep.analyses.batches.producers import WaitParts
+from slowstep.analyses.ledger.by_operation import find_by_operation
 from slowstep.analyses.ledger.charged_spans import charge_spans, charge_stretches, lay_spans, named_in_bodies
 from slowstep.analyses.ledger.closures import move_closures
 from slowstep.analyses.ledger.counted import move_counted
@@ -65,15 +68,17 @@ def build_ledger(
     _move_delays(timeline, trainer, steps, rows, device, beside_cores)
     is_beside = trainer.is_asynchronous or device != "cpu"
     found = CountedRows(rows)
-    within = within_steps(stacks, steps)
+    within, by_operation = within_steps(stacks, steps), None
     if is_beside and was_asked(within):
-        found = charge_probed(rows, within, place_stacks(trainer, forwards, laid, steps, within, spans.part), _device_work(trainer))
+        where = place_stacks(trainer, forwards, laid, steps, within, spans.part)
+        found, by_operation = charge_probed(rows, within, where, _device_work(trainer)), find_by_operation(within, where)
     elif is_beside:
         found = bound_unseen(rows, _device_work(trainer)) if counted is None else charge_counted(counted, steps, rows)
     elif counted is not None and counted.hides_waits:
         found = hide_waits(rows)
     in_bodies_ns = named_in_bodies(spans, charged, steps.stretches)
     ledger = _stacked(found, steps, named, written_within, in_bodies_ns, find_between_batches(trainer, spans.bodies, steps))
+    ledger = replace(ledger, by_operation=by_operation)
     return ledger if counted is None or is_beside or counted.hides_waits else _with_counted_waits(ledger, trainer, steps, counted)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from slowstep.record.framework import Framework
@@ -178,8 +179,11 @@ class Updates:
         state = self._optimizers.get(id(optimizer))
         return 0 if state is None else state.count
 
-    def known(self, optimizer: Any) -> Optimizer:
-        """What is known of an optimizer; a new one is described in the notes. Raises TypeError where it takes no weak references."""
+    def known(self, optimizer: Any, frame: FrameType | None = None) -> Optimizer:
+        """What is known of an optimizer; a new one is described in the notes, with where it is called: in `frame`, else where this is.
+
+        Raises TypeError where it takes no weak references.
+        """
         state = self._optimizers.get(id(optimizer))
         if state is not None:
             return state
@@ -200,13 +204,13 @@ class Updates:
 
         state.ref = weakref.ref(optimizer, forget)
         try:
-            self._describe(optimizer, is_first=is_first)
+            self._describe(optimizer, frame or sys._getframe(1), is_first=is_first)
         except Exception as error:
             # What is not known of it costs no update.
             recorder.fault(error)
         return state
 
-    def _describe(self, optimizer: Any, *, is_first: bool) -> None:
+    def _describe(self, optimizer: Any, called_in: FrameType, *, is_first: bool) -> None:
         recorder = self._recorder
         if not (recorder.live[0] and recorder.ensure_open()):
             return
@@ -224,12 +228,12 @@ class Updates:
         held = {} if isinstance(optimizer, ByHand) else self._held.describe(optimizer, self._number)
         of = {"id": self._number, "framework": self._framework.name, "type": type(optimizer).__name__}
         recorder.note({"kind": "optimizer", **of, **described, **held})
-        frame = training_frame(sys._getframe(1))
+        frame = training_frame(called_in)
         if frame is not None:
             recorder.note({"kind": "training_frame", "optimizer": self._number, **frame})
-            recorder.note({"kind": "training_path", "optimizer": self._number, "frames": call_path(sys._getframe(1))})
-            recorder.note({"kind": "loops", "optimizer": self._number, "functions": loops_beside(sys._getframe(1))})
-            recorder.note({"kind": "loops_around", "optimizer": self._number, "functions": loops_around(sys._getframe(1))})
+            recorder.note({"kind": "training_path", "optimizer": self._number, "frames": call_path(called_in)})
+            recorder.note({"kind": "loops", "optimizer": self._number, "functions": loops_beside(called_in)})
+            recorder.note({"kind": "loops_around", "optimizer": self._number, "functions": loops_around(called_in)})
 
     def is_any_known(self) -> bool:
         """Whether any optimizer was called, and what the framework says of itself was written."""

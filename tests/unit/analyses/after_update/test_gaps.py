@@ -31,6 +31,7 @@ def _trainer(*, is_fed: bool = True, input_code: InputCode = NONE_RECORDED) -> T
         SimpleNamespace(
             is_fed=is_fed,
             by_hand=False,
+            has_optimizers=True,
             takes_turns=True,
             optimizer=0,
             other_cells=0,

@@ -17,7 +17,7 @@ jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
-from slowstep.frameworks.jax.inside import jitted  # noqa: E402
+from slowstep.frameworks.jax.inside import _trainings, jitted  # noqa: E402
 from slowstep.frameworks.jax.inside.jitted import JittedCalls  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
 from slowstep.record.writing.format import CONTROL_BYTES, CONTROL_FILE  # noqa: E402
@@ -40,13 +40,13 @@ def recorder(tmp_path: Path) -> Iterator[Recorder]:
 def seen(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     """How often each function was called that trains."""
     found: Counter[str] = Counter()
-    called = jitted.Updates.called
+    called = _trainings.Updates.called
 
     def count(self: Any, trained: Any, *times: int) -> None:
         found[trained.name] += 1
         called(self, trained, *times)
 
-    monkeypatch.setattr(jitted.Updates, "called", count)
+    monkeypatch.setattr(_trainings.Updates, "called", count)
     undo = jitted.install(recorder)
     yield found
     undo()

@@ -13,21 +13,20 @@ import sys
 import time
 import weakref
 from collections.abc import Callable
-from functools import partial
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.frameworks.jax.inside._capture import jax_capture
+from slowstep.frameworks.jax.inside._by_hand import UpdatesByHand, Watch
 from slowstep.frameworks.jax.inside._framework import FRAMEWORK
 from slowstep.frameworks.jax.inside._leaves import arrays, is_array, leaves_of, may_be_trained
 from slowstep.frameworks.jax.inside._post_hook import call_after_each
-from slowstep.health import HealthKind
-from slowstep.record.experiment.switch import switch_of
+from slowstep.frameworks.jax.inside._trainings import Trained, Trainings
+from slowstep.frameworks.jax.inside.gradients import Gradients
+from slowstep.record.attributes import code_of, innermost
 from slowstep.record.framework import told_by_others
 from slowstep.record.hook import Hook
 from slowstep.record.patch import Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
-from slowstep.record.steps.updates import Updates
 from slowstep.record.timing.tracebacks import PACKAGE, hide_own_frames
 
 if TYPE_CHECKING:
@@ -46,30 +45,29 @@ _MOST_PLACES: Final = 256
 _CALLS_PER_TIMED: Final = 64
 # What JAX takes to call us at all, beyond what we can time (jax 0.10.2, two cores of an Intel Xeon: an empty function, 0.4 to 0.7 us).
 _CALLING_NS: Final = 600
-_OWN: Final = ("jax", "jaxlib")
+# What is done after each single operation, with being called (measured likewise: additions in turns with and without us, 0.45 to 0.6 us).
+_OPERATION_NS: Final = 500
+# Whose functions do what a script calls by itself, operation by operation. optax jits some of its own.
+_OWN: Final = ("jax", "jaxlib", "optax")
 _LONGER_WAY: Final = "_run_python_pjit"
-SEVERAL_FUNCTIONS_HAND_ON: Final = HealthKind(
-    "several-functions-hand-on", "notice", "steps are calls of the one that is called most often, of these: {functions}"
-)
-
-
-class _Trained:
-    """What stands for a function that trains, as an optimizer does elsewhere."""
-
-    def __init__(self, function: Any) -> None:
-        self.name = getattr(function, "__name__", type(function).__name__)
-        self.given: list[Any] = []
 
 
 class _Jitted:
     """What is known of a function that is jitted; `given` are what its last call gave, while that is looked at."""
 
-    __slots__ = ("__weakref__", "calls", "given", "is_own", "told_by", "trained")
+    __slots__ = ("__weakref__", "calls", "given", "is_own", "name", "takes_gradients", "told_by", "trained", "watch")
 
     def __init__(self, function: Any) -> None:
         self.calls, self.is_own, self.told_by = 0, _is_own(function), told_by_others(function, FRAMEWORK)
+        self.name, self.takes_gradients = _name(function), False
+        # What ends the updates of what it is given, where these are made beside what is jitted.
+        self.watch: Watch | None = None
         self.given: dict[int, weakref.ref[Any]] = {}
-        self.trained: _Trained | None = None
+        self.trained: Trained | None = None
+
+    def is_told(self) -> bool:
+        """Whether another framework tells of its steps."""
+        return any(tells() for tells in self.told_by)
 
     def gave(self, array: Any) -> bool:
         """Whether its last call gave this very array: an id() alone is used again at once."""
@@ -82,16 +80,21 @@ class JittedCalls:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._updates = Updates(recorder, FRAMEWORK, recorder.shared(jax_capture))
-        self._switch = switch_of(recorder)
+        self._trainings = recorder.shared(Trainings)
         self._known: weakref.WeakKeyDictionary[Any, _Jitted] = weakref.WeakKeyDictionary()
         # The same by what JAX has made of a function.
         self._jitted: weakref.WeakKeyDictionary[Any, _Jitted] = weakref.WeakKeyDictionary()
         self._places: set[tuple[CodeType, int]] = set()
         # The result of the last call that can be asked: itself where it is small, else a reference that does not keep it.
         self._last: Any = None
-        self._affordable_ns = self._calls = 0
-        self._names: list[str] = []
+        self._affordable_ns = self._calls = self._operations = 0
+        self._gradients, self._by_hand = recorder.shared(Gradients), UpdatesByHand(recorder)
+        # Of single operations nothing is asked but their last result: by id(), each with what takes it out when it is gone. While arrays
+        # are followed `_passed` is another one, without any.
+        self._single: dict[int, weakref.ref[Any]] = {}
+        self._passed = self._single
+        # Those that end updates somewhere, likewise.
+        self._ends: dict[int, tuple[weakref.ref[Any], list[Watch]]] = {}
         recorder.forgetters.append(self.forget)
 
     def forget(self) -> None:
@@ -99,20 +102,30 @@ class JittedCalls:
         self._known.clear()
         self._jitted.clear()
         self._places.clear()
-        self._names.clear()
+        self._single.clear()
+        self._ends.clear()
+        self._by_hand.forget()
         self._last = None
-
-    def close(self) -> None:
-        """Know nothing, and switch off what is on."""
-        self.forget()
-        if self._switch is not None:
-            self._switch.close()
 
     def returned(self, jitted: Any, args: Any, kwargs: Any, result: Any) -> None:
         """A call has returned, and the device may be working on it. Raises nothing."""
+        if id(jitted) in self._passed:
+            # There may be hundreds in a step, of some microseconds each.
+            try:
+                self._last = weakref.ref(result)
+            except TypeError:
+                # It gave several.
+                self._last = None
+            self._operations += 1
+            if self._operations == _CALLS_PER_TIMED:
+                self._count_operations()
+            return
         if not self._recorder.live[0]:
             return
         try:
+            if (ends := self._ends.get(id(jitted))) is not None:
+                self._ended(ends[1], result)
+                return
             ended_ns = now()
             self._calls += 1
             is_timed = not self._calls % _CALLS_PER_TIMED
@@ -121,25 +134,83 @@ class JittedCalls:
             known = self._jitted.get(jitted)
             if known is None:
                 known = self._jitted[jitted] = self._meet(getattr(jitted, "__wrapped__", jitted))
-            trained = None
             if known.is_own:
-                # As each operation is that a script calls by itself, in some microseconds.
-                self._last = weakref.ref(result) if is_array(result) else None
-            else:
-                trained = self._called(known, (args, kwargs), result, ended_ns, ended_ns)
-                self._keep_place(sys._getframe(1))
+                self._operated(jitted, (args, kwargs), result)
+                self._recorder.spent_ns += now() - ended_ns
+                return
+            trained = self._called(known, (args, kwargs), result, ended_ns, ended_ns)
+            self._follow(jitted, known, (args, kwargs), result)
+            self._keep_place(sys._getframe(1))
             if is_timed:
                 self._recorder.spent_ns += _CALLS_PER_TIMED * (time.thread_time_ns() - began_ns + _CALLING_NS)
             self._tell_switch(trained)
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
+    def _operated(self, operation: Any, given: Any, result: Any) -> None:
+        """One of JAX' own functions was called."""
+        self._last = weakref.ref(result) if is_array(result) else None
+        key, function = id(operation), getattr(operation, "__wrapped__", operation)
+        if self._by_hand.is_following:
+            self._by_hand.operated(function, given, result, sys._getframe(1))
+            self._pass_or_follow()
+        elif (watches := self._by_hand.watches(function)) is not None:
+            self._ends[key] = _forgotten_with(operation, self._ends), watches
+            self._ended(watches, result)
+        else:
+            self._single[key] = _forgotten_with(operation, self._single)
+
+    def _ended(self, watches: list[Watch], result: Any) -> None:
+        """An operation that ends updates was called."""
+        self._last = weakref.ref(result)
+        self._operations += 1
+        for watch in watches:
+            watch.calls += 1
+            if watch.calls == watch.index:
+                self._by_hand.ended(watch, result)
+
+    def _follow(self, jitted: Any, known: _Jitted, given: Any, result: Any) -> None:
+        """What a function of the script's has to do with updates that are made beside it."""
+        if known.watch is not None:
+            known.watch.calls = 0
+        elif known.trained is not None or known.is_told():
+            self._by_hand.needs_not(known)
+            self._pass_or_follow()
+        elif known.takes_gradients:
+            may_begin = _is_looked_at(known.calls)
+            known.watch = self._by_hand.gave_gradients(known, known.name, given, result, may_begin=may_begin)
+            self._pass_or_follow()
+        elif self._by_hand.is_following:
+            self._by_hand.operated(getattr(jitted, "__wrapped__", jitted), given, result, sys._getframe(1))
+            self._pass_or_follow()
+
+    def _pass_or_follow(self) -> None:
+        """Have single operations told of, each, while arrays are followed."""
+        if self._by_hand.is_following:
+            self._passed, self._ends = {}, {}
+        elif self._passed is not self._single:
+            # What ends an update was passed before.
+            self._single.clear()
+            self._passed = self._single
+
+    def _count_operations(self) -> None:
+        self._recorder.spent_ns += self._operations * _OPERATION_NS
+        self._operations = 0
+
     def returned_late(self, function: Any, given: Any, result: Any, began_ns: int) -> None:
         """A call has returned that compiled, or has effects; or it was traced, as a part of another one. Raises nothing."""
         try:
             known = self._meet(function)
-            if self._recorder.live[0] and not known.is_own and all(map(is_array, leaves_of(result))):
+            if not self._recorder.live[0] or not all(map(is_array, leaves_of(result))):
+                return
+            # What is called was traced just before, with all that it calls.
+            known.takes_gradients |= self._gradients.were_taken()
+            if not known.is_own:
                 self._tell_switch(self._called(known, given, result, began_ns, now()))
+                self._follow(function, known, given, result)
+            elif self._by_hand.is_following:
+                self._by_hand.operated(function, given, result, sys._getframe(1))
+                self._pass_or_follow()
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
@@ -151,7 +222,7 @@ class JittedCalls:
         last = self._last
         if isinstance(last, weakref.ref):
             last = last()
-        if last is None or last.is_deleted():
+        if last is None or not is_array(last) or last.is_deleted():
             return None
         return bool(last.is_ready())
 
@@ -161,21 +232,21 @@ class JittedCalls:
             known = self._known[function] = _Jitted(function)
         return known
 
-    def _called(self, known: _Jitted, given: Any, result: Any, began_ns: int, ended_ns: int) -> _Trained | None:
+    def _called(self, known: _Jitted, given: Any, result: Any, began_ns: int, ended_ns: int) -> Trained | None:
         """Take note of a call. Returns what trained in it."""
         self._remember(result)
         known.calls += 1
-        if any(tells() for tells in known.told_by):
+        if known.is_told():
             return None
         if known.trained is None and _is_looked_at(known.calls):
             self._look(known, given, result)
         if known.trained is not None:
-            self._updates.called(known.trained, began_ns, ended_ns)
+            self._trainings.called(known.trained, began_ns, ended_ns)
         return known.trained
 
-    def _tell_switch(self, trained: _Trained | None) -> None:
-        if self._switch is not None and trained is not None:
-            self._switch.updated(trained, partial(_is_made, self._last))
+    def _tell_switch(self, trained: Trained | None) -> None:
+        if trained is not None:
+            self._trainings.tell_switch(trained, self._last)
 
     def _keep_place(self, frame: Any) -> None:
         """Of the call itself: below it may be what looks for NaN."""
@@ -192,7 +263,7 @@ class JittedCalls:
         if found is None or _bytes(found) > _KEPT_BYTES:
             began_ns = now()
             # What waits for an update must know what to ask.
-            if self._affordable_ns > began_ns and self._switch is None:
+            if self._affordable_ns > began_ns and self._trainings.switch is None:
                 # It is not known what to ask until the next call.
                 self._last = None
                 return
@@ -204,24 +275,20 @@ class JittedCalls:
     def _look(self, known: _Jitted, given: Any, result: Any) -> None:
         gave = arrays(result)
         if any(known.gave(array) and may_be_trained(array) for array in arrays(given)):
-            known.trained = _Trained(next((function for function, each in self._known.items() if each is known), None))
-            known.trained.given = gave
-            self._updates.known(known.trained)
-            known.trained.given, known.given = [], {}
-            self._names.append(known.trained.name)
-            if len(self._names) > 1:
-                self._recorder.health(SEVERAL_FUNCTIONS_HAND_ON, functions=", ".join(self._names))
+            known.trained, known.given = self._trainings.meet(known.name, gave), {}
+            self._trainings.hands_on(known.trained)
         else:
             known.given = {id(array): weakref.ref(array) for array in gave} if _is_looked_at(known.calls + 1) else {}
 
 
-def _is_made(last: Any) -> bool:
-    """Wait for an array, kept as `_remember` does. False where it is gone, or was given away."""
-    array = last() if isinstance(last, weakref.ref) else last
-    if array is None or array.is_deleted():
-        return False
-    array.block_until_ready()
-    return True
+def _forgotten_with(operation: Any, known: dict[int, Any]) -> weakref.ref[Any]:
+    """A reference to what is known by its id(), which is used again once it is gone."""
+    key = id(operation)
+    return weakref.ref(operation, lambda _: known.pop(key, None))
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _is_looked_at(call: int) -> bool:
@@ -235,14 +302,15 @@ def _bytes(array: Any) -> int:
 
 def _is_own(function: Any) -> bool:
     """Whether it is one of JAX's own, as each operation is that a script calls by itself."""
-    code = getattr(function, "__code__", None)
+    # `jax.jit(jax.grad(loss))` is the script's, though the gradient's function is JAX' own.
+    code = code_of(innermost(function))
     return code is not None and any(f"-packages/{package}/" in code.co_filename for package in _OWN)
 
 
 def install(recorder: Recorder) -> Undo:
     """Be told. Raises Unfit where this version of JAX does not tell."""
     calls = JittedCalls(recorder)
-    undos: list[Undo] = [calls.close, call_after_each(calls.returned)]
+    undos: list[Undo] = [calls.forget, call_after_each(calls.returned)]
     recorder.device_probes.append(calls.is_idle)
     undos.append(lambda: recorder.device_probes.remove(calls.is_idle))
     try:

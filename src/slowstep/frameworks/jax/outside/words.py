@@ -10,6 +10,9 @@ from slowstep.frameworks.torch.outside.words import WORDS as TORCH
 
 _PACKAGE = r"[/\\](site|dist)-packages[/\\](jax|jaxlib|flax|optax|equinox|haiku|chex)[/\\]"
 
+# Of optax a stack shows nothing where it is compiled.
+_OPERATIONS = r"[/\\](site|dist)-packages[/\\](optax[/\\]|jax[/\\]_src[/\\](image|lax|nn|numpy|ops|random\.py|scipy)([/\\]|$))"
+
 _FIXES: Final[dict[Remedy, str]] = {
     Remedy.BATCH_SIZE: "larger batches",
     Remedy.COMPILE: "jax.jit around the whole step",
@@ -91,8 +94,8 @@ _OWN = _FIXES | _RUNS | _RECORDING
 WORDS = Words(
     name="jax",
     title="JAX",
-    unseen="no jitted function was called with the parameters that its call before gave",
-    code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE},
+    unseen="no jitted function was called with the parameters that its call before gave, nor were any updated beside what is jitted",
+    code={Code.TRAINS: _PACKAGE, Code.COMPUTES: _PACKAGE, Code.STEPS: _PACKAGE, Code.SINGLE_OPERATIONS: _OPERATIONS},
     # It warns when it is forked. Started anew each worker imports the script.
     unforked="started by multiprocessing.set_start_method('spawn') under if __name__ == '__main__': JAX has threads, beside which "
     "processes that are forked may hang",
