@@ -25,6 +25,7 @@ VALIDATION_OFF: Final = "validation-off"
 CHECKPOINT_OFF: Final = "checkpoint-off"
 PERSISTENT_WORKERS: Final = "persistent-workers"
 WARM_CACHE: Final = "warm-cache"
+RUN_EAGERLY_OFF: Final = "run-eagerly-off"
 ANOMALY_OFF: Final = "anomaly-off"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from slowstep.analyses.compute.before_update import BeforeUpdate
 from slowstep.analyses.compute.between_forwards import BetweenForwards
 from slowstep.analyses.compute.blocked import Blocked
+from slowstep.analyses.compute.dispatched import Dispatched
 from slowstep.analyses.compute.fixed_cost import FixedCost
 from slowstep.analyses.compute.in_backward import InBackward
 from slowstep.analyses.compute.own_update import OwnUpdate
@@ -27,3 +28,4 @@ class ComputeTopic(MayLack):
     in_backward: InBackward | None  # what hooks of the user's do inside backward
     blocked: Blocked | None  # inside the steps' own work
     between_forwards: BetweenForwards  # in steps of several forwards and no loader
+    dispatched: Dispatched | None = None  # operations that Python hands over one by one; None where they were not timed

@@ -59,6 +59,7 @@ def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept:
             "hooks": notes.of("hook"),
             "env": process.get("env"),
             "startup": notes.last("startup"),
+            "dispatched": notes.of("dispatched"),
             "untimed": [note["why"] for note in notes.of("untimed")],
             "end": notes.last("end").get("reason"),
         },

@@ -55,6 +55,10 @@ def _operations_fit(note: NoteLine) -> bool:
     return all((note.get(key) or 0) >= 0 for key in ("fewest", "most", "elements"))
 
 
+def _dispatched_fit(note: NoteLine) -> bool:
+    return all((note.get(key) or 0) >= 0 for key in (*_DISPATCHED, "delay_ns"))
+
+
 def _path_fits(note: NoteLine) -> bool:
     frames = note.get("frames")
     return isinstance(frames, list) and all(
@@ -144,6 +148,10 @@ _GPU_NUMBERS = (
     "link_generation",
     "link_lanes",
 )
+_DISPATCHED = (
+    *("at_ns", "wall_ns", "cpu_ns", "operations", "operations_ns", "operations_cpu_ns", "low_ns", "above_low_ns"),
+    *("above_four_times_ns", "above_sixteen_times_ns", "timing_ns", "short_gaps_ns", "gaps_ns", "capped_gaps_ns"),
+)
 _NEEDED: Mapping[str, Mapping[str, FitKind]] = {
     "text": {"id": int, "text": str},
     "place": {"text": int, "file": str, "line": int},
@@ -169,6 +177,7 @@ _NEEDED: Mapping[str, Mapping[str, FitKind]] = {
     "pipeline_nodes": {"id": int, "at_ns": int, "nodes": list},
     "pipeline_unread": {"id": int, "why": str},
     "operations": {"framework": str, "function": int, "fewest": int},
+    "dispatched": {"asynchronous": bool} | dict.fromkeys(_DISPATCHED, int),
 }
 _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     "process": {"role": str, "cwd": str, "python": str, "cpu_quota": float, "boot_id": str, "worker": int}
@@ -215,6 +224,7 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     "calls": {"wall_ns": int, "slowdown": float, "began_ns": list[int]},
     "graph": {"nodes": int, "elements": int},
     "operations": {"most": int, "elements": int},
+    "dispatched": {"delay_ns": int},
     "cost": {"at_ns": int, "event_ns": float, "events": int, "spent_ns": int, "records": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
     "health": {"name": str, "severity": str, "count": int, "remedy": str},
     "run": {"name": str, "command": list[str], "started": str, "started_ns": int, "warmup": int}
@@ -244,6 +254,7 @@ _NESTED: dict[str, Callable[[NoteLine], bool]] = {
     "thread": lambda note: bool(0 <= note["id"] < 2**32),
     "cost": _cost_fits,
     "operations": _operations_fit,
+    "dispatched": _dispatched_fit,
     "iterator": _iterator_fits,
     "calls": _calls_fit,
     "builtins": _builtins_fit,

@@ -20,6 +20,7 @@ from slowstep.frameworks.keras.inside._framework import FRAMEWORK, TENSORFLOW, T
 from slowstep.frameworks.keras.inside._input import Input
 from slowstep.frameworks.keras.inside._made import wait_for
 from slowstep.frameworks.keras.inside.callbacks import MODULE
+from slowstep.frameworks.tensorflow.inside._dispatches import Dispatches, runs_functions_eagerly
 from slowstep.frameworks.tensorflow.inside._input.asked import AskedIterators
 from slowstep.record.experiment.switch import Switch, switch_of
 from slowstep.record.hook import Hook
@@ -39,6 +40,7 @@ class TrainBatches:
         self._recorder, self.updates = recorder, Updates(recorder, FRAMEWORK, keras_capture(recorder))
         self._input = recorder.shared(Input)
         self._switch = switch_of(recorder)
+        self._dispatches = recorder.shared(Dispatches) if backend_name() == TENSORFLOW else None
         self._asked = recorder.shared(AskedIterators)
         self._begun = BegunBatches()
         self._called = self._eager = 0
@@ -88,6 +90,7 @@ class TrainBatches:
         self._called += 1
         self._keep_facts(hides_waits=hides)
         self.updates.called(model, self._input.received_ns(begun.at_ns), ended_ns, updates)
+        self._look_at_operations(model, begun.at_ns)
         if is_counted:
             self._input.count(ended_ns)
         self._input.look(ended_ns)
@@ -115,6 +118,7 @@ class TrainBatches:
             self._called += 1
             self._keep_facts()
             self.updates.called(model, began_ns, ended_ns)
+            self._look_at_operations(model, began_ns)
             if self._switch is not None:
                 # It gives numbers: the device has made them.
                 self._switch.updated(model, lambda: True)
@@ -134,6 +138,16 @@ class TrainBatches:
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
             return False
+
+    def _look_at_operations(self, model: Any, began_ns: int) -> None:
+        """A call that trains has ended: where it runs operation by operation, these may have been timed."""
+        if self._dispatches is not None and (model.run_eagerly or runs_functions_eagerly()):
+            self._dispatches.updated(since_ns=began_ns)
+
+    def eagerly_updated(self) -> None:
+        """An optimizer has updated that a loop of the script's own has called eagerly. Raises nothing."""
+        if self._dispatches is not None:
+            self._dispatches.updated()
 
     def close(self) -> None:
         """Undo what a lever has changed for all of the training."""
@@ -199,7 +213,9 @@ def _install_compiled(recorder: Recorder) -> Undo:
         replace(trainer, "train_on_batch", _on_batch(on_batch, batches)),
     ]
     if backend_name() == TENSORFLOW:
-        undos.append(replace(optimizer, "apply", _updated(recorder, apply, batches.updates, batches.is_eager_update)))
+        undos.append(
+            replace(optimizer, "apply", _updated(recorder, apply, batches.updates, batches.is_eager_update, batches.eagerly_updated))
+        )
     return all_of(undos)
 
 
@@ -275,8 +291,16 @@ def _on_batch(original: Any, batches: TrainBatches) -> Any:
     return train_on_batch
 
 
-def _updated(recorder: Recorder, original: Any, updates: Updates, is_update: Callable[[], bool]) -> Any:
-    """`apply` of Keras' optimizer, whose calls stand for those of PyTorch's own where `is_update`, which raises nothing, says so."""
+def _nothing() -> None:
+    """Nobody else is to be told."""
+
+
+def _updated(
+    recorder: Recorder, original: Any, updates: Updates, is_update: Callable[[], bool], then: Callable[[], None] = _nothing
+) -> Any:
+    """`apply` of Keras' optimizer, whose calls stand for those of PyTorch's own where `is_update` says so; `then` is called after such a
+    one. Neither raises anything.
+    """
     before, after = updates.build_hooks()
     switch = switch_of(recorder)
 
@@ -292,6 +316,7 @@ def _updated(recorder: Recorder, original: Any, updates: Updates, is_update: Cal
             raise
         if told:
             after(self, args, kwargs)
+            then()
             if switch is not None:
                 _tell_switch(recorder, switch, self)
         return result

@@ -30,6 +30,8 @@ WORDS = Words(
         Remedy.BATCH_SIZE: "larger batches",
         # Whatever computes: by default Keras compiles where it can.
         Remedy.COMPILE: "compile(jit_compile=True)",
+        Remedy.NO_EAGER: "compile() without run_eagerly=True, and no tf.config.run_functions_eagerly(True): "
+        "prints and .numpy() in the step are for a look at it",
         Remedy.GRAPHS: "compile(jit_compile=True)",
         Remedy.BFLOAT16: "keras.mixed_precision.set_global_policy('mixed_bfloat16')",
         Remedy.FLOAT16: "keras.mixed_precision.set_global_policy('mixed_float16')",

@@ -1,0 +1,88 @@
+"""The rule eager-step, on what timed steps of TensorFlow say of their operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from judged import answer_of, code_of, finding, named
+from made_measurements import MADE_BY_LOOP, measurements
+from slowstep.analyses.compute.dispatched import measure_dispatched
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.engine import diagnose
+
+RULE = "eager-step"
+MS, US = 1_000_000, 1000
+# 19 ms from one update to the next: Python between 300 operations of 15 us each, which compute next to nothing.
+SMALL: dict[str, Any] = {
+    "at_ns": 0, "wall_ns": 19 * MS, "cpu_ns": 19 * MS, "delay_ns": 0, "timing_ns": 0, "asynchronous": False, "operations": 300,
+    "operations_ns": 4500 * US, "operations_cpu_ns": 4500 * US, "low_ns": 8 * US,
+    "above_low_ns": 1500 * US, "above_four_times_ns": 300 * US,
+    "above_sixteen_times_ns": 0, "short_gaps_ns": 12 * MS, "gaps_ns": 13 * MS, "capped_gaps_ns": 13 * MS,
+}  # fmt: skip
+# The same in steps of ten times as long, of which convolutions on helping threads hold the rest.
+LARGE = {
+    **SMALL, "wall_ns": 190 * MS, "cpu_ns": 100 * MS, "operations_ns": 175 * MS, "operations_cpu_ns": 85 * MS,
+    "above_low_ns": 82 * MS, "above_four_times_ns": 81 * MS, "above_sixteen_times_ns": 80 * MS,
+}  # fmt: skip
+
+
+def stepping(note: dict[str, Any], timed: int = 5, **changes: Any) -> Measurements:
+    """A training of steps of 19.5 ms, in some of which operations were timed, as this note says."""
+    return measurements(dispatched=measure_dispatched([note] * timed), **{"making_ms": 0.5, **changes})
+
+
+def test_small_operations_called_one_by_one_are_the_bottleneck_and_what_tracing_leaves_of_the_step_is_known():
+    m = stepping(SMALL)
+
+    found = finding(RULE, m)
+    verdict = diagnose(m).verdict
+
+    assert (verdict.state, verdict.rule) == ("bottleneck", RULE)
+    # 13 ms of Python and 4.2 of 4.5 ms, less a call of 0.5 ms and 300 operations of 1.8 us, of 19 ms.
+    assert found.share == pytest.approx((13 + 4.2 - 0.5 - 0.54) / 19, abs=0.03)
+    assert found.gain.low < found.gain.predicted < found.gain.high
+    assert found.gain.predicted == pytest.approx(19 / (19 - 16.16), rel=0.1)
+
+
+def test_what_makes_the_next_batch_meanwhile_bounds_the_gain():
+    assert finding(RULE, stepping(SMALL, making_ms=6.5)).gain.predicted == pytest.approx(3.0)
+
+
+def test_a_step_whose_operations_are_large_gains_what_handing_them_over_takes():
+    found = finding(RULE, stepping(LARGE))
+
+    assert 1.02 < found.gain.predicted < 1.12
+    # What else holds the compute is found beside it.
+    assert not {part for part in found.claims if part.piece is None}
+
+
+@pytest.mark.parametrize("changes", [{"operations": 6}, {"gaps_ns": 0, "operations_ns": MS, "operations_cpu_ns": MS}])
+def test_a_step_of_few_operations_or_of_little_python_is_clean(changes):
+    assert answer_of(RULE, stepping({**SMALL, **changes})) is None
+
+
+def test_nothing_is_said_where_nothing_was_timed():
+    assert answer_of(RULE, measurements()) is None
+
+
+def test_what_sleeps_or_waits_for_its_input_is_no_handing_over():
+    # 1.9 of 190 ms between updates.
+    m = stepping({**SMALL, "wall_ns": 600 * MS}, ledger={MADE_BY_LOOP: 600.0}, workers=None)
+
+    assert RULE not in named(m)
+
+
+def test_waits_for_a_core_are_taken_for_neither_computing_nor_handing_over():
+    busy = {**SMALL, "wall_ns": 38 * MS, "delay_ns": 19 * MS, "operations_ns": 9 * MS}
+
+    assert finding(RULE, stepping(busy)).gain.predicted == pytest.approx(finding(RULE, stepping(SMALL)).gain.predicted, rel=0.02)
+
+
+def test_operations_that_return_before_they_are_done_are_not_judged():
+    assert code_of(RULE, stepping({**SMALL, "asynchronous": True})) == "eager-and-asynchronous"
+
+
+def test_a_few_timed_steps_are_not_judged():
+    assert code_of(RULE, stepping(SMALL, timed=3)) == "few-timed-operations"
