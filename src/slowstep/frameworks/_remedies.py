@@ -21,6 +21,8 @@ class Remedy(Enum):
     COPY_AHEAD = "copy to the device without waiting"
     KEEP_LOADER = "keep one loader for all epochs"
     BATCH_SIZE = "take larger batches"
+    PAD_TO_LONGEST = "pad each batch up to its longest sequence only"
+    BUCKET = "put sequences of like length into one batch, and pad it up to its longest"
     ACCUMULATE = "accumulate the gradients of several batches"
     FUSED = "use an optimizer with one pass over its parameters"
     FUSED_ADAMW = "use an AdamW with one pass over its parameters"

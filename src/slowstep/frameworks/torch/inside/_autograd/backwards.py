@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Torch wraps the `step` of a class of optimizers when the first of them is built, and marks what it has wrapped.
 _WRAPPED: Final = "hooked"
+_COMPILED: Final = "CompiledFunction"
 # The first passes may be a trial; the third is one of a step like the others, and still in the warm-up.
 FIRST: Final = 3
 # An optimizer may be built later; asking for it takes some ten microseconds.
@@ -124,7 +125,8 @@ class Backwards:
 
     def _note_shapes(self, tensors: Any) -> None:
         nodes = nodes_below(tensors, MOST_NODES)
-        if nodes:
+        # What is compiled is one node, whose values tell of nothing inside it.
+        if nodes and not any(type(node).__name__.startswith(_COMPILED) for node in nodes):
             self._recorder.note({"kind": "shapes", "at_ns": now(), "nodes": len(nodes), "shapes": graph_shapes(nodes)})
 
     def _note_size(self, tensors: Any) -> None:
