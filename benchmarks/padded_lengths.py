@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from slowstep import calibration
 from slowstep.analyses.input import padded_work
-from slowstep.analyses.input.padded_work import find_padded_work
+from slowstep.analyses.input.padded_work import Batch, find_padded_work
 from slowstep.frameworks.torch.inside._autograd.graph_shapes import graph_shapes
 from slowstep.frameworks.torch.inside._autograd.graph_size import MOST_NODES, nodes_below
 
@@ -113,14 +113,15 @@ def measured(name: str) -> dict[str, Any]:
 
 def told(found: dict[str, Any]) -> Any:
     rows = [{"time_ns": 1, "nodes": found["nodes"], "shape": s, "count": c, "elements": e, "products": p} for s, c, e, p in found["shapes"]]
-    looks = pl.DataFrame({"time_ns": [0], "rows": [found["rows"]], "length": [found["length"]]})
-    return find_padded_work(pl.DataFrame(rows), looks, found["weights"])
+    batch = Batch(rows=found["rows"], length=found["length"], filled=None, longest=found["length"])
+    return find_padded_work(pl.DataFrame(rows), [(0, batch)], found["weights"])
 
 
 def off(found: list[dict[str, Any]], element: float, product: float) -> float:
     """The largest difference between what is told and what was measured with half of the length."""
     padded_work.ELEMENT, padded_work.PRODUCT = (
-        dataclasses.replace(cost, value=value) for cost, value in ((calibration.GIVEN_ELEMENT, element), (calibration.WEIGHT_PRODUCT, product))
+        dataclasses.replace(cost, value=value)
+        for cost, value in ((calibration.GIVEN_ELEMENT, element), (calibration.WEIGHT_PRODUCT, product))
     )
     return max(abs(saving(told(each).usual) - each["saved"][each["length"] // 2]) for each in found)
 

@@ -358,7 +358,7 @@ def _input(of_steps: Steps, workers: int | None, making_ms: float) -> InputTopic
         loop_input=None,
         prefetch_threads=None,
         pipeline=None,
-        padding=PaddingLook(looks=24, found=None),
+        padding=PaddingLook(looks=24, found=()),
     )
 
 

@@ -307,10 +307,14 @@ PROCESS_TABLES: tuple[Table, ...] = (
             TIME,
             ITERATOR,
             BATCH,
-            column("array", pl.Int64, "which of the batch's arrays, in their order; null where it has none of whole numbers", nullable=True),
+            column(
+                "array", pl.Int64, "which of the batch's arrays, in their order; null where it has none of whole numbers", nullable=True
+            ),
             column("rows", pl.Int64, "sequences in it", nullable=True),
             column("length", pl.Int64, "places that each has", nullable=True),
-            column("lengths", pl.List(pl.Int64), "places that are filled, of up to 512 sequences; null without a common end", nullable=True),
+            column(
+                "lengths", pl.List(pl.Int64), "places that are filled, of up to 512 sequences; null without a common end", nullable=True
+            ),
             column("value", pl.Int64, "what stands in the other places", nullable=True),
             column("at_end", pl.Boolean, "they are behind the filled ones, and not before them", nullable=True),
             column("inside", pl.Int64, "sequences that hold that value elsewhere too", nullable=True),

@@ -9,11 +9,14 @@ as the sequence has places.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from slowstep import calibration
 
@@ -45,34 +48,41 @@ class PaddedWork:
     most: Exponents
 
 
-def find_padded_work(shapes: pl.DataFrame, looks: pl.DataFrame, weights: int) -> PaddedWork | None:
-    """By the graphs of passes after batches that were looked at: of each the batch fits that most of its work grows with.
+class Batch(NamedTuple):
+    """One that was looked at: its sequences, their places, of these all that are filled (None: not of all it is known), and the most of one."""
 
-    `weights` are the elements of its parameters, of which each gets a gradient however long a sequence is.
+    rows: int
+    length: int
+    filled: int | None
+    longest: int
+
+
+def find_padded_work(shapes: pl.DataFrame, batches: list[tuple[int, Batch]], weights: int) -> PaddedWork | None:
+    """By the graphs of passes after batches that were looked at (`batches`, each with when that was): of each the batch fits that most of
+    its work grows with. `weights` are the elements of its parameters, of which each gets a gradient however long a sequence is.
 
     A script may ask for a batch ahead of the one that it trains on, hence the last two before each pass.
     """
     found = []
     for (time_ns, nodes), graph in shapes.group_by("time_ns", "nodes"):
-        before = looks.filter(pl.col("time_ns") <= time_ns).tail(2)
+        before = [batch for at_ns, batch in batches if at_ns <= int(str(time_ns))][-2:]
         rows = list(graph.select("shape", "count", "elements", "products").iter_rows())
-        fitting = [_work(rows, int(str(nodes)), weights, *sizes) for sizes in before.select("rows", "length").iter_rows()]
-        found += [max(fitting, key=lambda work: work.usual.linear + work.usual.square)] if fitting else []
+        fitting = [_work(rows, int(str(nodes)), weights, batch) for batch in before]
+        found += [max(fitting, key=lambda work: _grows(work.usual))] if fitting else []
     if not found:
         return None
-    return sorted(found, key=lambda work: work.usual.linear + work.usual.square)[len(found) // 2]
+    return sorted(found, key=lambda work: _grows(work.usual))[len(found) // 2]
 
 
 _Row = tuple[list[int], int, int, int]
 
 
-def _work(graph: list[_Row], nodes: int, weights: int, rows: int, length: int) -> PaddedWork:
-    exponents = [_exponent(shape, count, rows, length) for shape, count, _, _ in graph]
+def _work(graph: list[_Row], nodes: int, weights: int, batch: Batch) -> PaddedWork:
+    turns, power = _turns(graph, batch), np.array([_exponent(shape, batch) for shape, *_ in graph])
+    loops = (power == 0) & turns
     sizes = np.array([(count, elements, products) for _, count, elements, products in graph], dtype=np.float64)
     # What is written down are the commonest shapes; the other nodes are there all the same.
     others = max(nodes - float(sizes[:, 0].sum()), 0.0)
-    loops = np.array([shape == _LOOP for shape in exponents])
-    power = np.array([1 if shape == _LOOP else shape for shape in exponents])
 
     def shares(node_ns: float, element_ns: float, product_ns: float, weight_ns: float) -> Exponents:
         variable = sizes[:, 1] * element_ns + sizes[:, 2] * product_ns
@@ -80,7 +90,7 @@ def _work(graph: list[_Row], nodes: int, weights: int, rows: int, length: int) -
         whole = float((variable + dispatch).sum()) + others * node_ns + weights * weight_ns
         # Dispatching what has a long shape takes as long as what has a short one; in a loop there is less of it.
         grows = variable + np.where(loops, dispatch, 0.0)
-        return Exponents(linear=float(grows[power == 1].sum()) / whole, square=float(grows[power > 1].sum()) / whole)
+        return Exponents(linear=float(grows[loops | (power == 1)].sum()) / whole, square=float(grows[power > 1].sum()) / whole)
 
     corners = [shares(*costs) for costs in itertools.product(*_bounds())]
     return PaddedWork(
@@ -98,23 +108,34 @@ def _grows(exponents: Exponents) -> float:
     return exponents.linear + exponents.square
 
 
-_LOOP = -1
-
-
-def _exponent(shape: list[int], count: int, rows: int, length: int) -> int:
-    """How often the length is among the dimensions, or _LOOP of what a loop over places gives.
+def _exponent(shape: list[int], batch: Batch) -> int:
+    """How often the length is among the dimensions.
 
     Two dimensions of which one is as long may be samples and features: of those only all places of all sequences count.
     """
-    near = range(length - OFF_BY, length + OFF_BY + 1)
+    near = range(batch.length - OFF_BY, batch.length + OFF_BY + 1)
     times = sum(each in near for each in shape) if len(shape) > 2 else 0
-    if not times and any(each % rows == 0 and _is_multiple(each // rows, near) for each in shape if each >= rows * near[0] > 0):
+    if not times and any(each % batch.rows == 0 and _is_multiple(each // batch.rows, near) for each in shape if each >= batch.rows):
         times = 1
-    if not times and length >= SHORTEST_LOOP and count >= PER_PLACE * length:
-        return _LOOP
     return min(times, 2)
 
 
 def _is_multiple(each: int, near: range) -> bool:
     """Of all places once, or once for each head."""
     return each in near or (each >= near.stop and each % near[OFF_BY] == 0)
+
+
+def _turns(graph: list[_Row], batch: Batch) -> NDArray[np.bool_]:
+    """Which shapes a loop over places gives: those of as many rows as the batch or, packed, of fewer, and alike in all else.
+
+    Of packed sequences there are as many turns as the longest has places, however long they are made.
+    """
+    is_packed = batch.filled is not None and any(batch.filled in shape and products for shape, _, _, products in graph)
+    if batch.length < SHORTEST_LOOP or (is_packed and batch.longest < batch.length - OFF_BY):
+        return np.zeros(len(graph), np.bool_)
+    counts: Counter[tuple[int, ...]] = Counter()
+    for shape, count, _, _ in graph:
+        counts[tuple(shape[1:])] += count if shape and shape[0] <= batch.rows else 0
+    return np.array(
+        [len(shape) > 1 and shape[0] <= batch.rows and counts[tuple(shape[1:])] >= PER_PLACE * batch.length for shape, *_ in graph]
+    )

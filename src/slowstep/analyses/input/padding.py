@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.input.padded_work import Exponents, PaddedWork, find_padded_work
+from slowstep.analyses.input.padded_work import Batch, Exponents, PaddedWork, find_padded_work
 from slowstep.analyses.steps.steps import Floats
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.timeline.timeline import Timeline
@@ -42,7 +42,7 @@ class Left:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Padding:
-    """Of the longest array of sequences in the training's batches that has padding. Means over the batches that were looked at."""
+    """Of one array of sequences in the training's batches, or of several that are as long. Means over the batches that were looked at."""
 
     batches: int
     length: float  # places of a sequence, as given
@@ -65,10 +65,10 @@ class Padding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PaddingLook:
-    """`looks`: batches of the training that were looked at. `found`: None where their sequences have no padding, or hold none."""
+    """`looks`: batches of the training that were looked at. `found`: those of their sequences that have padding, most places first."""
 
     looks: int
-    found: Padding | None
+    found: tuple[Padding, ...]
 
 
 def find_padding(timeline: Timeline, trainer: Trainer) -> PaddingLook | None:
@@ -79,16 +79,21 @@ def find_padding(timeline: Timeline, trainer: Trainer) -> PaddingLook | None:
     if rows.is_empty():
         return None
     looks = rows["time_ns"].n_unique()
-    arrays = [array for (_, array) in rows.filter(pl.col("lengths").is_not_null()).group_by("array") if _is_padding(array, rows, looks)]
-    if not arrays:
-        return PaddingLook(looks=looks, found=None)
-    # A mask tells more surely; of targets beside their inputs the longer ones are most of the work.
-    chosen = max(arrays, key=lambda array: (_places(array), bool(array["mask"].any())))
+    arrays = [array for _, array in rows.filter(pl.col("lengths").is_not_null()).group_by("array") if _is_padding(array, looks)]
     shapes = timeline.table("graph_shapes").filter(pl.col("process") == trainer.process)
-    return PaddingLook(looks=looks, found=_measured(_whole(chosen, rows), shapes, trainer.facts.graph_elements or 0))
+    weights = trainer.facts.graph_elements or 0
+    return PaddingLook(looks=looks, found=tuple(_measured(_whole(array, rows), shapes, weights) for array in _apart(arrays)))
 
 
-def _is_padding(array: pl.DataFrame, rows: pl.DataFrame, looks: int) -> bool:
+def _apart(arrays: list[pl.DataFrame]) -> list[pl.DataFrame]:
+    """One of those that have as many places, as tokens and what is to be said of them: by a mask, where one has it."""
+    found: dict[int, pl.DataFrame] = {}
+    for array in sorted(arrays, key=lambda array: (not array["mask"].any(), int(array["array"][0]))):
+        found.setdefault(round(_places(array)), array)
+    return sorted(found.values(), key=_places, reverse=True)
+
+
+def _is_padding(array: pl.DataFrame, looks: int) -> bool:
     if array["value"].n_unique() > 1 or array["at_end"].n_unique() > 1 or looks < FEWEST_LOOKS or 2 * array.height < looks:
         return False
     if array["mask"].all():
@@ -130,8 +135,17 @@ def _measured(array: pl.DataFrame, shapes: pl.DataFrame, weights: int) -> Paddin
         bucketed=_left(_bucketed(lengths, size), length),
         partly=_left(np.concatenate([_bucketed(group, size) for group in groups]), length),
         unpadded=_left(filled, places),
-        work=find_padded_work(shapes, array.select("time_ns", "rows", "length"), weights),
+        work=find_padded_work(shapes, _batches(array), weights),
     )
+
+
+def _batches(array: pl.DataFrame) -> list[tuple[int, Batch]]:
+    found = []
+    for time_ns, rows, length, lengths in array.select("time_ns", "rows", "length", "lengths").iter_rows():
+        # Of the rows of a large batch some were looked at.
+        filled = sum(lengths) if len(lengths) == rows and sum(lengths) < rows * length else None
+        found.append((time_ns, Batch(rows=rows, length=length, filled=filled, longest=max(lengths))))
+    return found
 
 
 def _left(shorter: Floats, length: Floats) -> Left:

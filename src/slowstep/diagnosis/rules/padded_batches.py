@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slowstep.analyses.input.padding import Left, Padding
+from slowstep.analyses.input.padding import Padding
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.diagnosis.evidence.trainer_side import PESSIMISTIC_BESIDE, concurrent_producers_ns
@@ -42,6 +42,9 @@ from slowstep.units import format_share
 
 NAME = "padded-batches"
 PASSES = (PartKind.FORWARD_AND_REST, PartKind.FORWARD, PartKind.BACKWARD)
+
+# Several lengths may be dimensions of one value, as of an attention from targets to inputs.
+MOST_REMOVED = 0.95
 
 NOT_LOOKED_AT = Wording("padding-not-looked-at", "no batch was looked at for padding")
 GROWTH_UNKNOWN = Wording(
@@ -64,18 +67,17 @@ def judge(m: Measurements) -> Answer:
     if m.input.padding is None:
         # Nothing tells of sequences at all: that alone leaves no verdict in doubt.
         return NotJudged(rule=NAME, reason=NOT_LOOKED_AT(), advisory=True)
-    padding = m.input.padding.found
-    if padding is None:
+    found = m.input.padding.found
+    if not found:
         return None
-    if padding.work is None:
-        return _unknown(m, padding)
-    to_longest = _saved(m, padding, padding.to_longest, padding.to_longest, padding.to_longest)
-    bucketed = _saved(m, padding, padding.bucketed, padding.partly, padding.unpadded)
-    by_length = padding.is_dynamic or _share(m, to_longest.expected) < CLAIM
+    if any(padding.work is None for padding in found):
+        return _unknown(m, found[0])
+    to_longest, bucketed = _saved(m, found, by_length=False), _saved(m, found, by_length=True)
+    by_length = all(padding.is_dynamic for padding in found) or _share(m, to_longest.expected) < CLAIM
     shares = bucketed if by_length else to_longest
     if _share(m, shares.expected) < CLAIM:
         return None
-    return _judged(m, padding, shares, by_length=by_length)
+    return _judged(m, found, shares, by_length=by_length)
 
 
 def _unknown(m: Measurements, padding: Padding) -> Answer:
@@ -85,17 +87,21 @@ def _unknown(m: Measurements, padding: Padding) -> Answer:
     return NotJudged(rule=NAME, reason=GROWTH_UNKNOWN(padded=padding.padded))
 
 
-def _saved(m: Measurements, padding: Padding, left: Left, by_less: Left, by_more: Left) -> _Shares:
-    """With what is `left` of all places, and what a fix leaves that does less or more."""
+def _saved(m: Measurements, found: tuple[Padding, ...], *, by_length: bool) -> _Shares:
+    """What a fix removes of all sequences: of several kinds (of inputs and of targets) each with what grows with its own length."""
+    each = [_saved_of(padding, by_length=by_length) for padding in found]
+    expected, pessimistic, optimistic = (min(sum(shares), MOST_REMOVED) for shares in zip(*each, strict=True))
+    return _Shares(expected, pessimistic if m.compute.device == "cpu" else 0.0, optimistic)
+
+
+def _saved_of(padding: Padding, *, by_length: bool) -> _Shares:
+    left, by_less, by_more = (padding.to_longest,) * 3
+    if by_length:
+        left, by_less, by_more = padding.bucketed, padding.partly, padding.unpadded
     work = padding.work
     assert work is not None
-    on_processor = m.compute.device == "cpu"
     expected = 1 - left.of(work.usual)
-    return _Shares(
-        expected=expected,
-        pessimistic=min(1 - by_less.of(work.least), expected) if on_processor else 0.0,
-        optimistic=max(1 - by_more.of(work.most), expected),
-    )
+    return _Shares(expected, min(1 - by_less.of(work.least), expected), max(1 - by_more.of(work.most), expected))
 
 
 def _passes(m: Measurements) -> tuple[Part, ...]:
@@ -114,9 +120,12 @@ def _share(m: Measurements, removed: float) -> float:
     return share_interval(m, _passes_ns(m)[1] * removed)[0]
 
 
-def _judged(m: Measurements, padding: Padding, shares: _Shares, *, by_length: bool) -> Judged:
+def _judged(m: Measurements, found: tuple[Padding, ...], shares: _Shares, *, by_length: bool) -> Judged:
+    padding = found[0]
     _, passes = _passes_ns(m)
-    share, low, high = (share_interval(m, passes * each)[at] for at, each in enumerate((shares.expected, shares.pessimistic, shares.optimistic)))
+    share, low, high = (
+        share_interval(m, passes * each)[at] for at, each in enumerate((shares.expected, shares.pessimistic, shares.optimistic))
+    )
     counterfactual = _counterfactual(m, shares, by_length=by_length)
     finding = Finding(
         rule=NAME,
@@ -127,7 +136,7 @@ def _judged(m: Measurements, padding: Padding, shares: _Shares, *, by_length: bo
         share_low=min(low, share),
         share_high=max(high, share),
         claims=_passes(m),
-        evidence=(*_rows(padding), saved_by(m, counterfactual)),
+        evidence=(*_rows(padding), *_others(found[1:]), saved_by(m, counterfactual)),
         gain=predict(m, counterfactual),
         fixes=_fixes(m, padding, by_length=by_length),
     )
@@ -145,6 +154,13 @@ def _rows(padding: Padding) -> tuple[Evidence, ...]:
         Evidence(name="places needed, batches up to their longest", value=padding.to_longest.places, unit="share of places"),
         Evidence(name="places needed, batches by length too", value=padding.bucketed.places, unit="share of places"),
         Evidence(name="grows with the length", value=grows, unit="share of forward and backward"),
+    )
+
+
+def _others(found: tuple[Padding, ...]) -> tuple[Evidence, ...]:
+    """Of other sequences in the batches how much is padding."""
+    return tuple(
+        Evidence(name=f"padding of those of {padding.length:.0f} places", value=padding.padded, unit="share of places") for padding in found
     )
 
 

@@ -11,7 +11,6 @@ from slowstep.sources._recording.padding_fit import NUMBERS
 from slowstep.timeline.schema import TABLE
 
 
-
 def padding_tables(process: int, notes: NoteLines) -> dict[str, pl.DataFrame]:
     """Both, by name; `process` is the index of the process in `processes`."""
     batches = [row for note in notes.of("padded") for row in _of_batch(process, note)]
