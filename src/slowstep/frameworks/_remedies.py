@@ -24,6 +24,7 @@ class Remedy(Enum):
     PAD_TO_LONGEST = "pad each batch up to its longest sequence only"
     BUCKET = "put sequences of like length into one batch, and pad it up to its longest"
     ACCUMULATE = "accumulate the gradients of several batches"
+    SHARE_ONCE = "share gradients in the last backward pass of a step only"
     FUSED = "use an optimizer with one pass over its parameters"
     FUSED_ADAMW = "use an AdamW with one pass over its parameters"
     COMPILE = "compile the model"

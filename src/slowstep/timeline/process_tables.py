@@ -307,14 +307,10 @@ PROCESS_TABLES: tuple[Table, ...] = (
             TIME,
             ITERATOR,
             BATCH,
-            column(
-                "array", pl.Int64, "which of the batch's arrays, in their order; null where it has none of whole numbers", nullable=True
-            ),
+            column("array", pl.Int64, "which of the batch's arrays; null where it has none of whole numbers", nullable=True),
             column("rows", pl.Int64, "sequences in it", nullable=True),
             column("length", pl.Int64, "places that each has", nullable=True),
-            column(
-                "lengths", pl.List(pl.Int64), "places that are filled, of up to 512 sequences; null without a common end", nullable=True
-            ),
+            column("lengths", pl.List(pl.Int64), "places filled, of up to 512 sequences; null without a common end", nullable=True),
             column("value", pl.Int64, "what stands in the other places", nullable=True),
             column("at_end", pl.Boolean, "they are behind the filled ones, and not before them", nullable=True),
             column("inside", pl.Int64, "sequences that hold that value elsewhere too", nullable=True),
@@ -416,6 +412,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             *SPAN,
             column("cpu_ns", pl.Int64, "CPU time of the thread in it"),
             column("delay_ns", pl.Int64, "run-queue delay of the thread in it", nullable=True),
+            column("synced", pl.Boolean, "it shares its gradients; null where unknown, as of several models", nullable=True),
         ),
     ),
 )

@@ -49,7 +49,7 @@ class PaddedWork:
 
 
 class Batch(NamedTuple):
-    """One that was looked at: its sequences, their places, of these all that are filled (None: not of all it is known), and the most of one."""
+    """One that was looked at: its sequences, their places, how many are filled in all (None: not known), and how many of the fullest."""
 
     rows: int
     length: int

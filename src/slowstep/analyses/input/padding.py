@@ -99,7 +99,7 @@ def _is_padding(array: pl.DataFrame, looks: int) -> bool:
     if array["mask"].all():
         return True
     lengths = array["lengths"].explode()
-    is_clear = int(array["inside"].sum()) == 0 and int(array["values"].max() or 0) >= FEWEST_VALUES  # type: ignore[call-overload]
+    is_clear = not (array["inside"] > 0).any() and (array["values"] >= FEWEST_VALUES).any()
     shortest = float((array["lengths"].list.min() / array["length"]).min() or 0.0)  # type: ignore[arg-type]
     return is_clear and len(lengths) >= FEWEST_SEQUENCES and lengths.n_unique() >= FEWEST_LENGTHS and shortest <= SHORTEST_LEFT
 

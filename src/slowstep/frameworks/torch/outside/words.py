@@ -60,6 +60,7 @@ WORDS = Words(
         Remedy.WHOLE_BATCHES: "DataLoader(..., sampler=BatchSampler(...), batch_size=None)",
         Remedy.PAD_TO_LONGEST: "pad in collate_fn, up to the batch's longest sequence (torch.nn.utils.rnn.pad_sequence)",
         Remedy.BUCKET: "a batch_sampler that puts sequences of like length into one batch, and padding up to its longest",
+        Remedy.SHARE_ONCE: "with model.no_sync(): around forward and backward of all micro-batches of a step but the last",
         Remedy.ACCUMULATE: "model.no_sync() around all backwards but the last of several",
         Remedy.FUSED: Argument(call="torch.optim.{kind}(..., {arguments})", owner="torch.optim:{kind}", name="fused"),
         Remedy.COMPILE: "torch.compile(model)",
