@@ -47,18 +47,20 @@ def look_for_padding(batch: Any) -> list[dict[str, Any]]:
 
 
 def _look(each: Array, masks: list[Array]) -> dict[str, Any]:
-    rows = _rows(each)
-    for mask in masks:
-        known = _by_mask(rows, _rows(mask))
-        if known is not None:
-            return {"along": 1, "rows": each.shape[0], "length": each.shape[1], **known, "mask": True}
+    """By a mask, else by runs of a value that is nowhere else, else by any; sequences lie along the last dimension, or, time first, not."""
+    seen = []
     for along in (1, 0):
-        lines = rows if along else _turned(each)
-        if len(lines) >= FEWEST_ROWS and len(lines[0]) >= SHORTEST:
-            known = _by_runs(lines)
-            if known is not None:
-                return {"along": along, "rows": each.shape[1 - along], "length": each.shape[along], **known, "mask": False}
-    return {"along": 1, "rows": each.shape[0], "length": each.shape[1], "mask": False}
+        lines, of = _lines(each, along), {"rows": each.shape[1 - along], "length": each.shape[along]}
+        if len(lines) < FEWEST_ROWS or len(lines[0]) < SHORTEST:
+            continue
+        for mask in masks:
+            if (known := _by_mask(lines, _lines(mask, along))) is not None:
+                return {**of, **known, "mask": True}
+        if (known := _by_runs(lines)) is not None:
+            seen.append({**of, **known, "mask": False})
+    if seen:
+        return min(seen, key=lambda found: found["inside"] > 0)
+    return {"rows": each.shape[0], "length": each.shape[1], "mask": False}
 
 
 def _by_mask(rows: _Rows, marks: _Rows) -> dict[str, Any] | None:
@@ -119,17 +121,12 @@ def _rest(row: list[Any], length: int, side: int) -> list[Any]:
     return row[length:] if side > 0 else row[: len(row) - length]
 
 
-def _rows(each: Array) -> _Rows:
-    """The values of rows all over it, as many as are looked at."""
-    count, length = each.shape
+def _lines(each: Array, along: int) -> _Rows:
+    """The values of sequences all over it, as many as are looked at."""
+    count, length = each.shape[1 - along], each.shape[along]
     step = max(-(-count // max(min(_MOST_ROWS, _MOST_NUMBERS // length), 1)), 1)
-    return list(each.array[::step].tolist())
-
-
-def _turned(each: Array) -> _Rows:
-    """Of an array whose first dimension is time, the sequences."""
-    length, count = each.shape
-    step = max(-(-count // max(min(_MOST_ROWS, _MOST_NUMBERS // length), 1)), 1)
+    if along:
+        return list(each.array[::step].tolist())
     return [list(line) for line in zip(*each.array[:, ::step].tolist(), strict=True)]
 
 
