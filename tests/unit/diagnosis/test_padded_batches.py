@@ -36,7 +36,9 @@ def test_half_of_the_places_left_out_save_half_of_forward_and_backward() -> None
     gain = finding(RULE, m).gain
 
     assert gain.predicted == pytest.approx(m.mean_step_ns / (m.mean_step_ns - passes / 2), rel=0.01)
-    assert gain.low is not None and gain.predicted is not None and gain.low < gain.predicted
+    assert gain.low is not None
+    assert gain.predicted is not None
+    assert gain.low < gain.predicted
     assert OPTIMIZER not in finding(RULE, m).claims
 
 
@@ -61,14 +63,18 @@ def test_work_with_the_square_of_the_length_saves_more() -> None:
     square = PaddedWork(usual=Exponents(linear=0.5, square=0.5), least=ALL, most=Exponents(linear=0.0, square=1.0))
     plain, squared = (finding(RULE, _padded(replace(FIXED_LENGTH, work=work))).gain.predicted for work in (FIXED_LENGTH.work, square))
 
-    assert plain is not None and squared is not None and squared > plain
+    assert plain is not None
+    assert squared is not None
+    assert squared > plain
 
 
 def test_of_inputs_and_targets_each_saves_what_grows_with_it() -> None:
     half = PaddedWork(usual=Exponents(linear=0.5, square=0.0), least=Exponents(linear=0.4, square=0.0), most=ALL)
     one, both = (finding(RULE, _padded(*(replace(FIXED_LENGTH, work=half),) * count)).gain.predicted for count in (1, 2))
 
-    assert one is not None and both is not None and both > one
+    assert one is not None
+    assert both is not None
+    assert both > one
     assert both == finding(RULE, _padded(FIXED_LENGTH)).gain.predicted
 
 
@@ -91,7 +97,9 @@ def test_no_padding_is_clean() -> None:
 def test_what_nobody_looked_at_leaves_no_verdict_in_doubt() -> None:
     answer = unjudged(RULE, measurements(input={"padding": None}))
 
-    assert answer is not None and answer.reason.code == "padding-not-looked-at" and answer.advisory
+    assert answer is not None
+    assert answer.reason.code == "padding-not-looked-at"
+    assert answer.advisory
 
 
 def test_work_of_which_nothing_tells_how_it_grows_is_not_judged() -> None:
@@ -102,4 +110,5 @@ def test_on_an_accelerator_nothing_may_be_gained() -> None:
     on_processor, on_device = (finding(RULE, _padded(FIXED_LENGTH, device=device)) for device in ("cpu", "cuda"))
 
     assert on_device.gain.predicted == on_processor.gain.predicted
-    assert on_device.gain.low is not None and on_device.gain.low <= 1.0 < (on_processor.gain.low or 0.0)
+    assert on_device.gain.low is not None
+    assert on_device.gain.low <= 1.0 < (on_processor.gain.low or 0.0)

@@ -118,8 +118,10 @@ def test_runs_that_chance_may_give_are_no_padding_but_by_a_mask(tmp_path: Path, 
     by_runs = _look(tmp_path / "runs", _array(**changes))
     by_mask = _look(tmp_path / "mask", _array(**changes, mask=True))
 
-    assert by_runs is not None and by_runs.found == ()
-    assert by_mask is not None and len(by_mask.found) == 1
+    assert by_runs is not None
+    assert by_runs.found == ()
+    assert by_mask is not None
+    assert len(by_mask.found) == 1
 
 
 def test_inputs_and_what_is_said_of_each_of_their_places_are_one(tmp_path: Path) -> None:
