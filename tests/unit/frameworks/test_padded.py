@@ -110,7 +110,7 @@ def test_of_a_large_batch_some_rows_tell() -> None:
 
 
 def test_the_shapes_of_a_graph_tell_products_with_weights() -> None:
-    embedding, first = torch.nn.Embedding(50, 16), torch.nn.Linear(16, 32)
+    embedding, first = torch.nn.Embedding(90, 16), torch.nn.Linear(16, 32)
     loss = first(embedding(torch.tensor(_sequences()))).mean()
 
     shapes = {
