@@ -53,11 +53,8 @@ HOOK: list[dict[str, Any]] = [
 ]  # fmt: skip
 # Sequences of 16 words and more that are padded up to 128, and a model that does a product on each place of them.
 LENGTHS = [16 + 3 * k for k in range(16)]
-PADDED: list[dict[str, Any]] = [
-    {"kind": "padded", "at_ns": START_NS + k, "iterator": 0, "batch": k,
-     "arrays": [{"array": 0, "rows": 16, "length": 128, "lengths": LENGTHS, "value": 0, "side": 1, "inside": 0, "values": 500, "mask": True}]}
-    for k in range(8)
-]  # fmt: skip
+IDS = {"array": 0, "rows": 16, "length": 128, "lengths": LENGTHS, "value": 0, "side": 1, "inside": 0, "values": 500, "mask": True}
+PADDED: list[dict[str, Any]] = [{"kind": "padded", "at_ns": START_NS + k, "iterator": 0, "batch": k, "arrays": [IDS]} for k in range(8)]
 SHAPES = {"kind": "shapes", "at_ns": START_NS + 8, "nodes": 12, "shapes": [[[16 * 128, 256], 4, 2**21, 2**29], [[16, 2], 1, 32, 8192]]}
 QUIET = MadeMachine()
 DEVICE = {"busy": 30, "sm_mhz": 1000, "lowered_by": 0x40, "tenants": (1, 2, 30 * GIB)}
