@@ -54,7 +54,7 @@ GROWTH_UNKNOWN = Wording(
 )
 
 
-class _Shares(NamedTuple):
+class _Spared(NamedTuple):
     """Of forward and backward what a fix removes, 0 to 1."""
 
     expected: float
@@ -87,21 +87,21 @@ def _unknown(m: Measurements, padding: Padding) -> Answer:
     return NotJudged(rule=NAME, reason=GROWTH_UNKNOWN(padded=padding.padded))
 
 
-def _saved(m: Measurements, found: tuple[Padding, ...], *, by_length: bool) -> _Shares:
+def _saved(m: Measurements, found: tuple[Padding, ...], *, by_length: bool) -> _Spared:
     """What a fix removes of all sequences: of several kinds (of inputs and of targets) each with what grows with its own length."""
     each = [_saved_of(padding, by_length=by_length) for padding in found]
     expected, pessimistic, optimistic = (min(sum(shares), MOST_REMOVED) for shares in zip(*each, strict=True))
-    return _Shares(expected, pessimistic if m.compute.device == "cpu" else 0.0, optimistic)
+    return _Spared(expected, pessimistic if m.compute.device == "cpu" else 0.0, optimistic)
 
 
-def _saved_of(padding: Padding, *, by_length: bool) -> _Shares:
+def _saved_of(padding: Padding, *, by_length: bool) -> _Spared:
     left, by_less, by_more = (padding.to_longest,) * 3
     if by_length:
         left, by_less, by_more = padding.bucketed, padding.partly, padding.unpadded
     work = padding.work
     assert work is not None
     expected = 1 - left.of(work.usual)
-    return _Shares(expected, min(1 - by_less.of(work.least), expected), max(1 - by_more.of(work.most), expected))
+    return _Spared(expected, min(1 - by_less.of(work.least), expected), max(1 - by_more.of(work.most), expected))
 
 
 def _passes(m: Measurements) -> tuple[Part, ...]:
@@ -120,7 +120,7 @@ def _share(m: Measurements, removed: float) -> float:
     return share_interval(m, _passes_ns(m)[1] * removed)[0]
 
 
-def _judged(m: Measurements, found: tuple[Padding, ...], shares: _Shares, *, by_length: bool) -> Judged:
+def _judged(m: Measurements, found: tuple[Padding, ...], shares: _Spared, *, by_length: bool) -> Judged:
     padding = found[0]
     _, passes = _passes_ns(m)
     share, low, high = (
@@ -174,7 +174,7 @@ def _fixes(m: Measurements, padding: Padding, *, by_length: bool) -> tuple[Fix, 
     return (bucket, longest) if by_length else (longest, bucket)
 
 
-def _counterfactual(m: Measurements, shares: _Shares, *, by_length: bool) -> Counterfactual:
+def _counterfactual(m: Measurements, shares: _Spared, *, by_length: bool) -> Counterfactual:
     working, passes = _passes_ns(m)
 
     def case(removed: float, factor: float, of: Floats) -> Case:

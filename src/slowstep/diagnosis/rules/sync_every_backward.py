@@ -1,4 +1,4 @@
-"""Gradients are shared after each of several backward passes of a step, where once would do.
+"""Gradients are shared after each backward pass of a step, where once would do.
 
 What it sees:
     A model in DistributedDataParallel, the only one of its process, in a job of several ranks, whose usual step makes two and more backward
@@ -104,4 +104,9 @@ def _counterfactual(m: Measurements, syncs: GradientSyncs) -> Counterfactual:
     )
 
 
-RULE = Rule(name=NAME, stages=(STAGE,), topics=("compute", "input", "ledger", "machine", "sharing", "steps", "training"), judge=judge)
+RULE = Rule(
+    name=NAME,
+    stages=("gradient_sharing",),
+    topics=("compute", "input", "ledger", "machine", "sharing", "steps", "training"),
+    judge=judge,
+)

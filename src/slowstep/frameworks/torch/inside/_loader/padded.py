@@ -23,7 +23,7 @@ _MARKS: Final = (*_WHOLE, "uint8", "bool")
 _Rows = list[list[Any]]
 
 
-class Array(NamedTuple):
+class SequenceArray(NamedTuple):
     """An array of a batch: which of its arrays, and whether it may hold sequences, or say which of their places are filled."""
 
     number: int
@@ -46,7 +46,7 @@ def look_for_padding(batch: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _look(each: Array, masks: list[Array]) -> dict[str, Any]:
+def _look(each: SequenceArray, masks: list[SequenceArray]) -> dict[str, Any]:
     """By a mask, else by runs of a value that is nowhere else, else by any; sequences lie along the last dimension, or, time first, not."""
     seen = []
     for along in (1, 0):
@@ -121,7 +121,7 @@ def _rest(row: list[Any], length: int, side: int) -> list[Any]:
     return row[length:] if side > 0 else row[: len(row) - length]
 
 
-def _lines(each: Array, along: int) -> _Rows:
+def _lines(each: SequenceArray, along: int) -> _Rows:
     """The values of sequences all over it, as many as are looked at."""
     count, length = each.shape[1 - along], each.shape[along]
     step = max(-(-count // max(min(_MOST_ROWS, _MOST_NUMBERS // length), 1)), 1)
@@ -130,7 +130,7 @@ def _lines(each: Array, along: int) -> _Rows:
     return [list(line) for line in zip(*each.array[:, ::step].tolist(), strict=True)]
 
 
-def _arrays(batch: Any) -> Iterator[Array]:
+def _arrays(batch: Any) -> Iterator[SequenceArray]:
     """Arrays of two dimensions in this machine's memory that are looked at; nothing of classes of the script's is."""
     for number, part in enumerate(_leaves(batch, _DEEPEST)):
         if number >= _MOST_ARRAYS:
@@ -144,7 +144,7 @@ def _arrays(batch: Any) -> Iterator[Array]:
             continue
         is_small = len(shape) == 2 and min(shape) >= FEWEST_ROWS and max(shape) >= SHORTEST and min(shape) <= _MOST_NUMBERS
         if is_small and dtype in _MARKS:
-            yield Array(number, part, dtype, (int(shape[0]), int(shape[1])))
+            yield SequenceArray(number, part, dtype, (int(shape[0]), int(shape[1])))
 
 
 def _leaves(part: Any, deeper: int) -> Iterator[Any]:
