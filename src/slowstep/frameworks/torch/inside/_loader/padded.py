@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from slowstep.record.timing.batches import parts_of
 
 _DEEPEST: Final = 4
 _MOST_ARRAYS: Final = 64
-# Sequences whose lengths are written down, and numbers that are looked at: 40 ns each, 5 ms at most.
+# Sequences whose lengths are written down, and numbers of an array that are looked at. The longest of some rows of a large batch is taken
+# for that of all.
 _MOST_ROWS: Final = 512
-_MOST_NUMBERS: Final = 131_072
+_MOST_NUMBERS: Final = 65_536
 # Shorter rows hold features and no sequence, and of fewer rows it is chance that several end alike.
 SHORTEST: Final = 8
 FEWEST_ROWS: Final = 4
@@ -23,7 +26,8 @@ _MARKS: Final = (*_WHOLE, "uint8", "bool")
 _Rows = list[list[Any]]
 
 
-class SequenceArray(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class SequenceArray:
     """An array of a batch: which of its arrays, and whether it may hold sequences, or say which of their places are filled."""
 
     number: int
@@ -32,32 +36,39 @@ class SequenceArray(NamedTuple):
     shape: tuple[int, int]
 
 
+_Lines = Callable[[SequenceArray, int], _Rows]
+
+
 def look_for_padding(batch: Any) -> list[dict[str, Any]]:
     """What is known of each array of whole numbers that may hold sequences: its `rows` and their `length`, the `lengths` of what is in
     them, the `value` that fills the rest, on which `side`, in how many rows that value is also `inside`, how many values there are
     besides, and whether a `mask` tells it. Arrays none of whose rows ends (or begins) in such a run have no `lengths`.
     """
     arrays = list(_arrays(batch))
+    lines = functools.cache(_lines)
+    marks = [each for each in arrays if all(set(row) <= {0, 1} for row in lines(each, 1))]
     found = []
     for each in arrays:
         if each.dtype in _WHOLE:
-            masks = [other for other in arrays if other.shape == each.shape and other is not each and other.dtype in _MARKS]
-            found.append({"array": each.number, **_look(each, masks)})
+            masks = [mark for mark in marks if mark.shape == each.shape and mark is not each]
+            found.append({"array": each.number, **_look(each, masks, lines)})
     return found
 
 
-def _look(each: SequenceArray, masks: list[SequenceArray]) -> dict[str, Any]:
+def _look(each: SequenceArray, masks: list[SequenceArray], lines_of: _Lines) -> dict[str, Any]:
     """By a mask, else by runs of a value that is nowhere else, else by any; sequences lie along the last dimension, or, time first, not."""
     seen = []
     for along in (1, 0):
-        lines, of = _lines(each, along), {"rows": each.shape[1 - along], "length": each.shape[along]}
+        lines, of = lines_of(each, along), {"rows": each.shape[1 - along], "length": each.shape[along]}
         if len(lines) < FEWEST_ROWS or len(lines[0]) < SHORTEST:
             continue
         for mask in masks:
-            if (known := _by_mask(lines, _lines(mask, along))) is not None:
+            if (known := _by_mask(lines, lines_of(mask, along))) is not None:
                 return {**of, **known, "mask": True}
         if (known := _by_runs(lines)) is not None:
             seen.append({**of, **known, "mask": False})
+            if not known["inside"]:
+                break
     if seen:
         return min(seen, key=lambda found: found["inside"] > 0)
     return {"rows": each.shape[0], "length": each.shape[1], "mask": False}
@@ -65,9 +76,6 @@ def _look(each: SequenceArray, masks: list[SequenceArray]) -> dict[str, Any]:
 
 def _by_mask(rows: _Rows, marks: _Rows) -> dict[str, Any] | None:
     """By an array of the same shape that holds ones before (or behind) zeros in each row, of which one kind marks a single value."""
-    # Not a set of all: True and 1 are the same in it.
-    if not set(chain.from_iterable(marks)) <= {0, 1}:
-        return None
     for filled in (0, 1):
         for side in (1, -1):
             lengths = [_without_run(mark, filled, side) for mark in marks]
@@ -104,9 +112,12 @@ def _told(rows: _Rows, lengths: list[int], value: Any, side: int) -> dict[str, A
 
 def _without_run(row: list[Any], value: Any, side: int) -> int:
     """How long a row is without its run of a value at the end, or of `side` -1 at the beginning."""
-    ordered = row if side < 0 else reversed(row)
+    length = len(row) - row.count(value)
+    # In most rows all of them stand there: told without a loop.
+    if value not in _inside(row, length, side):
+        return length
     run = 0
-    for each in ordered:
+    for each in row if side < 0 else reversed(row):
         if each != value:
             break
         run += 1
