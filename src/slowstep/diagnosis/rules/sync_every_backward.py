@@ -1,4 +1,4 @@
-"""Gradients are shared after each backward pass of a step, where once would do.
+"""Every backward pass of a step shares gradients, once would do.
 
 What it sees:
     A model in DistributedDataParallel, the only one of its process, in a job of several ranks, whose usual step makes two and more backward
