@@ -60,9 +60,9 @@ class Events:
     def backward(self, begin: float, end: float) -> None:
         self._event(fmt.BACKWARD, begin, end)
 
-    def backward_cpu(self, begin: float, end: float, *, cpu: float, delay: float = 0.0) -> None:
-        """What a backward cost its thread, ms; a negative delay is unknown."""
-        self._event(fmt.BACKWARD_CPU, begin, end, cpu * MS, delay * MS if delay >= 0 else -1)
+    def backward_cpu(self, begin: float, end: float, *, cpu: float, delay: float = 0.0, sync: int = fmt.SYNC_UNKNOWN) -> None:
+        """What a backward cost its thread, ms, and whether it shared gradients; a negative delay is unknown."""
+        self._event(fmt.BACKWARD_CPU, begin, end, cpu * MS, delay * MS if delay >= 0 else -1, extra=sync)
 
     def collective(self, begin: float, end: float, name: str = "all_reduce") -> None:
         text = {"kind": "text", "id": 7, "text": name}

@@ -26,6 +26,7 @@ from slowstep.analyses.compute.work import Work
 from slowstep.analyses.input.input_facts import InputFacts
 from slowstep.analyses.input.input_topic import InputTopic
 from slowstep.analyses.input.loop_input import LoopInput
+from slowstep.analyses.input.padding import PaddingLook
 from slowstep.analyses.input.restarts import Restarts
 from slowstep.analyses.ledger.ledger import Ledger
 from slowstep.analyses.ledger.saves import Saves
@@ -357,6 +358,7 @@ def _input(of_steps: Steps, workers: int | None, making_ms: float) -> InputTopic
         loop_input=None,
         prefetch_threads=None,
         pipeline=None,
+        padding=PaddingLook(looks=24, found=()),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recorded import Process, Ran, Server, processes, run_script
-from slowstep.record.writing.format import ENV_STEPS
+from slowstep.record.writing.format import ENV_STEPS, SYNCED, UNSYNCED
 from slowstep.record.writing.format import FAILED as RAISED
 
 pytest.importorskip("torch.distributed")
@@ -114,6 +114,38 @@ def test_each_of_two_ranks_says_who_it_is_and_what_backward_cost_it(run: Run) ->
             assert cost.a > 0
             assert cost.b >= -1
         assert spans(process).count(("broadcast of buffers", 0)) >= 5
+        assert process.faults == {}
+
+
+ACCUMULATES = """
+def passes(model, optimizer, by):
+    for step in range(3):
+        for part in range(3):
+            last = part == 2
+            if by == "attribute":
+                model.require_backward_grad_sync = last
+            with (model.no_sync() if by == "no_sync" and not last else contextlib.nullcontext()):
+                model(torch.ones(4, 8)).mean().backward()
+        optimizer.step()
+
+def work(rank):
+    join(rank, 2)
+    for by in ("nothing", "no_sync", "attribute"):
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1))
+        passes(model, torch.optim.SGD(model.parameters(), lr=1e-4), by)
+        del model
+import contextlib
+two(work)
+"""
+
+
+def test_which_backward_passes_share_gradients_is_recorded(run: Run) -> None:
+    ran = run(ACCUMULATES)
+
+    assert (ran.code, ran.err) == (0, "")
+    apart = [UNSYNCED, UNSYNCED, SYNCED]
+    for process in processes(ran.folder):
+        assert [cost.extra for cost in process.of("BACKWARD_CPU")] == [SYNCED] * 9 + apart * 3 + apart * 3
         assert process.faults == {}
 
 

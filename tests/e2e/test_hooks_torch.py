@@ -166,6 +166,43 @@ raise SystemExit(3)
     assert written < len(trainer.records)
 
 
+PADDED = """
+class Texts(Numbers):
+    def __getitem__(self, index):
+        return torch.cat([torch.full((4 + index % 9,), 1 + index % 5), torch.zeros(12 - index % 9, dtype=torch.int64)])
+
+class Reads(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.linear = torch.nn.Embedding(9, 8), torch.nn.Linear(8, 1)
+
+    def forward(self, tokens):
+        return self.linear(self.embedding(tokens))
+
+model = Reads()
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+for tokens in DataLoader(Texts(), batch_size=8, num_workers=WORKERS):
+    optimizer.zero_grad()
+    model(tokens).mean().backward()
+    optimizer.step()
+print(sum(float(parameter.sum()) for parameter in model.parameters()))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [0, 2])
+def test_padding_is_looked_at_in_a_few_batches_and_graphs(workers: int, run: Run) -> None:
+    script = "torch.manual_seed(0)\n" + PADDED.replace("WORKERS", str(workers))
+    plain, ran = run(script, recorded=False), run(script)
+
+    assert (ran.code, ran.out) == (plain.code, plain.out)
+    first, shapes = ran.trainer.noted("padded")[0], ran.trainer.noted("shapes")[0]
+    assert first["arrays"][0]["lengths"] == [4 + index % 9 for index in range(8)]
+    assert (first["batch"], first["arrays"][0]["length"], first["arrays"][0]["mask"]) == (0, 16, False)
+    assert [8, 16, 8] in [shape for shape, *_ in shapes["shapes"]]
+    assert ran.trainer.faults == {}
+
+
 def test_two_loaders_read_in_turn_are_both_recorded(run: Run) -> None:
     ran = run(
         TINY

@@ -30,6 +30,7 @@ from slowstep.analyses.input.fetch_function import find_collate_function, find_f
 from slowstep.analyses.input.input_facts import find_input_facts
 from slowstep.analyses.input.input_topic import InputTopic
 from slowstep.analyses.input.loop_input import find_loop_input
+from slowstep.analyses.input.padding import find_padding
 from slowstep.analyses.input.pipeline import find_pipeline
 from slowstep.analyses.input.prefetch_threads import find_prefetch_threads
 from slowstep.analyses.input.rebuilt import find_rebuilt_input
@@ -104,6 +105,7 @@ def _input_topic(found: RecordingAnalyses) -> InputTopic:
         loop_input=attempt(find_loop_input, timeline, trainer, found.ledger),
         prefetch_threads=attempt(find_prefetch_threads, timeline, trainer, steps, found.concurrent_threads),
         pipeline=attempt(find_pipeline, timeline, trainer, steps),
+        padding=attempt(find_padding, timeline, trainer),
     )
 
 

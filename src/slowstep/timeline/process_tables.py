@@ -300,6 +300,38 @@ PROCESS_TABLES: tuple[Table, ...] = (
         ),
     ),
     Table(
+        name="padded_batches",
+        row="One row per array of whole numbers in a batch that was looked at for padding, and one for a batch without any.",
+        columns=(
+            PROCESS,
+            TIME,
+            ITERATOR,
+            BATCH,
+            column("array", pl.Int64, "which of the batch's arrays; null where it has none of whole numbers", nullable=True),
+            column("rows", pl.Int64, "sequences in it", nullable=True),
+            column("length", pl.Int64, "places that each has", nullable=True),
+            column("lengths", pl.List(pl.Int64), "places filled, of up to 512 sequences; null without a common end", nullable=True),
+            column("value", pl.Int64, "what stands in the other places", nullable=True),
+            column("at_end", pl.Boolean, "they are behind the filled ones, and not before them", nullable=True),
+            column("inside", pl.Int64, "sequences that hold that value elsewhere too", nullable=True),
+            column("values", pl.Int64, "different values besides it", nullable=True),
+            column("mask", pl.Boolean, "another array of the batch tells which places are filled", nullable=True),
+        ),
+    ),
+    Table(
+        name="graph_shapes",
+        row="One row per shape of what the operations below a loss gave, of the commonest shapes of a few passes.",
+        columns=(
+            PROCESS,
+            TIME,
+            column("nodes", pl.Int64, "nodes below that loss in all"),
+            column("shape", pl.List(pl.Int64), "the shape"),
+            column("count", pl.Int64, "values of that shape"),
+            column("elements", pl.Int64, "their elements, in all"),
+            column("products", pl.Int64, "products with weights in them, in all"),
+        ),
+    ),
+    Table(
         name="lines",
         row="One row per line of a function whose lines were counted in a step or in the making of a batch.",
         columns=(
@@ -380,6 +412,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             *SPAN,
             column("cpu_ns", pl.Int64, "CPU time of the thread in it"),
             column("delay_ns", pl.Int64, "run-queue delay of the thread in it", nullable=True),
+            column("synced", pl.Boolean, "it shares its gradients; null where unknown, as of several models", nullable=True),
         ),
     ),
 )

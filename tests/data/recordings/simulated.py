@@ -15,9 +15,11 @@ from typing import Any
 
 from make import HERE, packed
 
+from made_events import Events
 from made_machine import GIB, MadeMachine, make_machine_recording
 from made_recordings import DATA, SCRIPT, START_NS, Training
 from made_timed_calls import calls
+from slowstep.record.writing.format import SYNCED
 
 # 0.3 s of making 50 samples, of which so many of each are made in built-in functions.
 BUILT_IN: dict[str, Any] = {"kind": "builtins", "of": "fetch", "stretches": 5, "samples": 50, "wall_ns": 300_000_000}
@@ -62,6 +64,11 @@ EAGER: list[dict[str, Any]] = [
         for number in range(16)
     ),
 ]  # fmt: skip
+# Sequences of 16 words and more that are padded up to 128, and a model that does a product on each place of them.
+LENGTHS = [16 + 3 * k for k in range(16)]
+IDS = {"array": 0, "rows": 16, "length": 128, "lengths": LENGTHS, "value": 0, "side": 1, "inside": 0, "values": 500, "mask": True}
+PADDED: list[dict[str, Any]] = [{"kind": "padded", "at_ns": START_NS + k, "iterator": 0, "batch": k, "arrays": [IDS]} for k in range(8)]
+SHAPES = {"kind": "shapes", "at_ns": START_NS + 8, "nodes": 12, "shapes": [[[16 * 128, 256], 4, 2**21, 2**29], [[16, 2], 1, 32, 8192]]}
 QUIET = MadeMachine()
 DEVICE = {"busy": 30, "sm_mhz": 1000, "lowered_by": 0x40, "tenants": (1, 2, 30 * GIB)}
 
@@ -88,11 +95,32 @@ MADE: dict[str, tuple[dict[str, Any], MadeMachine, list[dict[str, Any]]]] = {
     ),
     "lowered_device": ({"optimizer": {"device": "cuda:0"}}, MadeMachine(device=DEVICE, cuda=True), []),
     "eager_step": ({"forward_share": 0.5, "getitem_ms": 1}, QUIET, EAGER),
+    "padded_sequences": ({"getitem_ms": 0.2, "optimizer_ms": 1, "persistent": True}, QUIET, [*PADDED, SHAPES]),
     "watching_hook": ({"forward_share": 2 / 3}, QUIET, HOOK),
 }  # fmt: skip
 
 
+def make_synced(folder: Path) -> Path:
+    """One of two ranks, whose steps share gradients in each of four backward passes: 8 ms each, of which 3 are computed."""
+    events = Events(folder, rank=(0, 2))
+    events.loader()
+    begin = 0.0
+    for k in range(400):
+        events.wait(begin, begin + 0.5, k)
+        events.backward(begin + 2, begin + 10)
+        events.backward_cpu(begin + 2, begin + 10, cpu=3, sync=SYNCED)
+        begin += 10
+        if k % 4 == 3:
+            events.update(begin, begin + 1)
+            begin += 1
+    events.close()
+    return folder
+
+
 def main(names: list[str]) -> None:
+    if not names or "synced_passes" in names:
+        with tempfile.TemporaryDirectory() as folder:
+            print(f"synced_passes: {packed(make_synced(Path(folder)), HERE / 'simulated-synced_passes.tar.xz') / 1024:.0f} KiB", flush=True)
     for name, (training, machine, notes) in MADE.items():
         if names and name not in names:
             continue

@@ -33,6 +33,7 @@ ANALYSES = {
     "python/gap_calls.py": "libraries of metrics, and how the interpreter calls functions that are not Python's",
     "python/user_places.py": "packages that are installed, as traces cut their paths",
     "sharing/collectives.py": "the compiler whose collectives those are, as NCCL and Gloo are libraries of them",
+    "steps/captures.py": "the profiler that took the captures of recordings which do not name it",
 }
 DIAGNOSIS = {
     "rules/debug_mode_on.py": "the name of a mode, as recordings have it",

@@ -11,6 +11,7 @@ from slowstep.analyses.batches.made_by_loader import MadeByLoader
 from slowstep.analyses.batches.sampler import SamplerTime
 from slowstep.analyses.input.input_facts import InputFacts
 from slowstep.analyses.input.loop_input import LoopInput
+from slowstep.analyses.input.padding import PaddingLook
 from slowstep.analyses.input.pipeline import Pipeline
 from slowstep.analyses.input.prefetch_threads import PrefetchThreads
 from slowstep.analyses.input.rebuilt import RebuiltInput
@@ -41,3 +42,4 @@ class InputTopic(MayLack):
     loop_input: LoopInput | None  # where the loop makes its batches itself
     prefetch_threads: PrefetchThreads | None  # of the process's other threads those that make batches
     pipeline: Pipeline | None  # that a framework runs in threads of its own, where it was looked at
+    padding: PaddingLook | None  # of the sequences in its batches; None where none was looked at

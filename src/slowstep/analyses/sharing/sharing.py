@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.machine.load import Load
+from slowstep.analyses.sharing.gradient_syncs import GradientSyncs, find_gradient_syncs
 from slowstep.analyses.steps.steps import Floats, Steps
 from slowstep.analyses.steps.trainer import Trainer
 from slowstep.timeline.intervals import Ints, covered_ns
@@ -32,6 +33,7 @@ class Sharing:
     seen: bool  # what it waits for the others is measured
     own_ns: Floats  # per step, all but gradient sharing: its own work
     apart: bool = False  # the others are recorded by launchers of their own
+    syncs: GradientSyncs | None = None  # which backward passes share gradients, where that is known
 
 
 def find_sharing(timeline: Timeline, trainer: Trainer, steps: Steps, shared_ns: Floats, *, device: str) -> Sharing:
@@ -44,7 +46,8 @@ def find_sharing(timeline: Timeline, trainer: Trainer, steps: Steps, shared_ns: 
     seen = device == "cpu" and measured > 0 and measured >= SEEN_FROM * backwards
     own = steps.duration_ns.astype(np.float64) - shared_ns
     apart = (timeline.run.launchers or 1) > 1
-    return Sharing(rank=facts.rank, ranks=facts.world_size or 1, seen=seen, own_ns=own, apart=apart)
+    syncs = find_gradient_syncs(timeline, trainer, steps) if (facts.world_size or 1) > 1 else None
+    return Sharing(rank=facts.rank, ranks=facts.world_size or 1, seen=seen, own_ns=own, apart=apart, syncs=syncs)
 
 
 def blocked_in_backward(timeline: Timeline, trainer: Trainer, edges_ns: Ints) -> Floats:

@@ -61,7 +61,9 @@ FORWARD: Final = 14
 TOTALS: Final = 15  # thinned steps between t0 and t1. a steps, b samples (-1 unknown)
 CLOCK: Final = 16  # mark: a CLOCK_REALTIME ns
 SHUTDOWN: Final = 17  # the end of an iterator's workers, or of what it holds, wherever it is dropped. a iterator (NO_ITERATOR unknown)
-BACKWARD_CPU: Final = 20  # same thread as the BACKWARD it encloses, with several ranks: a CPU ns, b run-queue delay ns (-1 unknown)
+# same thread as the BACKWARD it encloses, with several ranks: a CPU ns, b run-queue delay ns (-1 unknown), extra whether it shares its
+# gradients: SYNCED or UNSYNCED, where that is known
+BACKWARD_CPU: Final = 20
 SLOW_SAMPLE: Final = 23  # inside a FETCH: one sample that took many times the usual. a its index (-1 unknown), b usual ns, c batch index
 ARM: Final = 24  # a step of an experiment. a block (-1 none), b samples (-1 unknown), c run-queue delay ns (-1 unknown), extra arm
 LOSS: Final = (
@@ -121,6 +123,9 @@ DEVICE_BUSY: Final = 512  # STACK: the framework's device worked on what it was 
 DEVICE_IDLE: Final = 1024  # STACK: it had done all that it was given; without one of both nobody asked, or nothing told
 SETTLING: Final = 64  # ARM: not to be counted, the training is still on its way from one arm to the next
 READY_UNKNOWN: Final = 255
+SYNC_UNKNOWN: Final = 0
+SYNCED: Final = 1
+UNSYNCED: Final = 2
 
 # The control page: offset of each field. Single bytes and aligned 8-byte words only: both sides read without a lock.
 CONTROL_FILE: Final = "control"

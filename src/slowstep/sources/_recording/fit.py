@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from slowstep.sources._recording.note_types import FitKind, is_of, is_place
+from slowstep.sources._recording.padding_fit import padded_fits, shapes_fit
 from slowstep.sources._recording.pipeline_fit import nodes_fit, pipeline_fits
 
 # Of anything, exabytes or the ns of the clock of the day among them, until 2116.
@@ -171,6 +172,8 @@ _NEEDED: Mapping[str, Mapping[str, FitKind]] = {
     "untimed": {"why": str},
     "builtins": {"samples": int, "wall_ns": int},
     "batch": {"tensors": int, "bytes": int, "spare_bytes": int, "types": dict[str, int]},
+    "padded": {"at_ns": int, "iterator": int, "batch": int, "arrays": list},
+    "shapes": {"at_ns": int, "nodes": int, "shapes": list},
     "cells": {"cells": dict[str, int]},
     "capture": {"state": str, "begin_ns": int, "end_ns": int},
     "pipeline": {"id": int, "stages": list},
@@ -262,6 +265,8 @@ _NESTED: dict[str, Callable[[NoteLine], bool]] = {
     "gap_lines": _gap_lines_fit,
     "pipeline": pipeline_fits,
     "pipeline_nodes": nodes_fit,
+    "padded": padded_fits,
+    "shapes": shapes_fit,
     "loops": _loops_fit,
     "loops_around": _loops_fit,
     "training_path": _path_fits,

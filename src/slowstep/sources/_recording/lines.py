@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from slowstep.sources._recording.notes import NoteLines
+from slowstep.sources._recording.padding import padding_tables
 from slowstep.sources._recording.pipelines import pipeline_tables
 from slowstep.timeline.schema import TABLE
 
@@ -25,6 +26,7 @@ def line_tables(process: int, notes: NoteLines) -> dict[str, pl.DataFrame]:
         "lines": _lines(process, notes),
         "called": _called(process, notes),
         "threads": _threads(process, notes),
+        **padding_tables(process, notes),
         **pipeline_tables(process, notes),
     }
 

@@ -54,9 +54,18 @@ def process_tables(process: int, notes: NoteLines, records: Records) -> dict[str
             "slow_samples", **span(process, r := of(fmt.SLOW_SAMPLE)), index=known(r["a"]), usual_ns=r["b"], batch=r["c"]
         ),
         "totals": frame("totals", **span(process, r := of(fmt.TOTALS)), steps=r["a"], samples=known(r["b"])),
-        "backward_cpu": frame("backward_cpu", **span(process, r := of(fmt.BACKWARD_CPU)), cpu_ns=r["a"], delay_ns=known(r["b"])),
+        "backward_cpu": frame(
+            "backward_cpu",
+            **span(process, r := of(fmt.BACKWARD_CPU)),
+            cpu_ns=r["a"],
+            delay_ns=known(r["b"]),
+            synced=[_SYNCED.get(int(each)) for each in r["extra"]],
+        ),
         **line_tables(process, notes),
     }
+
+
+_SYNCED = {fmt.SYNCED: True, fmt.UNSYNCED: False}
 
 
 def outline_tables(process: int, notes: NoteLines, updates: Records) -> dict[str, pl.DataFrame]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.frameworks.torch.inside._gradient_sync import SharedModels
 from slowstep.record.recorder import now
 from slowstep.record.timing.tracebacks import hide_own_frames
 from slowstep.record.writing.format import BACKWARD_CPU, FAILED, SPAN
@@ -65,9 +66,11 @@ def timed_backward(recorder: Recorder, original: Any, is_initialized: Callable[[
     """`backward`, with what the thread used of a core and how long it waited for one: 5 us more, in a job of several ranks only."""
     event, fault, local, page, clock, cpu_ns = recorder.event, recorder.fault, recorder.local, recorder.page, now, time.thread_time_ns
 
-    def record(t0: int, t1: int, used_ns: int, before_ns: int | None, after_ns: int | None) -> None:
+    models = recorder.shared(SharedModels)
+
+    def record(t0: int, t1: int, used_ns: int, before_ns: int | None, after_ns: int | None, sync: int) -> None:
         delay_ns = _UNKNOWN if before_ns is None or after_ns is None else after_ns - before_ns
-        event(BACKWARD_CPU, t0, t1, used_ns, delay_ns)
+        event(BACKWARD_CPU, t0, t1, used_ns, delay_ns, 0, 0, sync)
 
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
@@ -76,7 +79,7 @@ def timed_backward(recorder: Recorder, original: Any, is_initialized: Callable[[
             recorder.leave()
         if not recorder.live[0] or not is_initialized():
             return original(*args, **kwargs)
-        me = local.me
+        me, sync = local.me, models.sync()
         t0, used_ns, delayed_ns = clock(), cpu_ns(), me.delay_ns()
         try:
             result = original(*args, **kwargs)
@@ -86,7 +89,7 @@ def timed_backward(recorder: Recorder, original: Any, is_initialized: Callable[[
         try:
             # In this order: asking for the CPU time brings the kernel's figures up to date.
             used_ns = cpu_ns() - used_ns
-            record(t0, clock(), used_ns, delayed_ns, me.delay_ns())
+            record(t0, clock(), used_ns, delayed_ns, me.delay_ns(), sync)
         except Exception as error:  # the border: counted, and never raised into the training
             fault(error)
         return result

@@ -11,6 +11,7 @@ from slowstep.frameworks.torch.inside._fetches import MEASURED_EVERY_NS
 from slowstep.frameworks.torch.inside._framework import FRAMEWORK
 from slowstep.frameworks.torch.inside._loader.described import describe_iterator, even_batches, ready_batches
 from slowstep.frameworks.torch.inside._loader.dropped import leave, time_drop
+from slowstep.frameworks.torch.inside._loader.padding_looks import PaddingLooks
 from slowstep.record.recorder import now
 from slowstep.record.steps.cpu_marks import build_marks
 from slowstep.record.steps.known import Known
@@ -81,6 +82,7 @@ class IteratorWaits:
         self._recorder, self._original, self._numbering = recorder, original, numbering
         self._event, self._fault = recorder.event, recorder.fault
         self._mark, _ = build_marks(recorder)
+        self._padding = recorder.shared(PaddingLooks)
 
     def build_hook(self) -> Any:
         """What `original` is to be replaced by. Its own lines are for batches that take next to no time; `_request` does all others."""
@@ -194,6 +196,8 @@ class IteratorWaits:
                 me.borrower.lend(known.number, index, samples_in(batch), ready)
             if me.marking:
                 self._mark(me, t1)
+            if t1 >= self._padding.due_ns and not me.in_worker:
+                self._padding.look(batch, known.number, index, t1)
             if me.when_received is not None:
                 me.when_received(me)
         except Exception as error:  # the border: counted, and never raised into the training

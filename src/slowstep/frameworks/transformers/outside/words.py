@@ -32,6 +32,10 @@ WORDS = Words(
         Remedy.PIN_MEMORY: _of_arguments("dataloader_pin_memory"),
         Remedy.COPY_AHEAD: _of_arguments("accelerator_config", {"non_blocking": True}),
         Remedy.BATCH_SIZE: _of_arguments("per_device_train_batch_size"),
+        Remedy.PAD_TO_LONGEST: "tokenize without padding='max_length', and pad by DataCollatorWithPadding(tokenizer), "
+        "or the collator of the task: up to the batch's longest sequence",
+        Remedy.BUCKET: "TrainingArguments(train_sampling_strategy='group_by_length'), of transformers 4 group_by_length=True, with a "
+        "collator that pads up to the batch's longest sequence",
         Remedy.ACCUMULATE: _of_arguments("gradient_accumulation_steps"),
         Remedy.FUSED_ADAMW: _of_arguments("optim", "adamw_torch_fused"),
         Remedy.COMPILE: _of_arguments("torch_compile", True),

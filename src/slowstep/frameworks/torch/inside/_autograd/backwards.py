@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.torch.inside._answers.last_loss import are_finite, losses_in
 from slowstep.frameworks.torch.inside._autograd.graph_looks import GraphLooks
-from slowstep.frameworks.torch.inside._autograd.graph_size import graph_size
+from slowstep.frameworks.torch.inside._autograd.graph_shapes import graph_shapes
+from slowstep.frameworks.torch.inside._autograd.graph_size import MOST_NODES, graph_size, nodes_below
+from slowstep.frameworks.torch.inside._loader.padding_looks import PaddingLooks
 from slowstep.record.recorder import now
 from slowstep.record.steps.by_hand import ByHand
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 # Torch wraps the `step` of a class of optimizers when the first of them is built, and marks what it has wrapped.
 _WRAPPED: Final = "hooked"
+_COMPILED: Final = "CompiledFunction"
 # The first passes may be a trial; the third is one of a step like the others, and still in the warm-up.
 FIRST: Final = 3
 # An optimizer may be built later; asking for it takes some ten microseconds.
@@ -31,12 +34,14 @@ class Backwards:
     A pass may run others, also on threads of their own (reentrant checkpoints): only those count beside which no other goes on.
     """
 
-    __slots__ = ("_by_hand", "_looks", "_open", "_recorder", "_seen", "_tensors_device", "on")
+    __slots__ = ("_by_hand", "_looks", "_open", "_padding", "_recorder", "_seen", "_tensors_device", "on")
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder, self._looks = recorder, GraphLooks(recorder)
         self.forget()
         recorder.forgetters.append(self.forget)
+        self._padding = recorder.shared(PaddingLooks)
+        self._padding.starters.append(self._start)
         recorder.last_loss.starters.append(self._start)
         recorder.last_loss.are_finite = are_finite
 
@@ -56,7 +61,7 @@ class Backwards:
 
     @property
     def _is_wanted(self) -> bool:
-        return self._recorder.last_loss.is_wanted or self._looks.are_wanted
+        return self._recorder.last_loss.is_wanted or self._looks.are_wanted or self._padding.passes > 0
 
     def begin(self, tensors: Any) -> None:
         """A pass begins at these tensors."""
@@ -76,6 +81,9 @@ class Backwards:
             self._recorder.last_loss.keep(losses_in(tensors))
         if self._looks.are_wanted:
             self._looks.look(tensors)
+        if self._padding.passes:
+            self._padding.passes -= 1
+            self._note_shapes(tensors)
 
     def failed(self) -> None:
         """A pass has raised."""
@@ -114,6 +122,12 @@ class Backwards:
             return
         for tell in self._recorder.by_hand:
             tell(by_hand)
+
+    def _note_shapes(self, tensors: Any) -> None:
+        nodes = nodes_below(tensors, MOST_NODES)
+        # What is compiled is one node, whose values tell of nothing inside it.
+        if nodes and not any(type(node).__name__.startswith(_COMPILED) for node in nodes):
+            self._recorder.note({"kind": "shapes", "at_ns": now(), "nodes": len(nodes), "shapes": graph_shapes(nodes)})
 
     def _note_size(self, tensors: Any) -> None:
         size = graph_size(tensors)

@@ -1,0 +1,66 @@
+"""When batches are looked at for padding, and who is told of what was seen."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.frameworks.torch.inside._loader.padded import look_for_padding
+from slowstep.record.recorder import now
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+# Looks, and where none of the first holds sequences no more of them.
+MOST_LOOKS: Final = 24
+FRUITLESS: Final = 4
+# From one look to the next, ever longer: two dozen are spread over four minutes.
+FIRST_GAP_NS: Final = 300_000_000
+LENGTHENED: Final = 1.25
+# A look takes no more than this share of the time before it.
+ELAPSED_PER_COST: Final = 500
+# Graphs whose shapes are written down: of the passes after a look, for some scripts ask for a batch ahead.
+ROUNDS: Final = 3
+PASSES: Final = 2
+NEVER: Final = 1 << 62
+
+
+class PaddingLooks:
+    """A look is taken at `due_ns`, by whoever has received a batch. `passes` counts backward passes whose graph is to be looked at."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        # Called where passes are wanted.
+        self.starters: list[Callable[[], None]] = []
+        self._forget()
+        recorder.forgetters.append(self._forget)
+
+    def _forget(self) -> None:
+        self.due_ns = self.passes = 0
+        self._looks = self._fruitful = self._rounds = 0
+        self._gap_ns = float(FIRST_GAP_NS)
+
+    def look(self, batch: Any, iterator: int, index: int, at_ns: int) -> None:
+        """Look at a batch that this thread has received. Raises what a library raises."""
+        torch: Any = sys.modules["torch"]
+        if not self._recorder.level:
+            self.due_ns = NEVER
+            return
+        # A mode of the script's sees each operation, also ours.
+        if torch._C._len_torch_dispatch_stack():
+            return
+        began_ns, self.due_ns = time.thread_time_ns(), NEVER
+        with torch._C.DisableTorchFunction():
+            arrays = look_for_padding(batch)
+        self._recorder.note({"kind": "padded", "at_ns": at_ns, "iterator": iterator, "batch": index, "arrays": arrays})
+        self._looks += 1
+        self._fruitful += any("lengths" in array for array in arrays)
+        if self._looks < MOST_LOOKS and (self._fruitful or self._looks < FRUITLESS):
+            self.due_ns = now() + max(int(self._gap_ns), (time.thread_time_ns() - began_ns) * ELAPSED_PER_COST)
+            self._gap_ns *= LENGTHENED
+        if self._fruitful and self._rounds < ROUNDS:
+            self._rounds, self.passes = self._rounds + 1, PASSES
+            for start in self.starters:
+                start()
