@@ -24,6 +24,8 @@ _LOOKUP: Final = "EmbeddingBackward0"
 _BAG: Final = "EmbeddingBagBackward0"
 # Of a bag's modes the one that knows no sparse gradient.
 _MAX_MODE: Final = 2
+# A compiled graph's node, which may hold lookups unseen.
+_COMPILED: Final = "CompiledFunction"
 # More tables than a recommender has; and so many passes are told of.
 _MOST_TABLES: Final = 200
 _MOST_LOOKS: Final = 4096
@@ -43,7 +45,17 @@ class _Table:
         self.ids: int | None = 0
         self.optimizer = self.lookups = self.seen = self.timed = self.backward_ns = 0
 
+    def taken_by(self, lookups: list[Any], *, is_dense_anyway: bool) -> None:
+        """A pass goes through these nodes, each of which takes rows of it."""
+        self.seen += 1
+        self.lookups = max(self.lookups, len(lookups))
+        self.is_sparse = self.is_sparse or any(node._saved_sparse for node in lookups)
+        self.is_dense_anyway = self.is_dense_anyway or is_dense_anyway or any(map(_knows_no_sparse, lookups))
+        ids = [_ids(node, self.width) for node in lookups]
+        self.ids = None if self.ids is None or None in ids else max(self.ids, sum(each or 0 for each in ids))
+
     def described(self) -> dict[str, Any]:
+        """As the note has it; `backward_ns` is the mean of a pass."""
         return {
             **{name: getattr(self, name) for name in self.__slots__ if name not in ("backward_ns", "timed")},
             "backward_ns": self.backward_ns // self.timed if self.timed else None,
@@ -79,32 +91,27 @@ class TableLooks:
 
     def look(self, nodes: set[Any]) -> None:
         """A pass begins that goes through these nodes, all of its graph."""
-        if self._looks >= _MOST_LOOKS:
+        if self._looks >= _MOST_LOOKS or any(type(node).__name__.startswith(_COMPILED) for node in nodes):
             return
         self._looks += 1
-        found = _lookups(nodes)
-        if not found:
-            return
+        self._open = self._begun(nodes)
+
+    def _begun(self, nodes: set[Any]) -> _Pass:
         dense_anyway = _leaves_of_others(nodes)
         holders = self._recorder.shared(Holders)
         is_timed, timers = not has_compiled(), list[tuple[_Table, _Timer]]()
         handles: list[Any] = []
-        for weight, lookups in found:
+        for weight, lookups in _lookups(nodes):
             table = self._table(weight)
             if table is None:
                 continue
-            table.seen += 1
-            table.lookups = max(table.lookups, len(lookups))
             table.optimizer = holders.of(weight)
-            table.is_sparse = table.is_sparse or any(node._saved_sparse for node in lookups)
-            table.is_dense_anyway = table.is_dense_anyway or id(weight) in dense_anyway or any(map(_knows_no_sparse, lookups))
-            ids = [_ids(node, table.width) for node in lookups]
-            table.ids = None if table.ids is None or None in ids else max(table.ids, sum(each or 0 for each in ids))
+            table.taken_by(lookups, is_dense_anyway=id(weight) in dense_anyway)
             if is_timed and weight.device.type == "cpu" and not table.is_sparse:
                 timer = _Timer()
                 timers.append((table, timer))
                 handles += [handle for node in lookups for handle in timer.watch(node)]
-        self._open = _Pass(timers, handles)
+        return _Pass(timers, handles)
 
     def _table(self, weight: Any) -> _Table | None:
         key = (id(weight), *(int(size) for size in weight.shape))
