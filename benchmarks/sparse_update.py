@@ -96,10 +96,17 @@ def main() -> None:
         print(f"{rows:,} x {width} ({rows * width * 4 / 2**20:.0f} MiB): freed {freed:.3f}, added {added:.2f} ns an element", flush=True)
         for name, make in SPARSE.items():
             took = [sparse(rows, width, ids, make) for ids in IDS]
-            print(f"  {name}: " + ", ".join(f"{ids} ids {ns / 1e3:.0f} us, {ns / ids:.0f} ns each" for ids, ns in zip(IDS, took, strict=True)), flush=True)
+            print(
+                f"  {name}: "
+                + ", ".join(f"{ids} ids {ns / 1e3:.0f} us, {ns / ids:.0f} ns each" for ids, ns in zip(IDS, took, strict=True)),
+                flush=True,
+            )
     for name, make in DENSE.items():
         tiny, small, large = update([16] * 50, make) / 50, update([16384] * 50, make) / 50 / 16384, update([8_000_000], make) / 8_000_000
-        print(f"{name}: {tiny / 1e3:.1f} us a tensor of 16, {small:.2f} ns an element of 16384, {large:.2f} of 8 million: {small / large:.2f}", flush=True)
+        print(
+            f"{name}: {tiny / 1e3:.1f} us a tensor of 16, {small:.2f} ns an element of 16384, {large:.2f} of 8 million: {small / large:.2f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -69,7 +69,8 @@ def find_tables(trainer: Trainer) -> Tables | None:
         return None
     updaters = _updaters(trainer)
     passes = _passes_per_step(trainer)
-    return Tables(looks=looks, found=tuple(_table(table, looks, passes, updaters.get(table.get("optimizer", 0))) for table in note["tables"]))
+    found = (_table(table, looks, passes, updaters.get(table.get("optimizer"))) for table in note["tables"])
+    return Tables(looks=looks, found=tuple(found))
 
 
 def _table(note: Mapping[str, Any], looks: int, passes: float, updater: Updater | None) -> Table:
@@ -88,7 +89,7 @@ def _table(note: Mapping[str, Any], looks: int, passes: float, updater: Updater 
     )
 
 
-def _updaters(trainer: Trainer) -> dict[int, Updater]:
+def _updaters(trainer: Trainer) -> dict[int | None, Updater]:
     """Optimizers whose calls are the training's, by their numbers, of which it is known what they hold."""
     calls = trainer.outer_updates.group_by("optimizer").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("ns"))
     took = dict(zip(calls["optimizer"].to_list(), calls["ns"].to_list(), strict=True))

@@ -52,9 +52,7 @@ _OTHERS = _ends(calibration.CACHED_UPDATE)
 # What is removed besides: the other way round.
 _FREED = (calibration.FREED_GRADIENT.value, *calibration.FREED_GRADIENT.bounds)
 _ADDED = (calibration.ADDED_GRADIENT.value, *calibration.ADDED_GRADIENT.bounds)
-EXPECTED, PESSIMISTIC, OPTIMISTIC = (
-    _Assumed(_TABLE[at], at, _TENSOR[at], _OTHERS[at], _FREED[at], _ADDED[at]) for at in range(3)
-)
+EXPECTED, PESSIMISTIC, OPTIMISTIC = (_Assumed(_TABLE[at], at, _TENSOR[at], _OTHERS[at], _FREED[at], _ADDED[at]) for at in range(3))
 # Up to this size the C library keeps what was freed, and gives it out again (mallopt(3), M_MMAP_THRESHOLD's largest on 64 bits).
 KEPT_BYTES = 32 << 20
 

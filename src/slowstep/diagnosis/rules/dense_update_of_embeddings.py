@@ -51,9 +51,15 @@ NAME = "dense-update-of-embeddings"
 # Of the time: what saves less is no bottleneck.
 WORTH = 0.10
 
-NO_GRAPH = Wording("no-graph-of-tables", "no whole graph of a backward pass was looked at, which would show embedding tables; record longer")
-ROWS_UNKNOWN = Wording("rows-of-tables-unknown", "how many rows of an embedding table a batch takes is unknown: hooks on saved tensors hide it")
-SEVERAL_RANKS = Wording("tables-of-ranks", "{ranks} ranks share dense gradients of embedding tables; what sharing sparse ones takes is unknown")
+NO_GRAPH = Wording(
+    "no-graph-of-tables", "no whole graph of a backward pass was looked at, which would show embedding tables; record longer"
+)
+ROWS_UNKNOWN = Wording(
+    "rows-of-tables-unknown", "how many rows of an embedding table a batch takes is unknown: hooks on saved tensors hide it"
+)
+SEVERAL_RANKS = Wording(
+    "tables-of-ranks", "{ranks} ranks share dense gradients of embedding tables; what sharing sparse ones takes is unknown"
+)
 
 
 def judge(m: Measurements) -> Answer:

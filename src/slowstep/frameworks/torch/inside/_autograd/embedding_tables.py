@@ -34,16 +34,29 @@ cpu_ns = time.thread_time_ns
 
 
 class _Table:
-    """What is known of one table by now; `ids` is the most of a pass, None where it is not known."""
+    """What is known of one table by now; `ids` is the most of a pass. None is unknown."""
 
-    __slots__ = ("backward_ns", "ids", "is_dense_anyway", "is_sparse", "item_bytes", "lookups", "optimizer", "rows", "seen", "timed", "width")
+    __slots__ = (
+        "backward_ns",
+        "ids",
+        "is_dense_anyway",
+        "is_sparse",
+        "item_bytes",
+        "lookups",
+        "optimizer",
+        "rows",
+        "seen",
+        "timed",
+        "width",
+    )
 
     def __init__(self, weight: Any) -> None:
         self.rows, self.width = (int(size) for size in weight.shape)
         self.item_bytes = int(weight.element_size())
         self.is_sparse = self.is_dense_anyway = False
         self.ids: int | None = 0
-        self.optimizer = self.lookups = self.seen = self.timed = self.backward_ns = 0
+        self.optimizer: int | None = None
+        self.lookups = self.seen = self.timed = self.backward_ns = 0
 
     def taken_by(self, lookups: list[Any], *, is_dense_anyway: bool) -> None:
         """A pass goes through these nodes, each of which takes rows of it."""
@@ -105,7 +118,7 @@ class TableLooks:
             table = self._table(weight)
             if table is None:
                 continue
-            table.optimizer = holders.of(weight)
+            table.optimizer = holders.of(weight) or None
             table.taken_by(lookups, is_dense_anyway=id(weight) in dense_anyway)
             if is_timed and weight.device.type == "cpu" and not table.is_sparse:
                 timer = _Timer()
