@@ -1,7 +1,6 @@
-"""What an update costs that touches only the rows of a batch, and what a dense one costs beside the optimizer: python benchmarks/sparse_update.py
+"""What a sparse update of embedding tables costs, and a dense one beside the optimizer's call: python benchmarks/sparse_update.py
 
-CPU time of one thread, medians; calibration.py has them as SPARSE_ROW_*, SPARSE_STEP, FREED_GRADIENT, ADDED_GRADIENT, CACHED_UPDATE and
-UPDATED_TENSOR.
+CPU time of one thread, medians; `slowstep.calibration` has them from SPARSE_TABLE to AFTER_SWEEP_AT_MOST.
 """
 
 from __future__ import annotations
@@ -87,6 +86,27 @@ def update(sizes: list[int], make: Callable[[Any], torch.optim.Optimizer]) -> fl
     return median_ns([make(weights).step])[0]
 
 
+def after_sweep(width: int, batch: int, mebibytes: int) -> tuple[float, float]:
+    """A step of a perceptron after another one, and after so much memory was gone over."""
+    layers = (torch.nn.Linear(64, width), torch.nn.ReLU(), torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 1))
+    model, data = torch.nn.Sequential(*layers), torch.randn(batch, 64)
+    optimizer, swept, other = torch.optim.Adam(model.parameters()), *(torch.zeros(mebibytes << 18) for _ in range(2))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(data).sum().backward()
+        optimizer.step()
+
+    took: tuple[list[int], list[int]] = ([], [])
+    for _ in range(40):
+        for before, of in ((step, took[0]), (lambda: swept.add_(other), took[1])):
+            before()
+            began = time.thread_time_ns()
+            step()
+            of.append(time.thread_time_ns() - began)
+    return statistics.median(took[0]), statistics.median(took[1])
+
+
 def main() -> None:
     """Print each."""
     warnings.simplefilter("ignore")
@@ -95,18 +115,16 @@ def main() -> None:
         freed, added = dense(rows, width)
         print(f"{rows:,} x {width} ({rows * width * 4 / 2**20:.0f} MiB): freed {freed:.3f}, added {added:.2f} ns an element", flush=True)
         for name, make in SPARSE.items():
-            took = [sparse(rows, width, ids, make) for ids in IDS]
-            print(
-                f"  {name}: "
-                + ", ".join(f"{ids} ids {ns / 1e3:.0f} us, {ns / ids:.0f} ns each" for ids, ns in zip(IDS, took, strict=True)),
-                flush=True,
-            )
+            took = [(ids, sparse(rows, width, ids, make)) for ids in IDS]
+            print(f"  {name}: " + ", ".join(f"{ids} ids {ns / 1e3:.0f} us, {ns / ids:.0f} ns each" for ids, ns in took), flush=True)
     for name, make in DENSE.items():
-        tiny, small, large = update([16] * 50, make) / 50, update([16384] * 50, make) / 50 / 16384, update([8_000_000], make) / 8_000_000
-        print(
-            f"{name}: {tiny / 1e3:.1f} us a tensor of 16, {small:.2f} ns an element of 16384, {large:.2f} of 8 million: {small / large:.2f}",
-            flush=True,
-        )
+        tiny, small = update([16] * 50, make) / 50, update([16384] * 50, make) / 50 / 16384
+        large = update([8_000_000], make) / 8_000_000
+        print(f"{name}: {tiny / 1e3:.1f} us a tensor of 16, {small:.2f} ns an element of 16384, {large:.2f} of 8 million", flush=True)
+    for width, batch in ((32, 64), (128, 512), (256, 256), (512, 1024)):
+        for mebibytes in (16, 64):
+            warm, cold = after_sweep(width, batch, mebibytes)
+            print(f"{width} wide, {batch} samples: {warm / 1e6:.2f} ms, {cold / 1e6:.2f} ms after {mebibytes} MiB", flush=True)
 
 
 if __name__ == "__main__":

@@ -265,6 +265,26 @@ UPDATED_TENSOR: Final = Calibration(
     measured_by=SPARSE_TABLE.measured_by,
     date=SPARSE_TABLE.date,
 )
+AFTER_SWEEP: Final = Calibration(
+    value=300_000.0,
+    low=0.0,
+    high=1_100_000.0,
+    unit="ns a step",
+    meaning="how much shorter the rest of a step gets where the optimizer no longer goes over 16 MiB and more, after which all else is to be "
+    "read into the caches again: 0.3 to 0.8 ms of steps of 0.7 to 22 ms; the bound is a third more than the most",
+    machine=SPARSE_TABLE.machine,
+    measured_by=SPARSE_TABLE.measured_by,
+    date=SPARSE_TABLE.date,
+)
+AFTER_SWEEP_AT_MOST: Final = Calibration(
+    value=0.2,
+    high=0.5,
+    unit="share of the rest of a step",
+    meaning="how much of that rest it can be: 0.01 to 0.50, the less the longer it is",
+    machine=SPARSE_TABLE.machine,
+    measured_by=SPARSE_TABLE.measured_by,
+    date=SPARSE_TABLE.date,
+)
 SHARED_LIMIT: Final = Calibration(
     value=0.5,
     unit="exponent of how many workers make batches at once",

@@ -17,7 +17,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.findings import Fix
 from slowstep.frameworks._remedies import Remedy
 from slowstep.frameworks._words import Words
-from slowstep.parts import BACKWARD, OPTIMIZER
+from slowstep.parts import BACKWARD, OPTIMIZER, PartKind
 
 # They update each element of all that has a gradient. Of these SGD and Adagrad know sparse gradients themselves, and change no row by them
 # whose gradient is zero.
@@ -38,6 +38,8 @@ class _Assumed:
     others: float  # time of an element of the others by that of a table's
     freed_ns: float  # an element of a gradient that is given back to the system
     added_ns: float  # an element of a gradient that is added to another
+    warmer_ns: float  # what the rest of the step gets shorter with warm caches, and the most of it that this can be
+    warmer_share: float
 
 
 def _ends(of: Calibration) -> tuple[float, float, float]:
@@ -52,9 +54,15 @@ _OTHERS = _ends(calibration.CACHED_UPDATE)
 # What is removed besides: the other way round.
 _FREED = (calibration.FREED_GRADIENT.value, *calibration.FREED_GRADIENT.bounds)
 _ADDED = (calibration.ADDED_GRADIENT.value, *calibration.ADDED_GRADIENT.bounds)
-EXPECTED, PESSIMISTIC, OPTIMISTIC = (_Assumed(_TABLE[at], at, _TENSOR[at], _OTHERS[at], _FREED[at], _ADDED[at]) for at in range(3))
+_WARMER = (calibration.AFTER_SWEEP.value, *calibration.AFTER_SWEEP.bounds)
+_WARMER_SHARE = (calibration.AFTER_SWEEP_AT_MOST.value, *calibration.AFTER_SWEEP_AT_MOST.bounds)
+EXPECTED, PESSIMISTIC, OPTIMISTIC = (
+    _Assumed(_TABLE[at], at, _TENSOR[at], _OTHERS[at], _FREED[at], _ADDED[at], _WARMER[at], _WARMER_SHARE[at]) for at in range(3)
+)
 # Up to this size the C library keeps what was freed, and gives it out again (mallopt(3), M_MMAP_THRESHOLD's largest on 64 bits).
 KEPT_BYTES = 32 << 20
+# From so much on what is gone over leaves nothing else in the caches: it was measured of this and of more.
+SWEPT_BYTES = 16 << 20
 
 
 def dense_tables(m: Measurements) -> tuple[Table, ...]:
@@ -122,7 +130,8 @@ def sparse_counterfactual(m: Measurements, tables: tuple[Table, ...]) -> Counter
     """The tables updated by the rows that a batch touches."""
 
     def case(assumed: _Assumed, factor: float = 1.0) -> Case:
-        removed = part_ns(m, max(sum(saved_ns(m, table, assumed) for table in tables), 0.0))
+        saved = max(sum(saved_ns(m, table, assumed) for table in tables), 0.0)
+        removed = part_ns(m, saved + _warmer_ns(m, tables, saved, assumed))
         beside = factor * concurrent_producers_ns(m, spared_cpu_ns=float(removed.mean()))
         return Case(removed_ns=removed, concurrent_ns=beside, delay_share=delay_share(m, OPTIMIZER, BACKWARD))
 
@@ -132,6 +141,14 @@ def sparse_counterfactual(m: Measurements, tables: tuple[Table, ...]) -> Counter
         pessimistic=case(PESSIMISTIC, PESSIMISTIC_BESIDE),
         optimistic=case(OPTIMISTIC),
     )
+
+
+def _warmer_ns(m: Measurements, tables: tuple[Table, ...], saved: float, assumed: _Assumed) -> float:
+    """What the rest of the mean step gets shorter."""
+    if sum(table.gradient_bytes for table in tables) < SWEPT_BYTES:
+        return 0.0
+    own_ns = float((m.ledger.of("compute") - m.ledger.of("compute", PartKind.CORE_WAIT)).mean())
+    return min(assumed.warmer_share * max(own_ns - saved, 0.0), assumed.warmer_ns)
 
 
 def sparse_fix(words: Words, updater: Updater) -> Fix:

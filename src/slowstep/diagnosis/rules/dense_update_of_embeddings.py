@@ -3,17 +3,18 @@
 On a processor: the gradient of a table is as large as the table, and so is the optimizer's work on it.
 
 What it sees:
-    Tables that the training takes rows of and uses in no other way (graphs of backward passes are looked at, some in the run), whose
-    gradient is not sparse and which Adam, AdamW, NAdam, RAdam, Adamax, RMSprop, Adadelta, Adagrad or SGD holds. What their gradients and
-    their share of the optimizer's call take, by elements, is at least 10 % of the time, and so is what would be saved of it. Of the rows that
-    a batch takes each is counted as often as it is taken: more cannot be touched.
+    Tables that the training takes rows of and uses in no other way (graphs of backward passes are looked at, now and then), whose gradient
+    is not sparse and which Adam, AdamW, NAdam, RAdam, Adamax, RMSprop, Adadelta, Adagrad or SGD holds. At least 10 % of the time would be
+    saved of what their gradients and their share of the optimizer's call take. Each row that a batch takes is counted as often as it is
+    taken: more cannot be touched.
 Why it costs:
     In the backward a gradient of the whole table is filled with zeros, a few rows of it are added to, and the optimizer reads and writes
     the table, that gradient and its averages: a step takes as long as the table is large, whatever the batch holds.
 How the gain is predicted:
     r is the time of the tables' nodes in the backward (measured in passes that were looked at), their share of the optimizer's by elements,
     and what a large gradient takes to be given back, or to be added to another of the same table; less what a sparse update of the rows of
-    a batch costs (benchmarks/sparse_update.py). B is what the loader's workers need for a batch.
+    a batch costs, and with what the rest gains that finds its caches warm (benchmarks/sparse_update.py). B is what the loader's workers
+    need for a batch.
 When it is wrong:
     SparseAdam is not Adam: the averages of a row stand still while no batch touches it, weights do not decay, and the numbers change. Of
     SGD and Adagrad without momentum and decay they do not. Clipping of gradients goes over the tables too, which is not counted, and does
