@@ -270,8 +270,8 @@ AFTER_SWEEP: Final = Calibration(
     low=0.0,
     high=1_100_000.0,
     unit="ns a step",
-    meaning="how much shorter the rest of a step gets where the optimizer no longer goes over 16 MiB and more, after which all else is to be "
-    "read into the caches again: 0.3 to 0.8 ms of steps of 0.7 to 22 ms; the bound is a third more than the most",
+    meaning="how much shorter the rest of a step gets where the optimizer no longer goes over 16 MiB and more, after which all else has to "
+    "be read into the caches again: 0.3 to 0.8 ms of steps of 0.7 to 22 ms; the bound is a third more than the most",
     machine=SPARSE_TABLE.machine,
     measured_by=SPARSE_TABLE.measured_by,
     date=SPARSE_TABLE.date,

@@ -106,8 +106,8 @@ def test_large_gradients_are_given_back_and_several_of_a_table_are_added():
         for lookups in (1.0, 2.0)
     )
 
-    # 16 million elements: 0.15 ns each are given back, and 0.6 added.
-    assert once == pytest.approx(8 + 4 + 16 * 0.15 - 0.15 - 512 * 0.0011, rel=0.02)
+    # 16 million elements: 0.15 ns each are given back, and 0.6 added. With warm caches the rest takes 0.3 ms less.
+    assert once == pytest.approx(8 + 4 + 16 * 0.15 - 0.15 - 512 * 0.0011 + 0.3, rel=0.005)
     assert twice - once == pytest.approx(16 * 0.6, rel=0.01)
 
 

@@ -33,7 +33,8 @@ FUSED: dict[str, Any] = {"optimizer_ms": 0.28 * UNFUSED["optimizer_ms"]}
 
 # A table of four million elements, with 12 ms of an optimizer and 6 ms of a backward that would hardly be there.
 TABLES: dict[str, Any] = {
-    **UNFUSED, "fixed_ms": 8.0, "optimizer": {"type": "Adam", "device": "cpu", "fused": False, "params": 4_001_000, "tensors": 5, "decays": False},
+    **UNFUSED, "fixed_ms": 8.0,
+    "optimizer": {"type": "Adam", "device": "cpu", "fused": False, "params": 4_001_000, "tensors": 5, "decays": False},
     "tables": (
         {"rows": 125_000, "width": 32, "item_bytes": 4, "ids": 512, "lookups": 1, "seen": 8, "optimizer": 0, "backward_ns": 4_000_000,
          "is_sparse": False, "is_dense_anyway": False},
