@@ -5,6 +5,7 @@ CPU time of one thread, medians; `slowstep.calibration` has them from SPARSE_TAB
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 import warnings
@@ -86,17 +87,43 @@ def update(sizes: list[int], make: Callable[[Any], torch.optim.Optimizer]) -> fl
     return median_ns([make(weights).step])[0]
 
 
-def after_sweep(width: int, batch: int, mebibytes: int) -> tuple[float, float]:
-    """A step of a perceptron after another one, and after so much memory was gone over."""
-    layers = (torch.nn.Linear(64, width), torch.nn.ReLU(), torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 1))
-    model, data = torch.nn.Sequential(*layers), torch.randn(batch, 64)
-    optimizer, swept, other = torch.optim.Adam(model.parameters()), *(torch.zeros(mebibytes << 18) for _ in range(2))
+class Recommender:
+    """Steps of a model of small tables, with a loader on the same thread."""
 
-    def step() -> None:
-        optimizer.zero_grad()
-        model(data).sum().backward()
-        optimizer.step()
+    def __init__(self, tables: int, width: int, batch: int) -> None:
+        self._tables = torch.nn.ModuleList(torch.nn.Embedding(500, 16) for _ in range(tables))
+        self._head = torch.nn.Sequential(torch.nn.Linear(16 * tables, width), torch.nn.ReLU(), torch.nn.Linear(width, 1))
+        self._optimizer = torch.optim.Adam([*self._tables.parameters(), *self._head.parameters()])
+        data = torch.utils.data.TensorDataset(torch.randint(0, 500, (20_000, tables)))
+        loader = torch.utils.data.DataLoader(data, batch_size=batch, shuffle=True)
+        self._batches = (ids for _ in itertools.count() for (ids,) in loader)
 
+    def step(self) -> None:
+        """Take a batch, and update by it."""
+        ids = next(self._batches)
+        self._optimizer.zero_grad()
+        self._head(torch.cat([table(ids[:, at]) for at, table in enumerate(self._tables)], 1)).sum().backward()
+        self._optimizer.step()
+
+
+class Perceptron:
+    """Steps of products alone."""
+
+    def __init__(self, width: int, batch: int) -> None:
+        layers = (torch.nn.Linear(64, width), torch.nn.ReLU(), torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 1))
+        self._model, self._data = torch.nn.Sequential(*layers), torch.randn(batch, 64)
+        self._optimizer = torch.optim.Adam(self._model.parameters())
+
+    def step(self) -> None:
+        """Update by the one batch."""
+        self._optimizer.zero_grad()
+        self._model(self._data).sum().backward()
+        self._optimizer.step()
+
+
+def after_sweep(step: Callable[[], None], mebibytes: int) -> tuple[float, float]:
+    """A step after another one, and after so much memory was gone over."""
+    swept, other = (torch.zeros(mebibytes << 18) for _ in range(2))
     took: tuple[list[int], list[int]] = ([], [])
     for _ in range(40):
         for before, of in ((step, took[0]), (lambda: swept.add_(other), took[1])):
@@ -121,10 +148,14 @@ def main() -> None:
         tiny, small = update([16] * 50, make) / 50, update([16384] * 50, make) / 50 / 16384
         large = update([8_000_000], make) / 8_000_000
         print(f"{name}: {tiny / 1e3:.1f} us a tensor of 16, {small:.2f} ns an element of 16384, {large:.2f} of 8 million", flush=True)
-    for width, batch in ((32, 64), (128, 512), (256, 256), (512, 1024)):
-        for mebibytes in (16, 64):
-            warm, cold = after_sweep(width, batch, mebibytes)
-            print(f"{width} wide, {batch} samples: {warm / 1e6:.2f} ms, {cold / 1e6:.2f} ms after {mebibytes} MiB", flush=True)
+    models: dict[str, Recommender | Perceptron] = {
+        **{f"perceptron {sizes}": Perceptron(*sizes) for sizes in ((32, 64), (128, 512), (256, 256), (512, 1024))},
+        **{f"tables {sizes}": Recommender(*sizes) for sizes in ((2, 128, 256), (6, 128, 256), (26, 128, 512), (2, 256, 1024), (1, 16, 64))},
+    }
+    for name, model in models.items():
+        for mebibytes in (16, 64, 256):
+            warm, cold = after_sweep(model.step, mebibytes)
+            print(f"{name}: {warm / 1e6:.2f} ms, {cold / 1e6:.2f} ms after {mebibytes} MiB", flush=True)
 
 
 if __name__ == "__main__":

@@ -127,7 +127,8 @@ class TableLooks:
         return _Pass(timers, handles)
 
     def _table(self, weight: Any) -> _Table | None:
-        key = (id(weight), *(int(size) for size in weight.shape))
+        rows, width = (int(size) for size in weight.shape)
+        key = (id(weight), rows, width)
         if key not in self._tables and len(self._tables) < _MOST_TABLES:
             self._tables[key] = _Table(weight)
         return self._tables.get(key)
@@ -184,7 +185,7 @@ def _lookups(nodes: set[Any]) -> list[tuple[Any, list[Any]]]:
     found: dict[int, tuple[Any, list[Any]]] = {}
     for node in nodes:
         if type(node).__name__ in (_LOOKUP, _BAG):
-            weight = getattr(node.next_functions[0][0], "variable", None)
+            weight: Any = getattr(node.next_functions[0][0], "variable", None)
             if type(weight) is parameter and len(weight.shape) == 2 and all(weight.shape):
                 found.setdefault(id(weight), (weight, []))[1].append(node)
     return list(found.values())
@@ -209,7 +210,7 @@ def _ids(node: Any, width: int) -> int | None:
     if type(node).__name__ == _LOOKUP:
         given = getattr(node, "_input_metadata", None)
         return math.prod(given[0].shape) // width if given else None
-    saved = getattr(node, "_raw_saved_indices", None)
+    saved: Any = getattr(node, "_raw_saved_indices", None)
     # What a hook has packed is the user's.
     if not hasattr(saved, "unpack_hook") or saved.unpack_hook is not None or saved.data is None:
         return None
