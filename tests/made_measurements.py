@@ -21,8 +21,8 @@ from slowstep.analyses.batches.made_by_loader import MadeByLoader
 from slowstep.analyses.compute.between_forwards import NOTHING
 from slowstep.analyses.compute.blocked import Blocked
 from slowstep.analyses.compute.compute_topic import ComputeTopic
+from slowstep.analyses.compute.embedding_tables import EmbeddingTables
 from slowstep.analyses.compute.fixed_cost import FixedCost
-from slowstep.analyses.compute.tables import Tables
 from slowstep.analyses.compute.work import Work
 from slowstep.analyses.input.input_facts import InputFacts
 from slowstep.analyses.input.input_topic import InputTopic
@@ -168,7 +168,7 @@ def _compute(ledger: Ledger) -> ComputeTopic:
         in_backward=None,
         blocked=Blocked(share=0.0, line=None),
         between_forwards=NOTHING,
-        tables=Tables(looks=8, found=()),
+        tables=EmbeddingTables(looks=8, found=()),
     )
 
 

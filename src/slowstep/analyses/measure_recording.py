@@ -22,10 +22,10 @@ from slowstep.analyses.compute.before_update import find_before_update
 from slowstep.analyses.compute.between_forwards import find_between_forwards
 from slowstep.analyses.compute.blocked import find_blocked
 from slowstep.analyses.compute.compute_topic import ComputeTopic
+from slowstep.analyses.compute.embedding_tables import find_embedding_tables
 from slowstep.analyses.compute.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.compute.in_backward import find_in_backward
 from slowstep.analyses.compute.own_update import find_own_update
-from slowstep.analyses.compute.tables import find_tables
 from slowstep.analyses.input.fetch_function import find_collate_function, find_fetch_function
 from slowstep.analyses.input.input_facts import find_input_facts
 from slowstep.analyses.input.input_topic import InputTopic
@@ -122,7 +122,7 @@ def _compute_topic(found: RecordingAnalyses) -> ComputeTopic:
             find_blocked, trainer, steps, found.ledger, found.stacks, found.demand, found.resources, found.load, found.trainer_cpu_ns
         ),
         between_forwards=attempt(find_between_forwards, timeline, trainer, steps, found.ledger, found.stacks),
-        tables=attempt(find_tables, trainer),
+        tables=attempt(find_embedding_tables, trainer),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from judged import answer_of, code_of, finding, judged, named, values
 from made_measurements import MS, measurements
-from slowstep.analyses.compute.tables import Table, Tables, Updater
+from slowstep.analyses.compute.embedding_tables import EmbeddingTable, EmbeddingTables, Updater
 from slowstep.analyses.measurements import Measurements
 from slowstep.parts import BACKWARD, BODY, OPTIMIZER
 
@@ -27,9 +27,9 @@ def holds(
 ) -> Measurements:
     """Steps of 20 ms with an optimizer that takes 8 of them and a backward that takes 6, of these tables."""
     updater = Updater(**{**ADAM, **(optimizer or {})})
-    found = tuple(Table(**{**TABLE, "updater": updater, **table}) for table in tables or ({},))
+    found = tuple(EmbeddingTable(**{**TABLE, "updater": updater, **table}) for table in tables or ({},))
     parts = {BODY: 5.5, BACKWARD: 6.0, OPTIMIZER: 8.0} if ledger is None else ledger
-    return measurements(ledger=parts, tables=Tables(looks=8, found=found), **changes)
+    return measurements(ledger=parts, tables=EmbeddingTables(looks=8, found=found), **changes)
 
 
 def test_the_tables_share_of_the_optimizer_and_the_making_of_their_gradient_are_saved_but_for_the_rows_of_a_batch():

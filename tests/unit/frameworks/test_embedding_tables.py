@@ -13,7 +13,7 @@ from slowstep.frameworks.torch.inside._autograd import embedding_tables  # noqa:
 from slowstep.frameworks.torch.inside._autograd.embedding_tables import TableLooks  # noqa: E402
 from slowstep.frameworks.torch.inside._autograd.graph_size import nodes_until  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
-from slowstep.record.steps.held_parameters import Holders  # noqa: E402
+from slowstep.record.steps.held_parameters import ParameterHolders  # noqa: E402
 
 IDS = torch.arange(12).view(3, 4)
 
@@ -23,7 +23,7 @@ class Watched:
 
     def __init__(self, *held: Any) -> None:
         self.notes: list[dict[str, Any]] = []
-        holders = Holders()
+        holders = ParameterHolders()
         holders.has(list(held), 5)
         self.looks = TableLooks(cast(Recorder, SimpleNamespace(note=self.notes.append, shared=lambda kind: holders)))
 

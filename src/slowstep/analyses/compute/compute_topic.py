@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from slowstep.analyses.compute.before_update import BeforeUpdate
 from slowstep.analyses.compute.between_forwards import BetweenForwards
 from slowstep.analyses.compute.blocked import Blocked
+from slowstep.analyses.compute.embedding_tables import EmbeddingTables
 from slowstep.analyses.compute.fixed_cost import FixedCost
 from slowstep.analyses.compute.in_backward import InBackward
 from slowstep.analyses.compute.own_update import OwnUpdate
-from slowstep.analyses.compute.tables import Tables
 from slowstep.analyses.compute.work import Work
 from slowstep.faults import MayLack
 
@@ -28,4 +28,4 @@ class ComputeTopic(MayLack):
     in_backward: InBackward | None  # what hooks of the user's do inside backward
     blocked: Blocked | None  # inside the steps' own work
     between_forwards: BetweenForwards  # in steps of several forwards and no loader
-    tables: Tables | None  # embedding tables, where whole graphs of backward passes were looked at
+    tables: EmbeddingTables | None  # embedding tables, where whole graphs of backward passes were looked at

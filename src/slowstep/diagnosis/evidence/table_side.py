@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slowstep import calibration
-from slowstep.analyses.compute.tables import Table, Updater
+from slowstep.analyses.compute.embedding_tables import EmbeddingTable, Updater
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
 from slowstep.calibration import Calibration
@@ -29,7 +29,7 @@ WIDTH = 32
 
 
 @dataclass(frozen=True, slots=True)
-class _Assumed:
+class _AssumedCosts:
     """One reading of what is not measured in the recording, ns."""
 
     table_ns: float
@@ -57,7 +57,7 @@ _ADDED = (calibration.ADDED_GRADIENT.value, *calibration.ADDED_GRADIENT.bounds)
 _WARMER = (calibration.AFTER_SWEEP.value, *calibration.AFTER_SWEEP.bounds)
 _WARMER_SHARE = (calibration.AFTER_SWEEP_AT_MOST.value, *calibration.AFTER_SWEEP_AT_MOST.bounds)
 EXPECTED, PESSIMISTIC, OPTIMISTIC = (
-    _Assumed(_TABLE[at], at, _TENSOR[at], _OTHERS[at], _FREED[at], _ADDED[at], _WARMER[at], _WARMER_SHARE[at]) for at in range(3)
+    _AssumedCosts(_TABLE[at], at, _TENSOR[at], _OTHERS[at], _FREED[at], _ADDED[at], _WARMER[at], _WARMER_SHARE[at]) for at in range(3)
 )
 # Up to this size the C library keeps what was freed, and gives it out again (mallopt(3), M_MMAP_THRESHOLD's largest on 64 bits).
 KEPT_BYTES = 32 << 20
@@ -65,7 +65,7 @@ KEPT_BYTES = 32 << 20
 SWEPT_BYTES = 16 << 20
 
 
-def dense_tables(m: Measurements) -> tuple[Table, ...]:
+def dense_tables(m: Measurements) -> tuple[EmbeddingTable, ...]:
     """Tables that are updated as a whole though each use of them takes rows; of which it is known what holds them."""
     found = () if m.compute.tables is None else m.compute.tables.found
     return tuple(
@@ -75,22 +75,22 @@ def dense_tables(m: Measurements) -> tuple[Table, ...]:
     )
 
 
-def worth_it(m: Measurements, tables: Iterable[Table]) -> tuple[Table, ...]:
+def worth_it(m: Measurements, tables: Iterable[EmbeddingTable]) -> tuple[EmbeddingTable, ...]:
     """Those whose sparse update is expected to be faster; one of which nobody knows what a batch takes, as if it took nothing."""
     return tuple(table for table in tables if saved_ns(m, table, EXPECTED) > 0)
 
 
-def taken_ns(m: Measurements, table: Table, assumed: _Assumed = EXPECTED) -> float:
+def taken_ns(m: Measurements, table: EmbeddingTable, assumed: _AssumedCosts = EXPECTED) -> float:
     """What its dense gradient and update take of the mean step, but for waits for a core."""
     return _optimizer_ns(m, table, assumed) + _gradient_ns(m, table, assumed)
 
 
-def saved_ns(m: Measurements, table: Table, assumed: _Assumed) -> float:
+def saved_ns(m: Measurements, table: EmbeddingTable, assumed: _AssumedCosts) -> float:
     """What a sparse one saves of that."""
     return taken_ns(m, table, assumed) - _left_ns(table, assumed)
 
 
-def _optimizer_ns(m: Measurements, table: Table, assumed: _Assumed) -> float:
+def _optimizer_ns(m: Measurements, table: EmbeddingTable, assumed: _AssumedCosts) -> float:
     """Its share of its optimizer's time, by elements: all are gone over alike, but those of small tensors stay in the caches."""
     updater = table.updater
     if updater is None:
@@ -103,14 +103,14 @@ def _optimizer_ns(m: Measurements, table: Table, assumed: _Assumed) -> float:
     return max(mean_ns - fixed_ns, 0.0) * table.elements / max(elements + others, 1.0)
 
 
-def _gradient_ns(m: Measurements, table: Table, assumed: _Assumed) -> float:
+def _gradient_ns(m: Measurements, table: EmbeddingTable, assumed: _AssumedCosts) -> float:
     """What is spent on making it, on adding up several, and on giving it back."""
     made_ns = min(table.backward_ns or 0.0, float(m.ledger.of_parts(BACKWARD).mean()))
     freed_ns = table.elements * assumed.freed_ns if table.gradient_bytes >= KEPT_BYTES else 0.0
     return made_ns + freed_ns + max(table.lookups - 1, 0.0) * table.elements * assumed.added_ns
 
 
-def _left_ns(table: Table, assumed: _Assumed) -> float:
+def _left_ns(table: EmbeddingTable, assumed: _AssumedCosts) -> float:
     row = _ROW.get("" if table.updater is None else table.updater.kind, calibration.SPARSE_ADAM_ROW)
     return assumed.table_ns + (table.ids or 0) * _ends(row)[assumed.row] * max(table.width / WIDTH, 1.0)
 
@@ -126,10 +126,10 @@ def part_ns(m: Measurements, mean_ns: float) -> Floats:
     return np.asarray(whole_ns(m) * (mean_ns / own_ns if own_ns > 0 else 0.0))
 
 
-def sparse_counterfactual(m: Measurements, tables: tuple[Table, ...]) -> Counterfactual:
+def sparse_counterfactual(m: Measurements, tables: tuple[EmbeddingTable, ...]) -> Counterfactual:
     """The tables updated by the rows that a batch touches."""
 
-    def case(assumed: _Assumed, factor: float = 1.0) -> Case:
+    def case(assumed: _AssumedCosts, factor: float = 1.0) -> Case:
         saved = max(sum(saved_ns(m, table, assumed) for table in tables), 0.0)
         removed = part_ns(m, saved + _warmer_ns(m, tables, saved, assumed))
         beside = factor * concurrent_producers_ns(m, spared_cpu_ns=float(removed.mean()))
@@ -143,7 +143,7 @@ def sparse_counterfactual(m: Measurements, tables: tuple[Table, ...]) -> Counter
     )
 
 
-def _warmer_ns(m: Measurements, tables: tuple[Table, ...], saved: float, assumed: _Assumed) -> float:
+def _warmer_ns(m: Measurements, tables: tuple[EmbeddingTable, ...], saved: float, assumed: _AssumedCosts) -> float:
     """What the rest of the mean step gets shorter."""
     if sum(table.gradient_bytes for table in tables) < SWEPT_BYTES:
         return 0.0

@@ -27,7 +27,7 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.compute.tables import Table, Updater
+from slowstep.analyses.compute.embedding_tables import EmbeddingTable, Updater
 from slowstep.analyses.ledger.closures import has_closures
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.table_side import (
@@ -82,7 +82,7 @@ def judge(m: Measurements) -> Answer:
     return _judged(m, tables)
 
 
-def _judged(m: Measurements, tables: tuple[Table, ...]) -> Judged:
+def _judged(m: Measurements, tables: tuple[EmbeddingTable, ...]) -> Judged:
     share, low, high = share_interval(m, part_ns(m, sum(taken_ns(m, table) for table in tables)))
     counterfactual = sparse_counterfactual(m, tables)
     rows, ids = sum(table.rows for table in tables), sum(min(table.ids or 0, table.rows) for table in tables)
@@ -114,21 +114,21 @@ def _judged(m: Measurements, tables: tuple[Table, ...]) -> Judged:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _updaters(tables: tuple[Table, ...]) -> list[Updater]:
+def _updaters(tables: tuple[EmbeddingTable, ...]) -> list[Updater]:
     """Those that hold the tables, each once."""
     found = {table.updater.number: table.updater for table in tables if table.updater is not None}
     return [found[number] for number in sorted(found)]
 
 
-def _named(tables: tuple[Table, ...]) -> str:
+def _named(tables: tuple[EmbeddingTable, ...]) -> str:
     return f"{len(tables)} embedding tables" if len(tables) > 1 else "an embedding table"
 
 
-def _share_of_elements(tables: tuple[Table, ...]) -> float:
+def _share_of_elements(tables: tuple[EmbeddingTable, ...]) -> float:
     return sum(table.elements for table in tables) / max(sum(updater.elements for updater in _updaters(tables)), 1)
 
 
-def _made_ms(tables: tuple[Table, ...]) -> float | None:
+def _made_ms(tables: tuple[EmbeddingTable, ...]) -> float | None:
     """None where it was not measured of each."""
     known = [table.backward_ns for table in tables if table.backward_ns is not None]
     return sum(known) / 1e6 if len(known) == len(tables) else None

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
 
-class Holders:
+class ParameterHolders:
     """Who had which parameter last, of all frameworks' optimizers."""
 
     def __init__(self, recorder: Recorder | None = None) -> None:
@@ -35,8 +35,8 @@ class Holders:
 class HeldParameters:
     """Follows the optimizers of one framework."""
 
-    def __init__(self, framework: Framework, holders: Holders | None = None) -> None:
-        self._framework, self._holders = framework, holders or Holders()
+    def __init__(self, framework: Framework, holders: ParameterHolders | None = None) -> None:
+        self._framework, self._holders = framework, holders or ParameterHolders()
 
     def describe(self, optimizer: Any, number: int) -> dict[str, Any]:
         """Number of the optimizer that had one of its parameters last, 0 where all are new; nothing where it does not say what it holds, or

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from slowstep.frameworks.torch.inside._answers.compiled import has_compiled
 from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF
-from slowstep.record.steps.held_parameters import Holders
+from slowstep.record.steps.held_parameters import ParameterHolders
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -111,7 +111,7 @@ class TableLooks:
 
     def _begun(self, nodes: set[Any]) -> _Pass:
         dense_anyway = _leaves_of_others(nodes)
-        holders = self._recorder.shared(Holders)
+        holders = self._recorder.shared(ParameterHolders)
         is_timed, timers = not has_compiled(), list[tuple[_Table, _Timer]]()
         handles: list[Any] = []
         for weight, lookups in _lookups(nodes):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from made_recordings import Training, make_recording
-from slowstep.analyses.compute.tables import Tables
+from slowstep.analyses.compute.embedding_tables import EmbeddingTables
 from slowstep.analyses.measure_recording import measure_recording
 from slowstep.sources.recording import read
 
@@ -18,7 +18,7 @@ TABLE: dict[str, Any] = {
 ADAM: dict[str, Any] = {"type": "Adam", "device": "cpu", "params": 20_000, "tensors": 3, "fused": True, "momentum": None, "decays": True}
 
 
-def _found(folder, **training: Any) -> Tables | None:
+def _found(folder, **training: Any) -> EmbeddingTables | None:
     return measure_recording(read(make_recording(folder, Training(steps=60, optimizer=ADAM, **training)))).compute.tables
 
 
@@ -48,7 +48,7 @@ def test_where_no_graph_was_looked_at_nothing_is_known_and_where_they_have_no_ta
     without = _found(tmp_path / "without")
 
     assert none is None
-    assert without == Tables(looks=8, found=())
+    assert without == EmbeddingTables(looks=8, found=())
 
 
 @pytest.mark.parametrize("change", [{"rows": 0}, {"seen": -1}, {"ids": -3}, {"width": "8"}, {"is_sparse": 1}], ids=str)

@@ -29,7 +29,7 @@ class Updater:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
+class EmbeddingTable:
     """One table. Counts are of a step, in the mean over passes that were looked at but for `ids`."""
 
     rows: int
@@ -54,14 +54,14 @@ class Table:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tables:
+class EmbeddingTables:
     """What was found in so many passes."""
 
     looks: int
-    found: tuple[Table, ...]
+    found: tuple[EmbeddingTable, ...]
 
 
-def find_tables(trainer: Trainer) -> Tables | None:
+def find_embedding_tables(trainer: Trainer) -> EmbeddingTables | None:
     """None where no whole graph was looked at."""
     note: Mapping[str, Any] = trainer.facts.notes["tables"]
     looks = int(note.get("looks", 0))
@@ -70,13 +70,13 @@ def find_tables(trainer: Trainer) -> Tables | None:
     updaters = _updaters(trainer)
     passes = _passes_per_step(trainer)
     found = (_table(table, looks, passes, updaters.get(table.get("optimizer"))) for table in note["tables"])
-    return Tables(looks=looks, found=tuple(found))
+    return EmbeddingTables(looks=looks, found=tuple(found))
 
 
-def _table(note: Mapping[str, Any], looks: int, passes: float, updater: Updater | None) -> Table:
+def _table(note: Mapping[str, Any], looks: int, passes: float, updater: Updater | None) -> EmbeddingTable:
     a_step = passes * min(note["seen"] / looks, 1.0)
     ids, backward_ns = note.get("ids"), note.get("backward_ns")
-    return Table(
+    return EmbeddingTable(
         rows=note["rows"],
         width=note["width"],
         item_bytes=note["item_bytes"],
