@@ -1,4 +1,4 @@
-"""Whole embedding tables are updated at each step, though a batch touches few of their rows.
+"""Embedding tables are updated as a whole for the few rows that a batch touches.
 
 On a processor: the gradient of a table is as large as the table, and so is the optimizer's work on it.
 
