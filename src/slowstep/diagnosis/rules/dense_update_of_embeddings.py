@@ -1,4 +1,4 @@
-"""Embedding tables are updated as a whole for the few rows that a batch touches.
+"""Embedding tables are updated as a whole for a few rows of them.
 
 On a processor: the gradient of a table is as large as the table, and so is the optimizer's work on it.
 
