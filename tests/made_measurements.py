@@ -21,6 +21,7 @@ from slowstep.analyses.batches.made_by_loader import MadeByLoader
 from slowstep.analyses.compute.between_forwards import NOTHING
 from slowstep.analyses.compute.blocked import Blocked
 from slowstep.analyses.compute.compute_topic import ComputeTopic
+from slowstep.analyses.compute.embedding_tables import EmbeddingTables
 from slowstep.analyses.compute.fixed_cost import FixedCost
 from slowstep.analyses.compute.work import Work
 from slowstep.analyses.input.input_facts import InputFacts
@@ -168,6 +169,7 @@ def _compute(ledger: Ledger) -> ComputeTopic:
         in_backward=None,
         blocked=Blocked(share=0.0, line=None),
         between_forwards=NOTHING,
+        tables=EmbeddingTables(looks=8, found=()),
     )
 
 

@@ -108,6 +108,7 @@ class Training:
     after_growth_ms: float = 0.0  # the same of the function after the update
     written_growth_bytes: int = 0  # what the last step writes more than the first
     looks_at_graphs: bool = True  # at that of every fourth backward pass, of 20 nodes, 1000 elements and as many values
+    tables: tuple[dict[str, Any], ...] = ()  # that are found in them
     more_nodes: int = 0  # what the last step's graph has more of, evenly
     more_kept: int = 0  # the same of nodes that earlier steps have made
     more_parameters: tuple[int, int] = (0, 1)  # the same of elements that get a gradient, and in how many stairs
@@ -258,6 +259,8 @@ class _Simulation:
             self.trainer.lines.append({"kind": "forward_frame", **_frame((*LOOP[:3], FORWARD_LINE))})
         if self.t.nodes is not None:
             self.trainer.lines.append({"kind": "graph", "nodes": self.t.nodes})
+        if self.t.looks_at_graphs:
+            self.trainer.lines.append({"kind": "tables", "looks": 8, "tables": [*self.t.tables]})
         for i, worker in enumerate(self.workers):
             worker.lines.append({**process, "pid": 200 + i, "ppid": TRAINER_PID, "role": "worker", "worker": i})
         self.launcher.lines += [

@@ -23,6 +23,7 @@ from slowstep.analyses.compute.between_forwards import find_between_forwards
 from slowstep.analyses.compute.blocked import find_blocked
 from slowstep.analyses.compute.compute_topic import ComputeTopic
 from slowstep.analyses.compute.dispatched import find_dispatched
+from slowstep.analyses.compute.embedding_tables import find_embedding_tables
 from slowstep.analyses.compute.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.compute.in_backward import find_in_backward
 from slowstep.analyses.compute.own_update import find_own_update
@@ -125,6 +126,7 @@ def _compute_topic(found: RecordingAnalyses) -> ComputeTopic:
         ),
         dispatched=attempt(find_dispatched, trainer, steps),
         between_forwards=attempt(find_between_forwards, timeline, trainer, steps, found.ledger, found.stacks),
+        tables=attempt(find_embedding_tables, trainer),
     )
 
 

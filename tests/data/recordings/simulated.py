@@ -72,6 +72,11 @@ SHAPES = {"kind": "shapes", "at_ns": START_NS + 8, "nodes": 12, "shapes": [[[16 
 QUIET = MadeMachine()
 DEVICE = {"busy": 30, "sm_mhz": 1000, "lowered_by": 0x40, "tenants": (1, 2, 30 * GIB)}
 
+TABLE: dict[str, Any] = {
+    "rows": 125_000, "width": 32, "item_bytes": 4, "ids": 512, "lookups": 1, "seen": 8, "optimizer": 0, "backward_ns": 4_000_000,
+    "is_sparse": False, "is_dense_anyway": False,
+}  # fmt: skip
+
 # What is simulated, what the machine shows, and what the training's process notes besides.
 MADE: dict[str, tuple[dict[str, Any], MadeMachine, list[dict[str, Any]]]] = {
     "busy_thread": ({"beside": (0.9, 12.0)}, QUIET, []),
@@ -87,6 +92,12 @@ MADE: dict[str, tuple[dict[str, Any], MadeMachine, list[dict[str, Any]]]] = {
     "slow_network": (
         {"workers": 4, "getitem_ms": 2, "blocked_ms": 160, "blocked_together": True, "producer_lines": (RECEIVES,), "epoch_steps": 10,
          "persistent": True, "cores": 16}, QUIET, []
+    ),
+    "tables_for_few_rows": (
+        {"optimizer_ms": 12.0, "fixed_ms": 8.0, "per_sample_ms": 0.5, "batch_size": 8, "getitem_ms": 0.6, "persistent": True,
+         "optimizer": {"type": "Adam", "device": "cpu", "fused": False, "params": 4_001_000, "tensors": 5, "decays": False},
+         "tables": (TABLE,)},
+        QUIET, []
     ),
     "uneven_steps": ({"uneven": 4.0, "steps": 600, "forward_share": 0.1, "seed": 1}, QUIET, []),
     "too_many_threads": (

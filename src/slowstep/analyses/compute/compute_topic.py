@@ -8,6 +8,7 @@ from slowstep.analyses.compute.before_update import BeforeUpdate
 from slowstep.analyses.compute.between_forwards import BetweenForwards
 from slowstep.analyses.compute.blocked import Blocked
 from slowstep.analyses.compute.dispatched import Dispatched
+from slowstep.analyses.compute.embedding_tables import EmbeddingTables
 from slowstep.analyses.compute.fixed_cost import FixedCost
 from slowstep.analyses.compute.in_backward import InBackward
 from slowstep.analyses.compute.own_update import OwnUpdate
@@ -28,4 +29,5 @@ class ComputeTopic(MayLack):
     in_backward: InBackward | None  # what hooks of the user's do inside backward
     blocked: Blocked | None  # inside the steps' own work
     between_forwards: BetweenForwards  # in steps of several forwards and no loader
+    tables: EmbeddingTables | None  # embedding tables, where whole graphs of backward passes were looked at
     dispatched: Dispatched | None = None  # operations that Python hands over one by one; None where they were not timed

@@ -12,7 +12,7 @@ from slowstep.record.framework import Framework
 from slowstep.record.recorder import now
 from slowstep.record.steps.by_hand import ByHand
 from slowstep.record.steps.cpu_marks import SPARSE_NS, build_marks
-from slowstep.record.steps.held_parameters import HeldParameters
+from slowstep.record.steps.held_parameters import HeldParameters, ParameterHolders
 from slowstep.record.steps.step_calls import StepCalls
 from slowstep.record.steps.updating import UpdatingFrameworks
 from slowstep.record.timing.callers import call_path, training_frame
@@ -88,7 +88,7 @@ class Updates:
         self._number = self._most = self._stepped = 0
         self._is_by_hand = False
         self._optimizers_called = 0
-        self._held = HeldParameters(framework)
+        self._held = HeldParameters(framework, recorder.shared(ParameterHolders))
         # That of the last bookkeeping, and whether one was called again after another one had been.
         self._due = _NOBODY
         self._in_turns = False

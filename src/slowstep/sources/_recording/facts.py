@@ -53,6 +53,7 @@ def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept:
         notes={
             "facts": facts,
             "optimizers": notes.of("optimizer"),
+            "tables": notes.last("tables"),
             "captures": notes.of("capture"),
             "gap_lines": notes.last("gap_lines"),
             "levers": notes.of("lever"),

@@ -60,6 +60,18 @@ def _dispatched_fit(note: NoteLine) -> bool:
     return all((note.get(key) or 0) >= 0 for key in (*_DISPATCHED, "delay_ns"))
 
 
+def _tables_fit(note: NoteLine) -> bool:
+    """How large each table is and how often it was seen is known, and nothing was counted less than never."""
+    tables = note.get("tables")
+    return isinstance(tables, list) and all(isinstance(table, dict) and _table_fits(table) for table in tables)
+
+
+def _table_fits(table: NoteLine) -> bool:
+    counts = all(is_of(table.get(key), int) and table[key] > 0 for key in ("rows", "width", "item_bytes", "lookups", "seen"))
+    others = all(table.get(key) is None or (is_of(table[key], int) and table[key] >= 0) for key in ("optimizer", "ids", "backward_ns"))
+    return counts and others and all(is_of(table.get(key), bool) for key in ("is_sparse", "is_dense_anyway"))
+
+
 def _path_fits(note: NoteLine) -> bool:
     frames = note.get("frames")
     return isinstance(frames, list) and all(
@@ -221,11 +233,14 @@ _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
         "device": str,
         "type": str,
         "fused": bool,
+        "momentum": bool,
+        "decays": bool,
         "shares": int,
     }
     | {"by_hand": bool, "framework": str},
     "calls": {"wall_ns": int, "slowdown": float, "began_ns": list[int]},
     "graph": {"nodes": int, "elements": int},
+    "tables": {"looks": int},
     "operations": {"most": int, "elements": int},
     "dispatched": {"delay_ns": int},
     "cost": {"at_ns": int, "event_ns": float, "events": int, "spent_ns": int, "records": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
@@ -269,6 +284,7 @@ _NESTED: dict[str, Callable[[NoteLine], bool]] = {
     "shapes": shapes_fit,
     "loops": _loops_fit,
     "loops_around": _loops_fit,
+    "tables": _tables_fit,
     "training_path": _path_fits,
     "forward_path": _path_fits,
 }

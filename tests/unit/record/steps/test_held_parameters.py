@@ -33,7 +33,7 @@ def test_a_parameter_at_the_place_of_one_that_is_gone_is_new() -> None:
     held.describe(optimizer(Parameter()), 1)
     later = Parameter()
     # As where the new object has come to lie where the old one was.
-    held._known[id(later)] = next(iter(held._known.values()))
+    held._holders._known[id(later)] = next(iter(held._holders._known.values()))
 
     assert held.describe(optimizer(later), 2) == {"shares": 0}
 

@@ -27,7 +27,8 @@ def test_parameters_are_counted_by_type_and_most_of_them_tell_the_device() -> No
 
     told = describe_optimizer(SimpleNamespace(param_groups=groups))
 
-    assert told == {"params": 105, "tensors": 3, "dtypes": {"float32": 15, "float64": 90}, "device": "cuda", "fused": None}
+    groups = {"fused": None, "momentum": None, "decays": None}
+    assert told == {"params": 105, "tensors": 3, "dtypes": {"float32": 15, "float64": 90}, "device": "cuda", **groups}
 
 
 @pytest.mark.parametrize(("choices", "told"), [((), None), ((None,), False), ((True, None), False), ((True, True), True)])
@@ -35,6 +36,13 @@ def test_whether_an_optimizer_is_fused_is_told_where_it_has_the_choice(choices: 
     groups = [{"params": [parameter(10, "float32", "cpu")], "fused": choice} for choice in choices]
 
     assert describe_optimizer(SimpleNamespace(param_groups=groups))["fused"] is told
+
+
+@pytest.mark.parametrize(("values", "told"), [((0, 0.0), False), ((0.0, 0.9), True), ((0.0, "0.9"), None), ((0.0, None), None)])
+def test_whether_weights_decay_is_told_where_all_groups_have_a_plain_number(values: tuple[object, ...], told: bool | None) -> None:
+    groups = [{"params": [parameter(10, "float32", "cpu")], "weight_decay": value} for value in values]
+
+    assert describe_optimizer(SimpleNamespace(param_groups=groups))["decays"] is told
 
 
 @pytest.mark.parametrize("groups", [None, [{"params": [object()]}]], ids=["no groups", "lazy parameters"])

@@ -11,12 +11,13 @@ _UNTOLD: Final = {"params": None, "tensors": None, "dtypes": None, "device": Non
 
 
 def describe_optimizer(optimizer: Any) -> dict[str, Any]:
-    """Elements, tensors, elements by dtype, the kind of device that holds most of them, and whether all are updated by a fused call; None
-    where the optimizer does not say.
+    """Elements, tensors, elements by dtype, the kind of device that holds most of them, and whether all are updated by a fused call, have a
+    momentum, or have their weights decay; None where the optimizer does not say.
     """
     try:
         groups = optimizer.param_groups
-        return {**_describe(parameter for group in groups for parameter in group["params"]), "fused": _is_fused(groups)}
+        described = _describe(parameter for group in groups for parameter in group["params"])
+        return {**described, "fused": _is_fused(groups), "momentum": _has(groups, "momentum"), "decays": _has(groups, "weight_decay")}
     except Exception:
         # Lazy parameters have no size yet, and a custom optimizer may have no groups.
         return dict(_UNTOLD)
@@ -49,6 +50,12 @@ def _is_fused(groups: Any) -> bool | None:
     except KeyError:
         return None
     return all(choices) if choices else None
+
+
+def _has(groups: Any, name: str) -> bool | None:
+    """Whether any group has such a number other than 0; None where one has none, or where it is no plain number."""
+    values = [group.get(name) for group in groups]
+    return any(value != 0 for value in values) if all(type(value) in (int, float) for value in values) else None
 
 
 def parameters_of(optimizer: Any) -> list[Any] | None:

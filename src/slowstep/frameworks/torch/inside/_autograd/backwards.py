@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.frameworks.torch.inside._answers.last_loss import are_finite, losses_in
+from slowstep.frameworks.torch.inside._autograd.embedding_tables import TableLooks
 from slowstep.frameworks.torch.inside._autograd.graph_looks import GraphLooks
 from slowstep.frameworks.torch.inside._autograd.graph_shapes import graph_shapes
 from slowstep.frameworks.torch.inside._autograd.graph_size import MOST_NODES, graph_size, nodes_below
@@ -37,7 +38,7 @@ class Backwards:
     __slots__ = ("_by_hand", "_looks", "_open", "_padding", "_recorder", "_seen", "_tensors_device", "on")
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder, self._looks = recorder, GraphLooks(recorder)
+        self._recorder, self._looks = recorder, GraphLooks(recorder, TableLooks(recorder))
         self.forget()
         recorder.forgetters.append(self.forget)
         self._padding = recorder.shared(PaddingLooks)
@@ -88,12 +89,14 @@ class Backwards:
     def failed(self) -> None:
         """A pass has raised."""
         self._open = max(self._open - 1, 0)
+        self._close_look()
 
     def end(self) -> None:
         """A pass is over, and recorded."""
         self._open = max(self._open - 1, 0)
         if self._open:
             return
+        self._close_look()
         self._seen += 1
         try:
             if self._seen > FIRST:
@@ -103,6 +106,14 @@ class Backwards:
             elif self._seen == 1:
                 # Something trains, though no update may ever be seen.
                 self._recorder.page.publish_backward(now())
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+
+    def _close_look(self) -> None:
+        if self._open:
+            return
+        try:
+            self._looks.ended()
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 

@@ -7,6 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.frameworks.torch.inside._autograd.embedding_tables import TableLooks
 from slowstep.frameworks.torch.inside._autograd.graph_size import LEAF, MOST_NODES, nodes_until
 from slowstep.record.recorder import now
 from slowstep.record.writing.format import GRAPH
@@ -27,10 +28,10 @@ cpu_ns = time.thread_time_ns
 class GraphLooks:
     """A round of looks is `wanted` by the sampler's thread, twice a second, and taken by the thread that runs backward passes."""
 
-    __slots__ = ("_began_ns", "_border", "_first", "_left", "_recorder", "_spent_ns")
+    __slots__ = ("_began_ns", "_border", "_first", "_left", "_recorder", "_spent_ns", "_tables")
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(self, recorder: Recorder, tables: TableLooks | None = None) -> None:
+        self._recorder, self._tables = recorder, tables
         self.forget()
 
     def forget(self) -> None:
@@ -39,6 +40,8 @@ class GraphLooks:
         # The number of the first node after the first look of the last round, and of the round before.
         self._first: int | None = None
         self._border: int | None = None
+        if self._tables is not None:
+            self._tables.forget()
 
     @property
     def are_wanted(self) -> bool:
@@ -69,9 +72,18 @@ class GraphLooks:
             elements = _trained(nodes) if is_whole else -1
             values = _elements(nodes) if is_whole and len(nodes) <= MOST_MEASURED else -1
             self._recorder.event(GRAPH, began_ns, began_ns, len(nodes), elements, values, kept or 0, int(kept is not None))
+            if is_whole and self._tables is not None:
+                self._tables.look(nodes)
         self._spent_ns += cpu_ns() - began_cpu_ns
         if self._spent_ns * _ELAPSED_PER_COST > began_ns - self._began_ns:
             self._left = 0
+
+    def ended(self) -> None:
+        """The pass that was looked at is over, or has failed."""
+        if self._tables is not None and self._tables.is_open:
+            began_cpu_ns = cpu_ns()
+            self._tables.ended()
+            self._spent_ns += cpu_ns() - began_cpu_ns
 
 
 def _next_node() -> int | None:
