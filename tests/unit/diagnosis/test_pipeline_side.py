@@ -107,6 +107,14 @@ def test_without_a_known_stage_what_the_pipeline_does_already_is_not_advised(sta
     assert [each.name for text in (fix.text for fix in found.fixes) for each, said in words.items() if said == text] == names
 
 
+def test_without_a_known_stage_batches_that_the_framework_makes_ahead_unasked_are_not_advised():
+    unasked = replace(slow_map(18.0, ready=2), written=(written("Batch"), written("ParallelMap", PARSE)), slowest=None, bound_ns=None)
+
+    found = finding(NAME, trained(18.0, input={"pipeline": unasked}, words=TENSORFLOW))
+
+    assert TENSORFLOW.advise(Remedy.STAGE_AHEAD) not in {fix.text for fix in found.fixes}
+
+
 def test_without_a_known_stage_a_pipeline_that_stores_is_not_told_to():
     stored, not_stored = (
         finding(NAME, trained(18.0, input={"pipeline": replace(slow_map(18.0, ready=2), written=stages)}, words=TENSORFLOW))

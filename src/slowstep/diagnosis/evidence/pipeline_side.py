@@ -167,7 +167,9 @@ def _of_any_stage(m: Measurements, pipeline: Pipeline) -> tuple[Fix, ...]:
     """Where it is not known which stage holds up the training: what none of them does yet."""
     words = m.training.words
     kinds = [kinds_of(each.kind)[0] for each in pipeline.written]
-    is_ahead = kinds[:1] == [PREFETCH]
+    # The framework may put one at the end that nobody wrote.
+    running = [kinds_of(each.name)[0] for each in pipeline.stages if each.into is not None]
+    is_ahead = PREFETCH in (*kinds[:1], *running[:1])
     one_by_one = [each for each, kind in zip(pipeline.written, kinds, strict=True) if kind in _CALLS and not each.is_parallel]
     in_python = next((each for each in pipeline.written if each.in_python), None)
     if not is_ahead and (one_by_one or not kinds):
