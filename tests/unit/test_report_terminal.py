@@ -201,6 +201,16 @@ def test_what_happened_once_is_not_counted_each_time(sample_report):
     assert "Once: validation, 2.41 s (18 %)" in render(report, width=140, color=False).replace("\xa0", " ")
 
 
+def test_a_folder_with_a_direction_in_its_name_can_be_pasted(sample_report):
+    report = sample_report("bottleneck")
+    report["run"]["recording"] = "/q\u202er/rec"
+
+    text = render(report, width=200, color=False)
+
+    assert "Saved       $'/q\\xe2\\x80\\xaer/rec'" in text
+    assert "\u202e" not in text
+
+
 def test_the_next_command_is_said(sample_report):
     nexts = {name: _command("Next", render(sample_report(name), width=80, color=False)) for name in NAMES if name != "healthy"}
 

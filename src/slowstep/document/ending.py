@@ -35,6 +35,9 @@ def without_updates_ns(timeline: Timeline, m: Measurements) -> int:
     ended_ns = min(run.ended_ns or 0, limit_ns)
     if run.session is not None or m.trainer.elsewhere is not None or m.trainer.facts.notes.get("end") == "exit":
         return 0
+    if run.asked_steps is not None and len(ends_ns) >= run.asked_steps:
+        # It ended with the last one that was asked for.
+        return 0
     left_ns = int(ended_ns - ends_ns[-1])
     return left_ns if left_ns > m.step_ns.max() else 0
 

@@ -41,9 +41,11 @@ def render(comparison: Mapping[str, Any], *, width: int, color: bool, unicode: b
     _draw_differences(canvas, shown["differs"])
     canvas.blank()
     _draw_ledger(canvas, shown["ledger"], shown["per"])
-    if comparison["after"]["recording"] is not None:
+    # It is quoted as it is drawn, so that it can be pasted.
+    folder = (comparison if unicode else shown)["after"]["recording"]
+    if folder is not None:
         canvas.blank()
-        canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (analyze_words(shown["after"]["recording"] or ""), "bold cyan"))
+        canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (analyze_words(folder), "bold cyan"))
     return canvas.text(color=color)
 
 

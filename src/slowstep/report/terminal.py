@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from slowstep.health import DAMAGE
 from slowstep.report.bench_terminal import draw_bench
-from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, fitting, printable
+from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, Glyphs, fitting, printable
 from slowstep.report.drawn_parts import draw_part
 from slowstep.report.experiment_table import draw_experiments, draw_proofs
 from slowstep.report.finding_blocks import draw_findings
@@ -58,7 +58,7 @@ def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True, verbose
     """The report on a page `width` cells wide (40 to 120). `prompt` is what a command is typed behind: `!` in a notebook."""
     glyphs = UNICODE if unicode else ASCII
     canvas = Canvas(width=fitting(width), glyphs=glyphs)
-    document = cast("Report", printable(dict(report), glyphs))
+    document = _safe(report, glyphs)
     if "bench" in document:
         draw_bench(canvas, document)
         return canvas
@@ -78,6 +78,14 @@ def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True, verbose
     canvas.blank()
     draw_part(canvas, _draw_footer, document, left_out, prompt)
     return canvas
+
+
+def _safe(report: Mapping[str, Any], glyphs: Glyphs) -> Report:
+    """The report with nothing in it that a terminal obeys, but for its folder: that is to be pasted, and is quoted where it is drawn."""
+    document: dict[str, Any] = printable(dict(report), glyphs)
+    if glyphs is UNICODE and (folder := report["run"].get("recording")) is not None:
+        document["run"]["recording"] = folder
+    return cast("Report", document)
 
 
 def show(report: Mapping[str, Any], stream: TextIO, *, verbose: bool = False) -> None:
