@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from rich.cells import cell_len
+
 from slowstep.document.pipeline import FEW_BATCHES, FEW_READINGS
 from slowstep.units import format_number, format_share
 
@@ -51,7 +53,7 @@ def draw_pipeline(canvas: Canvas, report: Report, left_out: LeftOut) -> None:
 def _draw_stages(canvas: Canvas, pipeline: PipelineRow) -> None:
     whole = canvas.width >= _WHOLE_FROM
     heads = "ms".rjust(_MS_CELLS) + (_CALLS.rjust(_CALLS_CELLS) + "ready".rjust(_READY_CELLS)) * whole
-    canvas.edges([("what a batch takes in the stages of the input", "bold")], [(heads, "dim")])
+    canvas.edges([("what a batch takes in the stages of the input" if whole else "stages of the input", "bold")], [(heads, "dim")])
     for number, row in enumerate(pipeline["stages"]):
         # The first one is the request itself.
         if row["depth"]:
@@ -64,7 +66,12 @@ def _draw_stage(canvas: Canvas, row: StageOfPipelineRow, *, whole: bool, style: 
     if whole:
         columns += _calls(row).rjust(_CALLS_CELLS)
         columns += ("" if row["ready"] is None else format_share(row["ready"])).rjust(_READY_CELLS)
-    canvas.edges([("  " * row["depth"] + row["name"], style), (place, style or "dim")], [(columns, style)])
+    name, indent = "  " * row["depth"] + row["name"], 2 * row["depth"] + 2
+    if cell_len(name + place + columns) + 2 <= canvas.width:
+        canvas.edges([(name, style), (place, style or "dim")], [(columns, style)])
+        return
+    canvas.edges([(name, style)], [(columns, style)])
+    canvas.prose(place.strip(), style=style or "dim", indent=indent, hang=indent)
 
 
 def _ms(ms: float) -> str:

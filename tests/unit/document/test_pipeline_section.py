@@ -48,6 +48,16 @@ def test_it_is_drawn_where_the_training_waits_for_it_or_all_is_asked_for(bottlen
     assert len(shown(bottleneck, slow_map(18.0), rule="serial-loader", verbose=True)) == 1
 
 
+def test_a_function_that_does_not_fit_beside_its_stage_is_drawn_whole_below_it(bottleneck):
+    bottleneck["pipeline"] = section(slow_map(18.0))
+    bottleneck["pipeline"]["stages"][3]["file"] = "a/longer/name/of/a/folder/train.py"
+    bottleneck["findings"][0]["rule"] = "slow-pipeline"
+
+    text = "".join(render(bottleneck, width=40, color=False).split())
+
+    assert "load(a/longer/name/of/a/folder/train.py:7)" in text
+
+
 def test_in_few_cells_the_time_alone_is_drawn(bottleneck):
     assert shown(bottleneck, slow_map(18.0), width=60)[0].split() == ["Map", "load", "(train.py:7)", "18.0"]
 

@@ -1,26 +1,25 @@
 """The framework's own input pipeline is slower than the training.
 
 What it sees:
-    A framework whose calls wait for their input counts how long (tf.data below Keras' fit), or a loop asks for batches one by one of a
-    pipeline whose stages were looked at; and what is more than the 0.3 ms that handing over a batch takes that is ready is at least 5 % of
-    the window. Where nothing but the wait is known, and each batch is made only when it is to be trained on, serial-loader judges.
-    Frameworks that count nothing, and those whose calls return before their work is done and wait inside (TensorFlow on an accelerator),
-    are not judged by it: the device may have work left from before while the host waits.
-    Where the framework counts what each stage takes, that one is named which takes most in the thread that allows fewest batches, where
-    that is at work for at least 0.6 of the time between two of them (planted ones were for 0.93 and more, 0.68 behind a filter), and
-    which nothing buffers: each buffer on the way to the training, and the results of its own calls, less than half full. Of what is made
-    in the request for a batch, where it takes at least half of the wait. Of calls that are made at once no more count than there are
-    cores, but of what data sets read that others make. None is named where these calls, or what mixed data sets take, are not known. Of
-    a stage with several functions none is the cause: the one that it was given is named, where that calls the others, and all are listed.
-    On a machine that is busy with other work a call that fetches a batch may wait for a core: where batches lie ready, each buffer before
-    the training at least half full on average and no thread at work for 0.6 of the time, it is not known what is waited for.
-    Where no stage is named and the pipeline only hands on what a loader in Python makes, it is said which function that is.
+    Calls of the framework that wait for their input and count how long (tf.data below Keras' fit), or a loop that asks for batches one by one
+    of a pipeline whose stages were looked at. What they wait beyond the 0.3 ms that handing over a ready batch takes is at least 5 % of the
+    window. It is not judged where a framework counts nothing, nor where calls return before their work is done and wait inside (TensorFlow on
+    an accelerator): the device may have work left while the host waits. Where only the wait is known, and each batch is made when it is
+    asked for, serial-loader judges.
+    The slowest stage is named where the framework counts what each takes. It is the one that takes most in the thread that allows fewest
+    batches; that thread works for at least 0.6 of the time between two batches (planted ones did for 0.93 and more, 0.68 behind a filter),
+    or, where the request itself makes the batch, for half of the wait. Each buffer between the stage and the training is less than half full.
+    Calls made at once count up to the number of cores, and all of them where they read data sets that others make. No stage is named
+    where these calls, or what mixed data sets take, are not known. Of a stage with several functions the one that was given to it is named,
+    where it calls the others; all are listed. Where a pipeline only hands on what a loader in Python makes, that function is named.
+    On a machine that is busy with other work, and where batches lie ready (each buffer at least half full on average, no thread at work for
+    0.6 of the time), a call may wait for a core: then it is not known what is waited for.
 Why it costs:
     What trains stands still until the pipeline has made the next batch.
 How the gain is predicted:
-    r is that. B is what all processes of the training compute, divided by 0.85 of the cores that they may use: a pipeline that
-    is always behind computes or waits all the time, and with twice as many of its threads or processes it takes half of today's step at
-    worst.
+    r is the wait beyond handing over. B is what all processes of the training compute, divided by 0.85 of the cores that they may use: a
+    pipeline that is always behind computes or waits all the time. At worst, with twice as many threads or processes, it takes half of
+    today's step.
 When it is wrong:
     What was waited for at the start of each epoch, while buffers fill, counts as well. The time in a stage is that on the clock: where
     cores are few, or functions in Python wait for each other (the GIL), it contains that. Where the pipeline waits for a disk or a server

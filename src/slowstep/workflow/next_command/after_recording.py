@@ -91,7 +91,7 @@ def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosi
     if m.compute.device != "cpu" and not m.has("captured") and timeline.run.command:
         return NextStep(command=_again(timeline, *_given_limit(timeline), capture=("--capture",)))
     return NextStep(
-        first=f"let {_what(m)} train longer than these {format_count(m.steps.total, 'step')}: more epochs, checkpoints, validations"
+        first=f"let {_what(m)} train longer than these {format_count(m.steps.total, 'step')}: more epochs, with all that happens in them"
     )
 
 
