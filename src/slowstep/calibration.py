@@ -172,7 +172,7 @@ GRAPH_ELEMENT: Final = Calibration(
     measured_by=GRAPH_CALL.measured_by,
     date=GRAPH_CALL.date,
 )
-TRACED_OPERATION: Final = Calibration(
+OPERATION_IN_GRAPH: Final = Calibration(
     value=1_800.0,
     low=400.0,
     high=5_200.0,

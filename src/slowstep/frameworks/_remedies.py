@@ -65,7 +65,7 @@ class Remedy(Enum):
     FLUSH_DENORMALS = "have the processor take nearly zero numbers for zero"
     AVERAGE_AT_ONCE = "one operation on all of them"
     AVERAGED_BY_FRAMEWORK = "an operation that takes them all"
-    TRACE_STEP = "compile the whole step, so that Python calls it once"
+    STEP_IN_ONE_CALL = "compile the whole step, so that Python calls it once"
     NO_EAGER = "let the framework compile its step"
     COMPILE_FUNCTION = "a compiler"
     METRICS_AT_END = "gather predictions and let one vectorised call judge them at the end"

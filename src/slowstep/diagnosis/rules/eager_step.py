@@ -48,7 +48,7 @@ FEWEST_OPERATIONS = 10
 FEWEST_TIMED = 4
 # Of compute: what holds less of it is one of several things that do.
 MOST = 0.5
-CALL, OPERATION = calibration.GRAPH_CALL, calibration.TRACED_OPERATION
+CALL, OPERATION = calibration.GRAPH_CALL, calibration.OPERATION_IN_GRAPH
 
 ASYNCHRONOUS = Wording(
     "eager-and-asynchronous",
@@ -115,7 +115,7 @@ def _fix(m: Measurements) -> Fix:
     """Of a loop of the framework's own, which calls the optimizer unseen, an option; else the script's function is to be traced."""
     words = m.training.words
     return (
-        Fix(text=words.advise(Remedy.TRACE_STEP))
+        Fix(text=words.advise(Remedy.STEP_IN_ONE_CALL))
         if m.trainer.has_optimizers
         else Fix(text=words.advise(Remedy.NO_EAGER), lever=RUN_EAGERLY_OFF)
     )
@@ -125,8 +125,8 @@ def _counterfactual(m: Measurements, dispatched: Dispatched) -> Counterfactual:
     (call_low, call_high), (low, high) = CALL.bounds, OPERATION.bounds
     count, kernels, python = dispatched.operations, dispatched.kernels, dispatched.python
 
-    def case(python_ns: float, kernels_ns: float, traced_ns: float) -> Case:
-        return _case(m, dispatched, max(python_ns + dispatched.operations_ns - kernels_ns - traced_ns, 0.0))
+    def case(python_ns: float, kernels_ns: float, graph_ns: float) -> Case:
+        return _case(m, dispatched, max(python_ns + dispatched.operations_ns - kernels_ns - graph_ns, 0.0))
 
     expected = case(python.expected, kernels.expected, CALL.value + count * OPERATION.value)
     pessimistic = case(python.low, kernels.high, call_high + count * high)

@@ -1,4 +1,4 @@
-"""The step does operations one by one, outside of what is compiled, and the device waits for the next one.
+"""The step does operations one by one, outside of what is compiled.
 
 What it sees:
     A device that works while the host goes on is asked with every stack of the training thread whether it has anything to do. The thread

@@ -1,19 +1,19 @@
 """The framework's own input pipeline is slower than the training.
 
 What it sees:
-    Calls of the framework that wait for their input and count how long (tf.data below Keras' fit), or a loop that asks for batches one by one
-    of a pipeline whose stages were looked at. What they wait beyond the 0.3 ms that handing over a ready batch takes is at least 5 % of the
-    window. It is not judged where a framework counts nothing, nor where calls return before their work is done and wait inside (TensorFlow on
-    an accelerator): the device may have work left while the host waits. Where only the wait is known, and each batch is made when it is
-    asked for, serial-loader judges.
-    The slowest stage is named where the framework counts what each takes. It is the one that takes most in the thread that allows fewest
-    batches; that thread works for at least 0.6 of the time between two batches (planted ones did for 0.93 and more, 0.68 behind a filter),
-    or, where the request itself makes the batch, for half of the wait. Each buffer between the stage and the training is less than half full.
-    Calls made at once count up to the number of cores, and all of them where they read data sets that others make. No stage is named
-    where these calls, or what mixed data sets take, are not known. Of a stage with several functions the one that was given to it is named,
-    where it calls the others; all are listed. Where a pipeline only hands on what a loader in Python makes, that function is named.
-    On a machine that is busy with other work, and where batches lie ready (each buffer at least half full on average, no thread at work for
-    0.6 of the time), a call may wait for a core: then it is not known what is waited for.
+    Calls of the framework that wait for their input and count how long (tf.data below Keras' fit), or a loop that asks for batches one by
+    one of a pipeline whose stages were looked at. What they wait beyond the 0.3 ms that handing over a ready batch takes is at least 5 %
+    of the window. It is not judged where a framework counts nothing, nor where calls return before their work is done and wait inside
+    (TensorFlow on an accelerator): the device may have work left while the host waits. Where only the wait is known, and each batch is
+    made when it is asked for, serial-loader judges. The slowest stage is named where the framework counts what each takes. It is the one
+    that takes most in the thread that allows fewest batches; that thread works for at least 0.6 of the time between two batches (planted
+    ones did for 0.93 and more, 0.68 behind a filter), or, where the request itself makes the batch, for half of the wait. Each buffer
+    between the stage and the training is less than half full. Calls made at once count up to the number of cores, and all of them where
+    they read data sets that others make. No stage is named where these calls, or what mixed data sets take, are not known. Of a stage
+    with several functions the one that was given to it is named, where it calls the others; all are listed. Where a pipeline only hands
+    on what a loader in Python makes, that function is named. On a machine that is busy with other work, and where batches lie ready (each
+    buffer at least half full on average, no thread at work for 0.6 of the time), a call may wait for a core: then it is not known what is
+    waited for.
 Why it costs:
     What trains stands still until the pipeline has made the next batch.
 How the gain is predicted:

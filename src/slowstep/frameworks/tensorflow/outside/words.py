@@ -100,7 +100,8 @@ _RECORDING: Final[dict[Remedy, str]] = {
 _RUNS: Final[dict[Remedy, str]] = {
     Remedy.THREADS: "tf.config.threading.set_intra_op_parallelism_threads({threads})",
     Remedy.COMPILE_FUNCTION: "tf.function",
-    Remedy.TRACE_STEP: "put the whole step, gradients and update, into one tf.function, without tf.config.run_functions_eagerly(True)",
+    Remedy.STEP_IN_ONE_CALL: "put the whole step, gradients and update, into one tf.function, "
+    "without tf.config.run_functions_eagerly(True)",
     Remedy.NOT_COMPILED: "record once with tf.config.run_functions_eagerly(True), which has them timed",
     Remedy.PROFILER: "tf.profiler",
     Remedy.PROFILE_STEPS: 'tf.profiler.experimental.start("logs") before them, .stop() after them',
