@@ -31,6 +31,7 @@ def install(recorder: Recorder) -> Undo:
     build = find(loader_class, "__init__")
     register_after = find(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook")
     switch = recorder.shared(Switch)
+    build = noted_build(recorder, switch, build)
     updated = _updated(recorder, switch)
     handle = register_after(updated)
     recorder.by_hand.append(lambda optimizer: updated(optimizer, (), {}))
@@ -39,7 +40,7 @@ def install(recorder: Recorder) -> Undo:
         [
             replace(iterator_class, "__next__", _switched_next(recorder, switch, next_batch)),
             replace(loader_class, "__iter__", noted_start(recorder, switch, start)),
-            replace(loader_class, "__init__", noted_build(recorder, switch, build)),
+            replace(loader_class, "__init__", build),
             switch.close,
         ]
     )
