@@ -90,7 +90,7 @@ def captured(work: Workplace, script: str) -> tuple[Ended, dict]:
 @pytest.mark.parametrize(
     ("script", "profiler"),
     [
-        pytest.param(TENSORFLOW.replace("OWN", ""), "tf.profiler", id="tensorflow", marks=needs("tensorflow")),
+        pytest.param(TENSORFLOW.replace("OWN", ""), "tf.profiler", id="tensorflow", marks=[needs("tensorflow"), pytest.mark.nightly]),
         pytest.param(KERAS, "tf.profiler", id="keras", marks=[needs("keras"), needs("tensorflow")]),
         pytest.param(JAX.replace("OWN", ""), "jax.profiler", id="jax", marks=needs("jax")),
     ],
@@ -118,7 +118,7 @@ def test_the_captured_steps_are_a_trace_in_the_recording_and_tell_what_is_comput
     "script",
     [
         pytest.param(TENSORFLOW.replace("OWN", TENSORFLOWS_OWN), id="tensorflow", marks=needs("tensorflow")),
-        pytest.param(JAX.replace("OWN", JAXS_OWN), id="jax", marks=needs("jax")),
+        pytest.param(JAX.replace("OWN", JAXS_OWN), id="jax", marks=[needs("jax"), pytest.mark.nightly]),
     ],
 )
 def test_ours_makes_way_for_a_profile_of_the_scripts_own(work, script):
