@@ -201,6 +201,15 @@ def test_what_happened_once_is_not_counted_each_time(sample_report):
     assert "Once: validation, 2.41 s (18 %)" in render(report, width=140, color=False).replace("\xa0", " ")
 
 
+@pytest.mark.parametrize(("code", "said"), [("first-gain-may-be-none", 0), ("rule-not-judged", 1)])
+def test_that_a_gain_may_be_none_is_not_said_where_it_was_measured(sample_report, code, said):
+    report = sample_report("proved")
+    report["verdict"] |= {"state": "undetermined", "code": code, "summary": "why it is open", "answer": "why it is open"}
+    report["experiments"][0] |= {"rule": report["findings"][0]["rule"], "role": "fix", "verdict": "proved"}
+
+    assert render(report, width=100, color=False).count("why it is open") == said
+
+
 def test_a_folder_with_a_direction_in_its_name_can_be_pasted(sample_report):
     report = sample_report("bottleneck")
     report["run"]["recording"] = "/q\u202er/rec"

@@ -42,6 +42,8 @@ _LABEL_CELLS: Final = 11
 _NAME_CELLS: Final = 30
 # The doubt that says of trainings in turn that they are not judged.
 _OTHER_TRAININGS: Final = "other-trainings"
+# The reason of a verdict that an experiment settles.
+_GAIN_MAY_BE_NONE: Final = "first-gain-may-be-none"
 _STATE_STYLE: Final = {"bottleneck": "bold red", "healthy": "bold green", "undetermined": "bold yellow"}
 _SEVERITY_STYLE: Final = {"notice": "yellow", "data_loss": "bold yellow", "error": "bold red"}
 
@@ -188,7 +190,15 @@ def _draw_verdict(canvas: Canvas, report: Report) -> None:
     if rule is not None:
         pieces += [(":", "bold"), (f" {rule}", "bold")]
     canvas.flow(*pieces)
-    canvas.prose(as_title(verdict.get("answer", verdict["summary"])))
+    if not _is_settled(report):
+        canvas.prose(as_title(verdict.get("answer", verdict["summary"])))
+
+
+def _is_settled(report: Report) -> bool:
+    """Whether the verdict was left open for the first finding's gain alone, which an experiment has measured: its line stands next."""
+    first = report["findings"][0]["rule"] if report["findings"] else None
+    measured = {row["rule"] for row in report["experiments"] if row["role"] == "fix" and row["verdict"] in ("proved", "refuted")}
+    return report["verdict"].get("code") == _GAIN_MAY_BE_NONE and first in measured
 
 
 def _mostly_unattributed(report: Report) -> bool:
