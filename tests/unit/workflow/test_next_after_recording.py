@@ -121,6 +121,21 @@ def test_a_training_that_its_limit_stopped_is_given_a_larger_one(tmp_path: Path,
     assert diagnose_recording(folder)["run"]["next_command"] == f"slowstep run --steps {limit} --stop train.py"
 
 
+@pytest.mark.parametrize(("goes_on_s", "is_changed"), [(0.5, True), (600.0, False)])
+def test_a_script_that_ended_with_the_steps_that_were_asked_for_is_to_be_changed(
+    tmp_path: Path, goes_on_s: float, is_changed: bool
+) -> None:
+    folder = noted(make_recording(tmp_path, Training(steps=12, **OPEN)), steps=12)
+    for notes in folder.glob("*.jsonl"):
+        text = re.sub(r'"reason": ?"exit"', '"reason":"steps"', notes.read_text())
+        notes.write_text(re.sub(r'"ended_ns": ?(\d+)', lambda found: f'"ended_ns":{int(found[1]) + int(goes_on_s * 1e9)}', text))
+
+    run = diagnose_recording(folder)["run"]
+
+    assert ("change the script" in (run.get("before_next") or "")) is is_changed
+    assert not any("nothing was updated in the last" in note for note in run.get("notes", ()))
+
+
 @pytest.mark.parametrize(("goes_on_s", "limit", "is_said"), [(100.0, "5m", True), (-1.0, "80s", False)])
 def test_time_after_the_last_update_is_said_of_a_short_recording_and_given_to_the_next(
     tmp_path: Path, goes_on_s: float, limit: str, is_said: bool

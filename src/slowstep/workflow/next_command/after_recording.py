@@ -77,13 +77,13 @@ def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosi
         # What was recorded is enough: less of it is to be left out.
         warmup = int(WARMUP_AT_MOST_SHARE * m.steps.total)
         return NextStep(command=analyze(as_typed(str(folder)), "--warmup", str(warmup)))
-    if not _ended_by_itself(timeline, m):
-        # A limit would record no more than this run did.
-        return NextStep(first=diagnosis.change, command=_again(timeline, *_limit(timeline, m)))
     if (longer := _longer(timeline, m)) is not None:
         # Of a script that is changed anyway the command is worth typing again.
         again = None if diagnosis.change is None else _again(timeline, *_raised_limit(timeline, m))
         return NextStep(first=_both(diagnosis.change, longer), command=again)
+    if not _ended_by_itself(timeline, m):
+        # A limit would record no more than this run did.
+        return NextStep(first=diagnosis.change, command=_again(timeline, *_limit(timeline, m)))
     if diagnosis.change is not None:
         return NextStep(first=diagnosis.change, command=_again(timeline, *_given_limit(timeline)))
     if m.machine.load.busy:
@@ -151,7 +151,7 @@ def _both(change: str | None, longer: str | None) -> str | None:
 
 def _longer(timeline: Timeline, m: Measurements) -> str | None:
     """What a script is to be given that ended by itself before there was enough of it; None where there was."""
-    if not _ended_by_itself(timeline, m) or _is_damaged(timeline):
+    if _is_damaged(timeline) or not (_ended_by_itself(timeline, m) or _was_nearly_over(timeline, m)):
         return None
     trained_ns = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0])
     if m.steps.total >= enough_steps(m) and trained_ns >= ENOUGH_NS:
@@ -160,6 +160,16 @@ def _longer(timeline: Timeline, m: Measurements) -> str | None:
     made = f"{format_count(m.steps.total, 'step')} in {format_duration(max(trained_ns, float(m.step_ns.sum())))}"
     lacking = ENOUGH_TIME() if m.steps.total >= enough_steps(m) else enough(m)
     return f"change {_what(m)} so that it trains for {sentence(lacking)}: it ended by itself after {made}"
+
+
+def _was_nearly_over(timeline: Timeline, m: Measurements) -> bool:
+    """Whether the command ended so soon after a recording that was to end before it that no whole one would have been enough."""
+    run, updates = timeline.run, m.trainer.update_end_ns
+    if run.session is not None or run.stops or run.exit_code != 0 or run.ended_ns is None:
+        return False
+    left_ns = max(float(run.ended_ns - updates[-1]), 0.0)
+    too_few = m.steps.total + left_ns / max(m.mean_step_ns, 1.0) < enough_steps(m)
+    return too_few or float(updates[-1] - updates[0]) + left_ns < ENOUGH_NS
 
 
 def _is_damaged(timeline: Timeline) -> bool:
