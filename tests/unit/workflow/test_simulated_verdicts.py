@@ -143,6 +143,8 @@ def test_what_was_recorded_for_long_is_not_recorded_again_for_less(tmp_path, ste
     notes = folder / "100-1.jsonl"
     # As where the recording ended before the training.
     notes.write_text(re.sub(r'"reason": ?"exit"', '"reason":"steps"', notes.read_text()))
+    launcher = folder / "launcher.jsonl"
+    launcher.write_text(re.sub(r'"ended_ns": ?(\d+)', lambda found: f'"ended_ns":{int(found[1]) + int(60e9)}', launcher.read_text()))
 
     report = diagnose_recording(folder)
     assert report["verdict"]["state"] == "undetermined"
