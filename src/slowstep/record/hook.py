@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from slowstep.record.patch import Undo
-from slowstep.record.recorder import Recorder
+from slowstep.record.recorder import Recorder, now
 from slowstep.record.timing.tracebacks import hide_own_frames
 
 # What stands in for the start of a loader whose waits are recorded bears this mark: `slowstep.steps` does not record them twice.
@@ -26,16 +26,22 @@ class Hook:
 
 def telling_of_new(recorder: Recorder, original: Any, told: Callable[[Any], None]) -> Any:
     """The constructor of a class, `original`, after which `told` is called with what was made; what that raises is counted."""
+    return timing_new(recorder, original, lambda made, _: told(made))
+
+
+def timing_new(recorder: Recorder, original: Any, told: Callable[[Any, int], None]) -> Any:
+    """The same; `told` is called too with when it began to be made."""
 
     @functools.wraps(original)
     def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
+        began_ns = now()
         try:
             original(self, *args, **kwargs)
         except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
         try:
-            told(self)
+            told(self, began_ns)
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
 

@@ -7,7 +7,6 @@ import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,20 +19,10 @@ import numpy as np  # noqa: E402
 from slowstep.frameworks.jax.inside import _trainings, jitted  # noqa: E402
 from slowstep.frameworks.jax.inside.jitted import JittedCalls  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
-from slowstep.record.writing.format import CONTROL_BYTES, CONTROL_FILE  # noqa: E402
 
 CALLS = 12
 X = np.ones((8, 16), "f")
 Loss = Callable[[Any, Any], Any]
-
-
-@pytest.fixture
-def recorder(tmp_path: Path) -> Iterator[Recorder]:
-    (tmp_path / CONTROL_FILE).write_bytes(b"\1" + bytes(CONTROL_BYTES - 1))
-    recorder = Recorder(str(tmp_path), level=0)
-    recorder.fault = lambda error: pytest.fail(repr(error))  # type: ignore[method-assign]
-    yield recorder
-    recorder.stop("exit")
 
 
 @pytest.fixture

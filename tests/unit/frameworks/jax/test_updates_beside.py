@@ -6,7 +6,6 @@ import functools
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -20,20 +19,10 @@ import numpy as np  # noqa: E402
 from slowstep.frameworks.jax.inside import _trainings, applied, gradients, jitted  # noqa: E402
 from slowstep.frameworks.jax.inside._by_hand import UpdatesByHand  # noqa: E402
 from slowstep.record.recorder import Recorder  # noqa: E402
-from slowstep.record.writing.format import CONTROL_BYTES, CONTROL_FILE  # noqa: E402
 
 STEPS = 12
 OF_OPTAX = next(hook for hook in applied.HOOKS if hook.module == "optax")
 X = np.ones((8, 16), "f")
-
-
-@pytest.fixture
-def recorder(tmp_path: Path) -> Iterator[Recorder]:
-    (tmp_path / CONTROL_FILE).write_bytes(b"\1" + bytes(CONTROL_BYTES - 1))
-    recorder = Recorder(str(tmp_path), level=0)
-    recorder.fault = lambda error: pytest.fail(repr(error))  # type: ignore[method-assign]
-    yield recorder
-    recorder.stop("exit")
 
 
 @pytest.fixture
