@@ -66,10 +66,11 @@ def judge(m: Measurements) -> Answer:
         share_high=high,
         claims=(*claims(m), *cores.claims),
         evidence=(
+            # First, since four rows are shown: it is what is to be changed.
+            *(_heaviest(m) or most_of_making(m)),
             *_full_cores(side, cores, workers),
             Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
             saved_by(m, counterfactual),
-            *(_heaviest(m) or most_of_making(m)),
         ),
         gain=predict(m, counterfactual),
         fixes=(
