@@ -194,8 +194,8 @@ def at_once(starts):
     return torch.cat((series, series))[: len(series)][starts[:, None] + torch.arange(32)]
 
 windows = {"loop": one_by_one, "operation": at_once}[sys.argv[1]]
-for step in range(6_000):
-    inputs = windows(torch.randint(0, 99_000, (128,)))
+for step in range(3_000):
+    inputs = windows(torch.randint(0, 99_000, (512,)))
     optimizer.zero_grad()
     model(inputs).pow(2).mean().backward()
     optimizer.step()
