@@ -37,6 +37,8 @@ def memory(grown: MemoryGrowth | None = None, left: float | None = 32 * GIB, of:
 
 LEAK = growth(2 * GIB)
 MANY: dict[str, Any] = {"cores": 16.0, "machine": {"threads": 1, "idle_cores": 14.0}}
+PHYSICAL: dict[str, Any] = {"trainer": {"facts": {"physical_cores": 8}}}
+SHARED: dict[str, Any] = {"threads": 1, "idle_cores": 0.85, "tree_cores": 1.2}
 TWO: dict[str, Any] = {"cores": 2.0, "machine": {"threads": 1, "idle_cores": 0.97, "tree_cores": 1.0}}
 QUOTA: dict[str, Any] = {"quota_cores": 2.0, "throttling": Throttling(share=0.6, cores=1.0)}
 BOUND: dict[str, Any] = {"cores_at_start": 4, "cores_now": 1, "tree_cores": 1.0, "threads": 1}
@@ -105,8 +107,8 @@ SILENT: dict[str, tuple[str, dict[str, Any]]] = {
     "pages that come back now and then": ("memory-near-limit", memory(swap_in_per_s=20_000.0)),
     "threads for half of the cores and more": ("idle-cores", {**MANY, "machine": {"threads": 9, "idle_cores": 14.0}}),
     "operations too short to be divided": ("idle-cores", {**MANY, "trainer": {"facts": {"graph_nodes": 2000}}}),
-    "cores that others use": ("idle-cores", {**MANY, "machine": {"threads": 1, "idle_cores": 1.0}}),
-    "two cores of which one computes": ("idle-cores", {**TWO, "machine": {"threads": 1, "idle_cores": 0.85, "tree_cores": 1.0}}),
+    "two cores of which the training keeps one busy": ("idle-cores", {**TWO, "machine": SHARED}),
+    "a thread for each physical core": ("idle-cores", {**MANY, **PHYSICAL, "machine": {"threads": 8, "idle_cores": 8.0}}),
     "a training that waits for its input": ("idle-cores", {**MANY, "ledger": {Part("read", PartKind.BLOCKED): 60.0}}),
     "more threads than cores and no delay": ("thread-contention", {"machine": {"threads": 16}}),
     "a delay and no more threads than cores": ("thread-contention", {"ledger": queued(5)}),
@@ -246,3 +248,23 @@ def test_what_others_take_is_of_the_cores_of_all_ranks() -> None:
 
 def test_twice_as_many_threads_are_proposed() -> None:
     assert [fix.lever for fix in judged("idle-cores", measurements(**MANY)).finding.fixes] == ["threads=2"]
+
+
+def test_idle_cores_are_advice_where_they_may_be_hardware_threads_of_busy_ones() -> None:
+    advised, found = judged("idle-cores", measurements(**MANY)).finding, judged("idle-cores", measurements(**MANY, **PHYSICAL)).finding
+
+    assert (advised.advisory, found.advisory) == (True, False)
+    assert found.gain.predicted is None
+    assert found.share_low == found.share > 0.9
+
+
+def test_no_more_threads_are_proposed_than_there_are_physical_cores() -> None:
+    few = {**MANY, **PHYSICAL, "machine": {"threads": 6, "idle_cores": 10.0}}
+    assert [fix.lever for fix in judged("idle-cores", measurements(**few)).finding.fixes] == ["threads=8"]
+
+
+def test_cores_that_others_keep_busy_leave_open_whether_more_threads_gain() -> None:
+    answer = answer_of("idle-cores", measurements(**{**MANY, **PHYSICAL, "machine": {"threads": 1, "idle_cores": 1.0}}))
+
+    assert isinstance(answer, NotJudged)
+    assert (answer.reason.code, answer.lever, answer.advisory) == ("others-on-cores", "threads=2", False)

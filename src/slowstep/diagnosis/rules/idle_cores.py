@@ -3,6 +3,9 @@
 What it sees:
     Compute on the processor is at least half of the window, at least half of the cores allowed (and one) stand idle but for a tenth,
     PyTorch was given no more threads than half of the cores, and its operations are long enough to be divided: 0.1 ms each or more.
+    That leaves the verdict open. It is advice where not every physical core was known to have a thread left: hardware threads of one
+    core share what computes, and a framework that starts one thread for each physical core leaves half of them idle for good reason.
+    Where others keep the cores busy that this training leaves, it cannot tell.
 Why it costs:
     One operation is computed by as many threads as PyTorch was given. torchrun gives each process one where OMP_NUM_THREADS is not set.
 How the gain is predicted:
@@ -16,14 +19,17 @@ What to try:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.evidence.trainer_side import blocked_inside
+from slowstep.diagnosis.gain import unknown_gain
 from slowstep.diagnosis.lever_specs import threads as threads_lever
-from slowstep.diagnosis.rule import Answer, Rule
-from slowstep.findings import Evidence, Fix
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.parts import PartKind
+from slowstep.reasons import Wording
 from slowstep.units import format_count
 
 NAME = "idle-cores"
@@ -38,46 +44,103 @@ NEARLY = 0.9
 OPERATION_NS = 100_000.0
 
 
+OTHERS_ON_CORES = Wording(
+    "others-on-cores",
+    "the model computes on {threads} and leaves {left:.1f} of {cores:g} cores to others, who keep them busy: only a quieter machine "
+    "tells whether more threads gain",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """Cores beside the threads that compute. `left`: not used by the training; `idle`: nor by others. `physical` where that is known."""
+
+    cores: float
+    physical: int | None
+    given: int
+    compute: float  # share of the window
+    per_operation_ns: float
+    left: float
+    idle: float
+
+    @property
+    def enough(self) -> float:
+        return NEARLY * max(IDLE_SHARE * self.cores, IDLE_CORES)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether what computes could be divided among more cores, if these are free."""
+        by_few = self.given <= self.cores / 2 and (self.physical is None or self.given < self.physical)
+        return by_few and self.compute >= COMPUTE_SHARE and self.left >= self.enough and self.per_operation_ns >= OPERATION_NS
+
+
 def judge(m: Measurements) -> Answer:
     """Whether more threads are worth a try. Where anything that this needs is unknown there is nothing to advise."""
-    threads, nodes = m.machine.resources.threads, m.trainer.facts.graph_nodes
-    if blocked_inside(m) is not None:
-        # Cores are idle because the training is blocked: more threads would be, too.
+    # Where cores are idle because the training is blocked, more threads would be blocked, too.
+    room = None if blocked_inside(m) is not None else _room(m)
+    if room is None or not room.is_wide:
         return None
-    if m.compute.device != "cpu" or m.machine.cores is None or m.machine.resources.tree_cores is None or not threads or not nodes:
+    if room.idle < room.enough:
+        threads = format_count(m.machine.resources.threads or 1, "thread")
+        reason = OTHERS_ON_CORES(threads=threads, left=room.left, cores=room.cores)
+        return NotJudged(rule=NAME, reason=reason, advisory=room.physical is None, lever=threads_lever(_proposed(m, room)))
+    return _judged(m, room)
+
+
+def _room(m: Measurements) -> Room | None:
+    """What is known of the cores; None where not all of it is."""
+    resources, nodes = m.machine.resources, m.trainer.facts.graph_nodes
+    if m.compute.device != "cpu" or m.machine.cores is None or resources.tree_cores is None or not resources.threads or not nodes:
         return None
-    cores = m.machine.cores if m.machine.resources.quota_cores is None else min(m.machine.cores, m.machine.resources.quota_cores)
+    cores = m.machine.cores if resources.quota_cores is None else min(m.machine.cores, resources.quota_cores)
     compute = float((m.ledger.of("compute") - m.ledger.of("compute", PartKind.CORE_WAIT)).sum() / m.step_ns.sum())
-    idle = _idle(m, cores, compute)
-    per_operation = compute * float(m.step_ns.mean()) / nodes
-    given, enough = threads * m.machine.resources.ranks, NEARLY * max(IDLE_SHARE * cores, IDLE_CORES)
-    if compute < COMPUTE_SHARE or idle < enough or given > cores / 2 or per_operation < OPERATION_NS:
-        return None
-    proposed = min(2 * threads, int(cores // m.machine.resources.ranks))
-    evidence = (
-        Evidence(name="cores idle", value=idle, unit="cores", threshold=enough, where=f"of {cores:g} allowed"),
-        Evidence(name="cores used by the training", value=m.machine.resources.tree_cores, unit="cores"),
-        Evidence(name="threads for one operation", value=threads, unit="threads", threshold=cores / 2),
-        Evidence(name="training processes", value=m.machine.resources.ranks, unit="processes"),
-        Evidence(name="compute", value=compute, unit="share of window", threshold=COMPUTE_SHARE),
-        Evidence(name="compute per operation", value=per_operation / 1e6, unit="ms", threshold=OPERATION_NS / 1e6),
+    # All that it uses is taken for the model's: else a loop that waits in half of its time would seem to compute on half as many cores.
+    left = cores - resources.tree_cores / max(compute, COMPUTE_SHARE)
+    return Room(
+        cores=cores,
+        physical=m.trainer.facts.physical_cores,
+        given=resources.threads * resources.ranks,
+        compute=compute,
+        per_operation_ns=compute * float(m.step_ns.mean()) / nodes,
+        left=left,
+        # Not more than the whole machine has idle.
+        idle=left - (m.machine.load.foreign_cores or 0.0) if resources.idle_cores is None else min(left, resources.idle_cores),
     )
-    title = f"{idle:.1f} of {cores:g} cores stand idle while the model computes on {format_count(threads, 'thread')}"
+
+
+def _judged(m: Measurements, room: Room) -> Judged:
+    resources, is_known = m.machine.resources, room.physical is not None
+    evidence = (
+        Evidence(name="cores idle", value=room.idle, unit="cores", threshold=room.enough, where=f"of {room.cores:g} allowed"),
+        Evidence(name="cores used by the training", value=resources.tree_cores, unit="cores"),
+        Evidence(name="threads for one operation", value=resources.threads, unit="threads", threshold=room.cores / 2),
+        Evidence(name="training processes", value=resources.ranks, unit="processes"),
+        Evidence(name="compute", value=room.compute, unit="share of window", threshold=COMPUTE_SHARE),
+        Evidence(name="compute per operation", value=room.per_operation_ns / 1e6, unit="ms", threshold=OPERATION_NS / 1e6),
+    )
+    threads, proposed = format_count(resources.threads or 1, "thread"), _proposed(m, room)
     by_framework = m.training.words.advise(Remedy.THREADS, threads=proposed)
     text = f"try OMP_NUM_THREADS={proposed} (or {by_framework}) and compare: small operations do not gain"
-    fixes = (Fix(text=text, lever=threads_lever(proposed)),)
-    return advice(NAME, "compute", title, evidence, "operations used more threads", fixes, share=compute)
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"{room.idle:.1f} of {room.cores:g} cores stand idle while the model computes on {threads}",
+        share=room.compute,
+        share_low=room.compute if is_known else 0.0,
+        share_high=room.compute,
+        claims=(),
+        evidence=evidence,
+        gain=unknown_gain("operations used more threads"),
+        fixes=(Fix(text=text, lever=threads_lever(proposed)),),
+        advisory=not is_known,
+    )
+    return Judged(finding=finding, counterfactual=None)
 
 
-def _idle(m: Measurements, cores: float, compute: float) -> float:
-    """Of the cores allowed: not used by the training while it computes, and not more than the whole machine has idle.
-
-    All that it uses is taken for the model's: else a loop that waits in half of its time would seem to compute on half as many cores.
-    """
-    free = cores - (m.machine.resources.tree_cores or 0.0) / max(compute, COMPUTE_SHARE)
-    if m.machine.resources.idle_cores is not None:
-        return min(free, m.machine.resources.idle_cores)
-    return free - (m.machine.load.foreign_cores or 0.0)
+def _proposed(m: Measurements, room: Room) -> int:
+    """How many threads to try first for one operation, in each training process."""
+    cores = room.cores if room.physical is None else min(room.cores, room.physical)
+    return min(2 * (m.machine.resources.threads or 1), int(cores // m.machine.resources.ranks))
 
 
 RULE = Rule(
@@ -85,5 +148,4 @@ RULE = Rule(
     stages=("compute",),
     topics=("compute", "ledger", "machine", "sharing", "steps", "trainer", "training"),
     judge=judge,
-    advisory=True,
 )

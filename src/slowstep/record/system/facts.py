@@ -35,6 +35,7 @@ def process_line(role: dict[str, Any], *, level: int, started_ns: int) -> dict[s
         "import_path": import_path(),
         "cwd": _cwd(),
         "cores_allowed": cores_allowed(),
+        "physical_cores": physical_cores(),
         "cpu_quota": cpu_quota(),
         "memory_available_bytes": memory_available_bytes(),
         "level": level,
@@ -75,6 +76,14 @@ def cores_allowed() -> int | None:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count()
+
+
+def physical_cores() -> int | None:
+    """Physical ones among those: hardware threads of one core share what computes. None where the system does not say."""
+    if not hasattr(os, "sched_getaffinity"):
+        return None
+    siblings = {_first_line(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list") for number in os.sched_getaffinity(0)}
+    return None if None in siblings else len(siblings)
 
 
 def cpu_quota() -> float | None:

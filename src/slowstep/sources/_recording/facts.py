@@ -29,6 +29,7 @@ def process_facts(notes: NoteLines, written: WrittenRecords | None = None, kept:
             note["id"]: note["framework"] for note in notes.of("optimizer") if note.get("id") is not None and note.get("framework")
         },
         cores_allowed=process.get("cores_allowed"),
+        physical_cores=process.get("physical_cores"),
         cpu_quota=process.get("cpu_quota"),
         threads=facts.get("threads"),
         training_frames={int(note.get("optimizer", 0)): frame for note in notes.of("training_frame") if (frame := _frame(note))},

@@ -197,7 +197,7 @@ _NEEDED: Mapping[str, Mapping[str, FitKind]] = {
 _OPTIONAL: Mapping[str, Mapping[str, FitKind]] = {
     "process": {"role": str, "cwd": str, "python": str, "cpu_quota": float, "boot_id": str, "worker": int}
     | {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str, "env": dict[str, str]}
-    | {"memory_available_bytes": int, "import_path": list[str]},
+    | {"memory_available_bytes": int, "import_path": list[str], "physical_cores": int},
     "iterator": {"num_workers": int, "prefetch_factor": int, "batch_size": int, "workers": list[int], "dataset": str, "collate": str}
     | {"persistent": bool, "marked": bool, "divides": bool, "draws": bool, "context": str}
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int, "batches": int}
