@@ -100,7 +100,7 @@ def _conclude(m: Measurements, view: Viewpoint, answers: Answers) -> _Conclusion
     if whole is not None:
         return _open(answers, largest, whole)
     first = next((judged.finding for judged in answers.leading if is_bottleneck(judged.finding)), None)
-    doubt = _not_healthy(m, view, answers) if first is None else _no_bottleneck(m, view, first)
+    doubt = _not_healthy(m, view, answers) if first is None else _no_bottleneck(m, view, answers, first)
     scope = view.scope(m)
     if doubt is not None:
         return _open(answers, largest, doubt, scope)
@@ -115,10 +115,10 @@ def _open(answers: Answers, largest: str | None, doubt: Doubt, scope: Reason | N
     return _Conclusion(answers.led_by(doubt.rule), undetermined(largest, doubt.reason, scope), doubt)
 
 
-def _no_bottleneck(m: Measurements, view: Viewpoint, first: Finding) -> Doubt | None:
+def _no_bottleneck(m: Measurements, view: Viewpoint, answers: Answers, first: Finding) -> Doubt | None:
     """Why the first finding that surely gains enough is not what slows the training; None where it is."""
     larger = larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage), lambda: view.explain_more(m)[0])
-    return view.not_the_cause(m, first) if larger is None else Doubt(larger, change=view.explain_more(m)[1])
+    return view.not_the_cause(m, answers, first) if larger is None else Doubt(larger, change=view.explain_more(m)[1])
 
 
 def _not_healthy(m: Measurements, view: Viewpoint, answers: Answers) -> Doubt | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from slowstep.analyses.after_update.gaps import FORWARD
 from slowstep.analyses.compute.blocked import Blocked
@@ -33,7 +34,7 @@ from slowstep.diagnosis.viewpoint import Doubt
 from slowstep.findings import Finding, NotJudged
 from slowstep.frameworks._remedies import Remedy
 from slowstep.part_words import part_in_words, part_name_and_place
-from slowstep.parts import UPDATES, Part, PartKind
+from slowstep.parts import OPTIMIZER, UPDATES, Part, PartKind
 from slowstep.reasons import Value, Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
 
@@ -159,6 +160,21 @@ def not_healthy(m: Measurements, answers: Answers) -> Doubt | None:
     """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
     more = more_blocked(m, answers.leading[0].finding) if answers.leading else None
     return _unseen(m) or more or _of_findings(m, answers) or _of_blocking(m) or _of_unjudged(m, answers) or _of_compiled(m)
+
+
+def not_the_cause(m: Measurements, answers: Answers, first: Finding) -> Doubt | None:
+    """Why the finding that surely gains is not what slows the training, or may be the lesser part of it."""
+    return more_blocked(m, first) or _more_of_fixed_cost(m, answers, first)
+
+
+def _more_of_fixed_cost(m: Measurements, answers: Answers, first: Finding) -> Doubt | None:
+    """The optimizer is a part of what a step takes however few samples it holds. Where it may be the lesser one, and nobody could judge
+    the whole, another batch size may gain more than another optimizer.
+    """
+    if set(first.claims) != {OPTIMIZER} or first.names_cause:
+        return None
+    unjudged = _doubted(m, answers.unjudged, OPTIMIZER)
+    return _left_by(unjudged) if unjudged else None
 
 
 def more_blocked(m: Measurements, first: Finding) -> Doubt | None:
@@ -299,13 +315,10 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
     unclaimed = _unclaimed_input(m, judged)
     doubted = _doubted(m, answers.unjudged, unclaimed)
     if doubted:
-        first = next((skipped for skipped in doubted if skipped.lever is not None), doubted[0])
-        lever = first.lever
-        if lever is None and unclaimed is not None and m.input.loader is not None and unclaimed.kind is not PartKind.ROLL_OUT:
-            lever = mock_loader(m)
-        change = first.change if lever is None else None
-        reason = RULE_NOT_JUDGED(rule=first.rule, reason=first.reason)
-        return Doubt(reason, lever, change, by_fault=first.by_fault)
+        doubt = _left_by(doubted)
+        is_input = unclaimed is not None and m.input.loader is not None and unclaimed.kind is not PartKind.ROLL_OUT
+        lever = mock_loader(m) if doubt.levers is None and is_input else None
+        return doubt if lever is None else replace(doubt, levers=lever, change=None)
     queued = _unclaimed_queue(m, judged)
     if unclaimed is not None and m.ledger.share_of(unclaimed) >= queued:
         share, words, is_rolled_out = m.ledger.share_of(unclaimed), part_in_words(unclaimed), unclaimed.kind is PartKind.ROLL_OUT
@@ -315,6 +328,13 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
         reason = NO_FIX_KNOWN(share=share, part=words, stage=unclaimed.stage, remedy=_faster_input(m, unclaimed))
         return Doubt(reason, MOCK_LOADER)
     return _of_queue(m, queued) if queued else None
+
+
+def _left_by(unjudged: list[NotJudged]) -> Doubt:
+    """What rules leave open that could not judge: the first of which a lever tells more, else the first."""
+    first = next((skipped for skipped in unjudged if skipped.lever is not None), unjudged[0])
+    change = first.change if first.lever is None else None
+    return Doubt(RULE_NOT_JUDGED(rule=first.rule, reason=first.reason), first.lever, change, by_fault=first.by_fault)
 
 
 def _told_by_hand(m: Measurements) -> str:
@@ -356,7 +376,7 @@ def _levers(findings: Iterable[Finding]) -> str | None:
 
 
 def _doubted(m: Measurements, unjudged: list[NotJudged], unclaimed: Part | None) -> list[NotJudged]:
-    """The rules that could not judge a stage which holds a tenth; only those of the `unclaimed` input where there is such."""
+    """The rules that could not judge a stage which holds a tenth; only those of the `unclaimed` part's where there is such."""
 
     def matters(skipped: NotJudged) -> bool:
         stages = rules()[skipped.rule].stages

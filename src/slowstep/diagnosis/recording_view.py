@@ -7,7 +7,7 @@ from typing import Final
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.evidence.unnamed import how_to_name, name_by_hand
 from slowstep.diagnosis.few_steps import is_provisional, provisional, why_provisional
-from slowstep.diagnosis.healthy import more_blocked, not_healthy
+from slowstep.diagnosis.healthy import not_healthy, not_the_cause
 from slowstep.diagnosis.law import Answers
 from slowstep.diagnosis.viewpoint import Doubt, Viewpoint
 from slowstep.frameworks._remedies import Remedy
@@ -52,7 +52,7 @@ RECORDING: Final = Viewpoint(
     # All steps are looked at.
     scope=lambda _: None,
     explain_more=lambda m: (how_to_name(m), name_by_hand(m)),
-    not_the_cause=more_blocked,
+    not_the_cause=not_the_cause,
     not_healthy=not_healthy,
     healthy=_no_problem,
 )

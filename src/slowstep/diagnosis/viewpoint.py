@@ -42,8 +42,8 @@ class Viewpoint:
     scope: Callable[[Measurements], Reason | None]
     # What would tell more of time that nothing explains, and what of that is to be done by hand before another run.
     explain_more: Callable[[Measurements], tuple[Value, str | None]]
-    # Why the finding that would be the bottleneck is none.
-    not_the_cause: Callable[[Measurements, Finding], Doubt | None]
+    # Why the finding that would be the bottleneck is none, or not the first of them.
+    not_the_cause: Callable[[Measurements, Answers, Finding], Doubt | None]
     # Why a training without a bottleneck cannot be called healthy.
     not_healthy: Callable[[Measurements, Answers], Doubt | None]
     # What is said of a healthy one, by its largest stage.

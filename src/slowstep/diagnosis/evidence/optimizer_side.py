@@ -50,8 +50,13 @@ def optimizer_ns(m: Measurements) -> float:
 
 
 def takes_most_of_fixed(m: Measurements) -> bool:
-    """Whether the optimizer is the largest part of what a step takes however few samples it holds; bounds are taken at what is usual."""
+    """Whether the optimizer is the largest part of what a step takes however few samples it holds; bounds are taken at what is usual.
+
+    Not where nothing bounds that cost from above: all of the step may be of it.
+    """
     cost = m.compute.fixed_cost
+    if cost.high_ns is None:
+        return False
     return optimizer_ns(m) >= LARGEST * max(cost.likely_ns or 0.0, cost.value_ns or 0.0, cost.low_ns)
 
 
