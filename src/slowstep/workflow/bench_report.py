@@ -7,9 +7,11 @@ from typing import Final
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.document.bench import BenchRow
 from slowstep.document.build import build
+from slowstep.document.ledger_rows import unseen_row
 from slowstep.document.next_step import NextStep
-from slowstep.document.report import NO_THROUGHPUT, Report, unseen_row
+from slowstep.document.report import Report
 from slowstep.document.sections import Sections
+from slowstep.document.throughput_rows import NO_THROUGHPUT
 from slowstep.findings import Verdict
 from slowstep.reasons import Wording
 from slowstep.stages import STAGES, UNATTRIBUTED
