@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slowstep.calibration import BETWEEN_STARTS
+from slowstep.calibration.between_runs import BETWEEN_STARTS
 from slowstep.document.next_step import NextStep
 from slowstep.prove.bench.loader_speed import Point
 from slowstep.prove.bench.over_starts import over_starts

@@ -26,9 +26,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from slowstep import calibration
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import loading
 from slowstep.diagnosis.evidence.input_side import claims
 from slowstep.diagnosis.evidence.trainer_side import (
     AFTER_FORK_HIGH,
@@ -48,7 +48,7 @@ from slowstep.units import format_share
 NAME = "iterator-recreated"
 FEWEST = 10
 # A shuffled pass begins with a list of all indices, which fills the caches. Whether it shuffles is not known.
-LISTED_OPTIMISTIC_NS, MOST_BY_LISTS = calibration.LISTED.value, calibration.LISTED_AT_MOST.value
+LISTED_OPTIMISTIC_NS, MOST_BY_LISTS = loading.LISTED.value, loading.LISTED_AT_MOST.value
 # One batch of each, or a pair of them (two micro-batches).
 MOST_BATCHES = 2.0
 

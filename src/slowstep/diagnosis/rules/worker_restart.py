@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from slowstep import calibration
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps.steps import Floats
+from slowstep.calibration import loading
 from slowstep.diagnosis.evidence.trainer_side import AFTER_FORK_HIGH, PESSIMISTIC_BESIDE, concurrent_producers_ns, copying_after_forks
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, saved_by, share_interval
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
@@ -42,7 +42,7 @@ FEWEST = 3
 # Of the window, in starting and ending workers: from there on that they were too few to judge leaves a verdict open.
 UNJUDGED = HEALTHY_UNATTRIBUTED
 # Of each start: an iterator over workers that stay has one, too.
-_, LEFT_NS = calibration.KEPT_WORKERS_START.bounds
+_, LEFT_NS = loading.KEPT_WORKERS_START.bounds
 
 FEW_STARTS = Wording(
     "few-starts",
