@@ -184,6 +184,11 @@ def _unseen(m: Measurements) -> Doubt | None:
     if m.ledger.share_of(*rolled_out) >= HEALTHY_UNATTRIBUTED:
         part = part_in_words(_largest(m, rolled_out))
         return by_hand(ROLLED_OUT, NAME_ENVIRONMENT, share=m.ledger.share_of(*rolled_out), part=part)
+    return _in_sharing(m) or _around_update(m) or _of_lines_beside_backward(m) or _of_lines_by_stacks(m)
+
+
+def _in_sharing(m: Measurements) -> Doubt | None:
+    """Time in which ranks wait for each other, or may."""
     if m.sharing.ranks > 1 and not m.sharing.seen:
         return Doubt(WAITING_NOT_MEASURED())
     shared = m.ledger.share("gradient_sharing")
@@ -193,6 +198,11 @@ def _unseen(m: Measurements) -> Doubt | None:
         how = m.training.words.write({Remedy.ACCUMULATE: ...})
         advice = f"try fewer, larger exchanges: accumulate gradients{how and f', {how}'}"
         return by_hand(OVERLAP_NOT_KNOWN, advice, share=shared)
+    return None
+
+
+def _around_update(m: Measurements) -> Doubt | None:
+    """Code of the script's own before its update, in it, or in its backward."""
     before = m.compute.before_update
     if before is not None and before.share >= HEALTHY_UNATTRIBUTED:
         return Doubt(BEFORE_UPDATE(name=before.name, share=before.share), change=f"try {before.name} every k steps")
@@ -203,7 +213,7 @@ def _unseen(m: Measurements) -> Doubt | None:
     hook = m.compute.in_backward
     if hook is not None and hook.share >= HEALTHY_UNATTRIBUTED:
         return Doubt(HOOK_IN_BACKWARD(name=hook.name, share=hook.share), change=f"try {hook.name} every k steps, or without")
-    return _of_lines_beside_backward(m) or _of_lines_by_stacks(m)
+    return None
 
 
 def _is_by_small_tensor(own: OwnUpdate, elements: float) -> bool:
