@@ -16,7 +16,7 @@ from slowstep.cli.export_options import Export, ExportTo, chosen_exporter
 from slowstep.cli.numbers import whole_number
 from slowstep.cli.progress import progress_on
 from slowstep.cli.report_options import Json, Verbose, Warmup
-from slowstep.cli.trace_options import BatchSize, Memory, Step, parse_memory, parse_step
+from slowstep.cli.trace_options import BatchSizeOption, MemoryOption, StepOption, parse_memory, parse_step
 from slowstep.cli.user_command import check_json_target
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.exporters._exporter import Exporter
@@ -82,9 +82,9 @@ def analyze(
             help="Show this rank; without it the one that the others wait for, else 0.",
         ),
     ] = None,
-    step: Step = None,
-    batch_size: BatchSize = None,
-    memory: Memory = None,
+    step: StepOption = None,
+    batch_size: BatchSizeOption = None,
+    memory: MemoryOption = None,
     export: Export = None,
     export_to: ExportTo = None,
     verbose: Verbose = False,

@@ -13,10 +13,10 @@ from slowstep.errors import BadUsage
 
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
-Step = Annotated[
+StepOption = Annotated[
     str | None, typer.Option("--step", metavar="N|slowest|median", help="Look at one step of a trace: by its number, or its length.")
 ]
-BatchSize = Annotated[
+BatchSizeOption = Annotated[
     int | None,
     typer.Option(
         "--batch-size",
@@ -25,7 +25,7 @@ BatchSize = Annotated[
         help="Samples in a step of the trace, where it does not tell them.",
     ),
 ]
-Memory = Annotated[
+MemoryOption = Annotated[
     str | None, typer.Option("--memory", metavar="SIZE", help="Take at most so much memory, e.g. 500M: of a long trace the last steps.")
 ]
 

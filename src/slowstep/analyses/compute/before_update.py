@@ -29,7 +29,7 @@ class BeforeUpdate:
     functions: frozenset[tuple[str, int]] = frozenset()  # it and what it calls of the user's there: file and first line
 
 
-class _Calls:
+class _LoopCalls:
     """What the loop's lines call that these stacks stand in: how many of them, for how long, and in which functions of the user's."""
 
     def __init__(self, trainer: Trainer, stacks: Stacks, between: Ints) -> None:
@@ -64,7 +64,7 @@ def find_before_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> Before
     # Of several optimizers the first ones update before the last, and what they do is no more to be left out than what that does.
     updates = trainer.outer_updates
     between = taken[containing(updates["start_ns"].to_numpy(), updates["end_ns"].to_numpy(), stacks.time_ns[taken]) < 0]
-    calls = _Calls(trainer, stacks, between)
+    calls = _LoopCalls(trainer, stacks, between)
     if len(between) < FEWEST_STACKS or not calls.weights:
         return None
     most, held = calls.weights.most_common(1)[0]
